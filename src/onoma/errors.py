@@ -1,0 +1,134 @@
+"""Every error Onoma raises on purpose.
+
+::
+
+    OnomaError
+    ├── InputError          what the user gave is wrong: file, line, field, what was expected, what to do
+    ├── ConfigError         an option does not exist or has a value it cannot have
+    ├── ArtifactError       a folder is not the whole, readable artefact it should be
+    │   ├── NotAnArtifactError      no manifest, or a manifest of something else
+    │   ├── DamagedArtifactError    a file is missing, truncated or changed
+    │   ├── FormatVersionError      written by a newer Onoma
+    │   └── ArtifactExistsError     the place to write to is taken
+    ├── MismatchError       two artefacts do not belong together (linker and encoder, run and settings)
+    ├── UnavailableError    something that is not on this machine: an extra, a model, a hub
+    └── ShapeError          arrays that do not fit one another
+
+Catch ``OnomaError`` to catch them all; the command line prints its text and leaves with status 1.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+
+class OnomaError(Exception):
+    """Base of all errors raised on purpose; ``str(error)`` is a full sentence for a person."""
+
+
+class InputError(OnomaError):
+    """What the user gave cannot be used.
+
+    Args:
+        problem: What is wrong, as a sentence without the place.
+        path: The file, if there is one.
+        line: 1-based line number in that file.
+        field: Column, tag or argument name.
+        expected: What would have been right.
+        found: What stood there instead (shortened to 80 characters).
+        fix: What the user can do.
+
+    Example:
+        >>> print(InputError("wrong number of columns", path="MRCONSO.RRF", line=7,
+        ...                  expected="18 fields", found="17", fix="download it again"))
+        MRCONSO.RRF, line 7: wrong number of columns; expected 18 fields; found 17. To mend it: download it again.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        path: str | Path | None = None,
+        line: int | None = None,
+        field: str | None = None,
+        expected: str | None = None,
+        found: str | None = None,
+        fix: str | None = None,
+    ) -> None:
+        self.problem, self.path, self.line, self.field = problem, path, line, field
+        self.expected, self.found, self.fix = expected, found, fix
+        place = ", ".join(
+            part
+            for part in (
+                str(path) if path is not None else "",
+                f"line {line}" if line is not None else "",
+                f"field {field}" if field is not None else "",
+            )
+            if part
+        )
+        text = f"{place}: {problem}" if place else problem
+        if expected is not None:
+            text += f"; expected {expected}"
+        if found is not None:
+            text += f"; found {found if len(found) <= 80 else found[:77] + '...'}"
+        text = text.rstrip(".") + "."
+        if fix is not None:
+            text += f" To mend it: {fix.rstrip('.')}."
+        super().__init__(text)
+
+
+class ConfigError(OnomaError):
+    """An option does not exist or has a value it cannot have."""
+
+
+class ArtifactError(OnomaError):
+    """A folder is not the whole, readable artefact it should be."""
+
+
+class NotAnArtifactError(ArtifactError):
+    """The folder has no manifest, or is an artefact of another kind."""
+
+
+class DamagedArtifactError(ArtifactError):
+    """A file of the artefact is missing, truncated or changed."""
+
+
+class FormatVersionError(ArtifactError):
+    """The artefact was written by a newer Onoma than this one."""
+
+
+class ArtifactExistsError(ArtifactError):
+    """The place to write to is taken."""
+
+
+class MismatchError(OnomaError):
+    """Two artefacts do not belong together."""
+
+
+class UnavailableError(OnomaError):
+    """Something needed is not on this machine: an optional package, a model, a hub."""
+
+
+class ShapeError(OnomaError, ValueError):
+    """Arrays that do not fit one another."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``" Did you mean 'x'?"`` for the nearest known word, or an empty string.
+
+    Example:
+        >>> did_you_mean("margn", ["margin", "batch_pairs"])
+        " Did you mean 'margin'?"
+    """
+    nearest = difflib.get_close_matches(word, list(known), n=1)
+    return f" Did you mean '{nearest[0]}'?" if nearest else ""
+
+
+def missing_extra(package: str, extra: str, purpose: str) -> UnavailableError:
+    """The error for an optional package that is not installed."""
+    return UnavailableError(
+        f"{purpose} needs the package '{package}', which is not installed. "
+        f"Install it with: pip install 'onoma[{extra}]'."
+    )
