@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import glob
 import hashlib
 import json
 import os
@@ -116,9 +117,9 @@ def write_artifact(
         ArtifactExistsError: ``path`` holds something that may not be replaced.
     """
     target = Path(path)
-    _refuse_taken(target, kind, overwrite)
     target.parent.mkdir(parents=True, exist_ok=True)
     _remove_leftovers(target)
+    ensure_writable(target, kind, overwrite=overwrite)
     aside = target.parent / f".{target.name}.partial-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     aside.mkdir()
     try:
@@ -138,12 +139,12 @@ def write_artifact(
             seed=seed,
         )
         write_text_atomically(aside / MANIFEST_NAME, manifest.model_dump_json(indent=1))
-        _refuse_taken(target, kind, overwrite)
+        ensure_writable(target, kind, overwrite=overwrite)
         if target.exists():
             old = target.parent / f".{target.name}.partial-{os.getpid()}-old"
             target.rename(old)
             aside.rename(target)
-            shutil.rmtree(old, ignore_errors=True)
+            shutil.rmtree(old)
         else:
             aside.rename(target)
         _fsync(target.parent)
@@ -167,7 +168,7 @@ def open_artifact(path: str | Path, kind: str, *, format_version: int = 1) -> Ma
     folder = Path(path)
     manifest = read_manifest(folder)
     if manifest.kind != kind:
-        raise NotAnArtifactError(f"{folder} holds a {manifest.kind}, where a {kind} is needed.")
+        raise NotAnArtifactError(f"{folder} is of kind {manifest.kind}, where a {kind} is needed.")
     if manifest.format_version > format_version:
         raise FormatVersionError(
             f"{folder} is a {kind} of format {manifest.format_version}, written by Onoma {manifest.onoma_version}; "
@@ -212,6 +213,25 @@ def read_manifest(path: str | Path) -> Manifest:
         raise NotAnArtifactError(f"{file} is not a manifest written by Onoma.") from None
 
 
+def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> None:
+    """Refuse early to write where something lies that may not be replaced.
+
+    Raises:
+        ArtifactExistsError: ``path`` is taken, and ``overwrite`` is not set or it holds something of another kind.
+    """
+    target = Path(path)
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return
+    if not overwrite:
+        raise ArtifactExistsError(f"{target} exists already. Choose another place, or allow overwriting (--force).")
+    try:
+        found = read_manifest(target).kind
+    except (NotAnArtifactError, DamagedArtifactError, FormatVersionError):
+        raise ArtifactExistsError(f"{target} is not a folder this Onoma wrote; it will not be replaced.") from None
+    if found != kind:
+        raise ArtifactExistsError(f"{target} is of kind {found}, not {kind}; it will not be replaced.")
+
+
 def write_text_atomically(path: Path, text: str) -> None:
     """Write a small text file so that a reader sees the old content or the new, never a part."""
     aside = path.with_name(f".{path.name}.partial-{os.getpid()}")
@@ -238,24 +258,15 @@ def _check_files(folder: Path, manifest: Manifest, *, checksum_up_to: int | None
             raise DamagedArtifactError(f"{folder}: the content of {name} has changed. Make the folder again.")
 
 
-def _refuse_taken(target: Path, kind: str, overwrite: bool) -> None:
-    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
-        return
-    if not overwrite:
-        raise ArtifactExistsError(f"{target} exists already. Choose another place, or allow overwriting (--force).")
-    try:
-        found = read_manifest(target).kind
-    except (NotAnArtifactError, DamagedArtifactError):
-        found = "something that Onoma did not write"
-    if found != kind:
-        raise ArtifactExistsError(f"{target} holds {found}, not a {kind}; it will not be replaced.")
-
-
 def _remove_leftovers(target: Path) -> None:
-    """Remove partial folders of this target whose process is gone."""
-    for leftover in target.parent.glob(f".{target.name}.partial-*"):
-        pid = leftover.name.rsplit(".partial-", 1)[1].split("-")[0]
-        if pid.isdigit() and not _is_alive(int(pid)):
+    """Remove partial folders of this target whose process is gone; put back what a killed overwrite had moved away."""
+    for leftover in sorted(target.parent.glob(f".{glob.escape(target.name)}.partial-*")):
+        pid, _, rest = leftover.name.rsplit(".partial-", 1)[1].partition("-")
+        if not pid.isdigit() or _is_alive(int(pid)):
+            continue
+        if rest == "old" and not target.exists():
+            leftover.rename(target)
+        else:
             shutil.rmtree(leftover, ignore_errors=True)
 
 

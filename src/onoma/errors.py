@@ -11,6 +11,7 @@
     │   ├── FormatVersionError      written by a newer Onoma
     │   └── ArtifactExistsError     the place to write to is taken
     ├── MismatchError       two artefacts do not belong together (linker and encoder, run and settings)
+    ├── TrainingError       a training run that cannot go on (the loss is not a number, memory is spent)
     ├── UnavailableError    something that is not on this machine: an extra, a model, a hub
     └── ShapeError          arrays that do not fit one another
 
@@ -105,6 +106,10 @@ class ArtifactExistsError(ArtifactError):
 
 class MismatchError(OnomaError):
     """Two artefacts do not belong together."""
+
+
+class TrainingError(OnomaError):
+    """A training run that cannot go on."""
 
 
 class UnavailableError(OnomaError):

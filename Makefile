@@ -1,0 +1,59 @@
+# Targets describe themselves: `make` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+SOURCES := src tests benchmarks
+
+.DEFAULT_GOAL := help
+.PHONY: help quickstart test test-all lint types contracts docs bench pr format clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Onoma needs Python 3.11 or newer, this is " + sys.version.split()[0] + ". Name another: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.quickstart: $(VENV)/.created pyproject.toml constraints.txt
+	$(PIP) --editable '.[quickstart]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.created pyproject.toml constraints.txt
+	$(PIP) --editable '.[dev]'
+	@touch $@ $(VENV)/.quickstart
+
+quickstart: $(VENV)/.quickstart ## install into .venv and run the main job on real data (MONDO), about 6 minutes
+	$(BIN)/onoma quickstart
+
+test: $(VENV)/.dev ## the fast tests and the doctests
+	$(BIN)/python -m pytest -m 'not slow'
+
+test-all: $(VENV)/.dev ## all tests, slow ones too
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev ## ruff: rules and format
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+
+format: $(VENV)/.dev ## let ruff rewrite what it can
+	$(BIN)/ruff check --fix $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+types: $(VENV)/.dev ## mypy, strict
+	$(BIN)/mypy
+
+contracts: $(VENV)/.dev ## which room may import which
+	$(BIN)/lint-imports
+
+docs: $(VENV)/.dev ## build the documentation, strictly, into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+bench: $(VENV)/.dev ## measure speed against the reference design, as ratios in one run
+	$(BIN)/python benchmarks/loss_and_mining.py
+
+pr: lint types contracts docs test-all ## everything a change must pass before it is offered
+
+clean: ## remove what was built (not the quickstart's folder)
+	rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

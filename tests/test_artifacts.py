@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onoma.artifacts import (
+    MANIFEST_NAME,
+    Manifest,
+    open_artifact,
+    verify_artifact,
+    write_artifact,
+)
+from onoma.errors import (
+    ArtifactExistsError,
+    DamagedArtifactError,
+    FormatVersionError,
+    InputError,
+    NotAnArtifactError,
+)
+
+
+def make(path: Path, content: bytes = b"content", *, kind: str = "thing", overwrite: bool = False) -> Manifest:
+    with write_artifact(path, kind, config={"a": 1}, seed=3, overwrite=overwrite) as folder:
+        (folder / "data.bin").write_bytes(content)
+        (folder / "sub").mkdir()
+        (folder / "sub" / "more.txt").write_text("more")
+    return open_artifact(path, kind)
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    manifest = make(tmp_path / "deep" / "thing")
+    assert set(manifest.files) == {"data.bin", "sub/more.txt"}
+    assert manifest.config == {"a": 1}
+    assert manifest.seed == 3
+    assert [p.name for p in (tmp_path / "deep").iterdir()] == ["thing"], "nothing is left beside it"
+
+
+def test_equal_content_has_equal_fingerprint(tmp_path: Path) -> None:
+    first, second = make(tmp_path / "a"), make(tmp_path / "b")
+    other = make(tmp_path / "c", b"other")
+    assert first.fingerprint == second.fingerprint != other.fingerprint
+
+
+def test_a_failing_block_leaves_nothing(tmp_path: Path) -> None:
+    def fail() -> None:
+        with write_artifact(tmp_path / "x", "thing") as folder:
+            (folder / "half").write_text("half")
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        fail()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_folder_is_kept_unless_overwritten(tmp_path: Path) -> None:
+    make(tmp_path / "x", b"old")
+    with pytest.raises(ArtifactExistsError, match="--force"):
+        make(tmp_path / "x", b"new")
+    assert (tmp_path / "x" / "data.bin").read_bytes() == b"old"
+    make(tmp_path / "x", b"new", overwrite=True)
+    assert (tmp_path / "x" / "data.bin").read_bytes() == b"new"
+
+
+def test_overwrite_never_touches_anything_else(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "thesis.tex").write_text("years of work")
+    with pytest.raises(ArtifactExistsError, match="will not be replaced"):
+        make(tmp_path / "x", overwrite=True)
+    make(tmp_path / "y", kind="other")
+    with pytest.raises(ArtifactExistsError, match="is of kind other, not thing"):
+        make(tmp_path / "y", overwrite=True)
+    assert (tmp_path / "x" / "thesis.tex").read_text() == "years of work"
+
+
+def test_an_empty_folder_may_be_filled(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    make(tmp_path / "x")
+
+
+def test_truncated_missing_changed(tmp_path: Path) -> None:
+    make(tmp_path / "x")
+    data = tmp_path / "x" / "data.bin"
+    data.write_bytes(b"conten")
+    with pytest.raises(DamagedArtifactError, match="has 6 bytes; 7 were written"):
+        open_artifact(tmp_path / "x", "thing")
+    data.write_bytes(b"Content")
+    with pytest.raises(DamagedArtifactError, match=r"data\.bin has changed"):
+        open_artifact(tmp_path / "x", "thing")
+    data.unlink()
+    with pytest.raises(DamagedArtifactError, match=r"data\.bin is missing"):
+        open_artifact(tmp_path / "x", "thing")
+
+
+def test_a_changed_large_file_is_found_by_verify(tmp_path: Path) -> None:
+    make(tmp_path / "x", bytes(2 << 20))
+    data = tmp_path / "x" / "data.bin"
+    verify_artifact(tmp_path / "x")
+    data.write_bytes(bytes((2 << 20) - 1) + b"1")
+    open_artifact(tmp_path / "x", "thing")
+    with pytest.raises(DamagedArtifactError, match="has changed"):
+        verify_artifact(tmp_path / "x")
+
+
+def test_foreign_folders_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is nothing here"):
+        open_artifact(tmp_path / "nowhere", "thing")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(NotAnArtifactError, match="is a file"):
+        open_artifact(tmp_path / "file", "thing")
+    (tmp_path / "foreign").mkdir()
+    with pytest.raises(NotAnArtifactError, match="was not written by Onoma"):
+        open_artifact(tmp_path / "foreign", "thing")
+    make(tmp_path / "x", kind="encoder")
+    with pytest.raises(NotAnArtifactError, match="is of kind encoder, where a thing is needed"):
+        open_artifact(tmp_path / "x", "thing")
+
+
+def test_a_newer_format_is_refused(tmp_path: Path) -> None:
+    make(tmp_path / "x")
+    manifest = tmp_path / "x" / MANIFEST_NAME
+    raw = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps({**raw, "format_version": 2, "onoma_version": "9.1"}))
+    with pytest.raises(FormatVersionError, match=r"format 2, written by Onoma 9\.1"):
+        open_artifact(tmp_path / "x", "thing")
+    manifest.write_text(json.dumps({**raw, "surprise": True}))
+    with pytest.raises(FormatVersionError, match="surprise"):
+        open_artifact(tmp_path / "x", "thing")
+
+
+def test_a_manifest_cannot_point_outside(tmp_path: Path) -> None:
+    make(tmp_path / "x")
+    manifest = tmp_path / "x" / MANIFEST_NAME
+    raw = json.loads(manifest.read_text())
+    (tmp_path / "secret").write_text("")
+    raw["files"]["../secret"] = raw["files"]["data.bin"]
+    manifest.write_text(json.dumps(raw))
+    with pytest.raises(DamagedArtifactError, match="outside"):
+        open_artifact(tmp_path / "x", "thing")
+
+
+@settings(deadline=None, max_examples=60)
+@given(cut=st.integers(min_value=0))
+def test_a_truncated_manifest_never_opens(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
+    folder = tmp_path_factory.mktemp("cut") / "x"
+    make(folder)
+    manifest = folder / MANIFEST_NAME
+    whole = manifest.read_bytes().rstrip()
+    manifest.write_bytes(whole[: cut % len(whole)])
+    with pytest.raises((DamagedArtifactError, NotAnArtifactError)):
+        open_artifact(folder, "thing")
+
+
+KILLED = """
+    import os, signal, sys
+    from pathlib import Path
+    import onoma.artifacts as artifacts
+
+    moment = sys.argv[2]
+    def die(*_): os.kill(os.getpid(), signal.SIGKILL)
+    if moment == "manifest":
+        artifacts.write_text_atomically = die
+    if moment == "between renames":
+        rename = Path.rename
+        def once(self, target):
+            result = rename(self, target)
+            die()
+        Path.rename = once
+    with artifacts.write_artifact(sys.argv[1], "thing", overwrite=True) as folder:
+        (folder / "data.bin").write_bytes(b"new content")
+        if moment == "writing":
+            die()
+"""
+
+
+@pytest.mark.parametrize("moment", ["writing", "manifest", "between renames"])
+@pytest.mark.parametrize("there_before", [True, False])
+def test_a_killed_write_leaves_nothing_half(tmp_path: Path, moment: str, there_before: bool) -> None:
+    target = tmp_path / "x"
+    if there_before:
+        make(target, b"old content")
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(KILLED), str(target), moment], check=False)
+    assert done.returncode == -signal.SIGKILL
+    if target.exists():
+        whole = verify_artifact(target)
+        expected = b"new content" if whole.config == {} else b"old content"
+        assert (target / "data.bin").read_bytes() == expected
+    for leftover in tmp_path.iterdir():
+        if leftover != target:  # hidden, and either whole or not to be opened
+            try:
+                verify_artifact(leftover)
+            except NotAnArtifactError:
+                continue
+    make(target, b"third", overwrite=True)
+    assert [p.name for p in tmp_path.iterdir()] == ["x"], "the next write clears up"
+
+
+def test_what_a_killed_overwrite_moved_away_is_put_back(tmp_path: Path) -> None:
+    make(tmp_path / "x", b"old content")
+    subprocess.run([sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path / "x"), "between renames"], check=False)
+    assert not (tmp_path / "x").exists()
+    with pytest.raises(ArtifactExistsError):
+        make(tmp_path / "x", b"new")
+    assert (tmp_path / "x" / "data.bin").read_bytes() == b"old content"
+
+
+def test_a_living_writer_is_left_alone(tmp_path: Path) -> None:
+    other = tmp_path / f".x.partial-{os.getppid()}-abc"
+    other.mkdir()
+    make(tmp_path / "x")
+    assert other.is_dir()
