@@ -1,0 +1,40 @@
+"""What every index promises."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from onoma.types import FloatArray, RowArray
+
+
+class Index(Protocol):
+    """Nearest rows by dot product; cosine similarity where the vectors are unit vectors.
+
+    Shapes: Q queries, N vectors, W their width, K the smaller of ``k`` and N.
+    """
+
+    @property
+    def width(self) -> int:
+        """W, the number of components of a vector."""
+
+    def __len__(self) -> int:
+        """N, the number of vectors."""
+
+    def search(self, queries: FloatArray, *, k: int = 5) -> tuple[RowArray, FloatArray]:
+        """The ``k`` best rows of each query.
+
+        The answer to a query depends on that query and the vectors alone: not on the other queries of the
+        call, on their number, or on the number of threads.
+
+        Args:
+            queries: Shape (Q, W). No rows: an empty answer.
+            k: How many rows to return; where there are fewer vectors, all of them.
+
+        Returns:
+            Rows, int64, and their scores, float32, both of shape (Q, K): higher score first, and of equal
+            scores the lower row first.
+
+        Raises:
+            ShapeError: the queries have another width, or are no matrix.
+            InputError: a query is not finite, or ``k`` is less than 1.
+        """

@@ -1,0 +1,51 @@
+"""What training pulls together and pushes apart: pure tensor mathematics.
+
+Names of a batch are compared with one another (`cosine_similarities`), the informative pairs are marked
+(`hard_triplet_masks` and its siblings), and a loss turns similarities and marks into one value per name.
+
+Every loss here has the same form::
+
+    similarity (B, B), PairMasks  ->  values (B,)
+
+It reads the similarity of an anchor (row) to its marked positives and negatives and nothing else. Anchors
+without the pairs that a loss needs have value zero. **The loss of a batch is the mean of all B values,
+zeros included**, as SapBERT's; libraries that average only what is not zero give larger numbers.
+
+`tiled_multi_similarity_loss` is the exception: mining, loss and gradient of a large batch in one pass,
+without a (B, B) matrix.
+"""
+
+from onoma.objectives.margin_losses import cosine_loss, lifted_structure_loss, triplet_loss
+from onoma.objectives.mining import (
+    MinedShares,
+    PairMasks,
+    all_pair_masks,
+    hard_triplet_masks,
+    mined_shares,
+    multi_similarity_masks,
+    semi_hard_masks,
+)
+from onoma.objectives.multi_similarity import multi_similarity_loss
+from onoma.objectives.similarity import cosine_similarities, euclidean_distances
+from onoma.objectives.softmax_losses import circle_loss, info_nce_loss, nca_loss
+from onoma.objectives.tiled import tiled_multi_similarity_loss
+
+__all__ = [
+    "MinedShares",
+    "PairMasks",
+    "all_pair_masks",
+    "circle_loss",
+    "cosine_loss",
+    "cosine_similarities",
+    "euclidean_distances",
+    "hard_triplet_masks",
+    "info_nce_loss",
+    "lifted_structure_loss",
+    "mined_shares",
+    "multi_similarity_loss",
+    "multi_similarity_masks",
+    "nca_loss",
+    "semi_hard_masks",
+    "tiled_multi_similarity_loss",
+    "triplet_loss",
+]
