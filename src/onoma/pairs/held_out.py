@@ -1,0 +1,108 @@
+"""Synonyms hidden from training and linking, to be looked for afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from onoma.errors import InputError
+from onoma.pairs.selection import normalised_names, rows_fingerprint, usable_names
+from onoma.terminology import Terminology
+from onoma.types import RowArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldOut:
+    """Hidden synonyms, at most one of each concept, in the order of the terminology."""
+
+    texts: tuple[str, ...]
+    """The hidden synonyms as the terminology spells them."""
+    concept_ids: tuple[str, ...]
+    """The concept of each."""
+    concept_rows: RowArray
+    """Its row in the table of concepts, shape (number of hidden synonyms,)."""
+    name_rows: RowArray
+    """Rows of the table of names to leave out, ascending. May be more than the synonyms: every name of the
+    concept that normalises to the hidden text is one."""
+
+    @property
+    def fingerprint(self) -> str | None:
+        """SHA-256 over the rows that are left out; None when nothing is hidden."""
+        return rows_fingerprint(self.name_rows)
+
+
+def hold_out_synonyms(
+    terminology: Terminology,
+    *,
+    n_names: int,
+    seed: int = 0,
+    normalisation: str = "sapbert",
+    languages: Sequence[str] | None = None,
+) -> HeldOut:
+    """Choose synonyms to hide, at random and uniformly over the concepts that can spare one.
+
+    A concept can spare a synonym when two other distinct normalised names remain. The preferred name is never
+    hidden, nor a text that is a name of another concept too (it could not be told whose it is). One synonym of
+    a concept at most, so that the answers are independent of one another.
+
+    Args:
+        terminology: Whose names to hide.
+        n_names: How many synonyms to hide.
+        seed: Of the choice.
+        normalisation: Preset under which texts count as equal.
+        languages: BCP 47 tags to hide names of (``en`` takes ``en-GB`` too). Unset: all.
+
+    Raises:
+        InputError: fewer concepts than ``n_names`` can spare one.
+    """
+    usable = usable_names(terminology.concepts(), terminology.names())
+    names = normalised_names(terminology.names(), usable, normalisation)
+    spare = _spare_texts(names, terminology, languages)
+    # One of each concept, then n_names of the concepts: by the lowest of random numbers.
+    order = np.random.default_rng(seed).permutation(len(spare))
+    candidates = spare.with_columns(order=pl.Series(order)).sort("order").unique("concept_row", keep="first")
+    if len(candidates) < n_names or n_names < 1:
+        raise InputError(
+            "so many synonyms cannot be hidden",
+            path=terminology.path,
+            field="n_names",
+            expected=f"1 to {len(candidates)}, the number of concepts that keep at least two other names",
+            found=str(n_names),
+        )
+    chosen = candidates.sort("order").head(n_names).select("concept_row", "text").sort("concept_row")
+    hidden = names.join(chosen, on=["concept_row", "text"], how="semi").sort("name_row")
+    first = hidden.unique("concept_row", keep="first", maintain_order=True)
+    concept_rows = first["concept_row"].to_numpy().astype(np.int64)
+    shown = terminology.names().select("text").collect()["text"]
+    concept_ids = terminology.concepts().select("concept_id").collect()["concept_id"]
+    return HeldOut(
+        texts=tuple(shown.gather(first["name_row"])),
+        concept_ids=tuple(concept_ids.gather(first["concept_row"])),
+        concept_rows=concept_rows,
+        name_rows=hidden["name_row"].to_numpy().astype(np.int64),
+    )
+
+
+def _spare_texts(names: pl.DataFrame, terminology: Terminology, languages: Sequence[str] | None) -> pl.DataFrame:
+    """(concept_row, text) that may be hidden, sorted."""
+    about = terminology.names().select("is_preferred").collect()["is_preferred"].gather(names["name_row"])
+    in_language = usable_names(terminology.concepts(), terminology.names(), languages=languages)
+    return (
+        names.with_columns(
+            is_preferred=about,
+            in_language=pl.Series(in_language[names["name_row"].to_numpy()]),
+        )
+        .group_by("concept_row", "text")
+        .agg(pl.col("is_preferred").any(), pl.col("in_language").any())
+        .filter(
+            pl.len().over("concept_row") >= 3,
+            pl.len().over("text") == 1,
+            ~pl.col("is_preferred"),
+            pl.col("in_language"),
+        )
+        .select("concept_row", "text")
+        .sort("concept_row", "text")
+    )

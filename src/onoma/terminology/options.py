@@ -1,0 +1,67 @@
+"""Options of readers: typed, frozen; an unknown one is refused with the nearest name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from onoma.errors import ConfigError, did_you_mean
+
+
+class ReaderOptions(BaseModel):
+    """Base of the options of a reader; each field has a description for people."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def split_words(value: Any) -> Any:
+    """``"a, b"`` to ``("a", "b")``; anything else as it is."""
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return value
+
+
+Words = Annotated[tuple[str, ...], BeforeValidator(split_words)]
+"""Several words, which the command line gives divided by commas."""
+
+OptionsT = TypeVar("OptionsT", bound=ReaderOptions)
+
+
+def parse_options(options_type: type[OptionsT], given: Mapping[str, object], format_name: str) -> OptionsT:
+    """Options of a reader from names and values; text is converted ("a,b" to a tuple, "yes" to true).
+
+    Raises:
+        ConfigError: there is no such option, one is missing, or a value cannot be.
+    """
+    known = options_type.model_fields
+    for name in given:
+        if name not in known:
+            words = f"Known: {', '.join(known)}." if known else "It has none."
+            raise ConfigError(f"Format {format_name} has no option '{name}'.{did_you_mean(name, known)} {words}")
+    try:
+        return options_type.model_validate(dict(given))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"][:1]) or "options"
+        if first["type"] == "missing":
+            raise ConfigError(f"Format {format_name} needs the option '{name}': {known[name].description}.") from None
+        raise ConfigError(f"Format {format_name}, option '{name}': {first['msg']}; found {first['input']!r}.") from None
+
+
+def describe_options(options_type: type[ReaderOptions]) -> list[tuple[str, str, str]]:
+    """(name, default as one would write it, description) of each option."""
+    described = []
+    for name, field in options_type.model_fields.items():
+        default = "required" if field.is_required() else _shown(field.default)
+        described.append((name, default, field.description or ""))
+    return described
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(str(part) for part in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None else str(value)

@@ -1,0 +1,80 @@
+"""BioSyn dictionaries: a line ``id||name`` for each name, https://github.com/dmis-lab/BioSyn.
+
+The id ends at the first ``||``; a name may contain ``||``. An id may list several codes for one concept
+(``C567755|613097``); it stays whole. Lines of one id need not lie together. The first name of an id is the preferred
+one. Blank lines are passed over.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+from pydantic import Field
+
+from onoma.terminology.assembly import SOURCE_NAMES, SourceTables
+from onoma.terminology.formats import Format
+from onoma.terminology.options import ReaderOptions
+from onoma.terminology.reading import Check, Reading
+from onoma.terminology.text_files import text_lines
+
+_DIVIDER = "||"
+_CHECKS = (
+    Check(pl.col("text").is_not_null(), None, "id||name", "whole", "no '||' in the line"),
+    Check(pl.col("concept_id") != "", "id", "id||name", "whole", "an empty id"),
+    Check(pl.col("text").str.strip_chars() != "", "name", "id||name", "whole", "an empty name"),
+)
+
+
+class BiosynOptions(ReaderOptions):
+    """Options of the BioSyn reader."""
+
+    language: str = Field(default="und", description="language of the names (BCP 47); the format does not say")
+    source: str = Field(default="", description="what to write as source of the names, e.g. CTD")
+
+
+def read_biosyn(source: str, options: BiosynOptions, reading: Reading) -> SourceTables:
+    """Read a BioSyn dictionary.
+
+    Args:
+        source: The file, plain or gzip.
+        options: What the format does not say.
+        reading: Where bad lines go.
+
+    Raises:
+        InputError: no such file, or nothing in it; under "strict" also a line that is not ``id||name``.
+    """
+    path = Path(source)
+    parts = [pl.DataFrame(schema={"concept_id": pl.String, "text": pl.String})]
+    for first_line, lines in text_lines(path, reading):
+        rows = (
+            pl.DataFrame({"whole": lines}, schema={"whole": pl.String})
+            .with_row_index("line", offset=first_line)
+            .filter(pl.col("whole").str.strip_chars() != "")
+            .with_columns(
+                pl.col("whole").str.splitn(_DIVIDER, 2).struct.rename_fields(["concept_id", "text"]).alias("parts")
+            )
+            .unnest("parts")
+            .with_columns(pl.col("concept_id").str.strip_chars())
+        )
+        rows = reading.keep_valid(rows, _CHECKS, path=path)
+        parts.append(rows.select("concept_id", "text"))
+    names = pl.concat(parts).with_columns(
+        language=pl.lit(options.language),
+        source=pl.lit(options.source),
+        term_type=pl.lit(""),
+        preference=pl.lit(0, dtype=pl.UInt8),
+        is_suppressed=pl.lit(False),
+    )
+    return SourceTables(path=path, names=names.select(SOURCE_NAMES.names()))
+
+
+FORMAT = Format(
+    name="biosyn",
+    description="dictionary of BioSyn, SapBERT and BELB: a line id||name for each name",
+    source="a text file, plain or gzip",
+    obtain="the authors' releases (https://github.com/dmis-lab/BioSyn), or any dictionary of your own in this form",
+    licence="that of the vocabulary it was made from",
+    options=BiosynOptions,
+    read=read_biosyn,
+)

@@ -1,0 +1,175 @@
+"""What every reader is given: where rejected rows go, how progress is told, what is worth a remark.
+
+The rule for bad rows is in one place, `Reading.reject`: under "strict" the first one ends the import with file, line,
+field, what was expected and what was found; under "skip" it is left out, counted and listed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import polars as pl
+
+from onoma.errors import InputError
+from onoma.terminology.tables import REJECTS
+
+OnError: TypeAlias = Literal["strict", "skip"]
+Progress: TypeAlias = Callable[[int, "int | None", str], None]
+"""Called with rows done, rows in all (estimated from the share of bytes read; ``None``: unknown), and what is read."""
+
+_KEPT_TEXT = 500
+_SECONDS_BETWEEN_PROGRESS = 0.1
+
+
+def no_progress(done: int, total: int | None, what: str) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What must hold for every row.
+
+    Attributes:
+        holds: An expression; null counts as no.
+        field: The column it is about.
+        expected: What would be right.
+        shown: The column to show of a row that fails.
+        problem: What is wrong with it.
+    """
+
+    holds: pl.Expr
+    field: str | None
+    expected: str
+    shown: str
+    problem: str = "not a value that this field can have"
+
+
+@dataclass
+class Reading:
+    """One run of a reader."""
+
+    on_error: OnError = "strict"
+    progress: Progress = no_progress
+    notes: dict[str, int] = field(default_factory=dict)
+    """Counts of things that are no errors and still worth knowing, by description."""
+    files: list[Path] = field(default_factory=list)
+    """Files that were read, for the checksums in the manifest."""
+    _rejects: list[pl.DataFrame] = field(default_factory=list)
+    _last_progress: float = 0.0
+
+    def note(self, what: str, count: int) -> None:
+        """Add to the count of something worth knowing."""
+        if count:
+            self.notes[what] = self.notes.get(what, 0) + count
+
+    def tell(self, done: int, total: int | None, what: str, *, last: bool = False) -> None:
+        """Tell progress, but not more than ten times a second."""
+        now = time.monotonic()
+        if last or now - self._last_progress >= _SECONDS_BETWEEN_PROGRESS:
+            self._last_progress = now
+            self.progress(done, total, what)
+
+    def reject(
+        self,
+        problem: str,
+        *,
+        path: str | Path,
+        line: int | None = None,
+        text: str = "",
+        field: str | None = None,
+        expected: str | None = None,
+        found: str | None = None,
+        fix: str | None = None,
+    ) -> None:
+        """Raise under "strict"; leave out, count and list under "skip".
+
+        Args:
+            problem: What is wrong.
+            path: The file.
+            line: 1-based; for Parquet the row.
+            text: The row, as far as it is text.
+            field: Column or tag.
+            expected: What would have been right.
+            found: What stood there; unset: ``text``.
+            fix: What to do besides leaving the row out.
+
+        Raises:
+            InputError: under "strict".
+        """
+        rows = pl.DataFrame({"line": [line], "text": [_printable(text)]}, schema={"line": pl.UInt32, "text": pl.String})
+        self.reject_rows(rows, problem, path=path, field=field, expected=expected, found=found, fix=fix)
+
+    def reject_rows(
+        self,
+        rows: pl.DataFrame,
+        problem: str,
+        *,
+        path: str | Path,
+        field: str | None = None,
+        expected: str | None = None,
+        found: str | None = None,
+        fix: str | None = None,
+    ) -> None:
+        """The same for many rows with the same problem: columns ``line`` and ``text``, in the order of the file."""
+        if rows.is_empty():
+            return
+        if self.on_error == "strict":
+            line, text = rows.select("line", "text").row(0)
+            advice = "leave such rows out with on_error='skip' (--on-error skip); they are counted and listed"
+            raise InputError(
+                problem,
+                path=path,
+                line=line,
+                field=field,
+                expected=expected,
+                found=found if found is not None else repr(text)[1:-1] if text.strip() else "nothing",
+                fix=f"{fix}, or {advice}" if fix else advice,
+            )
+        reason = problem + (f"; field {field}" if field else "") + (f"; expected {expected}" if expected else "")
+        self._rejects.append(
+            rows.select(
+                file=pl.lit(Path(path).name),
+                line=pl.col("line").cast(pl.UInt32),
+                reason=pl.lit(reason),
+                text=pl.col("text").str.slice(0, _KEPT_TEXT),
+            )
+        )
+
+    def keep_valid(self, rows: pl.DataFrame, checks: Sequence[Check], *, path: str | Path) -> pl.DataFrame:
+        """Keep the rows that pass every check, and reject each other one for the first that it fails.
+
+        Args:
+            rows: With a column ``line``.
+            checks: What must hold.
+            path: The file.
+
+        Raises:
+            InputError: under "strict", for the first row that fails a check.
+        """
+        if rows.select(pl.all_horizontal(check.holds.fill_null(False) for check in checks).all()).item():
+            return rows
+        failed = rows.select(
+            pl.coalesce(
+                pl.when(check.holds.fill_null(False)).then(None).otherwise(pl.lit(number))
+                for number, check in enumerate(checks)
+            )
+        ).to_series()
+        is_bad = failed.is_not_null()
+        for number in failed.drop_nulls().unique(maintain_order=True):  # by the first row of each: strict ends there
+            check = checks[number]
+            bad = rows.filter(failed.eq_missing(number)).select("line", text=pl.col(check.shown).fill_null(""))
+            self.reject_rows(bad, check.problem, path=path, field=check.field, expected=check.expected)
+        return rows.filter(~is_bad)
+
+    @property
+    def rejects(self) -> pl.DataFrame:
+        """What was rejected: file, line, reason, text."""
+        return pl.concat([pl.DataFrame(schema=REJECTS), *self._rejects])
+
+
+def _printable(text: str) -> str:
+    return text[:_KEPT_TEXT].encode("utf-8", "backslashreplace").decode()

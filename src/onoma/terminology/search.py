@@ -1,0 +1,123 @@
+"""Finding concepts by code or name.
+
+Upper and lower case do not matter, nor does white space around the query. Hits come in this order: concepts with just
+that code; with just that name; with a name that begins so; with a name that contains it. Within each: active before
+obsolete, preferred names before others, shorter names before longer, then the order of the terminology. A concept comes
+once, with its best name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+from onoma.errors import InputError
+from onoma.terminology.tables import OBSOLETE
+
+MatchedBy = Literal["code", "name", "prefix", "substring"]
+_MATCHED_BY: tuple[MatchedBy, ...] = ("code", "name", "prefix", "substring")
+
+
+@dataclass(frozen=True)
+class SearchHit:
+    """A concept that a search found.
+
+    Attributes:
+        concept_id: Its code.
+        preferred_name: Its preferred name.
+        matched_name: The name that matched (the preferred one if the code did).
+        matched_by: "code", "name" (equal), "prefix" or "substring".
+        status: "active" or "obsolete".
+    """
+
+    concept_id: str
+    preferred_name: str
+    matched_name: str
+    matched_by: MatchedBy
+    status: str
+
+
+def search_names(concepts: pl.LazyFrame, names: pl.LazyFrame, text: str, *, limit: int = 20) -> list[SearchHit]:
+    """Search; the order is the module's.
+
+    Args:
+        concepts: Table of concepts.
+        names: Table of names.
+        text: A code, the beginning of a name, or a part of one.
+        limit: How many concepts at most.
+
+    Raises:
+        InputError: ``text`` is blank or no text, or ``limit`` is less than 1.
+    """
+    if limit < 1:
+        raise InputError("a search needs room for an answer", field="limit", expected="1 or more", found=str(limit))
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError("the search text is no valid Unicode", field="text", found=ascii(text)) from None
+    if not text.strip():
+        raise InputError(
+            "there is nothing to search for", field="text", fix="give a code, the beginning of a name, or a part of one"
+        )
+    query = pl.lit(text.strip()).str.to_lowercase()
+    lower = pl.col("lower")
+    by_name = (
+        names.select("concept_row", "text", "is_preferred", lower=pl.col("text").str.to_lowercase())
+        .with_row_index("name_row")
+        .filter(lower.str.contains(query, literal=True))
+        .select(
+            "concept_row",
+            "text",
+            "is_preferred",
+            "name_row",
+            rank=pl.when(lower.str.strip_chars() == query)
+            .then(1)
+            .when(lower.str.starts_with(query))
+            .then(2)
+            .otherwise(3),
+        )
+        .collect()
+    )
+    numbered = concepts.with_row_index("concept_row").select("concept_row", "concept_id", "preferred_name", "status")
+    by_code = numbered.filter(pl.col("concept_id").str.to_lowercase() == query).collect()
+    hits = by_name.join(numbered.collect(), on="concept_row")
+    hits = pl.concat(
+        [
+            by_code.select(
+                "concept_row",
+                "concept_id",
+                "preferred_name",
+                "status",
+                text="preferred_name",
+                is_preferred=pl.lit(True),
+                name_row=pl.lit(0, dtype=pl.UInt32),
+                rank=pl.lit(0, dtype=pl.Int32),
+            ),
+            hits.select(
+                "concept_row", "concept_id", "preferred_name", "status", "text", "is_preferred", "name_row", "rank"
+            ),
+        ],
+        how="vertical_relaxed",
+    )
+    best = (
+        hits.with_columns(
+            is_obsolete=pl.col("status") == OBSOLETE,
+            is_other=~pl.col("is_preferred"),
+            length=pl.col("text").str.len_chars(),
+        )
+        .sort("rank", "is_obsolete", "is_other", "length", "concept_row", "name_row")
+        .unique("concept_row", keep="first", maintain_order=True)
+        .head(limit)
+    )
+    return [
+        SearchHit(
+            concept_id=row["concept_id"],
+            preferred_name=row["preferred_name"],
+            matched_name=row["text"],
+            matched_by=_MATCHED_BY[row["rank"]],
+            status=row["status"],
+        )
+        for row in best.iter_rows(named=True)
+    ]

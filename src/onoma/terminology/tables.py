@@ -1,0 +1,152 @@
+"""The tables of a terminology folder: their columns, what holds between them, how they are written.
+
+=========== ========= ==============================================================================================
+concepts    (C rows)  concept_id, preferred_name, semantic_types, status ("active" or "obsolete"), replaced_by
+names       (N rows)  concept_row, text, language, source, term_type, is_preferred, is_suppressed
+relations   (R rows)  head_row, relation, tail_row, source; "head relation tail" reads as a sentence
+definitions (D rows)  concept_row, text, source; the file is there only if the source has definitions
+=========== ========= ==============================================================================================
+
+A row number is a position, from 0. ``names`` is sorted by ``concept_row``, so the names of a concept lie together, its
+preferred name first, then the order of the source. A concept without any name has ``preferred_name`` "" and is obsolete
+as a rule (a retired code). ``replaced_by`` may name a concept of another terminology.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from onoma.artifacts import Manifest, Parent, read_manifest, write_artifact
+from onoma.errors import InputError
+
+KIND = "terminology"
+FORMAT_VERSION = 1
+
+CONCEPTS = pl.Schema(
+    {
+        "concept_id": pl.String(),
+        "preferred_name": pl.String(),
+        "semantic_types": pl.List(pl.String()),
+        "status": pl.String(),
+        "replaced_by": pl.String(),
+    }
+)
+NAMES = pl.Schema(
+    {
+        "concept_row": pl.UInt32(),
+        "text": pl.String(),
+        "language": pl.String(),
+        "source": pl.String(),
+        "term_type": pl.String(),
+        "is_preferred": pl.Boolean(),
+        "is_suppressed": pl.Boolean(),
+    }
+)
+RELATIONS = pl.Schema(
+    {"head_row": pl.UInt32(), "relation": pl.String(), "tail_row": pl.UInt32(), "source": pl.String()}
+)
+DEFINITIONS = pl.Schema({"concept_row": pl.UInt32(), "text": pl.String(), "source": pl.String()})
+REJECTS = pl.Schema({"file": pl.String(), "line": pl.UInt32(), "reason": pl.String(), "text": pl.String()})
+
+SCHEMAS = {"concepts": CONCEPTS, "names": NAMES, "relations": RELATIONS, "definitions": DEFINITIONS}
+REQUIRED = ("concepts", "names", "relations")
+ACTIVE, OBSOLETE = "active", "obsolete"
+
+
+@dataclass(frozen=True)
+class TerminologyTables:
+    """The content of a terminology folder, in memory; columns as in the module's table."""
+
+    concepts: pl.DataFrame
+    names: pl.DataFrame
+    relations: pl.DataFrame
+    definitions: pl.DataFrame | None = None
+
+
+def write_terminology(
+    path: str | Path,
+    tables: TerminologyTables,
+    *,
+    config: Mapping[str, Any] | None = None,
+    parents: Sequence[Parent] = (),
+    rejects: pl.DataFrame | None = None,
+    overwrite: bool = False,
+) -> Manifest:
+    """Write a terminology folder, whole or not at all.
+
+    Args:
+        path: Where it shall lie.
+        tables: The content; it is checked.
+        config: What made it, JSON-serialisable, for the manifest.
+        parents: Artefacts it was made from.
+        rejects: Rows left out: file, line (1-based, null if none), reason, text.
+        overwrite: Replace a terminology that lies there.
+
+    Raises:
+        InputError: the tables do not hold together.
+        ArtifactExistsError: the place is taken.
+    """
+    check_tables(tables)
+    frames = {"concepts": tables.concepts, "names": tables.names, "relations": tables.relations}
+    if tables.definitions is not None and not tables.definitions.is_empty():
+        frames["definitions"] = tables.definitions
+    if rejects is not None and not rejects.is_empty():
+        frames["rejects"] = rejects.select(REJECTS.names())
+    with write_artifact(
+        path, KIND, format_version=FORMAT_VERSION, config=config, parents=parents, overwrite=overwrite
+    ) as aside:
+        for name, frame in frames.items():
+            # Small groups with statistics: the names of one concept are found without reading the others.
+            frame.write_parquet(
+                aside / f"{name}.parquet", compression="zstd", compression_level=1, row_group_size=1 << 17
+            )
+    return read_manifest(path)
+
+
+def check_tables(tables: TerminologyTables) -> None:
+    """Check columns, types, and that every row number and status is one that can be.
+
+    Raises:
+        InputError: saying which table and column is wrong.
+    """
+    for name, schema in SCHEMAS.items():
+        frame: pl.DataFrame | None = getattr(tables, name)
+        if frame is None:
+            continue
+        if frame.schema != schema:
+            _refuse(name, "the columns are not those of a terminology", expected=str(schema), found=str(frame.schema))
+        for column in schema:
+            if column != "replaced_by" and frame[column].null_count():
+                _refuse(name, "a value is missing", column)
+    concepts, names = tables.concepts, tables.names
+    ids = concepts["concept_id"]
+    if ids.n_unique() != len(ids):
+        _refuse("concepts", "a concept_id occurs twice", "concept_id", found=str(ids.filter(ids.is_duplicated())[0]))
+    if not concepts["status"].is_in([ACTIVE, OBSOLETE]).all():
+        _refuse("concepts", "unknown status", "status", expected=f"{ACTIVE} or {OBSOLETE}")
+    if not names["concept_row"].is_sorted():
+        _refuse("names", "the rows are not sorted by concept", "concept_row")
+    row_columns = (
+        ("names", "concept_row"),
+        ("relations", "head_row"),
+        ("relations", "tail_row"),
+        ("definitions", "concept_row"),
+    )
+    for name, column in row_columns:
+        frame = getattr(tables, name)
+        if frame is None or frame.is_empty():
+            continue
+        largest = frame[column].max()
+        if isinstance(largest, int) and largest >= len(concepts):
+            _refuse(name, "a row points to a concept that is not there", column, found=str(largest))
+
+
+def _refuse(
+    table: str, problem: str, column: str | None = None, *, expected: str | None = None, found: str | None = None
+) -> None:
+    raise InputError(f"table {table}: {problem}", field=column, expected=expected, found=found)

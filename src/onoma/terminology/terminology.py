@@ -1,0 +1,172 @@
+"""A terminology folder, opened: counts, tables, single concepts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import polars as pl
+
+from onoma.artifacts import Manifest, open_artifact
+from onoma.errors import DamagedArtifactError, InputError, did_you_mean
+from onoma.terminology.information import TerminologyInfo, gather_information
+from onoma.terminology.search import SearchHit, search_names
+from onoma.terminology.tables import FORMAT_VERSION, KIND, REQUIRED, SCHEMAS
+
+_MOST_SUGGESTED_FROM = 2000
+
+
+@dataclass(frozen=True)
+class Concept:
+    """One concept.
+
+    Attributes:
+        concept_id: The source's own code.
+        preferred_name: "" for a retired code without names.
+        names: All texts, preferred one first; a text can occur several times (languages, sources, term types).
+        semantic_types: As the source calls them.
+        status: "active" or "obsolete".
+        replaced_by: Code of the concept to use instead; perhaps of another terminology.
+    """
+
+    concept_id: str
+    preferred_name: str
+    names: tuple[str, ...]
+    semantic_types: tuple[str, ...]
+    status: str
+    replaced_by: str | None
+
+
+@dataclass(frozen=True)
+class Terminology:
+    """A terminology folder; nothing but its manifest is read before it is asked for.
+
+    Make one with `Terminology.open`. Row numbers are positions in the tables, see `onoma.terminology.tables`.
+
+    Attributes:
+        path: The folder.
+        manifest: What it says about itself.
+    """
+
+    path: Path
+    manifest: Manifest
+
+    @classmethod
+    def open(cls, path: str | Path) -> Terminology:
+        """Open a folder that `import_terminology` or `write_terminology` wrote.
+
+        Raises:
+            InputError: there is nothing at ``path``.
+            ArtifactError: it is no terminology, a damaged one, or one of a newer format.
+        """
+        folder = Path(path)
+        manifest = open_artifact(folder, KIND, format_version=FORMAT_VERSION)
+        for name, schema in SCHEMAS.items():
+            file = f"{name}.parquet"
+            if file not in manifest.files:
+                if name in REQUIRED:
+                    raise DamagedArtifactError(f"{folder} has no {file}. Import the terminology again.")
+                continue
+            try:
+                found = pl.scan_parquet(folder / file).collect_schema()
+            except (pl.exceptions.PolarsError, OSError) as error:
+                raise DamagedArtifactError(
+                    f"{folder / file} cannot be read ({error}). Import the terminology again."
+                ) from None
+            if found != schema:
+                raise DamagedArtifactError(
+                    f"{folder / file} has other columns than it should. Import the terminology again."
+                )
+        return cls(folder, manifest)
+
+    @cached_property
+    def n_concepts(self) -> int:
+        """Concepts, obsolete ones included."""
+        return self._count("concepts")
+
+    @cached_property
+    def n_names(self) -> int:
+        """Names, suppressed ones included."""
+        return self._count("names")
+
+    @cached_property
+    def n_relations(self) -> int:
+        """Relations."""
+        return self._count("relations")
+
+    @cached_property
+    def n_definitions(self) -> int:
+        """Definitions."""
+        return self._count("definitions")
+
+    def concepts(self) -> pl.LazyFrame:
+        """concept_id, preferred_name, semantic_types, status, replaced_by."""
+        return self._scan("concepts")
+
+    def names(self) -> pl.LazyFrame:
+        """concept_row, text, language, source, term_type, is_preferred, is_suppressed."""
+        return self._scan("names")
+
+    def relations(self) -> pl.LazyFrame:
+        """head_row, relation, tail_row, source."""
+        return self._scan("relations")
+
+    def definitions(self) -> pl.LazyFrame:
+        """concept_row, text, source; empty if the terminology has none."""
+        return self._scan("definitions")
+
+    def concept(self, concept_id: str) -> Concept:
+        """The concept of this code.
+
+        Raises:
+            InputError: there is none; the message names one that is spelled alike.
+        """
+        ids = self.concepts().select("concept_id").with_row_index("row")
+        found = ids.filter(pl.col("concept_id") == concept_id).collect()
+        if found.is_empty():
+            raise InputError(
+                f"there is no concept '{concept_id}'.{did_you_mean(concept_id, self._similar_ids(concept_id))}",
+                path=self.path,
+                field="concept_id",
+            )
+        row = int(found["row"][0])
+        entry = self.concepts().slice(row, 1).collect().row(0, named=True)
+        names = self.names().filter(pl.col("concept_row") == row).select("text").collect()["text"]
+        return Concept(
+            concept_id=entry["concept_id"],
+            preferred_name=entry["preferred_name"],
+            names=tuple(names),
+            semantic_types=tuple(entry["semantic_types"]),
+            status=entry["status"],
+            replaced_by=entry["replaced_by"],
+        )
+
+    def info(self) -> TerminologyInfo:
+        """What there is to know about it at a glance; see `TerminologyInfo`."""
+        return gather_information(self.concepts(), self.names(), self.relations(), self.n_definitions)
+
+    def search(self, text: str, *, limit: int = 20) -> list[SearchHit]:
+        """Concepts by code or name, without regard to case; see `onoma.terminology.search`.
+
+        Raises:
+            InputError: ``text`` is blank, or ``limit`` is less than 1.
+        """
+        return search_names(self.concepts(), self.names(), text, limit=limit)
+
+    def _scan(self, name: str) -> pl.LazyFrame:
+        if f"{name}.parquet" not in self.manifest.files:
+            return pl.LazyFrame(schema=SCHEMAS[name])
+        return pl.scan_parquet(self.path / f"{name}.parquet")
+
+    def _count(self, name: str) -> int:
+        return int(self._scan(name).select(pl.len()).collect().item())
+
+    def _similar_ids(self, concept_id: str) -> list[str]:
+        # One slip of the pen leaves one half of a code as it was; comparing with all of a million would take minutes.
+        lower = pl.col("concept_id").str.to_lowercase()
+        wanted, half = concept_id.lower(), (len(concept_id) + 1) // 2
+        alike = lower.str.starts_with(wanted[:half]) | lower.str.ends_with(wanted[-half:])
+        close = (pl.col("concept_id").str.len_chars().cast(pl.Int64) - len(concept_id)).abs() <= 2
+        candidates = self.concepts().select("concept_id").filter(alike & close).head(_MOST_SUGGESTED_FROM)
+        return list(candidates.collect()["concept_id"])

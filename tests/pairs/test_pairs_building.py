@@ -1,0 +1,151 @@
+"""The pair set: what it holds, and what happens when it is opened, made again, or cannot be made."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onoma.artifacts import verify_artifact
+from onoma.encoders.tokens import tokenizer_fingerprint
+from onoma.errors import (
+    ArtifactExistsError,
+    ConfigError,
+    DamagedArtifactError,
+    InputError,
+    MismatchError,
+    NotAnArtifactError,
+)
+from onoma.pairs import PairSet, build_pairs
+from onoma.terminology import Terminology
+from tiny import Name, make_terminology, small_tokenizer
+
+AWKWARD = ["'\"#||\\", "心臓発作", "a\0b", "e\u0301", "é", "ß", "x" * 10_000, "\u202eabc", "😀 heart"]
+
+
+@pytest.fixture(scope="module")
+def terminology(tmp_path_factory: pytest.TempPathFactory) -> Terminology:
+    return make_terminology(
+        tmp_path_factory.mktemp("t") / "t",
+        {
+            "C:1": ["Heart attack", "Heart attacks", "MI"],
+            "C:2": ["single"],
+            "C:3": ["MI", "Michigan", Name("michigane", language="fr")],
+            "C:4": AWKWARD,
+            "C:5": ["dead", "deader"],
+        },
+        obsolete={"C:5"},
+    )
+
+
+def test_names_tokens_labels_and_pairs_fit_together(terminology: Terminology, tmp_path: Path) -> None:
+    calls: list[tuple[int, int, str]] = []
+    built = build_pairs(
+        terminology, small_tokenizer(), tmp_path / "p", seed=4, progress=lambda *args: calls.append(args)
+    )
+    names = terminology.names().collect()
+    texts = [names["text"][row] for row in built.name_rows.tolist()]
+    assert len(built.store) == len(built.labels) == len(texts)
+    assert [names["concept_row"][row] for row in built.name_rows.tolist()] == built.labels.tolist()
+    tokenizer = small_tokenizer()
+    tokenizer.enable_truncation(25)
+    for row, text in enumerate(texts):
+        assert built.store.rows([row])[1].tolist() == tokenizer.encode(text).ids
+    expected = {(a, b) for a, b in itertools.combinations(range(len(texts)), 2) if built.labels[a] == built.labels[b]}
+    assert {tuple(pair) for pair in built.pairs.tolist()} == expected
+    assert built.pairs.dtype == built.labels.dtype == np.int32
+    assert built.text_labels is not None
+    by_text: dict[str, int] = {}
+    for text, label in zip(texts, built.text_labels.tolist(), strict=True):
+        assert by_text.setdefault(text.lower(), label) == label
+    assert calls[-1] == (len(texts), len(texts), "names")
+    assert built.tokenizer_fingerprint == tokenizer_fingerprint(small_tokenizer())
+    assert built.manifest.seed == 4
+    assert built.manifest.parents == (terminology.manifest.as_parent(),)
+    verify_artifact(tmp_path / "p")
+
+
+def test_opened_again_it_is_the_same(terminology: Terminology, tmp_path: Path) -> None:
+    built = build_pairs(terminology, small_tokenizer(), tmp_path / "p")
+    (tmp_path / "p").rename(tmp_path / "moved")
+    opened = PairSet.open(tmp_path / "moved")
+    assert opened.manifest == built.manifest
+    for name in ("pairs", "labels", "name_rows", "text_labels"):
+        assert np.array_equal(getattr(opened, name), getattr(built, name))
+    assert np.array_equal(opened.store.ids, built.store.ids)
+
+
+def test_equal_arguments_make_equal_folders(terminology: Terminology, tmp_path: Path) -> None:
+    tokenizer = small_tokenizer()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    first = build_pairs(terminology, tokenizer, tmp_path / "a", max_pairs_per_concept=2)
+    second = build_pairs(terminology, tmp_path / "tokenizer.json", tmp_path / "b", max_pairs_per_concept=2)
+    assert first.manifest.fingerprint == second.manifest.fingerprint
+    other = build_pairs(terminology, tokenizer, tmp_path / "c", max_pairs_per_concept=2, seed=1)
+    assert other.manifest.fingerprint != first.manifest.fingerprint
+
+
+@pytest.mark.parametrize("ambiguous", ["keep", "drop"])
+def test_text_labels_are_there_only_when_marked(terminology: Terminology, tmp_path: Path, ambiguous: str) -> None:
+    built = build_pairs(terminology, small_tokenizer(), tmp_path / "p", ambiguous=ambiguous)  # type: ignore[arg-type]
+    assert built.text_labels is None
+
+
+def test_what_is_there_is_reused_refused_or_replaced(terminology: Terminology, tmp_path: Path) -> None:
+    out = tmp_path / "p"
+    built = build_pairs(terminology, small_tokenizer(), out, hidden_names=[1], languages=["en", "fr"], reuse=True)
+    reused = build_pairs(terminology, small_tokenizer(), out, hidden_names=[1], languages=["fr", "en"], reuse=True)
+    assert reused.manifest == built.manifest
+    with pytest.raises(MismatchError, match=r"seed \(there 0, now 1\)"):
+        build_pairs(terminology, small_tokenizer(), out, hidden_names=[1], languages=["en", "fr"], seed=1, reuse=True)
+    with pytest.raises(MismatchError, match="hidden_names"):
+        build_pairs(terminology, small_tokenizer(), out, hidden_names=[2], languages=["en", "fr"], reuse=True)
+    other = make_terminology(tmp_path / "other", {"C": ["a", "b", "c"]})
+    with pytest.raises(MismatchError, match="another terminology"):
+        build_pairs(other, small_tokenizer(), out, hidden_names=[1], languages=["en", "fr"], reuse=True)
+    with pytest.raises(ArtifactExistsError):
+        build_pairs(terminology, small_tokenizer(), out)
+    replaced = build_pairs(other, small_tokenizer(), out, overwrite=True)
+    assert len(replaced.pairs) == 3
+    with pytest.raises(NotAnArtifactError):
+        PairSet.open(other.path)
+
+
+@pytest.mark.parametrize(
+    ("concepts", "options", "match"),
+    [
+        ({"C:1": ["one"], "C:2": ["One", " one "]}, {}, "2 usable names of 2 concepts"),
+        ({"C:1": ["one", "two"]}, {"languages": ["de"]}, "languages de .there are en."),
+        ({"C:1": ["one", "two"]}, {"hidden_names": [1]}, "1 usable names"),
+        ({}, {}, "0 usable names"),
+    ],
+)
+def test_without_any_pair_the_error_says_why(
+    tmp_path: Path, concepts: dict[str, list[str]], options: dict[str, object], match: str
+) -> None:
+    terminology = make_terminology(tmp_path / "t", concepts)
+    with pytest.raises(InputError, match=match):
+        build_pairs(terminology, small_tokenizer(), tmp_path / "p", **options)  # type: ignore[arg-type]
+    assert not (tmp_path / "p").exists()
+
+
+def test_settings_that_cannot_be_leave_nothing_behind(terminology: Terminology, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="max_tokens"):
+        build_pairs(terminology, small_tokenizer(), tmp_path / "p", max_tokens=2)
+    with pytest.raises(ConfigError):
+        build_pairs(terminology, small_tokenizer(), tmp_path / "p", max_pairs_per_concept=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_damage_is_noticed(terminology: Terminology, tmp_path: Path) -> None:
+    built = build_pairs(terminology, small_tokenizer(), tmp_path / "p")
+    ids = built.path / "names" / "ids.npy"
+    whole = ids.read_bytes()
+    ids.write_bytes(whole[:-4])
+    with pytest.raises(DamagedArtifactError, match="bytes"):
+        PairSet.open(built.path)
+    ids.unlink()
+    with pytest.raises(DamagedArtifactError, match="missing"):
+        PairSet.open(built.path)

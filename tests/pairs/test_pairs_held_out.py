@@ -1,0 +1,121 @@
+"""Hidden synonyms keep the rules, whatever the terminology and the seed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onoma.errors import InputError
+from onoma.pairs import hold_out_synonyms, training_names
+from onoma.terminology import Terminology, normalise
+from tiny import Name, make_terminology
+
+
+def spare_names(concepts: dict[str, list[str]]) -> dict[str, set[str]]:
+    """By loops: normalised names of each concept that may be hidden."""
+    owners: dict[str, set[str]] = {}
+    for concept, names in concepts.items():
+        for name in names:
+            owners.setdefault(normalise(name), set()).add(concept)
+    spare = {}
+    for concept, names in concepts.items():
+        distinct = {normalise(name) for name in names} - {""}
+        allowed = {text for text in distinct - {normalise(names[0])} if owners[text] == {concept}}
+        if len(distinct) >= 3 and allowed:
+            spare[concept] = allowed
+    return spare
+
+
+names_of_concepts = st.lists(
+    st.lists(st.sampled_from(["a", "A", "b", " b", "c", "d", "D", "e", "f", "g", "", "h"]), min_size=1, max_size=6),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(names_of_concepts, st.integers(0, 1000))
+@settings(deadline=None, max_examples=30)
+def test_hidden_synonyms_keep_the_rules(
+    tmp_path_factory: pytest.TempPathFactory, names: list[list[str]], seed: int
+) -> None:
+    concepts = {f"C:{number}": own for number, own in enumerate(names)}
+    terminology = make_terminology(tmp_path_factory.mktemp("t") / "t", concepts)
+    spare = spare_names(concepts)
+    if not spare:
+        with pytest.raises(InputError):
+            hold_out_synonyms(terminology, n_names=1, seed=seed)
+        return
+    n_names = 1 + seed % len(spare)
+    hidden = hold_out_synonyms(terminology, n_names=n_names, seed=seed)
+    assert len(hidden.texts) == len(hidden.concept_ids) == len(hidden.concept_rows) == n_names
+    assert len(set(hidden.concept_ids)) == n_names
+    assert [f"C:{row}" for row in hidden.concept_rows] == list(hidden.concept_ids)
+    flat = [(concept, name) for concept, own in concepts.items() for name in own]
+    for text, concept in zip(hidden.texts, hidden.concept_ids, strict=True):
+        assert text in concepts[concept]
+        assert normalise(text) in spare[concept]
+    expected = {
+        row
+        for row, (concept, name) in enumerate(flat)
+        for text, own in zip(hidden.texts, hidden.concept_ids, strict=True)
+        if own == concept and normalise(name) == normalise(text)
+    }
+    assert hidden.name_rows.tolist() == sorted(expected)
+    left = training_names(terminology.concepts(), terminology.names(), hidden_names=hidden.name_rows)
+    remaining = Counter(left["concept_row"])
+    assert all(remaining[row] >= 2 for row in hidden.concept_rows)
+    texts = set(left["text"])
+    assert not {normalise(text) for text in hidden.texts} & texts
+
+
+@pytest.fixture(scope="module")
+def terminology(tmp_path_factory: pytest.TempPathFactory) -> Terminology:
+    concepts: dict[str, list[str | Name]] = {
+        f"C:{number}": [f"name {number}", f"other {number}", Name(f"autre {number}", language="fr"), f"last {number}"]
+        for number in range(60)
+    }
+    return make_terminology(tmp_path_factory.mktemp("t") / "t", concepts, obsolete={"C:0"})
+
+
+def test_the_seed_decides(terminology: Terminology) -> None:
+    first = hold_out_synonyms(terminology, n_names=20, seed=1)
+    again = hold_out_synonyms(terminology, n_names=20, seed=1)
+    other = hold_out_synonyms(terminology, n_names=20, seed=2)
+    assert first.texts == again.texts
+    assert first.fingerprint == again.fingerprint
+    assert first.fingerprint != other.fingerprint
+
+
+def test_concepts_and_their_synonyms_are_chosen_evenly(terminology: Terminology) -> None:
+    chosen = Counter(text for seed in range(60) for text in hold_out_synonyms(terminology, n_names=30, seed=seed).texts)
+    kinds: Counter[str] = Counter()
+    for text, count in chosen.items():
+        kinds[text.split()[0]] += count
+    assert set(kinds) == {"other", "autre", "last"}
+    assert all(abs(count - 600) < 120 for count in kinds.values()), kinds
+    per_concept: Counter[str] = Counter()
+    for text, count in chosen.items():
+        per_concept[text.split()[1]] += count
+    assert len(per_concept) == 59
+    assert all(12 < count < 50 for count in per_concept.values())
+
+
+def test_languages_limit_what_is_hidden(terminology: Terminology) -> None:
+    hidden = hold_out_synonyms(terminology, n_names=59, languages=["fr"])
+    assert all(text.startswith("autre") for text in hidden.texts)
+
+
+@pytest.mark.parametrize("n_names", [0, -1, 60])
+def test_asking_for_more_than_there_are_is_refused(terminology: Terminology, n_names: int) -> None:
+    with pytest.raises(InputError, match="1 to 59"):
+        hold_out_synonyms(terminology, n_names=n_names)
+
+
+def test_suppressed_names_neither_count_nor_hide(tmp_path: Path) -> None:
+    suppressed = Name("third", is_suppressed=True)
+    with pytest.raises(InputError):
+        hold_out_synonyms(make_terminology(tmp_path / "t", {"C": ["first", "second", suppressed]}), n_names=1)

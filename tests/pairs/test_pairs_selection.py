@@ -1,0 +1,97 @@
+"""Which names are trained on, against a plain reading of the rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onoma.errors import ConfigError, InputError
+from onoma.pairs import rows_fingerprint, training_names
+from tiny import Name, make_terminology
+
+CONCEPTS: dict[str, list[str | Name]] = {
+    "C:1": ["Heart attack", "heart  ATTACK", "Myocardial infarction", Name("MI", is_suppressed=True), "  "],
+    "C:2": ["Cold", Name("Erkältung", language="de"), Name("Cold", language="en-GB"), Name("colds", language="eng")],
+    "C:3": ["Old disease", "gone"],
+    "C:4": ["COLD", "Chronic obstructive lung disease", Name("froid", language="fr")],
+}
+
+
+@pytest.fixture(scope="module")
+def frames(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    terminology = make_terminology(tmp_path_factory.mktemp("t") / "t", CONCEPTS, obsolete={"C:3"})
+    return terminology.concepts(), terminology.names()
+
+
+def rows(table: Any, *columns: str) -> list[tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] = table.select(columns).rows()
+    return found
+
+
+def test_distinct_normalised_names_of_active_concepts(frames: Any) -> None:
+    table = training_names(*frames, ambiguous="keep")
+    assert rows(table, "concept_row", "name_row", "text") == [
+        (0, 0, "heart attack"),
+        (0, 2, "myocardial infarction"),
+        (1, 5, "cold"),
+        (1, 6, "erkältung"),
+        (1, 8, "colds"),
+        (3, 11, "cold"),
+        (3, 12, "chronic obstructive lung disease"),
+        (3, 13, "froid"),
+    ]
+
+
+def test_names_that_several_concepts_share_are_dropped_or_marked(frames: Any) -> None:
+    dropped = training_names(*frames, ambiguous="drop")
+    assert "cold" not in dropped["text"]
+    assert len(dropped) == 6
+    marked = training_names(*frames, ambiguous="mark")
+    labels = dict(zip(rows(marked, "concept_row", "text"), marked["text_label"], strict=True))
+    assert labels[1, "cold"] == labels[3, "cold"]
+    assert len(set(labels.values())) == len(labels) - 1
+
+
+def test_a_language_takes_its_regional_variants_and_no_longer_tags(frames: Any) -> None:
+    texts = training_names(*frames, languages=["EN"], ambiguous="keep")["text"].to_list()
+    assert "erkältung" not in texts
+    assert "colds" not in texts, "eng is another tag than en"
+    assert texts.count("cold") == 2
+    both = training_names(*frames, languages=["de", "fr"], ambiguous="keep")
+    assert both["text"].to_list() == ["erkältung", "froid"]
+    assert training_names(*frames, languages=["en-gb"])["text"].to_list() == ["cold"]
+    assert training_names(*frames, languages=[]).is_empty()
+
+
+def test_hidden_names_are_left_out(frames: Any) -> None:
+    # row 0 is hidden, but row 1 is the same name spelt otherwise
+    assert rows(training_names(*frames, hidden_names=[0]), "name_row", "text")[0] == (1, "heart attack")
+    texts = training_names(*frames, hidden_names=np.array([0, 1, 13], np.uint32))["text"].to_list()
+    assert "heart attack" not in texts
+    assert "froid" not in texts
+
+
+@pytest.mark.parametrize("wrong", [[14], [-1], [0.5], [[0]]], ids=str)
+def test_hidden_names_must_exist(frames: Any, wrong: Any) -> None:
+    with pytest.raises(InputError, match="hidden"):
+        training_names(*frames, hidden_names=wrong)
+
+
+def test_what_becomes_of_homonyms_is_one_of_three(frames: Any) -> None:
+    with pytest.raises(ConfigError, match="keep, drop, mark"):
+        training_names(*frames, ambiguous="forget")  # type: ignore[arg-type]
+
+
+def test_fingerprints_are_of_sets_of_rows() -> None:
+    assert rows_fingerprint(None) is None
+    assert rows_fingerprint([]) is None
+    assert rows_fingerprint([3, 1]) == rows_fingerprint(np.array([1, 3, 3], np.uint32))
+    assert rows_fingerprint([3, 1]) != rows_fingerprint([3, 2])
+
+
+def test_a_terminology_without_names(tmp_path: Path) -> None:
+    terminology = make_terminology(tmp_path / "t", {})
+    assert training_names(terminology.concepts(), terminology.names()).is_empty()

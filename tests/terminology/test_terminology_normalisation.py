@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import polars as pl
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from onoma.errors import ConfigError
+from onoma.terminology import NORMALISATION_PRESETS, normalise, normalise_expr
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\u00a0\u1680\u2007\u2028\u2029\u202f\u3000"
+AWKWARD = [
+    "",
+    " ",
+    SPACES,
+    "\0",
+    "a\0 B",
+    "\u0301",
+    " \u0301a\u0301",
+    "İstanbul ISPARTA ıI",
+    "ΑΣΘΜΑ ΑΣ, ΑΣ.",
+    "Straße ẞ",
+    "ﬁbrosis Ⅳ ½ ㎎",
+    "\u1c89\ua7cb\U00010d50",  # lower-case in newer Unicode only
+    "\x1fA\x1cB\x1d",
+    "A\n\nB\r\n",
+    "ᾳͅΐ",
+    "a\u00adb\u200bc",
+    "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~",
+    "日本　語。",
+]
+
+
+@pytest.mark.parametrize("preset", NORMALISATION_PRESETS)
+@settings(deadline=None, max_examples=200)
+@given(texts=st.lists(st.one_of(TEXT, st.text(SPACES + "aB-́Σ", max_size=12)), max_size=8))
+@example(texts=AWKWARD)
+def test_column_and_text_agree(preset: str, texts: list[str]) -> None:
+    column = pl.DataFrame({"x": [*texts, None]}, schema={"x": pl.String})
+    found = column.select(normalise_expr(pl.col("x"), preset))["x"].to_list()
+    assert found == [*(normalise(text, preset) for text in texts), None]
+
+
+@pytest.mark.parametrize("preset", NORMALISATION_PRESETS)
+@settings(deadline=None, max_examples=300)
+@given(text=TEXT)
+def test_idempotent(preset: str, text: str) -> None:
+    once = normalise(text, preset)
+    assert normalise(once, preset) == once
+
+
+def test_every_character_of_the_basic_plane() -> None:
+    texts = [f"A{chr(code)}B" for code in range(0x10000) if not 0xD800 <= code < 0xE000]
+    column = pl.LazyFrame({"x": texts})
+    for preset in NORMALISATION_PRESETS:
+        found = column.select(normalise_expr(pl.col("x"), preset)).collect()["x"].to_list()
+        assert found == [normalise(text, preset) for text in texts]
+        assert [normalise(text, preset) for text in found] == found
+
+
+@settings(deadline=None, max_examples=200)
+@given(text=TEXT)
+def test_what_the_presets_mean(text: str) -> None:
+    assert normalise(text, "sapbert") == re.sub(r"\s+", " ", text.lower()).strip()
+    assert normalise(text, "exact") == text.strip()
+    loose = normalise(text, "loose")
+    assert not any(unicodedata.category(character)[0] in "PS" for character in loose)
+    assert loose == loose.casefold()
+    assert "  " not in loose
+
+
+def test_examples() -> None:
+    assert normalise("  Non-Small\t Cell  ") == "non-small cell"
+    assert normalise(" Non-Small\t Cell ", "exact") == "Non-Small\t Cell"
+    assert normalise("Non-Small (Cell), ﬁbrosis!", "loose") == "non small cell fibrosis"
+    assert normalise("STRASSE", "loose") == normalise("Straße", "loose") == "strasse"
+    assert normalise("ＡＢＣ１２", "loose") == "abc12"
+    assert normalise("\ud800 A") == "\ud800 a"  # half a character from a damaged terminal is still an answer
+
+
+def test_empty_column_and_name_of_the_column() -> None:
+    empty = pl.DataFrame({"x": []}, schema={"x": pl.String}).with_columns(normalise_expr(pl.col("x")))
+    assert empty.schema == {"x": pl.String}
+    assert empty.is_empty()
+    nulls = pl.DataFrame({"x": [None, "É"]}, schema={"x": pl.String}).with_columns(normalise_expr(pl.col("x")))
+    assert nulls["x"].to_list() == [None, "é"]
+
+
+def test_unknown_preset() -> None:
+    for call in (lambda: normalise("x", "sapbrt"), lambda: normalise_expr(pl.col("x"), "sapbrt")):
+        with pytest.raises(ConfigError, match="Did you mean 'sapbert'"):
+            call()

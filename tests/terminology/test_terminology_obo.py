@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onoma.errors import ConfigError, InputError
+from onoma.terminology import ImportReport, Terminology, import_terminology
+
+HEADER = "format-version: 1.4\nontology: x\n\n"
+
+
+def read(
+    tmp_path: Path, body: str, *, on_error: str = "strict", header: str = HEADER, **options: str
+) -> tuple[Terminology, ImportReport]:
+    (tmp_path / "x.obo").write_text(header + body, encoding="utf-8", newline="")
+    report = import_terminology(
+        "obo", tmp_path / "x.obo", tmp_path / "out", on_error=on_error, options=options, overwrite=True
+    )
+    return Terminology.open(tmp_path / "out"), report
+
+
+def term(code: str, *clauses: str) -> str:
+    return "\n".join(["[Term]", f"id: {code}", *clauses]) + "\n\n"
+
+
+SCOPED = term(
+    "X:1",
+    "name: a",
+    'synonym: "e" EXACT []',
+    'synonym: "n" NARROW []',
+    'synonym: "b" BROAD layperson [PMID:1, http://x.y/z]',
+    'synonym: "r" RELATED []',
+)
+
+
+@pytest.mark.parametrize(
+    ("scopes", "expected"),
+    [
+        (None, ["label a", "exact_synonym e"]),
+        ("exact,related", ["label a", "exact_synonym e", "related_synonym r"]),
+        ("all", ["label a", "exact_synonym e", "narrow_synonym n", "broad_synonym b", "related_synonym r"]),
+        ("", ["label a"]),
+    ],
+)
+def test_scopes(scopes: str | None, expected: list[str], tmp_path: Path) -> None:
+    terminology, _ = read(tmp_path, SCOPED, **({} if scopes is None else {"scopes": scopes}))
+    names = terminology.names().collect()
+    assert [f"{kind} {text}" for kind, text in names.select("term_type", "text").rows()] == expected
+    assert set(names["source"]) == {"X"}
+    assert set(names["language"]) == {"en"}
+
+
+def test_scope_that_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="scopes"):
+        read(tmp_path, SCOPED, scopes="exakt")
+
+
+def test_merged_retired_and_borrowed_terms(tmp_path: Path) -> None:
+    body = (
+        term(
+            "X:1",
+            "name: a",
+            "alt_id: X:9",
+            "alt_id: X:2",
+            "is_a: Y:1 ! other",
+            "relationship: part_of X:2",
+            "namespace: own",
+        )
+        + term("X:2", "name: obsolete b", "is_obsolete: true", "replaced_by: X:1", "replaced_by: X:3", "consider: X:3")
+        + term("X:3", "name: c", "alt_id: X:9", "is_a: X:1")
+        + term("X:4")  # only referred to
+        + term("X:5", "is_obsolete: true", "replaced_by: Z:1")
+        + "[Typedef]\nid: part_of\nname: part of\n\n[Instance]\nid: X:8\nname: thing\n"
+    )
+    terminology, report = read(tmp_path, body, header="format-version: 1.4\ndefault-namespace: common\n\n")
+    concepts = terminology.concepts().select("concept_id", "preferred_name", "status", "replaced_by").collect().rows()
+    assert concepts == [
+        ("X:1", "a", "active", None),
+        ("X:2", "obsolete b", "obsolete", "X:1"),
+        ("X:3", "c", "active", None),
+        ("X:5", "", "obsolete", "Z:1"),
+        ("X:9", "", "obsolete", "X:1"),
+    ]
+    assert terminology.concept("X:1").semantic_types == ("own",)
+    assert terminology.concept("X:3").semantic_types == ("common",)
+    relations = terminology.relations().select("head_row", "relation", "tail_row").collect().rows()
+    assert relations == [(0, "part_of", 1), (1, "replaced_by", 2), (1, "consider", 2), (2, "is_a", 0)]
+    assert report.notes == {
+        "terms without a name (only referred to), left out": 1,
+        "alternative ids claimed by several terms (the first has it)": 1,
+        "concepts replaced by one outside the file": 1,
+        "relations to or from terms outside the file, left out": 1,
+        "concepts without a name (retired codes)": 2,
+    }
+
+
+def test_escapes_and_odd_text(tmp_path: Path) -> None:
+    body = term(
+        "X:a\\:b\\ c",
+        'name: comma, \\\\ slash {source="x"} ! a comment',
+        'synonym: "say \\"ah\\" # || x" EXACT []',
+        'def: "one\\ntwo" []',
+    )
+    terminology, _ = read(tmp_path, body)
+    concept = terminology.concept("X:a:b c")
+    assert concept.names == ("comma, \\ slash", 'say "ah" # || x')
+    assert terminology.definitions().collect()["text"].to_list() == ["one\ntwo"]
+
+
+def test_synonym_spelled_like_the_label(tmp_path: Path) -> None:
+    terminology, report = read(tmp_path, term("X:1", "name: a", 'synonym: "a" EXACT []', 'synonym: "A" EXACT []'))
+    assert terminology.concept("X:1").names == ("a", "A")
+    assert report.notes == {"synonyms spelled as another name of their term, left out": 1}
+
+
+def test_prefixes(tmp_path: Path) -> None:
+    terminology, report = read(tmp_path, term("X:1", "name: a") + term("Y:1", "name: b"), prefixes="X")
+    assert terminology.n_concepts == 1
+    assert report.notes == {"terms with other prefixes, left out": 1}
+    with pytest.raises(InputError, match="no concept with a name"):
+        read(tmp_path, term("X:1", "name: a"), prefixes="Q")
+
+
+BAD = {
+    "not OBO": (term("X:2", 'synonym: "open EXACT []'), 10, "this is not OBO"),
+    "unknown tag": (term("X:2", "name: b", "nonsense: c"), 11, "this is not OBO"),
+    "cut off": ("[Term]\nid: X:2\nnam", 10, "this is not OBO"),
+    "id twice": (term("X:1", "name: b"), 9, "an id that occurred before"),
+    "two names": (term("X:2", "name: b", "name: c"), 9, "two names"),
+    "blank synonym": (term("X:2", "name: b", 'synonym: " " EXACT []'), 9, "a blank name"),
+    "circle": (term("X:2", "name: b", "is_obsolete: true", "replaced_by: X:2"), None, "in a circle"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_frames(case: str, tmp_path: Path) -> None:
+    bad, line, problem = BAD[case]
+    body = term("X:1", "name: a") + bad + ("" if case == "cut off" else term("X:3", "name: c"))
+    with pytest.raises(InputError, match=problem) as caught:
+        read(tmp_path, body)
+    assert caught.value.line == line
+    assert not (tmp_path / "out").exists()
+    terminology, report = read(tmp_path, body, on_error="skip")
+    assert report.n_rejected == 1
+    rejects = pl.read_parquet(tmp_path / "out" / "rejects.parquet")
+    assert rejects.select("file", "line").rows() == [("x.obo", line)]
+    assert problem in rejects["reason"][0]
+    assert terminology.concept("X:1").preferred_name == "a"
+    if case != "cut off":
+        assert terminology.concept("X:3").preferred_name == "c"
+
+
+def test_bad_header(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="this is not OBO") as caught:
+        read(tmp_path, term("X:1", "name: a"), header="garbage\n\n")
+    assert caught.value.line == 1
+    terminology, report = read(tmp_path, term("X:1", "name: a"), header="garbage\n\n", on_error="skip")
+    assert terminology.n_concepts == 1
+    assert report.n_rejected == 1
+
+
+def test_no_terms(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no concept with a name"):
+        read(tmp_path, "")
+
+
+PIECES = st.sampled_from(
+    """[Term]|[Typedef]|id: X:1|id: X:2|name: a|name:|synonym: "s" EXACT []|is_a: X:1|alt_id: X:2|replaced_by: X:1
+    is_obsolete: true||!|{}|\\|"|relationship: r X:1|[|é\u2028|namespace: n""".replace("\n    ", "|").split("|")
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    lines=st.lists(st.one_of(PIECES, PIECES, PIECES, st.text(max_size=8)), max_size=14),
+    on_error=st.sampled_from(["strict", "skip"]),
+)
+def test_whatever_stands_there(lines: list[str], on_error: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    with contextlib.suppress(InputError):
+        terminology, _ = read(tmp_path_factory.mktemp("fuzz"), "\n".join(lines), on_error=on_error)
+        assert terminology.n_names > 0

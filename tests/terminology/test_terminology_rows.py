@@ -1,0 +1,232 @@
+"""BioSyn dictionaries and tables."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onoma.errors import ConfigError, InputError
+from onoma.terminology import ImportReport, Terminology, import_terminology
+
+
+def read(
+    tmp_path: Path, format: str, file_name: str, data: str | bytes, /, *, on_error: str = "strict", **options: object
+) -> tuple[Terminology, ImportReport]:
+    (tmp_path / file_name).write_bytes(data if isinstance(data, bytes) else data.encode())
+    report = import_terminology(
+        format, tmp_path / file_name, tmp_path / "out", on_error=on_error, options=options, overwrite=True
+    )
+    return Terminology.open(tmp_path / "out"), report
+
+
+def named(terminology: Terminology) -> dict[str, list[str]]:
+    codes = terminology.concepts().collect()["concept_id"].to_list()
+    found: dict[str, list[str]] = {code: [] for code in codes}
+    for row, text in terminology.names().select("concept_row", "text").collect().rows():
+        found[codes[row]].append(text)
+    return found
+
+
+def test_biosyn_lines(tmp_path: Path) -> None:
+    data = 'C1|C2||first\n\nD1|| leading "quote\nC1|C2||a||b\nD1|||pipe\nD1||x\n  \n E1 ||e'
+    terminology, _ = read(tmp_path, "biosyn", "d.txt", data, language="en", source="CTD")
+    assert named(terminology) == {
+        "C1|C2": ["first", "a||b"],
+        "D1": [' leading "quote', "|pipe", "x"],
+        "E1": ["e"],
+    }
+    names = terminology.names().collect()
+    assert set(names["language"]) == {"en"}
+    assert set(names["source"]) == {"CTD"}
+    assert names["is_preferred"].to_list() == [True, False, True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [("no divider", r"no '\|\|'"), ("||name", "an empty id"), ("id|| ", "an empty name"), ("id|name", r"no '\|\|'")],
+)
+def test_biosyn_bad_lines(line: str, problem: str, tmp_path: Path) -> None:
+    data = f"a||b\n{line}\nc||d\n"
+    with pytest.raises(InputError, match=problem) as caught:
+        read(tmp_path, "biosyn", "d.txt", data)
+    assert (caught.value.line, caught.value.found) == (2, line)
+    terminology, report = read(tmp_path, "biosyn", "d.txt", data, on_error="skip")
+    assert named(terminology) == {"a": ["b"], "c": ["d"]}
+    assert report.n_rejected == 1
+    with pytest.raises(InputError, match="no concept with a name"):
+        read(tmp_path, "biosyn", "d.txt", line, on_error="skip")
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    data=st.one_of(st.binary(max_size=60), st.text("ab|\n\r\0 ", max_size=40).map(str.encode)),
+    on_error=st.sampled_from(["strict", "skip"]),
+)
+def test_biosyn_whatever_stands_there(data: bytes, on_error: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    with contextlib.suppress(InputError):
+        assert read(tmp_path_factory.mktemp("fuzz"), "biosyn", "d.txt", data, on_error=on_error)[0].n_names > 0
+
+
+FULL = "id\tpreferred\tname\tlang\ttype\tvocabulary\n1\tno\tb\tEN\tx|y\tV\n1\tyes\ta\tde_AT\t\tW\n2\t\tc\t\tx\tV\n"
+
+
+def test_table_with_every_column(tmp_path: Path) -> None:
+    terminology, _ = read(
+        tmp_path, "table", "t.tsv", FULL, id="id", name="name", preferred="preferred", language="lang",
+        semantic_type="type", source="vocabulary", separator="|", default_language="fr",
+    )  # fmt: skip
+    assert named(terminology) == {"1": ["a", "b"], "2": ["c"]}
+    assert terminology.concepts().collect()["semantic_types"].to_list() == [["x", "y"], ["x"]]
+    assert terminology.names().select("language", "source").collect().rows() == [
+        ("de-AT", "W"),
+        ("en", "V"),
+        ("fr", "V"),
+    ]
+
+
+def test_csv_with_quotes(tmp_path: Path) -> None:
+    data = 'code,name,n\r\n1,"a, ""b""",x\r\n\r\n2,"two\nlines",x\r\n3,plain,x'
+    terminology, _ = read(tmp_path, "table", "t.csv", data, id="code", name="name")
+    assert named(terminology) == {"1": ['a, "b"'], "2": ["two\nlines"], "3": ["plain"]}
+    wide, _ = read(tmp_path, "table", "t.csv", f'code,name\n1,"{"x" * (1 << 20)}"\n', id="code", name="name")
+    assert len(named(wide)["1"][0]) == 1 << 20
+
+
+def test_tsv_does_not_quote_unless_told(tmp_path: Path) -> None:
+    data = 'code\tname\n1\t"a\n2\t"b"\n'
+    terminology, _ = read(tmp_path, "table", "t.tsv", data, id="code", name="name")
+    assert named(terminology) == {"1": ['"a'], "2": ['"b"']}
+    quoted = 'code\tname\n2\t"b"\n'
+    assert named(read(tmp_path, "table", "t.tsv", quoted, id="code", name="name", quoting="yes")[0]) == {"2": ["b"]}
+
+
+def test_other_delimiters(tmp_path: Path) -> None:
+    for delimiter, character in ((";", ";"), ("tab", "\t"), ("\\t", "\t"), ("pipe", "|")):
+        data = f"code{character}name\n1{character}a, b\n"
+        assert named(read(tmp_path, "table", "t.csv", data, id="code", name="name", delimiter=delimiter)[0]) == {
+            "1": ["a, b"]
+        }
+    with pytest.raises(InputError, match="one ASCII character"):
+        read(tmp_path, "table", "t.csv", "x", id="code", name="name", delimiter="||")
+
+
+def test_several_names_in_a_row(tmp_path: Path) -> None:
+    data = "code,label,synonyms\n1,a,b; c ;;a\n2,,d\n"
+    terminology, _ = read(tmp_path, "table", "t.csv", data, id="code", name="label,synonyms", separator=";")
+    assert named(terminology) == {"1": ["a", "b", "c", "a"], "2": ["d"]}
+
+
+def test_missing_columns_and_options(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no column 'nane'\. Did you mean 'name'"):
+        read(tmp_path, "table", "t.csv", "code,name\n1,a\n", id="code", name="nane")
+    with pytest.raises(InputError, match="another delimiter"):
+        read(tmp_path, "table", "t.csv", "code;name\n1;a\n", id="code", name="name")
+    with pytest.raises(InputError, match="two columns are called 'name'"):
+        read(tmp_path, "table", "t.csv", "code,name,name\n1,a,b\n", id="code", name="name")
+    with pytest.raises(ConfigError, match="needs the option 'id': column with the code"):
+        read(tmp_path, "table", "t.csv", "code,name\n1,a\n", name="name")
+    with pytest.raises(ConfigError, match="option 'name'"):
+        read(tmp_path, "table", "t.csv", "code,name\n1,a\n", id="code", name="")
+    with pytest.raises(InputError, match="not UTF-8"):
+        read(tmp_path, "table", "t.csv", b"code,n\xffme\n1,a\n", id="code", name="name")
+
+
+BAD_ROWS = {
+    "fewer fields": ("3,c", "wrong number of fields; expected 4 fields"),
+    "more fields": ("3,c,no,en,x", "wrong number of fields; expected 4 fields"),
+    "no code": (" ,c,no,en", "field code: .* expected a code"),
+    "no name": ("3, ,no,en", "field name: .* expected a name"),
+    "mark": ("3,c,maybe,en", "field best: .* expected true or false"),
+    "language": ("3,c,no,e n", "field lang: .* expected a BCP 47 tag"),
+}
+
+
+@pytest.mark.parametrize("quoted", [False, True])
+@pytest.mark.parametrize("case", BAD_ROWS)
+def test_bad_rows(case: str, quoted: bool, tmp_path: Path) -> None:
+    line, problem = BAD_ROWS[case]
+    last = '"b"' if quoted else "b"
+    data = f"code,name,best,lang\n1,a,yes,en\n{line}\n2,{last},1,\n"
+    options = {"id": "code", "name": "name", "preferred": "best", "language": "lang"}
+    with pytest.raises(InputError, match=problem) as caught:
+        read(tmp_path, "table", "t.csv", data, **options)
+    assert caught.value.line == 3
+    terminology, report = read(tmp_path, "table", "t.csv", data, on_error="skip", **options)
+    assert named(terminology) == {"1": ["a"], "2": ["b"]}
+    assert report.n_rejected == 1
+    assert pl.read_parquet(tmp_path / "out" / "rejects.parquet")["line"].to_list() == [3]
+
+
+def test_quote_that_never_ends(tmp_path: Path) -> None:
+    data = 'code,name\n1,"a"\n2,"b\n3,c\n'
+    with pytest.raises(InputError, match="not CSV") as caught:
+        read(tmp_path, "table", "t.csv", data, id="code", name="name")
+    assert caught.value.line == 3
+    terminology, report = read(tmp_path, "table", "t.csv", data, on_error="skip", id="code", name="name")
+    assert named(terminology) == {"1": ["a"]}
+    assert report.n_rejected == 1
+
+
+def test_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({"code": [3, 3, 1], "name": ["a", "b", "c"], "best": [False, True, True]}).write_parquet(path)
+    terminology, _ = read(tmp_path, "table", "t.parquet", path.read_bytes(), id="code", name="name", preferred="best")
+    assert named(terminology) == {"3": ["b", "a"], "1": ["c"]}
+
+    pl.DataFrame({"code": ["x", None, "y"], "name": ["a", "b", "c\0"]}).write_parquet(path)
+    with pytest.raises(InputError, match="field code") as caught:
+        read(tmp_path, "table", "t.parquet", path.read_bytes(), id="code", name="name")
+    assert caught.value.line == 2
+    terminology, report = read(
+        tmp_path, "table", "t.parquet", path.read_bytes(), on_error="skip", id="code", name="name"
+    )
+    assert named(terminology) == {"x": ["a"]}
+    assert report.n_rejected == 2
+
+    pl.DataFrame({"code": [1.5], "name": ["a"]}).write_parquet(path)
+    with pytest.raises(InputError, match="a type that is no text; found Float64"):
+        read(tmp_path, "table", "t.parquet", path.read_bytes(), id="code", name="name")
+    with pytest.raises(InputError, match="no column 'id'"):
+        read(tmp_path, "table", "t.parquet", path.read_bytes(), id="id", name="name")
+    for damaged in (path.read_bytes()[:-6], b"", b"text"):
+        with pytest.raises(InputError):
+            read(tmp_path, "table", "t.parquet", damaged, id="id", name="name")
+
+
+CELL = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), min_size=1, max_size=8).filter(
+    str.strip
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(rows=st.lists(st.tuples(CELL.map(str.strip), CELL), min_size=1, max_size=6))
+def test_whatever_csv_writes_is_read(rows: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory) -> None:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([("code", "name"), *rows])
+    terminology, _ = read(tmp_path_factory.mktemp("csv"), "table", "t.csv", text.getvalue(), id="code", name="name")
+    expected: dict[str, list[str]] = {}
+    for code, name in rows:
+        expected.setdefault(code, []).append(name)
+    assert named(terminology) == expected
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    data=st.one_of(
+        st.binary(max_size=60), st.text('id,name\n"\r1', max_size=40).map(lambda text: ("id,name\n" + text).encode())
+    ),
+    on_error=st.sampled_from(["strict", "skip"]),
+)
+def test_table_whatever_stands_there(data: bytes, on_error: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    with contextlib.suppress(InputError):
+        columns = {"id": "id", "name": "name"}
+        assert (
+            read(tmp_path_factory.mktemp("fuzz"), "table", "t.csv", data, on_error=on_error, **columns)[0].n_names > 0
+        )

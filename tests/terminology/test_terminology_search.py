@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_terminology_tables import tables
+
+from onoma.errors import InputError
+from onoma.terminology import Terminology, write_terminology
+from onoma.terminology.search import search_names
+
+CONCEPTS = [
+    ("heart", ["Organ of the chest", "pump"]),
+    ("B", ["Heart failure", "failing heart"]),
+    ("C", ["Acute heart failure"]),
+    ("D", ["Organ", "Heart"]),
+    ("E", ["Heart rate"]),
+    ("F", ["HEART"]),
+    ("G", ["obsolete heart", "heart"]),
+    ("H", ["100% (a+b)", "日本 ÄRZTE"]),
+    ("I", []),
+]
+
+
+@pytest.fixture
+def terminology(tmp_path: Path) -> Terminology:
+    content = tables(CONCEPTS)
+    obsolete = pl.when(pl.col("concept_id") == "G").then(pl.lit("obsolete")).otherwise("status")
+    content = dataclasses.replace(content, concepts=content.concepts.with_columns(status=obsolete))
+    write_terminology(tmp_path / "t", content)
+    return Terminology.open(tmp_path / "t")
+
+
+def test_order(terminology: Terminology) -> None:
+    hits = terminology.search(" Heart ")
+    assert [(hit.concept_id, hit.matched_by, hit.matched_name) for hit in hits] == [
+        ("heart", "code", "Organ of the chest"),
+        ("F", "name", "HEART"),
+        ("D", "name", "Heart"),
+        ("G", "name", "heart"),
+        ("E", "prefix", "Heart rate"),
+        ("B", "prefix", "Heart failure"),
+        ("C", "substring", "Acute heart failure"),
+    ]
+    assert [hit.status for hit in hits].count("obsolete") == 1
+    assert [hit.concept_id for hit in terminology.search("heart", limit=2)] == ["heart", "F"]
+
+
+def test_patterns_are_text(terminology: Terminology) -> None:
+    assert [hit.concept_id for hit in terminology.search("% (A+")] == ["H"]
+    assert [hit.concept_id for hit in terminology.search("ärzte")] == ["H"]
+    assert terminology.search("a.b") == []
+    assert terminology.search("\0") == []
+    assert next(hit.concept_id for hit in terminology.search("i")) == "I"
+
+
+def test_nothing_to_search_for(terminology: Terminology) -> None:
+    for text in ("", "  \t"):
+        with pytest.raises(InputError, match="nothing to search for"):
+            terminology.search(text)
+    with pytest.raises(InputError, match="limit"):
+        terminology.search("heart", limit=0)
+    with pytest.raises(InputError, match="no valid Unicode"):
+        terminology.search("\udcff")
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    query=st.text("abAB .", min_size=1, max_size=3),
+    names=st.lists(st.text("abAB .", min_size=1, max_size=5), min_size=1, max_size=8),
+)
+def test_against_a_loop(query: str, names: list[str]) -> None:
+    if not query.strip():
+        return
+    wanted = query.strip().lower()
+    expected = []
+    for row, name in enumerate(names):
+        lower = name.lower()
+        if wanted in lower:
+            rank = 1 if lower.strip() == wanted else 2 if lower.startswith(wanted) else 3
+            expected.append((rank, len(name), row))
+    content = tables([(f"id{row}", [name]) for row, name in enumerate(names)])
+    hits = search_names(content.concepts.lazy(), content.names.lazy(), query)
+    assert [hit.concept_id for hit in hits] == [f"id{row}" for _, _, row in sorted(expected)]

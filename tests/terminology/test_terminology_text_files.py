@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from onoma.errors import InputError
+from onoma.terminology import text_files
+from onoma.terminology.delimited import read_delimited
+from onoma.terminology.reading import Reading
+from onoma.terminology.text_files import read_blocks, text_lines
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    data=st.text("ab\n\r|", min_size=1, max_size=60).map(str.encode),
+    block_bytes=st.integers(1, 20),
+    zipped=st.booleans(),
+)
+@example(data=b"a\r\n\r\nb", block_bytes=2, zipped=False)
+def test_blocks_are_the_lines(
+    data: bytes, block_bytes: int, zipped: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("blocks") / "x.txt"
+    path.write_bytes(gzip.compress(data) if zipped else data)
+    whole = data if data.endswith(b"\n") else data + b"\n"
+    expected = whole.replace(b"\r\n", b"\n")[:-1].split(b"\n")
+    found: list[bytes] = []
+    for block in read_blocks(path, Reading(), block_bytes=block_bytes):
+        assert block.first_line == len(found) + 1
+        assert block.data.endswith(b"\n")
+        assert block.n_lines == len(block.lines())
+        found += block.lines()
+    assert found == expected
+
+
+def test_long_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "long.txt"
+    path.write_bytes(b"a\n" + b"x" * (9 << 20) + b"\nb\n")
+    lines = [line for _, block in text_lines(path, Reading()) for line in block]
+    assert [len(line) for line in lines] == [1, 9 << 20, 1]
+    monkeypatch.setattr(text_files, "MAX_LINE_BYTES", 1 << 20)
+    with pytest.raises(InputError, match="no end of line within 1 MiB") as caught:
+        list(read_blocks(path, Reading()))
+    assert caught.value.line == 2
+
+
+def test_gzip_bomb_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_files, "MAX_LINE_BYTES", 8 << 20)
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(b"0" * (64 << 20)))
+    with pytest.raises(InputError, match="no end of line"):
+        list(read_blocks(path, Reading()))
+
+
+FIELD = st.text("ab \"#é'\u2028", max_size=4)
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    lines=st.lists(
+        st.one_of(st.lists(FIELD, min_size=3, max_size=3), st.lists(FIELD, max_size=5)), min_size=1, max_size=12
+    ),
+    trailing=st.booleans(),
+    spoilt=st.sets(st.integers(0, 11)),
+    skip_lines=st.integers(0, 3),
+)
+def test_good_rows_are_kept_and_bad_ones_named(
+    lines: list[list[str]],
+    trailing: bool,
+    spoilt: set[int],
+    skip_lines: int,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    path = tmp_path_factory.mktemp("rows") / "x.rrf"
+    raw = [("|".join(fields) + "|" * trailing).encode() for fields in lines]
+    raw = [line + b"\xff" if number in spoilt else line for number, line in enumerate(raw)]
+    path.write_bytes(b"\n".join(raw) + b"\n")
+    good, bad = [], []
+    for number, (fields, line) in enumerate(zip(lines, raw, strict=True), 1):
+        if number <= skip_lines:
+            continue
+        if number - 1 in spoilt or len(fields) != 3:
+            bad.append(number)
+        else:
+            assert line
+            good.append((number, fields[2], fields[0]))
+    arguments = {
+        "separator": "|",
+        "fields": ("x", "y", "z"),
+        "keep": ("z", "x"),
+        "ends_with_separator": trailing,
+        "skip_lines": skip_lines,
+    }
+    reading = Reading(on_error="skip")
+    found = [row for block in read_delimited(path, reading, **arguments) for row in block.rows()]  # type: ignore[arg-type]
+    assert found == good
+    assert reading.rejects["line"].to_list() == bad
+    if bad:
+        with pytest.raises(InputError) as caught:
+            list(read_delimited(path, Reading(), **arguments))  # type: ignore[arg-type]
+        assert caught.value.line == bad[0]
+
+
+def test_blank_lines(tmp_path: Path) -> None:
+    path = tmp_path / "x.tsv"
+    path.write_bytes(b"a\tb\n\n  \nc\td\n\n")
+    rows = [
+        row
+        for block in read_delimited(
+            path, Reading(), separator="\t", fields=("x", "y"), keep=("x", "y"), skip_blank_lines=True
+        )
+        for row in block.rows()
+    ]
+    assert rows == [(1, "a", "b"), (4, "c", "d")]
+    with pytest.raises(
+        InputError, match="wrong number of fields; expected 2 fields divided by 'tab'; found 1"
+    ) as caught:
+        list(read_delimited(path, Reading(), separator="\t", fields=("x", "y"), keep=("x",)))
+    assert caught.value.line == 2

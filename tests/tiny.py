@@ -1,0 +1,115 @@
+"""Small things that several rooms' tests are made with: a tokeniser, a random encoder, a terminology."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+from onoma.terminology import Terminology, TerminologyTables, write_terminology
+
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "heart", "attack", "##s"]
+VOCABULARY += [*string.ascii_lowercase, *string.digits, *(f"##{c}" for c in string.ascii_lowercase + string.digits)]
+
+
+def small_tokenizer(extra_tokens: Sequence[str] = ()) -> Tokenizer:
+    """WordPiece over a few words, letters and digits, with [CLS] and [SEP]."""
+    vocabulary = {token: number for number, token in enumerate(dict.fromkeys([*VOCABULARY, *extra_tokens]))}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])]
+    )
+    return tokenizer
+
+
+def tiny_encoder(folder: Path, *, extra_tokens: Sequence[str] = (), seed: int = 0) -> Path:
+    """A random BERT of two layers and width 16 as a plain Hugging Face folder."""
+    import torch
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    tokenizer = small_tokenizer(extra_tokens)
+    torch.manual_seed(seed)
+    model = BertModel(
+        BertConfig(
+            vocab_size=tokenizer.get_vocab_size(),
+            hidden_size=16,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=32,
+            max_position_embeddings=32,
+        )
+    )
+    model.save_pretrained(folder)
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]"
+    ).save_pretrained(folder)
+    return folder
+
+
+@dataclass(frozen=True)
+class Name:
+    """A row of the table of names."""
+
+    text: str
+    language: str = "en"
+    is_suppressed: bool = False
+
+
+def make_terminology(
+    folder: Path, concepts: Mapping[str, Sequence[str | Name]], *, obsolete: Collection[str] = ()
+) -> Terminology:
+    """A terminology of these concepts, each with its names, the preferred one first."""
+    rows = [
+        {
+            "concept_row": row,
+            "text": name.text,
+            "language": name.language,
+            "source": "test",
+            "term_type": "",
+            "is_preferred": position == 0,
+            "is_suppressed": name.is_suppressed,
+        }
+        for row, names in enumerate(concepts.values())
+        for position, name in enumerate(Name(name) if isinstance(name, str) else name for name in names)
+    ]
+    tables = TerminologyTables(
+        concepts=pl.DataFrame(
+            {
+                "concept_id": list(concepts),
+                "preferred_name": [getattr(names[0], "text", names[0]) for names in concepts.values()],
+                "semantic_types": [[] for _ in concepts],
+                "status": ["obsolete" if concept in obsolete else "active" for concept in concepts],
+                "replaced_by": [None for _ in concepts],
+            },
+            schema={
+                "concept_id": pl.String,
+                "preferred_name": pl.String,
+                "semantic_types": pl.List(pl.String),
+                "status": pl.String,
+                "replaced_by": pl.String,
+            },
+        ),
+        names=pl.DataFrame(
+            rows,
+            schema={
+                "concept_row": pl.UInt32,
+                "text": pl.String,
+                "language": pl.String,
+                "source": pl.String,
+                "term_type": pl.String,
+                "is_preferred": pl.Boolean,
+                "is_suppressed": pl.Boolean,
+            },
+        ),
+        relations=pl.DataFrame(
+            schema={"head_row": pl.UInt32, "relation": pl.String, "tail_row": pl.UInt32, "source": pl.String}
+        ),
+    )
+    write_terminology(folder, tables)
+    return Terminology.open(folder)
