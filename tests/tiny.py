@@ -11,6 +11,7 @@ import polars as pl
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from onoma.terminology import Terminology, TerminologyTables, write_terminology
+from onoma.terminology.tables import CONCEPTS, NAMES, RELATIONS
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "heart", "attack", "##s"]
 VOCABULARY += [*string.ascii_lowercase, *string.digits, *(f"##{c}" for c in string.ascii_lowercase + string.digits)]
@@ -87,29 +88,10 @@ def make_terminology(
                 "status": ["obsolete" if concept in obsolete else "active" for concept in concepts],
                 "replaced_by": [None for _ in concepts],
             },
-            schema={
-                "concept_id": pl.String,
-                "preferred_name": pl.String,
-                "semantic_types": pl.List(pl.String),
-                "status": pl.String,
-                "replaced_by": pl.String,
-            },
+            schema=CONCEPTS,
         ),
-        names=pl.DataFrame(
-            rows,
-            schema={
-                "concept_row": pl.UInt32,
-                "text": pl.String,
-                "language": pl.String,
-                "source": pl.String,
-                "term_type": pl.String,
-                "is_preferred": pl.Boolean,
-                "is_suppressed": pl.Boolean,
-            },
-        ),
-        relations=pl.DataFrame(
-            schema={"head_row": pl.UInt32, "relation": pl.String, "tail_row": pl.UInt32, "source": pl.String}
-        ),
+        names=pl.DataFrame(rows, schema=NAMES),
+        relations=pl.DataFrame(schema=RELATIONS),
     )
     write_terminology(folder, tables)
     return Terminology.open(folder)
