@@ -1,0 +1,130 @@
+"""Which module of a Hugging Face model plays which part, for the families that run packed.
+
+Every supported encoder is the post-norm transformer of BERT; only the names of its modules and the numbering of
+positions differ. The differences stand in `read_architecture` and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+BERT_LIKE = frozenset({"bert", "roberta", "xlm-roberta", "camembert", "distilbert"})
+"""Values of ``model_type`` in ``config.json`` that run packed; MiniLM is ``bert``."""
+
+_COUNTS_FROM_PADDING = frozenset({"roberta", "xlm-roberta", "camembert"})
+"""Families whose positions begin after the padding id (fairseq's convention) instead of at zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One post-norm transformer layer: x = norm(x + attention(x)); x = norm(x + down(activate(up(x))))."""
+
+    query: nn.Linear
+    key: nn.Linear
+    value: nn.Linear
+    attention_out: nn.Linear
+    attention_norm: nn.LayerNorm
+    up: nn.Linear
+    activate: Callable[[torch.Tensor], torch.Tensor]
+    down: nn.Linear
+    output_norm: nn.LayerNorm
+    drops_after_attention: bool
+    """Whether hidden dropout also follows ``attention_out`` (DistilBERT has none there)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """The parts of an encoder in the order that data pass through them."""
+
+    word_embeddings: nn.Embedding
+    position_embeddings: nn.Embedding
+    token_type_embeddings: nn.Embedding | None
+    embedding_norm: nn.LayerNorm
+    layers: tuple[Layer, ...]
+    n_heads: int
+    activation: str
+    """Name of ``Layer.activate`` in ``config.json``."""
+    hidden_dropout: nn.Dropout
+    """Any one of the model's; they share one probability."""
+    attention_dropout: nn.Dropout
+    padding_id: int | None
+    """Set where positions count from it: token i that is not padding has position padding_id + 1 + i."""
+
+
+def read_architecture(model: nn.Module) -> Architecture | None:
+    """The parts of a Hugging Face model, or None if it is of a family that does not run packed."""
+    config = getattr(model, "config", None)
+    family = getattr(config, "model_type", None)
+    if family not in BERT_LIKE or getattr(config, "position_embedding_type", "absolute") != "absolute":
+        return None
+    if getattr(config, "is_decoder", False) or getattr(config, "add_cross_attention", False):
+        return None
+    return _distilbert(model) if family == "distilbert" else _bert(model, family)
+
+
+# Hugging Face's modules are reached by attribute; their classes differ per family and are not worth importing.
+def _bert(model: Any, family: str) -> Architecture:
+    config, embeddings = model.config, model.embeddings
+    layers = tuple(
+        Layer(
+            query=layer.attention.self.query,
+            key=layer.attention.self.key,
+            value=layer.attention.self.value,
+            attention_out=layer.attention.output.dense,
+            attention_norm=layer.attention.output.LayerNorm,
+            up=layer.intermediate.dense,
+            activate=layer.intermediate.intermediate_act_fn,
+            down=layer.output.dense,
+            output_norm=layer.output.LayerNorm,
+            drops_after_attention=True,
+        )
+        for layer in model.encoder.layer
+    )
+    return Architecture(
+        word_embeddings=embeddings.word_embeddings,
+        position_embeddings=embeddings.position_embeddings,
+        token_type_embeddings=embeddings.token_type_embeddings,
+        embedding_norm=embeddings.LayerNorm,
+        layers=layers,
+        n_heads=config.num_attention_heads,
+        activation=config.hidden_act,
+        hidden_dropout=embeddings.dropout,
+        attention_dropout=model.encoder.layer[0].attention.self.dropout,
+        padding_id=config.pad_token_id if family in _COUNTS_FROM_PADDING else None,
+    )
+
+
+def _distilbert(model: Any) -> Architecture:
+    config, embeddings = model.config, model.embeddings
+    layers = tuple(
+        Layer(
+            query=layer.attention.q_lin,
+            key=layer.attention.k_lin,
+            value=layer.attention.v_lin,
+            attention_out=layer.attention.out_lin,
+            attention_norm=layer.sa_layer_norm,
+            up=layer.ffn.lin1,
+            activate=layer.ffn.activation,
+            down=layer.ffn.lin2,
+            output_norm=layer.output_layer_norm,
+            drops_after_attention=False,
+        )
+        for layer in model.transformer.layer
+    )
+    return Architecture(
+        word_embeddings=embeddings.word_embeddings,
+        position_embeddings=embeddings.position_embeddings,
+        token_type_embeddings=None,
+        embedding_norm=embeddings.LayerNorm,
+        layers=layers,
+        n_heads=config.n_heads,
+        activation=config.activation,
+        hidden_dropout=embeddings.dropout,
+        attention_dropout=model.transformer.layer[0].attention.dropout,
+        padding_id=None,
+    )

@@ -1,0 +1,102 @@
+"""The walk over many names that every back end shares: tokenise, sort by length, run batches, put back in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from tokenizers import Tokenizer
+
+from onoma.encoders.folders import EncoderFolder
+from onoma.encoders.protocol import ProgressCallback
+from onoma.encoders.tokens import tokenise
+from onoma.errors import InputError
+from onoma.types import FloatArray, RowArray
+
+WINDOW_NAMES = 16_384
+"""Names tokenised and sorted together; bounds the memory that tokens take, whatever the number of names."""
+
+RunBatch = Callable[[npt.NDArray[np.int64], npt.NDArray[np.int32], RowArray], FloatArray]
+"""(offsets, ids, rows) -> vectors of those rows, not normalised, shape (len(rows), width)."""
+
+
+def encoding_tokenizer(folder: EncoderFolder) -> Tokenizer:
+    """The folder's tokeniser, cutting names at its ``max_tokens``."""
+    tokenizer = folder.load_tokenizer()
+    tokenizer.enable_truncation(folder.max_tokens)
+    return tokenizer
+
+
+def encode_names(
+    texts: Sequence[str],
+    folder: EncoderFolder,
+    tokenizer: Tokenizer,
+    run_batch: RunBatch,
+    *,
+    batch_tokens: int,
+    progress: ProgressCallback | None,
+    normalise: bool,
+) -> FloatArray:
+    """Vectors of names in their order, shape (n, width).
+
+    A name without a single token (only tokenisers that add no special tokens make one) has the vector zero.
+
+    Args:
+        texts: The names.
+        folder: Of the encoder.
+        tokenizer: From `encoding_tokenizer`.
+        run_batch: The back end.
+        batch_tokens: Tokens in a batch, at most, unless one name alone has more.
+        progress: See `Encoder.encode`.
+        normalise: See `Encoder.encode`.
+    """
+    if isinstance(texts, str):
+        raise InputError("encode takes a list of names, not one string", fix="write encode([name])")
+    vectors = np.zeros((len(texts), folder.width), np.float32)
+    for begin in range(0, len(texts), WINDOW_NAMES):
+        window = texts[begin : begin + WINDOW_NAMES]
+        if folder.lower_case:
+            window = [text.lower() if isinstance(text, str) else text for text in window]
+        offsets, ids = tokenise(tokenizer, window)
+        done = begin
+        for rows in length_batches(np.diff(offsets), batch_tokens=batch_tokens):
+            found = run_batch(offsets, ids, rows)
+            vectors[begin + rows] = unit_rows(found) if normalise else found
+            done += len(rows)
+            if progress is not None:
+                progress(done, len(texts))
+        # Names without tokens are in no batch; they count as done with their window.
+        if progress is not None and done != begin + len(window):
+            progress(begin + len(window), len(texts))
+    return vectors
+
+
+def length_batches(lengths: npt.NDArray[np.integer], *, batch_tokens: int) -> Iterator[RowArray]:
+    """Rows in batches of nearly equal length, shortest first; rows of length 0 are in none.
+
+    A batch never takes more than ``batch_tokens`` when padded to its longest row, and its longest row is at most
+    an eighth longer than its shortest.
+
+    Example:
+        >>> [rows.tolist() for rows in length_batches(np.array([9, 2, 8, 0, 9]), batch_tokens=20)]
+        [[1], [2, 0], [4]]
+    """
+    order = np.argsort(lengths, kind="stable")
+    ordered = lengths[order]
+    begin = int(np.searchsorted(ordered, 1))
+    while begin < len(ordered):
+        shortest = int(ordered[begin])
+        end = int(np.searchsorted(ordered, shortest + shortest // 8, side="right"))
+        # padded size of rows begin..i, ascending in i
+        sizes = ordered[begin:end] * np.arange(1, end - begin + 1)
+        count = max(1, int(np.searchsorted(sizes, batch_tokens, side="right")))
+        yield order[begin : begin + count]
+        begin += count
+
+
+def unit_rows(vectors: FloatArray) -> FloatArray:
+    """Rows scaled to length 1; a row of zeros stays."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    scaled: FloatArray = vectors / np.maximum(lengths, 1e-12)
+    return scaled

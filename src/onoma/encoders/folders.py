@@ -1,0 +1,247 @@
+"""What the folder of an encoder says about itself, whoever wrote it.
+
+Three kinds are read alike: folders that Onoma wrote (artefact kind ``encoder``), sentence-transformers folders, and
+plain Hugging Face folders. Nothing here loads weights or imports torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from tokenizers import Tokenizer
+
+from onoma.artifacts import MANIFEST_NAME, open_artifact, sha256_file
+from onoma.encoders.tokens import load_tokenizer, tokenizer_fingerprint
+from onoma.errors import ConfigError, InputError, UnavailableError, did_you_mean
+
+Pooling = Literal["cls", "mean", "mean-all"]
+"""Which token vectors make a name's vector; see `onoma.encoders.packed.PackedEncoder`."""
+
+POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
+ENCODER_KIND = "encoder"
+ABOUT_NAME = "encoder.json"
+"""In a folder that Onoma wrote: what the files of sentence-transformers have no place for."""
+ONNX_NAME = "onnx/model.onnx"
+DEFAULT_MAX_TOKENS = 25
+"""For folders that do not say: SapBERT's setting; 0.5 % of biomedical names are longer."""
+
+
+@dataclass(frozen=True)
+class EncoderFolder:
+    """An encoder on disk: where its parts lie and how its vectors are made."""
+
+    path: Path
+    model_path: Path
+    """Where ``config.json``, weights and tokeniser lie; ``path`` or a folder in it."""
+    name: str
+    pooling: Pooling
+    said_pooling: Pooling | None
+    """What the folder itself says, before any override."""
+    max_tokens: int
+    """Longest name in tokens, special tokens included; longer ones are cut."""
+    width: int
+    """Numbers in a vector."""
+    padding_id: int
+    lower_case: bool
+    """Whether text is lower-cased before tokenising (besides what the tokeniser does)."""
+    weights: tuple[Path, ...]
+    """The safetensors files; empty in a folder that holds only the ONNX model."""
+    onnx: Path | None
+    is_own: bool
+    """Whether Onoma wrote the folder."""
+    recorded_weights_sha256: str | None
+    """As written by Onoma beside the weights, so that they need not be read to know them."""
+
+    @cached_property
+    def weights_sha256(self) -> str:
+        """SHA-256 of the weights file; of the list of such sums if there are several files."""
+        if self.recorded_weights_sha256 is not None:
+            return self.recorded_weights_sha256
+        if not self.weights:
+            assert self.onnx is not None  # read_folder saw to it that there is something to run
+            return sha256_file(self.onnx)
+        sums = [sha256_file(file) for file in self.weights]
+        return sums[0] if len(sums) == 1 else hashlib.sha256("\n".join(sums).encode()).hexdigest()
+
+    @cached_property
+    def tokenizer_fingerprint(self) -> str:
+        """SHA-256 of the tokeniser; see `onoma.encoders.tokens.tokenizer_fingerprint`."""
+        return tokenizer_fingerprint(self.load_tokenizer())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over all that decides a name's vector: weights, tokeniser, pooling, ``max_tokens``, lower-casing."""
+        parts = (
+            self.weights_sha256,
+            self.tokenizer_fingerprint,
+            self.pooling,
+            str(self.max_tokens),
+            str(self.lower_case),
+        )
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def load_tokenizer(self) -> Tokenizer:
+        """The tokeniser, without truncation or padding."""
+        return load_tokenizer(self.model_path)
+
+
+def read_folder(
+    path: str | Path, *, name: str | None = None, pooling: Pooling | None = None, max_tokens: int | None = None
+) -> EncoderFolder:
+    """Read what a folder says about its encoder.
+
+    Args:
+        path: The folder.
+        name: How to call it; the folder's own name if not given.
+        pooling: Overrides what the folder says; a plain Hugging Face folder says nothing and takes ``"cls"``.
+        max_tokens: Overrides the folder's; a plain Hugging Face folder takes `DEFAULT_MAX_TOKENS`.
+
+    Raises:
+        InputError: no encoder lies there, its weights are a pickle, or it does something Onoma does not.
+        ArtifactError: Onoma wrote the folder and it is damaged, too new, or no encoder.
+        ConfigError: an option has a value that this encoder cannot have.
+    """
+    folder = Path(path)
+    about: dict[str, Any] = {}
+    if (folder / MANIFEST_NAME).exists():
+        open_artifact(folder, ENCODER_KIND)
+        about = _read_json(folder / ABOUT_NAME)
+    steps = _steps(folder)
+    model_path = folder / steps.get("Transformer", "")
+    if not (model_path / "config.json").is_file():
+        raise InputError("this is no encoder: it has no config.json", path=folder, expected="a Hugging Face model")
+    config = _read_json(model_path / "config.json")
+    sentence = _read_json(model_path / "sentence_bert_config.json", missing_is_empty=True)
+    said = _said_pooling(folder / steps["Pooling"]) if "Pooling" in steps else None
+    weights = _weights(model_path)
+    onnx = folder / ONNX_NAME
+    if not weights and not onnx.is_file():
+        raise _no_weights(model_path)
+    # Special tokens and RoBERTa's offset of positions both cost places; neither may leave none for text.
+    offset = config.get("pad_token_id", 0) + 1 if config.get("model_type") in _OFFSET_POSITIONS else 0
+    limit = int(config.get("max_position_embeddings", 512)) - offset
+    return EncoderFolder(
+        path=folder,
+        model_path=model_path,
+        name=name or str(about.get("name") or folder.resolve().name),
+        pooling=_checked_pooling(pooling) or said or "cls",
+        said_pooling=said,
+        max_tokens=_checked_max_tokens(max_tokens, sentence.get("max_seq_length"), limit),
+        width=int(config.get("hidden_size") or config["dim"]),
+        padding_id=int(config.get("pad_token_id") or 0),
+        lower_case=bool(sentence.get("do_lower_case", False)),
+        weights=weights,
+        onnx=onnx if onnx.is_file() else None,
+        is_own=bool(about),
+        recorded_weights_sha256=about.get("weights_sha256"),
+    )
+
+
+_OFFSET_POSITIONS = frozenset({"roberta", "xlm-roberta", "camembert"})
+_RUNNABLE_STEPS = frozenset({"Transformer", "Pooling", "Normalize"})
+_POOLING_FLAGS: dict[str, Pooling] = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
+
+
+def _steps(folder: Path) -> dict[str, str]:
+    """Kind of each step of a sentence-transformers folder -> the folder it lies in."""
+    steps = {}
+    for step in _read_json(folder / "modules.json", missing_is_empty=True) or []:
+        kind = str(step["type"]).rpartition(".")[2]
+        if kind not in _RUNNABLE_STEPS:
+            raise InputError(
+                f"this encoder has a step {kind}, which Onoma does not run",
+                path=folder / "modules.json",
+                expected=", ".join(sorted(_RUNNABLE_STEPS)),
+            )
+        steps[kind] = str(step.get("path", ""))
+    return steps
+
+
+def _said_pooling(folder: Path) -> Pooling:
+    config = _read_json(folder / "config.json")
+    mode = config.get("pooling_mode")
+    modes = (
+        [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
+        if mode is None
+        else [mode]
+        if isinstance(mode, str)
+        else list(mode)
+    )
+    known: dict[str, Pooling] = {**_POOLING_FLAGS, **{pooling: pooling for pooling in POOLINGS}}
+    if len(modes) != 1 or modes[0] not in known:
+        raise InputError(
+            "this encoder pools in a way that Onoma does not",
+            path=folder / "config.json",
+            expected=" or ".join(POOLINGS),
+            found=", ".join(map(str, modes)) or "none",
+        )
+    return known[modes[0]]
+
+
+def _checked_pooling(pooling: str | None) -> Pooling | None:
+    for known in POOLINGS:
+        if pooling == known:
+            return known
+    if pooling is None:
+        return None
+    raise ConfigError(
+        f"there is no pooling '{pooling}'.{did_you_mean(pooling, POOLINGS)} Known: {', '.join(POOLINGS)}."
+    )
+
+
+def _checked_max_tokens(asked: int | None, said: Any, limit: int) -> int:
+    if asked is None:
+        return min(int(said) if said is not None else DEFAULT_MAX_TOKENS, limit)
+    if not 3 <= asked <= limit:
+        raise ConfigError(
+            f"max_tokens must be from 3 to {limit} for this encoder, special tokens included; not {asked}."
+        )
+    return asked
+
+
+def _weights(folder: Path) -> tuple[Path, ...]:
+    whole = folder / "model.safetensors"
+    if whole.is_file():
+        return (whole,)
+    index = folder / "model.safetensors.index.json"
+    if not index.is_file():
+        return ()
+    shards = sorted(set(_read_json(index).get("weight_map", {}).values()))
+    missing = [shard for shard in shards if not (folder / shard).is_file()]
+    if missing:
+        raise InputError(f"the weights file {missing[0]} is missing", path=folder, fix="download the encoder again")
+    return tuple(folder / shard for shard in shards)
+
+
+def _no_weights(folder: Path) -> InputError | UnavailableError:
+    if (folder / "pytorch_model.bin").exists() or list(folder.glob("*.bin")):
+        return InputError(
+            "the weights are a pickle (.bin), which can run code when it is loaded; Onoma never does",
+            path=folder,
+            expected="model.safetensors",
+            fix="convert them once where you trust them, with "
+            "transformers.AutoModel.from_pretrained(...).save_pretrained(...), or take a revision that has safetensors",
+        )
+    return InputError(
+        "this folder has no weights",
+        path=folder,
+        expected=f"model.safetensors or {ONNX_NAME}",
+        fix="if it came from the hub, its repository has only a pickle (.bin), which Onoma never fetches: name a "
+        "revision or copy that was converted to safetensors",
+    )
+
+
+def _read_json(file: Path, *, missing_is_empty: bool = False) -> Any:
+    if missing_is_empty and not file.is_file():
+        return {}
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError("this file is missing", path=file, fix="download the encoder again") from None
+    except (ValueError, UnicodeDecodeError) as error:
+        raise InputError(f"this file is not JSON ({error})", path=file) from None

@@ -1,0 +1,162 @@
+"""Encoding with ONNX Runtime: no torch, a cold start of a fraction of a second."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+
+from onoma.encoders.encoding import encode_names, encoding_tokenizer
+from onoma.encoders.folders import EncoderFolder
+from onoma.encoders.protocol import ProgressCallback
+from onoma.errors import DamagedArtifactError, InputError
+from onoma.types import FloatArray, RowArray
+
+BATCH_TOKENS = 1_024
+"""Tokens per call of the session, so that a batch's intermediate results stay in the processor's cache."""
+
+OWN_OUTPUT = "name_vectors"
+"""Output of the graphs that Onoma writes; see `onoma.encoders.onnx_graph`."""
+
+
+class OnnxEncoder:
+    """Names to vectors by ONNX Runtime, in fp32.
+
+    Runs the graphs that Onoma writes, which pool inside, and those other tools export, which give the vectors of all
+    tokens (``last_hidden_state`` or ``token_embeddings``) to be pooled here.
+
+    Args:
+        folder: An encoder's folder with ``onnx/model.onnx``.
+        threads: For one call; all processors this process may use if not given.
+    """
+
+    def __init__(self, folder: EncoderFolder, *, threads: int | None = None) -> None:
+        if folder.onnx is None:
+            raise InputError("this encoder has no ONNX model", path=folder.path, expected="onnx/model.onnx")
+        self._folder = folder
+        self._tokenizer = encoding_tokenizer(folder)
+        self._session = _session(folder.onnx, threads or _usable_processors())
+        self._inputs = {value.name for value in self._session.get_inputs()}
+        outputs = [value.name for value in self._session.get_outputs()]
+        self._pools_inside = OWN_OUTPUT in outputs
+        token_outputs = [name for name in outputs if name in {"last_hidden_state", "token_embeddings"}]
+        if not self._pools_inside and not token_outputs:
+            raise InputError(
+                "this ONNX model has no output that Onoma can use",
+                path=folder.onnx,
+                expected=f"{OWN_OUTPUT}, last_hidden_state or token_embeddings",
+                found=", ".join(outputs),
+            )
+        self._output = OWN_OUTPUT if self._pools_inside else token_outputs[0]
+
+    @property
+    def folder(self) -> EncoderFolder:
+        """Where it lies and how its vectors are made."""
+        return self._folder
+
+    @property
+    def name(self) -> str:
+        """How to call it in tables and logs."""
+        return self._folder.name
+
+    @property
+    def width(self) -> int:
+        """Numbers in a vector."""
+        return self._folder.width
+
+    @property
+    def max_tokens(self) -> int:
+        """Longest name in tokens; longer ones are cut."""
+        return self._folder.max_tokens
+
+    @property
+    def fingerprint(self) -> str:
+        """See `onoma.encoders.Encoder.fingerprint`."""
+        return self._folder.fingerprint
+
+    def encode(
+        self, texts: Sequence[str], *, progress: ProgressCallback | None = None, normalise: bool = True
+    ) -> FloatArray:
+        """Vectors of names, shape (n, width); see `onoma.encoders.Encoder.encode`."""
+        return encode_names(
+            texts,
+            self._folder,
+            self._tokenizer,
+            self._run,
+            batch_tokens=BATCH_TOKENS,
+            progress=progress,
+            normalise=normalise,
+        )
+
+    def _run(self, offsets: npt.NDArray[np.int64], ids: npt.NDArray[np.int32], rows: RowArray) -> FloatArray:
+        pads_all = self._folder.pooling == "mean-all"
+        padded, mask = padded_rows(
+            offsets,
+            ids,
+            rows,
+            padding_id=self._folder.padding_id,
+            min_tokens=self._folder.max_tokens if pads_all else 0,
+        )
+        feeds: dict[str, Any] = {"input_ids": padded, "attention_mask": mask}
+        if "token_type_ids" in self._inputs:
+            feeds["token_type_ids"] = np.zeros_like(padded)
+        found: FloatArray = self._session.run([self._output], feeds)[0]
+        if self._pools_inside:
+            return found
+        if self._folder.pooling == "cls":
+            return found[:, 0]
+        if pads_all:
+            return np.asarray(found.mean(1), np.float32)
+        return np.asarray((found * mask[:, :, None]).sum(1) / mask.sum(1, keepdims=True), np.float32)
+
+
+def padded_rows(
+    offsets: npt.NDArray[np.int64],
+    ids: npt.NDArray[np.int32],
+    rows: RowArray,
+    *,
+    padding_id: int,
+    min_tokens: int = 0,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Ragged rows as a rectangle: ids and attention mask, int64, both of shape (len(rows), longest).
+
+    Example:
+        >>> padded_rows(np.array([0, 2, 5]), np.array([7, 8, 1, 2, 3]), np.array([0, 1]), padding_id=0)[0].tolist()
+        [[7, 8, 0], [1, 2, 3]]
+    """
+    first, lengths = offsets[rows], offsets[rows + 1] - offsets[rows]
+    columns = np.arange(max(int(lengths.max()), min_tokens))
+    real = columns < lengths[:, None]
+    padded = np.full(real.shape, padding_id, np.int64)
+    padded[real] = ids[(first[:, None] + columns)[real]]
+    return padded, real.astype(np.int64)
+
+
+def _session(file: Path, threads: int) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    if _is_written_fused(file):
+        # Onoma's graphs are written fused; looking for more costs half the start and changes no speed.
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the runtime's own exceptions share no public base
+        raise DamagedArtifactError(f"{file} is not an ONNX model that can be run ({error}).") from None
+
+
+def _is_written_fused(file: Path) -> bool:
+    """Whether `onoma.encoders.onnx_graph` wrote this model; a model begins with its producer's name."""
+    with file.open("rb") as handle:
+        return b"onoma" in handle.read(64)
+
+
+def _usable_processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

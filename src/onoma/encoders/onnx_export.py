@@ -1,0 +1,139 @@
+"""Write the ONNX model of an encoder and check it against torch before anybody relies on it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import warnings
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import torch
+from tokenizers import Tokenizer
+
+from onoma.encoders.encoding import unit_rows
+from onoma.encoders.onnx_encoder import padded_rows
+from onoma.encoders.onnx_graph import ATTENTION_MASK, INPUT_IDS, NAME_VECTORS, OPSET, can_write_graph, write_graph
+from onoma.encoders.packed import PackedEncoder
+from onoma.encoders.packing import pack
+from onoma.encoders.tokens import tokenise
+from onoma.errors import MismatchError
+
+TOLERANCE = 1e-4
+"""Largest allowed difference of any number of a unit vector between ONNX Runtime and torch; usual is 1e-6."""
+
+_CHECKED_NAMES = (
+    "",
+    "fever",
+    "Diabetes mellitus, type 2",
+    "心肌梗死",
+    "α-synuclein/β-amyloid",
+    "acute disseminated encephalomyelitis following infection with an unidentified organism, unspecified",
+)
+_PROTOBUF_LIMIT = 2**31 - 2**24
+"""Bytes; a larger graph keeps its weights in a file beside it."""
+
+
+def write_onnx(encoder: PackedEncoder, file: Path, *, tokenizer: Tokenizer) -> None:
+    """Write an encoder as ONNX, with free axes for names and tokens, and compare it with torch on a few names.
+
+    Args:
+        encoder: Its present weights are written, in fp32.
+        file: Where to; its folder is made.
+        tokenizer: For the comparison.
+
+    Raises:
+        MismatchError: ONNX Runtime computes other vectors than torch; the file is removed.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    parts = encoder.architecture
+    was_training = encoder.training
+    encoder.eval()
+    try:
+        if parts is not None and can_write_graph(parts):
+            model = write_graph(parts, pooling=encoder.pooling)
+        else:
+            model = _traced(encoder)
+        large = sum(tensor.ByteSize() for tensor in model.graph.initializer) > _PROTOBUF_LIMIT
+        onnx.save_model(model, file, save_as_external_data=large, location=f"{file.name}.data" if large else None)
+        difference = _largest_difference(encoder, file, tokenizer)
+    finally:
+        encoder.train(was_training)
+    if not difference <= TOLERANCE:
+        file.unlink()
+        raise MismatchError(
+            f"the ONNX model written of this encoder gives other vectors than torch: they differ by {difference:.1e}, "
+            f"where {TOLERANCE:.0e} is allowed. It was removed; please report this with the encoder's config.json."
+        )
+
+
+def _largest_difference(encoder: PackedEncoder, file: Path, tokenizer: Tokenizer) -> float:
+    cutting = Tokenizer.from_str(tokenizer.to_str())
+    cutting.enable_truncation(encoder.max_tokens)
+    offsets, ids = tokenise(cutting, _CHECKED_NAMES)
+    rows = np.flatnonzero(np.diff(offsets))
+    padded, mask = padded_rows(
+        offsets,
+        ids,
+        rows,
+        padding_id=encoder.padding_id,
+        min_tokens=encoder.max_tokens if encoder.pooling == "mean-all" else 0,
+    )
+    session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    ours = session.run([NAME_VECTORS], {INPUT_IDS: padded, ATTENTION_MASK: mask})[0]
+    device = next(encoder.parameters()).device
+    with torch.inference_mode(), torch.autocast(device.type, enabled=False):
+        theirs = encoder(pack(offsets, ids, rows=rows).to(device)).float().cpu().numpy()
+    return float(np.abs(unit_rows(ours) - unit_rows(theirs)).max())
+
+
+class _PaddedForward(torch.nn.Module):
+    """An encoder of any family as torch's exporter wants it: two rectangles in, vectors out."""
+
+    def __init__(self, encoder: PackedEncoder) -> None:
+        super().__init__()
+        self.model = encoder.model
+        self.pooling = encoder.pooling
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        hidden: torch.Tensor = self.model(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        if self.pooling == "cls":
+            return hidden[:, 0]
+        if self.pooling == "mean-all":
+            return hidden.mean(1)
+        real = attention_mask.to(hidden.dtype)
+        return (hidden * real[:, :, None]).sum(1) / real.sum(1, keepdim=True)
+
+
+def _traced(encoder: PackedEncoder) -> onnx.ModelProto:
+    """The graph of a family that `write_graph` does not know, by torch's exporter."""
+    ids = torch.ones((2, 5), dtype=torch.int64)
+    axes = {0: torch.export.Dim("names"), 1: torch.export.Dim("tokens")}
+    copied = _PaddedForward(encoder).cpu()
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    # The exporter speaks of operators of torchvision and of its own deprecated internals; neither concerns a user.
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", FutureWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        logger.setLevel(logging.ERROR)
+        try:
+            program = torch.onnx.export(
+                copied,
+                (ids, torch.ones_like(ids)),
+                dynamo=True,
+                opset_version=OPSET,
+                input_names=[INPUT_IDS, ATTENTION_MASK],
+                output_names=[NAME_VECTORS],
+                dynamic_shapes={"input_ids": axes, "attention_mask": axes},
+                verbose=False,
+            )
+        finally:
+            logger.setLevel(level)
+    assert program is not None  # dynamo=True returns a program
+    model: onnx.ModelProto = program.model_proto
+    return model

@@ -1,0 +1,191 @@
+"""The ONNX graph of a BERT-like encoder, written node by node.
+
+Tracing the model would take seconds, drag in another exporter, and leave a graph that ONNX Runtime has to recognise
+and fuse again at every start. Written directly, the graph has the runtime's fused operators from the start (whole
+attention layers, bias + GELU, skip + layer norm), pools inside, and for [CLS] pooling computes of the last layer only
+what [CLS] needs. Parity with torch is checked whenever a graph is written.
+
+Inputs ``input_ids`` and ``attention_mask``, int64, shape (names, tokens); output ``name_vectors``, float32, shape
+(names, width), not normalised. Both axes are free. The fused operators are of the domain ``com.microsoft``, so the
+graph runs in ONNX Runtime, not in other engines.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from torch import nn
+
+from onoma.encoders.architectures import Architecture, Layer
+
+if TYPE_CHECKING:
+    from onoma.encoders.folders import Pooling
+
+OPSET = 18
+INPUT_IDS, ATTENTION_MASK, NAME_VECTORS = "input_ids", "attention_mask", "name_vectors"
+
+_GELU = {"gelu": ("BiasGelu", "com.microsoft"), "gelu_new": ("FastGelu", "com.microsoft")}
+"""Activation in ``config.json`` -> operator that adds a bias and applies it."""
+
+
+def can_write_graph(parts: Architecture) -> bool:
+    """Whether `write_graph` knows the activation of this model."""
+    return parts.activation in _GELU or parts.activation == "relu"
+
+
+def write_graph(parts: Architecture, *, pooling: Pooling) -> ModelProto:
+    """The graph of an encoder with its weights inside.
+
+    Args:
+        parts: The encoder; `can_write_graph` must hold.
+        pooling: ``"mean-all"`` averages every position it is given, so the caller pads to ``max_tokens``.
+    """
+    graph = _Graph()
+    states = graph.layer_norm(_embeddings(graph, parts), parts.embedding_norm)
+    mask = graph.add("Cast", [ATTENTION_MASK], to=TensorProto.INT32)
+    for layer in parts.layers[:-1]:
+        states = _after_attention(graph, parts, layer, states, _attention(graph, parts, layer, states, mask))
+    last = parts.layers[-1]
+    if pooling == "cls":
+        first = graph.add("Slice", [states, *(graph.constant(np.array([at])) for at in (0, 1, 1))])
+        context = _attention_of_first(graph, parts, last, first, states, mask)
+        pooled = _after_attention(graph, parts, last, first, context)
+        graph.add("Squeeze", [pooled, graph.constant(np.array([1]))], output=NAME_VECTORS)
+    else:
+        states = _after_attention(graph, parts, last, states, _attention(graph, parts, last, states, mask))
+        _mean(graph, states, masked=pooling == "mean")
+    return graph.model(width=parts.embedding_norm.normalized_shape[0])
+
+
+def _embeddings(graph: _Graph, parts: Architecture) -> str:
+    words = graph.add("Gather", [graph.weight(parts.word_embeddings.weight), INPUT_IDS])
+    places = graph.add("Gather", [graph.weight(parts.position_embeddings.weight), _positions(graph, parts)])
+    states = graph.add("Add", [words, places])
+    if parts.token_type_embeddings is None:
+        return states
+    return graph.add("Add", [states, graph.weight(parts.token_type_embeddings.weight[0])])
+
+
+def _positions(graph: _Graph, parts: Architecture) -> str:
+    """Positions by counting, as a Range over the length meets a faulty fusion in ONNX Runtime (GatherToSlice, 1.31)."""
+    along = graph.constant(np.array(1))
+    if parts.padding_id is None:
+        ones = graph.add(
+            "ConstantOfShape", [graph.add("Shape", [INPUT_IDS])], value=numpy_helper.from_array(np.array([1]))
+        )
+        return graph.add("Sub", [graph.add("CumSum", [ones, along]), graph.constant(np.array(1))])
+    padding = graph.constant(np.array(parts.padding_id))
+    real = graph.add("Cast", [graph.add("Not", [graph.add("Equal", [INPUT_IDS, padding])])], to=TensorProto.INT64)
+    return graph.add("Add", [graph.add("Mul", [graph.add("CumSum", [real, along]), real]), padding])
+
+
+def _attention(graph: _Graph, parts: Architecture, layer: Layer, states: str, mask: str) -> str:
+    projections = (layer.query, layer.key, layer.value)
+    weight = np.concatenate([_array(linear.weight).T for linear in projections], axis=1)
+    bias = np.concatenate([_array(linear.bias) for linear in projections])
+    return graph.add(
+        "Attention",
+        [states, graph.constant(weight), graph.constant(bias), mask],
+        domain="com.microsoft",
+        num_heads=parts.n_heads,
+        mask_filter_value=float(np.finfo(np.float32).min),
+    )
+
+
+def _attention_of_first(graph: _Graph, parts: Architecture, layer: Layer, first: str, states: str, mask: str) -> str:
+    return graph.add(
+        "MultiHeadAttention",
+        [
+            graph.linear(first, layer.query),
+            graph.linear(states, layer.key),
+            graph.linear(states, layer.value),
+            "",
+            mask,
+        ],
+        domain="com.microsoft",
+        num_heads=parts.n_heads,
+        mask_filter_value=float(np.finfo(np.float32).min),
+    )
+
+
+def _after_attention(graph: _Graph, parts: Architecture, layer: Layer, states: str, context: str) -> str:
+    states = graph.skip_layer_norm(context, layer.attention_out, states, layer.attention_norm)
+    raised = graph.add("MatMul", [states, graph.weight(layer.up.weight.T)])
+    bias = graph.weight(layer.up.bias)
+    if parts.activation == "relu":
+        active = graph.add("Relu", [graph.add("Add", [raised, bias])])
+    else:
+        operator, domain = _GELU[parts.activation]
+        active = graph.add(operator, [raised, bias], domain=domain)
+    return graph.skip_layer_norm(active, layer.down, states, layer.output_norm)
+
+
+def _mean(graph: _Graph, states: str, *, masked: bool) -> None:
+    axis = graph.constant(np.array([1]))
+    if not masked:
+        graph.add("ReduceMean", [states, axis], keepdims=0, output=NAME_VECTORS)
+        return
+    real = graph.add("Cast", [ATTENTION_MASK], to=TensorProto.FLOAT)
+    column = graph.add("Unsqueeze", [real, graph.constant(np.array([2]))])
+    total = graph.add("ReduceSum", [graph.add("Mul", [states, column]), axis], keepdims=0)
+    graph.add("Div", [total, graph.add("ReduceSum", [real, axis], keepdims=1)], output=NAME_VECTORS)
+
+
+class _Graph:
+    """Nodes and weights under construction; every method returns the name of a value."""
+
+    def __init__(self) -> None:
+        self._nodes: list[NodeProto] = []
+        self._weights: list[TensorProto] = []
+
+    def add(
+        self, operator: str, inputs: list[str], *, domain: str = "", output: str | None = None, **attributes: Any
+    ) -> str:
+        name = output or f"{operator}_{len(self._nodes)}"
+        self._nodes.append(helper.make_node(operator, inputs, [name], name=name, domain=domain, **attributes))
+        return name
+
+    def constant(self, value: npt.NDArray[np.generic]) -> str:
+        name = f"constant_{len(self._weights)}"
+        self._weights.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        return name
+
+    def weight(self, value: torch.Tensor) -> str:
+        return self.constant(_array(value))
+
+    def linear(self, states: str, linear: nn.Linear) -> str:
+        product = self.add("MatMul", [states, self.weight(linear.weight.T)])
+        return self.add("Add", [product, self.weight(linear.bias)])
+
+    def layer_norm(self, states: str, norm: nn.LayerNorm) -> str:
+        inputs = [states, self.weight(norm.weight), self.weight(norm.bias)]
+        return self.add("LayerNormalization", inputs, epsilon=norm.eps, axis=-1)
+
+    def skip_layer_norm(self, states: str, linear: nn.Linear, skip: str, norm: nn.LayerNorm) -> str:
+        """norm(skip + linear(states))."""
+        product = self.add("MatMul", [states, self.weight(linear.weight.T)])
+        inputs = [product, skip, self.weight(norm.weight), self.weight(norm.bias), self.weight(linear.bias)]
+        return self.add("SkipLayerNormalization", inputs, domain="com.microsoft", epsilon=norm.eps)
+
+    def model(self, *, width: int) -> ModelProto:
+        graph = helper.make_graph(
+            self._nodes,
+            "encoder",
+            [
+                helper.make_tensor_value_info(name, TensorProto.INT64, ["names", "tokens"])
+                for name in (INPUT_IDS, ATTENTION_MASK)
+            ],
+            [helper.make_tensor_value_info(NAME_VECTORS, TensorProto.FLOAT, ["names", width])],
+            self._weights,
+        )
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", 1)]
+        # IR version 8 is what every ONNX Runtime since 1.12 reads; the library would write its own newest.
+        return helper.make_model(graph, opset_imports=opsets, ir_version=8, producer_name="onoma")
+
+
+def _array(value: torch.Tensor) -> npt.NDArray[np.float32]:
+    return np.asarray(value.detach().cpu().float().numpy(), np.float32)

@@ -1,0 +1,276 @@
+"""The trainable encoder: a Hugging Face transformer run on packed names.
+
+The model's own modules hold the weights, so its state dict is the checkpoint every other tool knows; only the way
+data pass through them is ours. Families of `onoma.encoders.architectures` run packed end to end; any other encoder
+runs once per group of equally long names, which needs no padding either.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from torch import nn
+from torch.nn import functional
+
+from onoma.encoders.architectures import BERT_LIKE, Architecture, Layer, read_architecture
+from onoma.encoders.attention import packed_attention
+from onoma.encoders.dropout import dropout
+from onoma.encoders.folders import EncoderFolder, Pooling
+from onoma.encoders.packing import PackedBatch, pack, pack_lists
+from onoma.encoders.sources import locate_encoder
+from onoma.errors import ConfigError, InputError, missing_extra
+
+__all__ = ["PackedBatch", "PackedEncoder", "load_packed", "pack", "pack_lists"]
+
+
+class PackedEncoder(nn.Module):
+    """Names to vectors without padding.
+
+    Shapes: N names, T tokens over all names, D width.
+
+    Args:
+        model: A Hugging Face encoder; its weights are shared, not copied.
+        pooling: ``"cls"``: the first token's vector; ``"mean"``: the mean over the name's tokens, special tokens
+            included; ``"mean-all"``: the mean over ``max_tokens`` positions, padding included, as SapBERT's released
+            code does for its ``mean-token`` model (``mean_all_tok``).
+        max_tokens: Longest name in tokens, special tokens included; the width that ``"mean-all"`` pads to.
+        source: The folder that the model came from, if it did.
+    """
+
+    def __init__(
+        self, model: nn.Module, *, pooling: Pooling, max_tokens: int, source: EncoderFolder | None = None
+    ) -> None:
+        super().__init__()
+        # Any: Hugging Face's modules are reached by attribute.
+        self.model: Any = model
+        self.pooling: Pooling = pooling
+        self.max_tokens = max_tokens
+        self.source = source
+        self.architecture = read_architecture(model)
+        """The model's parts if it can run packed; None for other families."""
+
+    @property
+    def width(self) -> int:
+        """Numbers in a vector."""
+        return int(self.model.config.hidden_size)
+
+    @property
+    def padding_id(self) -> int:
+        """The token that fills rectangles, where an encoder cannot do without them."""
+        return int(self.model.config.pad_token_id or 0)
+
+    @property
+    def runs_packed(self) -> bool:
+        """Whether this family runs packed end to end; if not, group by group through the model's own forward."""
+        return self.architecture is not None and self.pooling != "mean-all"
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over the weights as loaded, tokeniser, pooling and ``max_tokens``."""
+        return self._folder().fingerprint
+
+    @property
+    def tokenizer_fingerprint(self) -> str:
+        """SHA-256 of the tokeniser; tokens made with another one do not fit this encoder."""
+        return self._folder().tokenizer_fingerprint
+
+    def forward(self, batch: PackedBatch) -> torch.Tensor:
+        """Vectors of the names in the caller's order, not normalised, shape (N, D)."""
+        if batch.n_names == 0:
+            return next(self.parameters()).new_zeros(0, self.width)
+        if self.pooling == "mean-all":
+            pooled = self._mean_of_padded(batch)
+        elif self.architecture is None:
+            pooled = self._pool(self._tokens_by_group(batch), batch)
+        else:
+            first_only = self.pooling == "cls"
+            tokens = _run_packed(self.architecture, batch, training=self.training, first_only=first_only)
+            pooled = tokens if first_only else self._pool(tokens, batch)
+        return pooled.index_select(0, batch.restore)
+
+    def token_vectors(self, batch: PackedBatch) -> torch.Tensor:
+        """The last layer's vector of every token, in packed order, shape (T, D)."""
+        if self.architecture is None:
+            return self._tokens_by_group(batch)
+        return _run_packed(self.architecture, batch, training=self.training, first_only=False)
+
+    def _pool(self, tokens: torch.Tensor, batch: PackedBatch) -> torch.Tensor:
+        if self.pooling == "cls":
+            return tokens.index_select(0, batch.starts)
+        groups = tokens.split_with_sizes([names * length for names, length in batch.groups])
+        return torch.cat(
+            [group.view(names, length, -1).mean(1) for group, (names, length) in zip(groups, batch.groups, strict=True)]
+        )
+
+    def _tokens_by_group(self, batch: PackedBatch) -> torch.Tensor:
+        tokens = []
+        groups = batch.ids.split_with_sizes([names * length for names, length in batch.groups])
+        for ids, (names, length) in zip(groups, batch.groups, strict=True):
+            rectangle = ids.view(names, length)
+            output = self.model(input_ids=rectangle, attention_mask=torch.ones_like(rectangle))
+            tokens.append(output.last_hidden_state.reshape(names * length, -1))
+        return torch.cat(tokens)
+
+    def _mean_of_padded(self, batch: PackedBatch) -> torch.Tensor:
+        width = max(self.max_tokens, batch.groups[-1][1])
+        rows = torch.repeat_interleave(
+            torch.arange(batch.n_names, device=batch.ids.device),
+            torch.diff(batch.starts, append=batch.starts.new_tensor([batch.n_tokens])),
+        )
+        ids = batch.ids.new_full((batch.n_names, width), self.padding_id)
+        mask = torch.zeros_like(ids)
+        ids[rows, batch.positions] = batch.ids
+        mask[rows, batch.positions] = 1
+        hidden: torch.Tensor = self.model(input_ids=ids, attention_mask=mask).last_hidden_state
+        return hidden.mean(1)
+
+    def _folder(self) -> EncoderFolder:
+        if self.source is None:
+            raise ConfigError("this encoder was made in memory; only one loaded from a folder has a fingerprint.")
+        return self.source
+
+
+def _run_packed(parts: Architecture, batch: PackedBatch, *, training: bool, first_only: bool) -> torch.Tensor:
+    """All layers over packed tokens: every token's vector (T, D), or that of each name's first token only (N, D)."""
+    hidden_dropout = parts.hidden_dropout.p if training else 0.0
+    attention_dropout = parts.attention_dropout.p if training else 0.0
+    states = parts.word_embeddings(batch.ids) + parts.position_embeddings(_positions(parts, batch))
+    if parts.token_type_embeddings is not None:
+        states = states + parts.token_type_embeddings.weight[0]
+    states = dropout(parts.embedding_norm(states), hidden_dropout)
+    last = len(parts.layers) - 1
+    for depth, layer in enumerate(parts.layers):
+        key_value = functional.linear(
+            states,
+            torch.cat([layer.key.weight, layer.value.weight]),
+            torch.cat([layer.key.bias, layer.value.bias]),
+        )
+        if first_only and depth == last:
+            states = states.index_select(0, batch.starts)
+        context = packed_attention(
+            layer.query(states), key_value, batch.groups, n_heads=parts.n_heads, dropout=attention_dropout
+        )
+        states = _after_attention(layer, states, context, hidden_dropout)
+    return states
+
+
+def _after_attention(layer: Layer, states: torch.Tensor, context: torch.Tensor, probability: float) -> torch.Tensor:
+    attended = layer.attention_out(context)
+    if layer.drops_after_attention:
+        attended = dropout(attended, probability)
+    states = layer.attention_norm(states + attended)
+    raised = layer.activate(layer.up(states))
+    normed: torch.Tensor = layer.output_norm(states + dropout(layer.down(raised), probability))
+    return normed
+
+
+def _positions(parts: Architecture, batch: PackedBatch) -> torch.Tensor:
+    if parts.padding_id is None:
+        return batch.positions
+    # A name may hold the padding token as text; such a token has the padding's position and is not counted.
+    real = (batch.ids != parts.padding_id).long()
+    counted = real.cumsum(0)
+    before = (counted - real).index_select(0, batch.starts)
+    lengths = torch.diff(batch.starts, append=batch.starts.new_tensor([batch.n_tokens]))
+    return (counted - before.repeat_interleave(lengths)) * real + parts.padding_id
+
+
+def load_packed(
+    source: str | Path,
+    *,
+    pooling: Pooling | None = None,
+    dropout: float | None = None,
+    max_tokens: int | None = None,
+) -> PackedEncoder:
+    """Load an encoder for training, or to run it with torch.
+
+    Args:
+        source: A folder, a catalogue name or a hub id; see `onoma.encoders.sources.locate_encoder`.
+        pooling: As the folder says if not given.
+        dropout: Of hidden states and attention weights, in training; as the model's configuration says if not given.
+        max_tokens: As the folder says if not given.
+
+    Returns:
+        The encoder in fp32, in evaluation mode.
+
+    Raises:
+        InputError: no encoder lies there, or its weights are a pickle.
+        UnavailableError: the encoder or transformers is not on this machine.
+    """
+    return load_folder(locate_encoder(source, pooling=pooling, max_tokens=max_tokens), dropout=dropout)
+
+
+def load_folder(folder: EncoderFolder, *, dropout: float | None = None) -> PackedEncoder:
+    """Load the encoder of a folder that was read before; see `load_packed`."""
+    model = load_model(folder)
+    if dropout is not None:
+        for module in model.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = dropout
+    return PackedEncoder(model, pooling=folder.pooling, max_tokens=folder.max_tokens, source=folder).eval()
+
+
+def load_model(folder: EncoderFolder) -> nn.Module:
+    """The Hugging Face model of a folder in fp32, from safetensors only.
+
+    A pooler (the extra layer over [CLS] that BERT's pretraining used) is kept if the weights have one, frozen: no
+    vector depends on it, but tools that open the saved encoder expect to find it again.
+    """
+    try:
+        from transformers import AutoConfig, AutoModel
+    except ImportError:
+        raise missing_extra("transformers", "train", f"Running the encoder {folder.name} with torch") from None
+    if not folder.weights:
+        raise InputError(
+            "this folder holds only the ONNX model, without the weights that torch needs",
+            path=folder.path,
+            fix="open it with backend='onnx', or name the encoder that it was made from",
+        )
+    config = AutoConfig.from_pretrained(str(folder.model_path), local_files_only=True)
+    options: dict[str, Any] = {}
+    if config.model_type in BERT_LIKE - {"distilbert"}:
+        options["add_pooling_layer"] = _has_pooler(folder)
+    with quiet_transformers():
+        model: nn.Module = AutoModel.from_pretrained(
+            str(folder.model_path),
+            config=config,
+            dtype=torch.float32,
+            local_files_only=True,
+            use_safetensors=True,
+            **options,
+        )
+    pooler = getattr(model, "pooler", None)
+    if isinstance(pooler, nn.Module):
+        pooler.requires_grad_(False)
+    return model
+
+
+@contextlib.contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Silence transformers' progress bars and remarks on standard error while it loads or saves."""
+    import transformers
+
+    logging: Any = transformers.utils.logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _has_pooler(folder: EncoderFolder) -> bool:
+    for file in folder.weights:
+        with safe_open(file, framework="pt") as tensors:
+            if any("pooler." in name for name in tensors.keys()):  # noqa: SIM118 - not a mapping
+                return True
+    return False

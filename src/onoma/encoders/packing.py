@@ -1,0 +1,123 @@
+"""Names packed end to end: no padding, names of equal length side by side.
+
+Biomedical names average nine tokens. Padding each to 25 makes 62 % of all arithmetic wasted; here a batch is one
+long row of real tokens, shortest names first, so that attention can take every group of equally long names as a
+full rectangle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from onoma.errors import ShapeError
+from onoma.types import RowArray
+
+
+@dataclass(frozen=True, slots=True)
+class PackedBatch:
+    """A batch of names without padding.
+
+    Shapes: N names, T tokens over all names. Inside the batch names stand sorted by length; ``restore`` gives the
+    caller's order back.
+    """
+
+    ids: torch.Tensor
+    """Token ids, int64, shape (T,)."""
+    positions: torch.Tensor
+    """Position of each token in its name, from 0, int64, shape (T,)."""
+    groups: tuple[tuple[int, int], ...]
+    """(number of names, their common length in tokens), lengths ascending."""
+    starts: torch.Tensor
+    """Where each name begins in ``ids``, int64, shape (N,)."""
+    restore: torch.Tensor
+    """``packed[restore]`` is in the caller's order, int64, shape (N,)."""
+
+    @property
+    def n_names(self) -> int:
+        """Number of names."""
+        return self.starts.shape[0]
+
+    @property
+    def n_tokens(self) -> int:
+        """Number of tokens over all names."""
+        return self.ids.shape[0]
+
+    def to(self, device: torch.device | str) -> PackedBatch:
+        """The same batch on another device."""
+        return PackedBatch(
+            ids=self.ids.to(device, non_blocking=True),
+            positions=self.positions.to(device, non_blocking=True),
+            groups=self.groups,
+            starts=self.starts.to(device, non_blocking=True),
+            restore=self.restore.to(device, non_blocking=True),
+        )
+
+
+def pack(
+    offsets: npt.NDArray[np.integer],
+    ids: npt.NDArray[np.integer],
+    *,
+    rows: RowArray | None = None,
+) -> PackedBatch:
+    """Pack names given as ragged token arrays.
+
+    Args:
+        offsets: Name ``i`` has the tokens ``ids[offsets[i]:offsets[i + 1]]``, shape (n + 1,). May be memory-mapped.
+        ids: Token ids of all names, special tokens included. May be memory-mapped; only the rows asked for are read.
+        rows: Which names to take, in this order, repeats allowed; all of them if not given.
+
+    Returns:
+        The batch; ``n_names`` is 0 when there are no names.
+
+    Raises:
+        ShapeError: a name without tokens, or offsets that do not fit ``ids``.
+
+    Example:
+        >>> batch = pack(np.array([0, 3, 5, 8]), np.array([101, 7, 102, 101, 102, 101, 9, 102]))
+        >>> batch.groups
+        ((1, 2), (2, 3))
+        >>> batch.ids.tolist()
+        [101, 102, 101, 7, 102, 101, 9, 102]
+        >>> batch.restore.tolist()
+        [1, 0, 2]
+    """
+    if len(offsets) == 0 or int(offsets[0]) < 0 or int(offsets[-1]) > len(ids):
+        raise ShapeError(f"offsets must lead from 0 to the number of token ids ({len(ids)}).")
+    chosen = np.arange(len(offsets) - 1) if rows is None else np.asarray(rows, np.int64)
+    first = np.asarray(offsets[chosen], np.int64)
+    lengths = np.asarray(offsets[chosen + 1], np.int64) - first
+    if len(lengths) and int(lengths.min()) < 1:
+        raise ShapeError(f"name {int(chosen[int(lengths.argmin())])} has no tokens; every name needs at least one.")
+    order = np.argsort(lengths, kind="stable")
+    first, lengths = first[order], lengths[order]
+    starts = np.zeros(len(lengths), np.int64)
+    np.cumsum(lengths[:-1], out=starts[1:])
+    positions = np.arange(int(lengths.sum()), dtype=np.int64) - np.repeat(starts, lengths)
+    restore = np.empty_like(order)
+    restore[order] = np.arange(len(order))
+    values, counts = np.unique(lengths, return_counts=True)
+    return PackedBatch(
+        ids=torch.from_numpy(np.asarray(ids[np.repeat(first, lengths) + positions], np.int64)),
+        positions=torch.from_numpy(positions),
+        groups=tuple(zip(counts.tolist(), values.tolist(), strict=True)),
+        starts=torch.from_numpy(starts),
+        restore=torch.from_numpy(restore),
+    )
+
+
+def pack_lists(names: Sequence[Sequence[int] | npt.NDArray[np.integer]]) -> PackedBatch:
+    """Pack names given as one list of token ids each; see `pack`.
+
+    Example:
+        >>> pack_lists([[101, 7, 102], [101, 102]]).groups
+        ((1, 2), (1, 3))
+    """
+    offsets = np.zeros(len(names) + 1, np.int64)
+    np.cumsum([len(name) for name in names], out=offsets[1:])
+    ids = np.concatenate([np.asarray(name, np.int64) for name in names]) if names else np.empty(0, np.int64)
+    return pack(offsets, ids)

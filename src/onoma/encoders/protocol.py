@@ -1,0 +1,60 @@
+"""What every encoder offers, whatever runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from onoma.encoders.folders import EncoderFolder
+from onoma.types import FloatArray
+
+ProgressCallback: TypeAlias = Callable[[int, int], None]
+"""Called with (names done, names in all)."""
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Names to vectors."""
+
+    @property
+    def folder(self) -> EncoderFolder:
+        """Where it lies and how its vectors are made."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """How to call it in tables and logs."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Numbers in a vector."""
+        ...
+
+    @property
+    def max_tokens(self) -> int:
+        """Longest name in tokens, special tokens included; longer ones are cut."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over all that decides a name's vector up to rounding; equal for every back end and precision."""
+        ...
+
+    def encode(
+        self, texts: Sequence[str], *, progress: ProgressCallback | None = None, normalise: bool = True
+    ) -> FloatArray:
+        """Vectors of names.
+
+        Args:
+            texts: Names in any script and of any length, empty ones included. Equal texts get equal vectors.
+            progress: Called with (done, total) as names are finished.
+            normalise: Scale every vector to length 1, so that a dot product is a cosine.
+
+        Returns:
+            One row per text, in their order, shape (n, width).
+
+        Raises:
+            InputError: an entry is not a string.
+        """
+        ...

@@ -1,0 +1,204 @@
+"""Write an encoder as a folder that every tool opens.
+
+The folder is a sentence-transformers model, with an ONNX model and Onoma's manifest beside it::
+
+    onoma.json                   manifest: checksums, parents, settings, seed
+    encoder.json                 name, SHA-256 of the weights
+    modules.json                 the steps that sentence-transformers runs
+    config.json                  the Hugging Face model's configuration
+    model.safetensors            its weights
+    tokenizer.json ...           its tokeniser
+    sentence_bert_config.json    max_tokens
+    1_Pooling/config.json        pooling
+    onnx/model.onnx              the same encoder for ONNX Runtime, pooling inside
+
+A folder with pooling ``"mean-all"`` names it in ``1_Pooling/config.json``; sentence-transformers, which cannot average
+over padding, then refuses the folder instead of giving other vectors.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onoma.artifacts import Parent, sha256_file, write_artifact
+from onoma.encoders.folders import ABOUT_NAME, ENCODER_KIND, ONNX_NAME, EncoderFolder
+from onoma.encoders.sources import locate_encoder
+from onoma.errors import ConfigError, missing_extra
+
+if TYPE_CHECKING:
+    from onoma.encoders.packed import PackedEncoder
+
+_TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "sentencepiece.bpe.model",
+    "spiece.model",
+)
+
+
+def save_encoder(
+    encoder: PackedEncoder,
+    out: str | Path,
+    *,
+    name: str | None = None,
+    max_tokens: int | None = None,
+    config: Mapping[str, Any] | None = None,
+    parents: Sequence[Parent] = (),
+    seed: int | None = None,
+    files: Mapping[str, str] | None = None,
+    overwrite: bool = False,
+) -> EncoderFolder:
+    """Save an encoder with its present weights.
+
+    Args:
+        encoder: Loaded by `onoma.encoders.packed.load_packed`; its tokeniser is taken from the folder it came from.
+        out: The folder to write.
+        name: How to call it; the name of ``out`` if not given.
+        max_tokens: Where names shall be cut; as the encoder says if not given.
+        config: The settings that made it, for the manifest.
+        parents: What it was made from.
+        seed: Of every random choice made.
+        files: Small text files to add, relative path -> content (``train.json``, ``README.md``).
+        overwrite: Replace an encoder that is there.
+
+    Returns:
+        The folder written.
+
+    Raises:
+        ArtifactExistsError: ``out`` is taken.
+        ConfigError: the encoder came from no folder.
+        MismatchError: the ONNX model does not agree with torch; nothing is written.
+    """
+    from onoma.encoders.packed import PackedEncoder, quiet_transformers
+
+    if encoder.source is None:
+        raise ConfigError("an encoder made in memory has no tokeniser to save; load it with load_packed.")
+    source = dataclasses.replace(encoder.source, max_tokens=max_tokens or encoder.max_tokens)
+    with write_artifact(out, ENCODER_KIND, config=config, parents=parents, seed=seed, overwrite=overwrite) as folder:
+        with quiet_transformers():
+            encoder.model.save_pretrained(folder, safe_serialization=True)
+        _write_rest(folder, source, name=name or Path(out).name, files=files)
+        cutting = PackedEncoder(encoder.model, pooling=encoder.pooling, max_tokens=source.max_tokens, source=source)
+        _write_onnx(cutting, source, folder / ONNX_NAME)
+    return locate_encoder(Path(out))
+
+
+def export_encoder(
+    source: str | Path | EncoderFolder,
+    out: str | Path,
+    *,
+    onnx_only: bool = False,
+    name: str | None = None,
+    config: Mapping[str, Any] | None = None,
+    parents: Sequence[Parent] = (),
+    files: Mapping[str, str] | None = None,
+    overwrite: bool = False,
+) -> EncoderFolder:
+    """Make an Onoma encoder folder, ONNX model included, of any other encoder; its weights stay as they are.
+
+    Torch is needed only if the source has no ONNX model that Onoma wrote.
+
+    Args:
+        source: A folder, catalogue name, hub id, or the ``folder`` of an open encoder.
+        out: The folder to write; movable, it refers to nothing outside.
+        onnx_only: Leave the safetensors weights out. Such a folder runs in ONNX Runtime only and takes half the room.
+        name: How to call it; as the source if not given.
+        config: Settings for the manifest.
+        parents: What it was made from.
+        files: Small text files to add, relative path -> content.
+        overwrite: Replace an encoder that is there.
+
+    Returns:
+        The folder written; its fingerprint is the source's.
+
+    Raises:
+        InputError: the source is no encoder.
+        ArtifactExistsError: ``out`` is taken.
+        UnavailableError: the source, or torch, is not on this machine.
+    """
+    found = source if isinstance(source, EncoderFolder) else locate_encoder(source)
+    with write_artifact(out, ENCODER_KIND, config=config, parents=parents, overwrite=overwrite) as folder:
+        shutil.copyfile(found.model_path / "config.json", folder / "config.json")
+        if not onnx_only:
+            for file in (*found.weights, *found.model_path.glob("model.safetensors.index.json")):
+                shutil.copyfile(file, folder / file.name)
+        _write_rest(folder, found, name=name or found.name, files=files)
+        if found.is_own and found.onnx is not None and found.pooling == found.said_pooling:
+            shutil.copytree(found.onnx.parent, folder / "onnx")
+        else:
+            _write_onnx(_load(found), found, folder / ONNX_NAME)
+    return locate_encoder(Path(out))
+
+
+def _write_rest(folder: Path, source: EncoderFolder, *, name: str, files: Mapping[str, str] | None) -> None:
+    """All but weights, configuration and graph."""
+    for file in _TOKENIZER_FILES:
+        if (source.model_path / file).is_file():
+            shutil.copyfile(source.model_path / file, folder / file)
+    if not (folder / "tokenizer.json").exists():
+        source.load_tokenizer().save(str(folder / "tokenizer.json"))
+    steps = (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))
+    _write_json(
+        folder / "modules.json",
+        [
+            {"idx": index, "name": str(index), "path": path, "type": f"sentence_transformers.models.{kind}"}
+            for index, (path, kind) in enumerate(steps)
+        ],
+    )
+    _write_json(
+        folder / "sentence_bert_config.json",
+        {"max_seq_length": source.max_tokens, "do_lower_case": source.lower_case},
+    )
+    (folder / "1_Pooling").mkdir()
+    _write_json(
+        folder / "1_Pooling" / "config.json",
+        {"word_embedding_dimension": source.width, **_pooling_config(source)},
+    )
+    weights = folder / "model.safetensors"
+    _write_json(
+        folder / ABOUT_NAME,
+        {"name": name, "weights_sha256": sha256_file(weights) if weights.exists() else source.weights_sha256},
+    )
+    for path, text in (files or {}).items():
+        added = folder / path
+        added.parent.mkdir(parents=True, exist_ok=True)
+        added.write_text(text, encoding="utf-8")
+
+
+def _pooling_config(source: EncoderFolder) -> dict[str, Any]:
+    if source.pooling == "mean-all":
+        return {"pooling_mode": source.pooling}
+    return {
+        "pooling_mode_cls_token": source.pooling == "cls",
+        "pooling_mode_mean_tokens": source.pooling == "mean",
+        "pooling_mode_max_tokens": False,
+        "pooling_mode_mean_sqrt_len_tokens": False,
+    }
+
+
+def _write_onnx(encoder: PackedEncoder, source: EncoderFolder, file: Path) -> None:
+    from onoma.encoders.onnx_export import write_onnx
+
+    write_onnx(encoder, file, tokenizer=source.load_tokenizer())
+
+
+def _load(source: EncoderFolder) -> PackedEncoder:
+    try:
+        from onoma.encoders.packed import load_folder
+    except ImportError:
+        raise missing_extra("torch", "train", f"Writing the ONNX model of {source.name}") from None
+    return load_folder(source)
+
+
+def _write_json(file: Path, content: Any) -> None:
+    file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

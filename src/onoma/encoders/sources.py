@@ -1,0 +1,103 @@
+"""From what a person writes (a folder, a catalogue name, a hub id) to a folder on this machine."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+from onoma.encoders.catalogue import CATALOGUE, find_in_catalogue, locate_packaged
+from onoma.encoders.folders import EncoderFolder, Pooling, read_folder
+from onoma.errors import InputError, UnavailableError, did_you_mean, missing_extra
+
+HUB_FILES = (
+    "*.json",
+    "*.txt",
+    "*.model",
+    "model*.safetensors",
+    "onnx/model.onnx",
+    "*/config.json",
+)
+"""What is fetched of a hub repository: configuration, tokeniser, safetensors, the plain ONNX model. Never a pickle."""
+
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+
+
+def locate_encoder(
+    source: str | Path, *, pooling: Pooling | None = None, max_tokens: int | None = None
+) -> EncoderFolder:
+    """Find an encoder's folder, fetching it from the hub if it must be.
+
+    Args:
+        source: A folder; else a name of the catalogue; else a hub id, from the hub's cache on this machine if it is
+            there.
+        pooling: See `read_folder`.
+        max_tokens: See `read_folder`.
+
+    Raises:
+        InputError: it is none of these, or no encoder.
+        UnavailableError: the catalogue's package is not installed, or the hub cannot be reached.
+        ArtifactError: what is there is damaged.
+    """
+    text = str(source)
+    path = Path(source).expanduser()
+    name: str | None = None
+    if path.is_dir():
+        folder = path
+    elif path.is_file():
+        raise InputError("this is a file; an encoder is a folder", path=path)
+    elif entry := find_in_catalogue(text):
+        folder, name = locate_packaged(entry), entry.name
+    elif isinstance(source, Path) or not _HUB_ID.fullmatch(text):
+        raise InputError("there is no such encoder folder", path=path, fix=_offline_choices())
+    else:
+        folder, name = _from_hub(text), text
+    return read_folder(folder, name=name, pooling=pooling, max_tokens=max_tokens)
+
+
+def locate_tokenizer(source: str | Path) -> Tokenizer:
+    """The tokeniser of an encoder, without truncation or padding; finds the encoder as `locate_encoder` does."""
+    return locate_encoder(source).load_tokenizer()
+
+
+def _from_hub(hub_id: str) -> Path:
+    suggestion = did_you_mean(hub_id, [entry.name for entry in CATALOGUE])
+    if suggestion and "/" not in hub_id:
+        raise InputError(f"there is no encoder '{hub_id}'.{suggestion}".rstrip("."), fix=_offline_choices())
+    try:
+        import huggingface_hub
+        from huggingface_hub import errors
+    except ImportError:
+        raise missing_extra("huggingface_hub", "train", f"Fetching the encoder {hub_id} from the hub") from None
+    try:
+        cached = Path(huggingface_hub.snapshot_download(hub_id, allow_patterns=list(HUB_FILES), local_files_only=True))
+    except (errors.LocalEntryNotFoundError, errors.HFValidationError, OSError):
+        cached = None
+    # Another tool may have cached a part of it only.
+    if cached is not None and (cached / "config.json").is_file() and list(cached.glob("model*.safetensors")):
+        return cached
+    try:
+        return Path(huggingface_hub.snapshot_download(hub_id, allow_patterns=list(HUB_FILES)))
+    except errors.RepositoryNotFoundError:
+        raise InputError(
+            f"there is neither a folder '{hub_id}' here nor a public model of that name on the hub",
+            fix=_offline_choices(),
+        ) from None
+    except errors.HFValidationError:
+        raise InputError(f"'{hub_id}' is neither a folder nor a hub id", fix=_offline_choices()) from None
+    except Exception as error:  # every layer below has its own kinds: no network, no name server, proxy, time-out
+        raise UnavailableError(
+            f"there is no folder '{hub_id}' here, and the model hub could not be reached to look for it "
+            f"({type(error).__name__}{_first_line(error)}). Without a network: {_offline_choices()}; or copy the "
+            f"model's folder to this machine and give its path, or put it into the hub's cache."
+        ) from error
+
+
+def _offline_choices() -> str:
+    return f"name a folder, or {' or '.join(repr(entry.name) for entry in CATALOGUE)} (pip install 'onoma[offline]')"
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f": {lines[0][:120]}" if lines else ""

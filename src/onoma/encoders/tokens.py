@@ -1,0 +1,99 @@
+"""Text to token ids, with the tokenizers library alone.
+
+Token ids of many names are kept ragged: name ``i`` has ``ids[offsets[i]:offsets[i + 1]]``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from tokenizers import Tokenizer
+
+from onoma.errors import InputError, missing_extra
+
+
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """The tokeniser of a model folder, without truncation or padding.
+
+    Reads ``tokenizer.json``. An older folder without one (``vocab.txt``, ``sentencepiece.bpe.model``) is converted
+    by transformers, which must then be installed.
+
+    Raises:
+        InputError: there is no tokeniser, or it is not readable.
+        UnavailableError: it needs converting and transformers is not installed.
+    """
+    file = folder / "tokenizer.json"
+    if file.is_file():
+        try:
+            tokenizer = Tokenizer.from_file(str(file))
+        except Exception as error:  # the library raises bare Exception for anything it cannot read
+            raise InputError(f"the tokeniser is not readable ({error})", path=file) from None
+    else:
+        tokenizer = _convert(folder)
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def tokenizer_fingerprint(tokenizer: Tokenizer) -> str:
+    """SHA-256 of a tokeniser's vocabulary and rules, whatever truncation and padding are set.
+
+    Two tokenisers with equal fingerprints give equal ids to every text.
+    """
+    bare = Tokenizer.from_str(tokenizer.to_str())
+    bare.no_truncation()
+    bare.no_padding()
+    return hashlib.sha256(bare.to_str().encode()).hexdigest()
+
+
+def tokenise(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Token ids of names, special tokens included, cut as the tokeniser is set to.
+
+    Args:
+        tokenizer: With truncation enabled where names may be long.
+        texts: Names; anything a Python string can hold. A lone surrogate counts as U+FFFD.
+
+    Returns:
+        ``offsets``, shape (n + 1,), and ``ids``, shape (total tokens,).
+
+    Raises:
+        InputError: an entry is not a string.
+    """
+    encodings = tokenizer.encode_batch_fast([_clean(text, row) for row, text in enumerate(texts)])
+    rows = [encoding.ids for encoding in encodings]
+    offsets = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)), out=offsets[1:])
+    return offsets, np.fromiter(chain.from_iterable(rows), np.int32, int(offsets[-1]))
+
+
+def _clean(text: str, row: int) -> str:
+    if not isinstance(text, str):
+        raise InputError(f"name {row} is not text", expected="a string", found=repr(text))
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _convert(folder: Path) -> Tokenizer:
+    if not any(
+        (folder / name).is_file() for name in ("vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
+    ):
+        raise InputError("this folder has no tokeniser", path=folder, expected="tokenizer.json")
+    try:
+        from transformers import AutoTokenizer
+    except ImportError:
+        raise missing_extra(
+            "transformers", "train", f"Reading the tokeniser of {folder}, which has no tokenizer.json,"
+        ) from None
+    converted = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+    backend = getattr(converted, "backend_tokenizer", None)
+    if not isinstance(backend, Tokenizer):
+        raise InputError("the tokeniser cannot be converted to tokenizer.json", path=folder)
+    return Tokenizer.from_str(backend.to_str())

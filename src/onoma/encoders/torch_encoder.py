@@ -1,0 +1,93 @@
+"""Encoding with torch: the packed encoder, in fp32 or bf16."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from onoma.encoders.encoding import encode_names, encoding_tokenizer
+from onoma.encoders.folders import EncoderFolder
+from onoma.encoders.packed import PackedEncoder
+from onoma.encoders.packing import pack
+from onoma.encoders.protocol import ProgressCallback
+from onoma.errors import ConfigError
+from onoma.types import FloatArray, RowArray
+
+Precision = Literal["fp32", "bf16"]
+
+BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
+"""Tokens per forward pass, by kind of device."""
+
+
+class TorchEncoder:
+    """Names to vectors by torch, without padding.
+
+    Args:
+        model: From `onoma.encoders.packed.load_packed`; it is put into evaluation mode while it encodes.
+        precision: ``"bf16"`` multiplies in bfloat16 and keeps sums, residuals and vectors in fp32.
+    """
+
+    def __init__(self, model: PackedEncoder, *, precision: Precision = "fp32") -> None:
+        if model.source is None:
+            raise ConfigError("an encoder made in memory has no tokeniser; save it and open the folder.")
+        self._model = model
+        self._folder = model.source
+        self._bf16 = precision == "bf16"
+        self._tokenizer = encoding_tokenizer(model.source)
+
+    @property
+    def folder(self) -> EncoderFolder:
+        """Where it lies and how its vectors are made."""
+        return self._folder
+
+    @property
+    def name(self) -> str:
+        """How to call it in tables and logs."""
+        return self._folder.name
+
+    @property
+    def width(self) -> int:
+        """Numbers in a vector."""
+        return self._model.width
+
+    @property
+    def max_tokens(self) -> int:
+        """Longest name in tokens; longer ones are cut."""
+        return self._folder.max_tokens
+
+    @property
+    def fingerprint(self) -> str:
+        """See `onoma.encoders.Encoder.fingerprint`; of the weights as loaded, were they trained since."""
+        return self._folder.fingerprint
+
+    def encode(
+        self, texts: Sequence[str], *, progress: ProgressCallback | None = None, normalise: bool = True
+    ) -> FloatArray:
+        """Vectors of names, shape (n, width); see `onoma.encoders.Encoder.encode`."""
+        was_training = self._model.training
+        self._model.eval()
+        device = next(self._model.parameters()).device.type
+        autocast = torch.autocast(device, dtype=torch.bfloat16) if self._bf16 else contextlib.nullcontext()
+        try:
+            with torch.inference_mode(), autocast:
+                return encode_names(
+                    texts,
+                    self._folder,
+                    self._tokenizer,
+                    self._run,
+                    batch_tokens=BATCH_TOKENS.get(device, BATCH_TOKENS["cpu"]),
+                    progress=progress,
+                    normalise=normalise,
+                )
+        finally:
+            self._model.train(was_training)
+
+    def _run(self, offsets: npt.NDArray[np.int64], ids: npt.NDArray[np.int32], rows: RowArray) -> FloatArray:
+        batch = pack(offsets, ids, rows=rows).to(next(self._model.parameters()).device)
+        vectors: FloatArray = self._model(batch).float().cpu().numpy()
+        return vectors

@@ -1,0 +1,111 @@
+"""A file of names to a file of vectors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from onoma.encoders.protocol import Encoder, ProgressCallback
+from onoma.errors import ArtifactExistsError, InputError
+
+_NAMES_AT_ONCE = 1 << 16
+
+
+def encode_file(
+    encoder: Encoder,
+    names: str | Path,
+    output: str | Path,
+    *,
+    prepare: Callable[[str], str] | None = None,
+    normalise: bool = True,
+    overwrite: bool = False,
+    progress: ProgressCallback | None = None,
+) -> int:
+    """Encode a text file, one name per line, into a file that appears only when it is whole.
+
+    Args:
+        encoder: What makes the vectors.
+        names: UTF-8 text; a blank line is a name too, so that line n is vector n.
+        output: ``.npy``: float32, shape (n, width), written a part at a time. ``.parquet``: columns ``name``
+            (as in the file) and ``vector`` (array of float32), put together in memory.
+        prepare: Applied to each name before it is encoded, e.g. normalisation.
+        normalise: Scale every vector to length 1.
+        overwrite: Replace ``output``.
+        progress: Called with (done, total).
+
+    Returns:
+        How many names there were.
+
+    Raises:
+        InputError: the file is missing, not UTF-8 (with the line), or the ending of ``output`` is unknown.
+        ArtifactExistsError: ``output`` exists.
+    """
+    output = Path(output)
+    if output.suffix not in {".npy", ".parquet"}:
+        raise InputError("unknown kind of file for vectors", path=output, expected="a name ending in .npy or .parquet")
+    if output.exists() and not overwrite:
+        raise ArtifactExistsError(f"{output} exists already. Choose another name, or allow overwriting (--force).")
+    texts = read_lines(names)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    aside = output.with_name(f".{output.name}.partial-{os.getpid()}")
+    try:
+        if output.suffix == ".npy" and texts:
+            file = np.lib.format.open_memmap(aside, mode="w+", dtype=np.float32, shape=(len(texts), encoder.width))
+            vectors: np.ndarray[tuple[int, int], np.dtype[np.float32]] = file
+        else:
+            vectors = np.empty((len(texts), encoder.width), np.float32)
+        for start in range(0, len(texts), _NAMES_AT_ONCE):
+            part = texts[start : start + _NAMES_AT_ONCE]
+
+            def report(done: int, _total: int, before: int = start) -> None:
+                if progress is not None:
+                    progress(before + done, len(texts))
+
+            wanted = [prepare(text) for text in part] if prepare else part
+            vectors[start : start + len(part)] = encoder.encode(wanted, progress=report, normalise=normalise)
+        if isinstance(vectors, np.memmap):
+            vectors.flush()
+        elif output.suffix == ".npy":
+            with aside.open("wb") as empty:
+                np.save(empty, vectors)
+        else:
+            table = pl.DataFrame(
+                {"name": texts, "vector": pl.Series(vectors, dtype=pl.Array(pl.Float32, encoder.width))}
+            )
+            table.write_parquet(aside)
+        aside.replace(output)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+    return len(texts)
+
+
+def read_lines(path: str | Path) -> list[str]:
+    """Lines of a UTF-8 text file, ends of line and a byte-order mark removed.
+
+    Raises:
+        InputError: there is no such file, or a line is not UTF-8.
+    """
+    file = Path(path)
+    try:
+        raw = file.read_bytes()
+    except FileNotFoundError:
+        raise InputError("there is no such file", path=file) from None
+    except IsADirectoryError:
+        raise InputError("this is a folder, where a text file is needed", path=file) from None
+    lines = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    texts = []
+    for number, line in enumerate(lines, 1):
+        try:
+            texts.append(line.removesuffix(b"\r").decode("utf-8"))
+        except UnicodeDecodeError:
+            raise InputError(
+                "this line is not UTF-8", path=file, line=number, found=repr(line[:40]), fix="save the file as UTF-8"
+            ) from None
+    return texts

@@ -1,0 +1,360 @@
+"""One suite over every back end, and the folders they are saved in."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from tiny_encoders import FAMILIES, MAX_TOKENS, NAMES, write_tiny
+
+from onoma.artifacts import Parent, read_manifest, verify_artifact
+from onoma.encoders import Encoder, Pooling, export_encoder, locate_encoder, open_encoder, save_encoder
+from onoma.encoders.onnx_encoder import OnnxEncoder
+from onoma.encoders.packed import load_packed
+from onoma.encoders.torch_encoder import TorchEncoder
+from onoma.errors import ArtifactExistsError, ConfigError, DamagedArtifactError, InputError, NotAnArtifactError
+
+Vectors = npt.NDArray[np.float32]
+CASES = [(family, pooling) for family in FAMILIES for pooling in ("cls", "mean")] + [("bert", "mean-all")]
+
+
+@pytest.fixture(scope="module", params=CASES, ids="-".join)
+def saved(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An Onoma folder of each family and pooling."""
+    family, pooling = request.param
+    folder = tmp_path_factory.mktemp("saved")
+    model = load_packed(write_tiny(folder / "base", family), pooling=pooling, max_tokens=MAX_TOKENS)
+    save_encoder(model, folder / "encoder", seed=7, config={"recipe": "none"}, files={"train.json": "{}"})
+    return folder / "encoder"
+
+
+@pytest.fixture(params=["onnx", "torch"])
+def encoder(request: pytest.FixtureRequest, saved: Path) -> Encoder:
+    opened = open_encoder(saved, backend=request.param)
+    assert isinstance(opened, OnnxEncoder if request.param == "onnx" else TorchEncoder)
+    return opened
+
+
+def by_hugging_face(folder: Path, pooling: str) -> Vectors:
+    """The oracle: transformers' tokeniser and model, one name at a time."""
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder)
+    vectors = []
+    for name in NAMES:
+        clean = name.replace("\ud800", "\ufffd")
+        padding = "max_length" if pooling == "mean-all" else False
+        tokens = tokenizer(
+            clean,
+            truncation=True,
+            max_length=MAX_TOKENS,
+            padding=padding,
+            return_tensors="pt",
+            return_token_type_ids=False,
+        )
+        with torch.no_grad():
+            states = model(**tokens).last_hidden_state[0]
+        vector = states[0] if pooling == "cls" else states.mean(0)
+        vectors.append((vector / vector.norm()).numpy())
+    return np.stack(vectors)
+
+
+def test_vectors_equal_hugging_face(encoder: Encoder) -> None:
+    found = encoder.encode(NAMES)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, by_hugging_face(encoder.folder.path, encoder.folder.pooling), atol=1e-5)
+
+
+def test_order_and_duplicates(encoder: Encoder) -> None:
+    vectors = encoder.encode(NAMES)
+    backwards = encoder.encode(NAMES[::-1])
+    np.testing.assert_allclose(backwards[::-1], vectors, atol=1e-5)
+    assert np.array_equal(vectors[0], vectors[13])
+    assert not np.allclose(vectors[0], vectors[3], atol=1e-3)
+
+
+def test_company_changes_no_vector(encoder: Encoder) -> None:
+    together = encoder.encode(NAMES)
+    alone = np.concatenate([encoder.encode([name]) for name in NAMES])
+    np.testing.assert_allclose(alone, together, atol=1e-5)
+
+
+def test_no_names(encoder: Encoder) -> None:
+    calls: list[tuple[int, int]] = []
+    assert encoder.encode([], progress=lambda *call: calls.append(call)).shape == (0, encoder.width)
+    assert calls == []
+
+
+def test_progress_ends_at_the_total(encoder: Encoder) -> None:
+    calls: list[tuple[int, int]] = []
+    encoder.encode(NAMES * 3, progress=lambda *call: calls.append(call))
+    done = [call[0] for call in calls]
+    assert done == sorted(set(done))
+    assert calls[-1] == (51, 51)
+    assert {call[1] for call in calls} == {51}
+
+
+def test_unit_length_unless_asked_otherwise(encoder: Encoder) -> None:
+    raw = encoder.encode(NAMES, normalise=False)
+    lengths = np.linalg.norm(raw, axis=1, keepdims=True)
+    assert np.abs(lengths - 1).max() > 0.1
+    np.testing.assert_allclose(encoder.encode(NAMES), raw / lengths, atol=1e-5)
+
+
+def test_one_string_and_what_is_no_string_are_refused(encoder: Encoder) -> None:
+    with pytest.raises(InputError, match="not one string"):
+        encoder.encode("fever")
+    with pytest.raises(InputError, match="name 1 is not text"):
+        encoder.encode(["fever", None])  # type: ignore[list-item]
+
+
+def test_both_back_ends_are_the_same_encoder(saved: Path) -> None:
+    by_onnx, by_torch = open_encoder(saved, backend="onnx"), open_encoder(saved, backend="torch")
+    assert by_onnx.fingerprint == by_torch.fingerprint
+    assert (by_onnx.width, by_onnx.max_tokens, by_onnx.name) == (32, MAX_TOKENS, "encoder")
+    np.testing.assert_allclose(by_onnx.encode(NAMES), by_torch.encode(NAMES), atol=1e-5)
+    assert isinstance(open_encoder(saved), OnnxEncoder)
+    assert isinstance(open_encoder(saved, precision="bf16"), TorchEncoder)
+
+
+def test_bf16_is_near(saved: Path) -> None:
+    exact = open_encoder(saved).encode(NAMES)
+    rough = open_encoder(saved, precision="bf16").encode(NAMES)
+    assert rough.dtype == np.float32
+    assert (exact * rough).sum(1).min() > 0.99
+    assert not np.array_equal(exact, rough)
+
+
+def test_save_load_save_is_identical(saved: Path, tmp_path: Path) -> None:
+    again = save_encoder(load_packed(saved), tmp_path / "encoder", files={"train.json": "{}"})
+    assert again.fingerprint == locate_encoder(saved).fingerprint
+    assert np.array_equal(open_encoder(again.path).encode(NAMES), open_encoder(saved).encode(NAMES))
+    for file in ("model.safetensors", "onnx/model.onnx", "modules.json", "1_Pooling/config.json", "tokenizer.json"):
+        assert (saved / file).read_bytes() == (again.path / file).read_bytes(), file
+
+
+def test_sentence_transformers_opens_it_with_equal_vectors(saved: Path) -> None:
+    pooling = json.loads((saved / "1_Pooling" / "config.json").read_text())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of that library about itself
+        from sentence_transformers import SentenceTransformer
+
+        if pooling.get("pooling_mode") == "mean-all":
+            with pytest.raises(ValueError, match="mean-all"):
+                SentenceTransformer(str(saved), device="cpu")
+            return
+        theirs = SentenceTransformer(str(saved), device="cpu").encode(
+            [name.replace("\ud800", "\ufffd") for name in NAMES], show_progress_bar=False
+        )
+    np.testing.assert_allclose(open_encoder(saved).encode(NAMES), theirs, atol=1e-5)
+
+
+def test_manifest_says_what_it_was_made_with(saved: Path) -> None:
+    manifest = verify_artifact(saved)
+    assert (manifest.kind, manifest.seed, manifest.config) == ("encoder", 7, {"recipe": "none"})
+    assert "train.json" in manifest.files
+
+
+# ---- one family suffices from here on
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plain Hugging Face folder."""
+    return write_tiny(tmp_path_factory.mktemp("plain") / "tiny-bert", "bert")
+
+
+def test_plain_folder_takes_cls_and_the_papers_length(plain: Path) -> None:
+    folder = locate_encoder(plain)
+    assert (folder.pooling, folder.max_tokens, folder.name) == ("cls", 25, "tiny-bert")
+    assert locate_encoder(plain, pooling="mean", max_tokens=9).max_tokens == 9
+
+
+def test_export_keeps_the_fingerprint_and_can_leave_the_weights_out(plain: Path, tmp_path: Path) -> None:
+    parent = Parent(kind="terminology", fingerprint="f" * 64)
+    full = export_encoder(plain, tmp_path / "full", parents=(parent,))
+    thin = export_encoder(full, tmp_path / "thin", onnx_only=True)
+    assert locate_encoder(plain).fingerprint == full.fingerprint == thin.fingerprint
+    assert read_manifest(full.path).parents == (parent,)
+    assert full.name == thin.name == "tiny-bert"
+    assert not list(thin.path.glob("*.safetensors"))
+    expected = open_encoder(plain).encode(NAMES)
+    np.testing.assert_allclose(open_encoder(thin.path).encode(NAMES), expected, atol=1e-5)
+    with pytest.raises(InputError, match="only the ONNX model"):
+        open_encoder(thin.path, backend="torch")
+    moved = tmp_path / "elsewhere"
+    shutil.move(thin.path, moved)
+    assert open_encoder(moved).fingerprint == full.fingerprint
+
+
+def test_export_of_an_open_encoder_keeps_its_options(plain: Path, tmp_path: Path) -> None:
+    opened = open_encoder(plain, pooling="mean", max_tokens=7)
+    exported = export_encoder(opened.folder, tmp_path / "encoder")
+    assert (exported.pooling, exported.max_tokens) == ("mean", 7)
+    assert exported.fingerprint == opened.fingerprint != locate_encoder(plain).fingerprint
+    np.testing.assert_allclose(open_encoder(exported.path).encode(NAMES), opened.encode(NAMES), atol=1e-5)
+
+
+def test_fingerprint_follows_weights_tokeniser_pooling_and_length(plain: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(plain, other)
+    assert locate_encoder(other).fingerprint == locate_encoder(plain).fingerprint
+    rules = json.loads((other / "tokenizer.json").read_text())
+    rules["truncation"] = {"max_length": 5, "strategy": "LongestFirst", "stride": 0, "direction": "Right"}
+    (other / "tokenizer.json").write_text(json.dumps(rules))
+    assert locate_encoder(other).fingerprint == locate_encoder(plain).fingerprint
+    rules["normalizer"]["lowercase"] = False
+    (other / "tokenizer.json").write_text(json.dumps(rules))
+    kinds = {
+        locate_encoder(plain).fingerprint,
+        locate_encoder(other).fingerprint,
+        locate_encoder(plain, pooling="mean").fingerprint,
+        locate_encoder(plain, max_tokens=9).fingerprint,
+    }
+    assert len(kinds) == 4
+
+
+def test_trained_weights_are_what_is_saved(plain: Path, tmp_path: Path) -> None:
+    model = load_packed(plain)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.01)
+    saved_folder = save_encoder(model, tmp_path / "trained", max_tokens=12)
+    assert saved_folder.max_tokens == 12
+    assert saved_folder.fingerprint != model.fingerprint
+    before, after = open_encoder(plain, max_tokens=12).encode(NAMES), open_encoder(saved_folder.path).encode(NAMES)
+    assert np.abs(before - after).max() > 1e-3
+
+
+def test_a_graph_that_disagrees_with_torch_is_never_saved(
+    plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from onoma.encoders import onnx_export, onnx_graph
+    from onoma.errors import MismatchError
+
+    wrong = load_packed(plain, pooling="mean")
+    assert wrong.architecture is not None
+    graph = onnx_graph.write_graph(wrong.architecture, pooling="mean")
+    monkeypatch.setattr(onnx_export, "write_graph", lambda parts, *, pooling: graph)
+    with pytest.raises(MismatchError, match="other vectors than torch"):
+        save_encoder(load_packed(plain, pooling="cls"), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_taken_is_not_overwritten_unless_asked(plain: Path, tmp_path: Path) -> None:
+    export_encoder(plain, tmp_path / "out", onnx_only=True)
+    with pytest.raises(ArtifactExistsError):
+        export_encoder(plain, tmp_path / "out")
+    export_encoder(plain, tmp_path / "out", overwrite=True)
+    assert locate_encoder(tmp_path / "out").weights
+
+
+def test_damaged_and_foreign_folders_are_refused(plain: Path, tmp_path: Path) -> None:
+    export_encoder(plain, tmp_path / "out")
+    weights = tmp_path / "out" / "model.safetensors"
+    content = weights.read_bytes()
+    weights.write_bytes(content[:-1])
+    with pytest.raises(DamagedArtifactError, match=r"model\.safetensors"):
+        open_encoder(tmp_path / "out")
+    weights.write_bytes(content)
+    manifest = tmp_path / "out" / "onoma.json"
+    manifest.write_text(manifest.read_text().replace('"kind": "encoder"', '"kind": "linker"'))
+    if read_manifest(tmp_path / "out").kind != "linker":
+        manifest.write_text(manifest.read_text().replace('"kind":"encoder"', '"kind":"linker"'))
+    with pytest.raises(NotAnArtifactError, match="linker"):
+        open_encoder(tmp_path / "out")
+
+
+def test_options_that_exclude_each_other(plain: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no onnx/model\.onnx"):
+        open_encoder(plain, backend="onnx")
+    export_encoder(plain, tmp_path / "out")
+    with pytest.raises(ConfigError, match="not bf16"):
+        open_encoder(tmp_path / "out", backend="onnx", precision="bf16")
+    with pytest.raises(ConfigError, match="not 'mean'"):
+        open_encoder(tmp_path / "out", backend="onnx", pooling="mean")
+    assert isinstance(open_encoder(tmp_path / "out", pooling="mean"), TorchEncoder)
+    with pytest.raises(ConfigError, match="Did you mean 'torch'"):
+        open_encoder(plain, backend="torhc")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="Did you mean 'bf16'"):
+        open_encoder(plain, precision="bf61")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="Did you mean 'mean'"):
+        open_encoder(plain, pooling="meen")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="from 3 to 40"):
+        open_encoder(plain, max_tokens=41)
+
+
+def test_foreign_onnx_model_is_pooled_here(plain: Path, tmp_path: Path) -> None:
+    """A hub folder's own export gives all tokens' vectors and may want token types."""
+    from onnx import TensorProto, helper, numpy_helper, save_model
+
+    folder = tmp_path / "foreign"
+    shutil.copytree(plain, folder)
+    table = np.random.default_rng(0).standard_normal((300, 32)).astype(np.float32)
+    graph = helper.make_graph(
+        [
+            helper.make_node("Add", ["input_ids", "token_type_ids"], ["rows"]),
+            helper.make_node("Gather", ["table", "rows"], ["last_hidden_state"]),
+        ],
+        "words",
+        [
+            helper.make_tensor_value_info(name, TensorProto.INT64, ["n", "l"])
+            for name in ("input_ids", "attention_mask", "token_type_ids")
+        ],
+        [helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, ["n", "l", 32])],
+        [numpy_helper.from_array(table, "table")],
+    )
+    (folder / "onnx").mkdir()
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    save_model(model, folder / "onnx" / "model.onnx")
+    tokenizer = locate_encoder(folder).load_tokenizer()
+    ids = {name: tokenizer.encode(name).ids for name in ("fever", "heart attack type")}
+    poolings: tuple[Pooling, ...] = ("cls", "mean", "mean-all")
+    for pooling in poolings:
+        found = open_encoder(folder, pooling=pooling, max_tokens=9).encode(list(ids), normalise=False)
+        for vector, row in zip(found, ids.values(), strict=True):
+            states = table[row + [0] * (9 - len(row) if pooling == "mean-all" else 0)]
+            np.testing.assert_allclose(vector, states[0] if pooling == "cls" else states.mean(0), atol=1e-5)
+    (folder / "onnx" / "model.onnx").write_bytes(b"not a graph")
+    with pytest.raises(DamagedArtifactError, match="not an ONNX model"):
+        open_encoder(folder)
+
+
+@pytest.mark.slow
+def test_other_families_are_exported_by_tracing(tmp_path: Path) -> None:
+    folder = export_encoder(write_tiny(tmp_path / "albert", "albert"), tmp_path / "out")
+    by_onnx, by_torch = open_encoder(folder.path), open_encoder(folder.path, backend="torch")
+    assert isinstance(by_onnx, OnnxEncoder)
+    np.testing.assert_allclose(by_onnx.encode(NAMES), by_torch.encode(NAMES), atol=1e-5)
+
+
+def test_a_tokeniser_that_may_give_no_token_gives_the_vector_zero(plain: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    shutil.copytree(plain, bare)
+    rules = json.loads((bare / "tokenizer.json").read_text())
+    rules["post_processor"] = None
+    (bare / "tokenizer.json").write_text(json.dumps(rules))
+    export_encoder(bare, tmp_path / "out")
+    calls: list[tuple[int, int]] = []
+    vectors = open_encoder(tmp_path / "out").encode(["", "fever", " "], progress=lambda *call: calls.append(call))
+    assert np.linalg.norm(vectors, axis=1).round(5).tolist() == [0, 1, 0]
+    assert calls[-1] == (3, 3)
+
+
+def test_onnx_encoding_imports_neither_torch_nor_transformers(plain: Path, tmp_path: Path) -> None:
+    export_encoder(plain, tmp_path / "out", onnx_only=True)
+    code = (
+        "import sys; from onoma.encoders import open_encoder; "
+        "assert open_encoder(sys.argv[1]).encode(['x']).shape == (1, 32); "
+        "print(sorted({'torch', 'transformers', 'onnx', 'sentence_transformers'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "out"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

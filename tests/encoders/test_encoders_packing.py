@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onoma.encoders.dropout import dropout
+from onoma.encoders.packing import pack, pack_lists
+from onoma.errors import ShapeError
+
+names = st.lists(st.lists(st.integers(0, 30_000), min_size=1, max_size=12), max_size=30)
+
+
+@settings(deadline=None, max_examples=60)
+@given(names)
+def test_packing_holds_every_name_once_and_restores_the_order(rows: list[list[int]]) -> None:
+    batch = pack_lists(rows)
+    assert (batch.n_names, batch.n_tokens) == (len(rows), sum(map(len, rows)))
+    assert sum(count for count, _ in batch.groups) == len(rows)
+    lengths = [length for count, length in batch.groups for _ in range(count)]
+    assert lengths == sorted(map(len, rows))
+    packed = [batch.ids[start : start + length].tolist() for start, length in zip(batch.starts, lengths, strict=True)]
+    assert [packed[place] for place in batch.restore] == rows
+    positions = [position for length in lengths for position in range(length)]
+    assert batch.positions.tolist() == positions
+
+
+def test_rows_are_taken_from_a_memory_mapped_store(tmp_path: object) -> None:
+    from pathlib import Path
+
+    folder = Path(str(tmp_path))
+    rows = [[5, 6], [7], [8, 9, 10]]
+    np.save(folder / "offsets.npy", np.array([0, 2, 3, 6], np.int64))
+    np.save(folder / "ids.npy", np.concatenate([np.array(row, np.int32) for row in rows]))
+    offsets = np.load(folder / "offsets.npy", mmap_mode="r")
+    ids = np.load(folder / "ids.npy", mmap_mode="r")
+    batch = pack(offsets, ids, rows=np.array([2, 0, 2]))
+    expected = pack_lists([rows[2], rows[0], rows[2]])
+    assert torch.equal(batch.ids, expected.ids)
+    assert batch.groups == expected.groups == ((1, 2), (2, 3))
+    assert torch.equal(batch.restore, expected.restore)
+
+
+def test_no_names_make_an_empty_batch() -> None:
+    batch = pack_lists([])
+    assert (batch.n_names, batch.n_tokens, batch.groups) == (0, 0, ())
+
+
+def test_a_name_without_tokens_is_refused() -> None:
+    with pytest.raises(ShapeError, match="name 1 has no tokens"):
+        pack_lists([[1], []])
+
+
+def test_offsets_past_the_end_are_refused() -> None:
+    with pytest.raises(ShapeError, match="offsets must lead"):
+        pack(np.array([0, 9]), np.array([1, 2]))
+
+
+@pytest.mark.parametrize("probability", [0.1, 0.5])
+def test_dropout_keeps_the_expectation_and_drops_the_share_asked_for(probability: float) -> None:
+    torch.manual_seed(3)
+    dropped = dropout(torch.ones(300_001), probability)
+    values = torch.from_numpy(np.unique(dropped.numpy()))
+    assert len(values) == 2
+    assert values[0] == 0
+    assert float(values[1]) == pytest.approx(1 / (1 - probability), abs=1e-4)
+    # five standard deviations of the share of 300,001 draws
+    assert float((dropped == 0).float().mean()) == pytest.approx(probability, abs=5e-3)
+
+
+def test_dropout_lanes_are_independent_and_reproducible() -> None:
+    torch.manual_seed(4)
+    first = dropout(torch.ones(4, 50_000), 0.5).bool()
+    torch.manual_seed(4)
+    assert torch.equal(first, dropout(torch.ones(4, 50_000), 0.5).bool())
+    lanes = first.reshape(-1, 4).double()
+    correlation = np.corrcoef(lanes.numpy().T)
+    assert np.abs(correlation - np.eye(4)).max() < 0.03
+
+
+def test_dropout_of_zero_is_the_input_itself() -> None:
+    states = torch.randn(3, 3)
+    assert dropout(states, 0.0) is states
+
+
+def test_dropout_passes_the_gradient_of_what_it_kept() -> None:
+    torch.manual_seed(5)
+    states = torch.ones(64, requires_grad=True)
+    out = dropout(states, 0.25)
+    out.sum().backward()  # type: ignore[no-untyped-call]
+    assert states.grad is not None
+    assert torch.equal(states.grad, out.detach())
