@@ -1,0 +1,116 @@
+"""The two files of BioSyn's evaluation: queries and dictionary, ``id(s)||text`` per line.
+
+Dictionary lines are ``id[|altid]||name``. Query lines are ``id(s)||mention(s)``: several ids, joined by
+``|`` or ``+``, and a composite mention ("breast and ovarian cancer") as several texts joined by the same
+signs. Files may be gzip.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from onoma.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A mention to link.
+
+    Attributes:
+        text: As in the file.
+        parts: The texts of a composite mention; one text otherwise.
+        gold: All right ids of the line; they are not told apart by part, as annotations give no order.
+    """
+
+    text: str
+    parts: tuple[str, ...]
+    gold: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class DictionaryLine:
+    """A name and the ids that carry it."""
+
+    name: str
+    ids: tuple[str, ...]
+
+
+def read_queries(path: Path) -> list[Query]:
+    """All queries of a file.
+
+    Raises:
+        InputError: a line is not ``id(s)||mention(s)`` (file and line are named), or there is none.
+    """
+    queries = []
+    for number, ids, text in _fields(path):
+        gold, parts = re.split(r"[|+]", ids), re.split(r"[|+]", text)
+        for field, values in (("ids", gold), ("mention", parts)):
+            if not all(value.strip() for value in values):
+                raise InputError("an empty part between separators", path=path, line=number, field=field, found=text)
+        queries.append(Query(text=text, parts=tuple(parts), gold=frozenset(gold)))
+    if not queries:
+        raise InputError("the file has no queries", path=path)
+    return queries
+
+
+def read_dictionary(path: Path) -> list[DictionaryLine]:
+    """All lines of a dictionary, in the order of the file.
+
+    Ids are split on ``|`` only: the released evaluation takes ``D001|D002`` as two ids of a name and
+    ``D001+D002`` as one id of its own, which no query has.
+
+    Raises:
+        InputError: a line is not ``id[|altid]||name`` (file and line are named), or there is none.
+    """
+    lines = []
+    for number, ids, name in _fields(path):
+        split = tuple(ids.split("|"))
+        if not all(value.strip() for value in split):
+            raise InputError("an empty part between separators", path=path, line=number, field="ids", found=ids)
+        lines.append(DictionaryLine(name=name, ids=split))
+    if not lines:
+        raise InputError("the file has no names", path=path)
+    return lines
+
+
+def find_file(folder: Path, name: str, *, subfolder: str = "biosyn") -> Path:
+    """``name`` or ``name.gz`` in ``folder`` or its subfolder.
+
+    Raises:
+        InputError: it is in none of these places.
+    """
+    if not folder.is_dir():
+        raise InputError("there is no such folder", path=folder, fix="give the folder that holds the benchmark's data")
+    for place in (folder, folder / subfolder):
+        for candidate in (place / name, place / f"{name}.gz"):
+            if candidate.is_file():
+                return candidate
+    raise InputError(
+        f"the benchmark's file {name} is not here",
+        path=folder,
+        expected=f"{name} or {name}.gz, here or in {subfolder}/",
+        fix="give the folder that holds the benchmark's data",
+    )
+
+
+def _fields(path: Path) -> Iterator[tuple[int, str, str]]:
+    """Line number, what stands before and what stands after ``||``."""
+    try:
+        raw = path.read_bytes()
+        content = gzip.decompress(raw) if path.suffix == ".gz" else raw
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"not a whole gzip file ({error})", path=path, fix="get the file again") from None
+    for number, line in enumerate(content.removesuffix(b"\n").split(b"\n") if content else [], 1):
+        try:
+            text = line.removesuffix(b"\r").decode()
+        except UnicodeDecodeError as error:
+            raise InputError("not UTF-8", path=path, line=number, found=f"byte {line[error.start]:#04x}") from None
+        fields = text.split("||")
+        if len(fields) != 2 or not all(field.strip() for field in fields):
+            raise InputError("a line of another form", path=path, line=number, expected="id||name", found=text)
+        yield number, fields[0], fields[1]

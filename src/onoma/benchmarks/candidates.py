@@ -1,0 +1,69 @@
+"""What a benchmark judges: the ranked candidates of each text, by encoder, by linker, by look-up."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from onoma.benchmarks.biosyn import DictionaryLine
+from onoma.encoders import Encoder
+from onoma.indexes import ExactIndex
+from onoma.linking import MentionLinker
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One answer to a text: the ids it stands for, the name that matched, its score."""
+
+    ids: tuple[str, ...]
+    name: str
+    score: float
+
+
+Candidates = dict[str, list[Candidate]]
+"""For each text, its candidates, best first."""
+
+
+def nearest_lines(
+    encoder: Encoder,
+    dictionary: Sequence[DictionaryLine],
+    texts: Sequence[str],
+    *,
+    k: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> Candidates:
+    """The ``k`` dictionary lines nearest to each text by cosine; of equal scores the earlier line first.
+
+    Equal names are encoded once, so that lines which differ in their ids alone have exactly equal scores.
+    """
+    names = list(dict.fromkeys(line.name for line in dictionary))
+    place = {name: row for row, name in enumerate(names)}
+    vectors = encoder.encode(names, progress=progress)
+    index = ExactIndex(vectors[np.array([place[line.name] for line in dictionary])])
+    rows, scores = index.search(encoder.encode(texts), k=k)
+    return {
+        text: [
+            Candidate(dictionary[row].ids, dictionary[row].name, score)
+            for row, score in zip(text_rows, text_scores, strict=True)
+        ]
+        for text, text_rows, text_scores in zip(texts, rows.tolist(), scores.tolist(), strict=True)
+    }
+
+
+def equal_lines(dictionary: Sequence[DictionaryLine], texts: Sequence[str], *, k: int) -> Candidates:
+    """The first ``k`` dictionary lines that are equal to each text: exact match alone."""
+    lines = defaultdict(list)
+    for line in dictionary:
+        lines[line.name].append(Candidate(line.ids, line.name, 1.0))
+    return {text: lines[text][:k] if text in lines else [] for text in texts}
+
+
+def linked_concepts(linker: MentionLinker, texts: Sequence[str], *, k: int) -> Candidates:
+    """The ``k`` concepts a linker ranks first for each text; a concept id ``a|b`` stands for both."""
+    return {
+        text: [Candidate(tuple(link.concept_id.split("|")), link.matched_name, link.score) for link in links]
+        for text, links in zip(texts, linker.link(texts, top_k=k), strict=True)
+    }

@@ -1,0 +1,96 @@
+"""What a benchmark run leaves behind."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from onoma._version import __version__
+from onoma.benchmarks.metrics import Accuracy
+
+
+@dataclass(frozen=True)
+class BenchmarkResult:
+    """Figures of one run and all that is needed to make them again; fractions throughout.
+
+    Attributes:
+        task: Name of the task.
+        protocol: Its rules in words.
+        tie_rule: Which of two equal scores comes first.
+        accuracy: acc@k by k.
+        exact_match: The same for exact match alone, with the same dictionary.
+        n_queries: Number of queries.
+        n_dictionary: Number of names to choose from: lines of the task's dictionary, distinct names of a linker.
+        coverage: Share of queries of which at least one gold id occurs among the names' ids.
+        model: Kind (encoder or linker), name and fingerprint of what was measured.
+        seed: Of the confidence intervals.
+        versions: Of Onoma, Python and the packages that took part.
+        data: SHA-256 and size of each file read.
+        seconds: Wall-clock time of the run.
+        path: The folder with ``results.json`` and ``predictions.parquet``.
+    """
+
+    task: str
+    protocol: str
+    tie_rule: str
+    accuracy: Mapping[int, Accuracy]
+    exact_match: Mapping[int, Accuracy]
+    n_queries: int
+    n_dictionary: int
+    coverage: float
+    model: Mapping[str, str]
+    seed: int
+    versions: Mapping[str, str]
+    data: Mapping[str, Mapping[str, str | int]]
+    seconds: float
+    path: Path
+
+    def as_json(self) -> dict[str, Any]:
+        """The content of ``results.json``; ``acc@1`` and so on stand at its top level."""
+        return {
+            "task": self.task,
+            **{f"acc@{k}": accuracy.value for k, accuracy in self.accuracy.items()},
+            "confidence_interval_95": {f"acc@{k}": [a.low, a.high] for k, a in self.accuracy.items()},
+            "confidence_interval_method": "percentile bootstrap over queries, 10,000 resamples",
+            "exact_match": {f"acc@{k}": accuracy.value for k, accuracy in self.exact_match.items()},
+            "n_queries": self.n_queries,
+            "n_dictionary": self.n_dictionary,
+            "coverage": self.coverage,
+            "protocol": self.protocol,
+            "tie_rule": self.tie_rule,
+            "model": dict(self.model),
+            "seed": self.seed,
+            "versions": dict(self.versions),
+            "data": {name: dict(entry) for name, entry in self.data.items()},
+            "seconds": self.seconds,
+        }
+
+    def __str__(self) -> str:
+        """A few lines for people, in per cent."""
+        rows = [
+            ("", *(f"acc@{k}" for k in self.accuracy)),
+            (self.model["name"], *map(str, self.accuracy.values())),
+            ("exact match alone", *map(str, self.exact_match.values())),
+        ]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        table = "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+        )
+        return (
+            f"{self.task}: {self.n_queries:,} queries, {self.n_dictionary:,} names; "
+            f"gold among them for {100 * self.coverage:.1f} % of the queries\n"
+            f"{table}\nper cent, in brackets the 95 % confidence interval; protocol {self.protocol.split(':')[0]}; "
+            f"results in {self.path}"
+        )
+
+
+def versions_in_use() -> dict[str, str]:
+    """Versions of Onoma, Python, and the packages among those that matter which this process has loaded."""
+    packages = ("numpy", "polars", "tokenizers", "onnxruntime", "torch", "transformers")
+    found = {name: metadata.version(name) for name in packages if name in sys.modules}
+    return {"onoma": __version__, "python": platform.python_version(), **found}

@@ -1,0 +1,58 @@
+"""Linking by look-up alone: the baseline that every learned linker has to beat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from onoma.linking.dictionary import NameDictionary, build_dictionary
+from onoma.linking.links import Link, check_request
+from onoma.terminology import Terminology, normalise
+from onoma.types import RowArray
+
+
+class ExactMatcher:
+    """Links a mention to the concepts that have it as a name, after normalisation of both.
+
+    Concepts are ranked as by `Linker`: those whose preferred name the text is first, then by their place in
+    the terminology. A mention that is nobody's name has no links.
+
+    Args:
+        dictionary: The names.
+        normalisation: Preset that the dictionary was built with.
+    """
+
+    def __init__(self, dictionary: NameDictionary, *, normalisation: str) -> None:
+        self.dictionary, self.normalisation = dictionary, normalisation
+
+    @classmethod
+    def from_terminology(
+        cls,
+        terminology: Terminology,
+        *,
+        normalisation: str = "sapbert",
+        hidden_names: Sequence[int] | RowArray | None = None,
+    ) -> ExactMatcher:
+        """A matcher over the active concepts of a terminology; arguments as in `build_dictionary`."""
+        dictionary = build_dictionary(terminology, normalisation=normalisation, hidden_names=hidden_names)
+        return cls(dictionary, normalisation=normalisation)
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {text: row for row, text in enumerate(self.dictionary.texts)}
+
+    def link(self, mentions: Iterable[str], *, top_k: int = 5) -> list[list[Link]]:
+        """The concepts named exactly so, with score 1.0, for each mention.
+
+        Raises:
+            InputError: a mention is not text, or ``top_k`` is less than 1.
+        """
+        answers = []
+        for mention in check_request(mentions, top_k):
+            row = self._rows.get(normalise(mention, self.normalisation))
+            found = np.array([] if row is None else [row], np.int64)
+            links = self.dictionary.rank_concepts(found, np.ones(len(found), np.float32), top_k=top_k)
+            answers.append(links or [])
+        return answers

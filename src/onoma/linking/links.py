@@ -1,0 +1,70 @@
+"""The answer to a mention, and what anything that links can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from onoma.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One concept that a mention may mean. ``dataclasses.asdict`` gives it ready for JSON.
+
+    Attributes:
+        concept_id: The user's own code.
+        preferred_name: Of the concept, as the terminology spells it.
+        matched_name: The concept's name that the mention came nearest to, as the terminology spells it.
+        score: Cosine similarity of mention and matched name, -1..1, to six decimals; 1.0 for an exact match.
+        rank: 1 for the best.
+
+    Example:
+        >>> from dataclasses import asdict
+        >>> asdict(Link("D009203", "Myocardial Infarction", "Heart Attack", 0.9, 1))["matched_name"]
+        'Heart Attack'
+    """
+
+    concept_id: str
+    preferred_name: str
+    matched_name: str
+    score: float
+    rank: int
+
+
+class MentionLinker(Protocol):
+    """Anything that ranks concepts for mentions."""
+
+    def link(self, mentions: Iterable[str], *, top_k: int = 5) -> list[list[Link]]:
+        """The ``top_k`` best concepts of each mention, best first; order and number of mentions are kept."""
+
+
+def check_request(mentions: Iterable[str], top_k: int) -> list[str]:
+    """The mentions as a list.
+
+    Raises:
+        InputError: one string instead of several, something that is not text, or ``top_k`` below 1.
+    """
+    if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
+        raise InputError(
+            "too few answers asked for", field="top_k", expected="a whole number from 1", found=repr(top_k)
+        )
+    if isinstance(mentions, str | bytes):
+        raise InputError(
+            "mentions must be several strings, not one", field="mentions", found=repr(mentions), fix="put it in a list"
+        )
+    checked = list(mentions)
+    for position, mention in enumerate(checked):
+        if not isinstance(mention, str):
+            raise InputError("a mention is not text", field=f"mentions[{position}]", found=repr(mention))
+        try:
+            mention.encode()
+        except UnicodeEncodeError:
+            raise InputError(
+                "a mention is not valid Unicode (half of a surrogate pair)",
+                field=f"mentions[{position}]",
+                found=ascii(mention),
+                fix="read the text with its right encoding",
+            ) from None
+    return checked

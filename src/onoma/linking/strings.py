@@ -1,0 +1,77 @@
+"""Columns of text that open at once: the bytes of all strings end to end, and where each begins.
+
+A linker of millions of names is opened to answer a few mentions, so nothing may be decoded before it is
+asked for, and several processes should share one copy in memory. Both follow from a memory map.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+
+from onoma.types import RowArray
+
+
+class StringColumn(Sequence[str]):
+    """An immutable sequence of strings over UTF-8 bytes.
+
+    Args:
+        data: The bytes of all strings, uint8, shape (total,).
+        offsets: Where each begins and the last one ends, int64, shape (n + 1,).
+
+    Example:
+        >>> column = StringColumn.from_strings(["heart", "", "Ménière"])
+        >>> len(column), column[2], list(column)
+        (3, 'Ménière', ['heart', '', 'Ménière'])
+    """
+
+    def __init__(self, data: npt.NDArray[np.uint8], offsets: RowArray) -> None:
+        self._data, self._offsets = data, offsets
+
+    @classmethod
+    def from_strings(cls, strings: Iterable[str]) -> StringColumn:
+        """A column in memory."""
+        encoded = [string.encode() for string in strings]
+        offsets = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum([len(part) for part in encoded], out=offsets[1:])
+        return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+
+    @classmethod
+    def open(cls, folder: Path, name: str) -> StringColumn:
+        """The column that `save` wrote, memory-mapped."""
+        offsets = np.load(folder / f"{name}.offsets.npy", mmap_mode="r")
+        path = folder / f"{name}.utf8"
+        # An empty file cannot be mapped.
+        data = np.memmap(path, np.uint8, mode="r") if path.stat().st_size else np.empty(0, np.uint8)
+        return cls(np.asarray(data), np.asarray(offsets))
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write ``NAME.utf8`` and ``NAME.offsets.npy`` into ``folder``."""
+        self._data.tofile(folder / f"{name}.utf8")
+        np.save(folder / f"{name}.offsets.npy", self._offsets)
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[position] for position in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        position = index % len(self)
+        return self._data[self._offsets[position] : self._offsets[position + 1]].tobytes().decode()
+
+    def __iter__(self) -> Iterator[str]:
+        everything = self._data.tobytes()
+        bounds = self._offsets.tolist()
+        for begin, end in itertools.pairwise(bounds):
+            yield everything[begin:end].decode()

@@ -1,0 +1,92 @@
+"""The two files of the published protocol, good and bad."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from onoma.benchmarks.biosyn import DictionaryLine, Query, find_file, read_dictionary, read_queries
+from onoma.errors import InputError
+
+
+def written(tmp_path: Path, content: bytes, name: str = "file.txt") -> Path:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return path
+
+
+def test_queries(tmp_path: Path) -> None:
+    path = written(
+        tmp_path, b"D1||copper toxicosis\nD1|D2+D3||breast|ovarian cancer\n215600||\xc3\xa9pilepsie + absence\n"
+    )
+    assert read_queries(path) == [
+        Query("copper toxicosis", ("copper toxicosis",), frozenset({"D1"})),
+        Query("breast|ovarian cancer", ("breast", "ovarian cancer"), frozenset({"D1", "D2", "D3"})),
+        Query("épilepsie + absence", ("épilepsie ", " absence"), frozenset({"215600"})),
+    ]
+
+
+def test_equal_queries_stay(tmp_path: Path) -> None:
+    assert len(read_queries(written(tmp_path, b"D1||a\nD1||a\n"))) == 2
+
+
+def test_dictionary_ids_are_split_on_the_bar_alone(tmp_path: Path) -> None:
+    path = written(tmp_path, b"D1|600512||first\r\nD2+D3||second", "file.txt.gz")
+    assert read_dictionary(path) == [DictionaryLine("first", ("D1", "600512")), DictionaryLine("second", ("D2+D3",))]
+
+
+def test_only_line_feeds_end_lines(tmp_path: Path) -> None:
+    path = written(tmp_path, "D1||a\u2028b\nD2||c\u0085d\n".encode())
+    assert [line.name for line in read_dictionary(path)] == ["a\u2028b", "c\u0085d"]
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"D1||a\nno separator\n", 2),
+        (b"D1||a||b\n", 1),
+        (b"D1||a\n\nD2||b\n", 2),
+        (b"||a\n", 1),
+        (b"D1||\n", 1),
+        (b"D1||a\nD2|| \n", 2),
+        (b"D1||a\nD2||\xff\n", 2),
+        (b"D1| ||a\n", 1),
+    ],
+)
+@pytest.mark.parametrize("read", [read_queries, read_dictionary])
+def test_bad_lines_are_named(tmp_path: Path, content: bytes, line: int, read: type) -> None:
+    with pytest.raises(InputError, match=rf"file\.txt, line {line}\b"):
+        read(written(tmp_path, content))
+
+
+@pytest.mark.parametrize("content", [b"D1||a|\n", b"D1||+a\n", b"D1+||a\n"])
+def test_empty_parts_of_a_query_are_refused(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(InputError, match="line 1"):
+        read_queries(written(tmp_path, content))
+
+
+@pytest.mark.parametrize("read", [read_queries, read_dictionary])
+def test_an_empty_file_is_refused(tmp_path: Path, read: type) -> None:
+    with pytest.raises(InputError, match="no "):
+        read(written(tmp_path, b""))
+
+
+def test_a_truncated_gzip_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt.gz"
+    path.write_bytes(gzip.compress(b"D1||a\n" * 1000)[:-12])
+    with pytest.raises(InputError, match="gzip"):
+        read_queries(path)
+
+
+def test_finding_the_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"test_queries\.txt"):
+        find_file(tmp_path, "test_queries.txt")
+    with pytest.raises(InputError, match="no such folder"):
+        find_file(tmp_path / "nowhere", "test_queries.txt")
+    (tmp_path / "biosyn").mkdir()
+    below = written(tmp_path / "biosyn", b"", "test_queries.txt.gz")
+    assert find_file(tmp_path, "test_queries.txt") == below
+    direct = written(tmp_path, b"", "test_queries.txt")
+    assert find_file(tmp_path, "test_queries.txt") == direct

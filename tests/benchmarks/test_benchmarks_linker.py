@@ -1,0 +1,72 @@
+"""A linker on a benchmark's queries: its own dictionary, ids of the concepts it ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+from test_benchmarks_run import LetterEncoder
+
+from onoma.artifacts import Manifest
+from onoma.benchmarks import run_benchmark
+from onoma.errors import InputError
+from onoma.indexes import ExactIndex
+from onoma.linking import Linker, build_dictionary
+from tiny import make_terminology
+
+QUERIES = "D1||aab\n600||BBBBB\nD3+D4||ccd|cdd\nD9||aab\nD2|D8||xyz\n"
+CONCEPTS = {"D1": ["aab", "aaab"], "D2|600": ["bbb"], "D3": ["ccd"], "D4": ["cdd"], "D5": ["ddx"], "D6": ["y"]}
+
+LinkerMaker = Callable[[dict[str, list[str]]], Linker]
+
+
+@pytest.fixture
+def make_linker(tmp_path: Path) -> LinkerMaker:
+    def make(concepts: dict[str, list[str]]) -> Linker:
+        dictionary = build_dictionary(make_terminology(tmp_path / "terminology", concepts))
+        encoder = LetterEncoder()
+        return Linker(
+            path=tmp_path / "linker",
+            manifest=Manifest(kind="linker", format_version=1, onoma_version="0", created="", files={}),
+            dictionary=dictionary,
+            encoder=encoder,
+            index=ExactIndex(encoder.encode(list(dictionary.texts))),
+            normalisation="sapbert",
+        )
+
+    return make
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "test_queries.txt").write_text(QUERIES)
+    (folder / "test_dictionary.txt").write_text("D1||not looked at\n")
+    return folder
+
+
+def test_figures_worked_out_by_hand(make_linker: LinkerMaker, data: Path, tmp_path: Path) -> None:
+    """1, 2 and 3 right; 4: D9 is not in the terminology; 5: only D6 and D5 share a letter with xyz, then the first of
+    the terminology come, D1 and D2|600, at ranks 3 and 4."""
+    result = run_benchmark("ncbi-disease", data, linker=make_linker(CONCEPTS), out=tmp_path / "out")
+    ranks = pl.read_parquet(tmp_path / "out" / "predictions.parquet").unique("query").sort("query")
+    assert ranks["query_rank"].to_list() == [1, 1, 1, None, 4]
+    assert ranks["exact_rank"].to_list() == [1, None, 1, None, None]
+    assert result.accuracy[1].n_right == 3
+    assert result.accuracy[5].n_right == 4
+    assert result.exact_match[1].n_right == 2
+    assert result.coverage == 4 / 5
+    assert result.n_dictionary == 7
+    assert result.model["kind"] == "linker"
+    assert set(result.data) == {"test_queries.txt"}
+    assert result.protocol.startswith("linker")
+    assert "preferred name" in result.tie_rule
+
+
+def test_codes_of_another_kind_are_refused(make_linker: LinkerMaker, data: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"codes such as 600, D1, D2.*found MONDO:1"):
+        run_benchmark("ncbi-disease", data, linker=make_linker({"MONDO:1": ["aab"]}), out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,93 @@
+"""Metrics against loops that follow their definitions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onoma.benchmarks import accuracy_at, bootstrap_interval, composite_rank, first_hit_rank
+from onoma.errors import InputError
+
+ids = st.sets(st.sampled_from("abcdef"), max_size=3)
+candidate_lists = st.lists(ids, max_size=6)
+
+
+@settings(deadline=None, max_examples=100)
+@given(candidates=candidate_lists, gold=ids, k=st.integers(1, 7))
+def test_first_hit_rank_says_whether_any_of_the_first_k_is_right(
+    candidates: list[set[str]], gold: set[str], k: int
+) -> None:
+    right_by_definition = False
+    for candidate in candidates[:k]:
+        for concept_id in candidate:
+            for right in gold:
+                if concept_id == right:
+                    right_by_definition = True
+    rank = first_hit_rank(candidates, gold)
+    assert (rank is not None and rank <= k) == right_by_definition
+
+
+def test_ids_are_compared_whole() -> None:
+    assert first_hit_rank([{"D003120"}], {"D00312"}) is None
+
+
+@settings(deadline=None, max_examples=100)
+@given(parts=st.lists(candidate_lists, min_size=1, max_size=4), gold=ids, k=st.integers(1, 7))
+def test_a_composite_is_right_when_every_part_is(parts: list[list[set[str]]], gold: set[str], k: int) -> None:
+    every_part_right = True
+    for candidates in parts:
+        part_right = False
+        for candidate in candidates[:k]:
+            part_right = part_right or len(candidate & gold) > 0
+        every_part_right = every_part_right and part_right
+    rank = composite_rank([first_hit_rank(candidates, gold) for candidates in parts])
+    assert (rank is not None and rank <= k) == every_part_right
+
+
+def test_a_query_without_parts_is_never_right() -> None:
+    assert composite_rank([]) is None
+
+
+@settings(deadline=None, max_examples=50)
+@given(ranks=st.lists(st.one_of(st.none(), st.integers(1, 9)), min_size=1, max_size=30), k=st.integers(1, 10))
+def test_accuracy_counts(ranks: list[int | None], k: int) -> None:
+    right = 0
+    for rank in ranks:
+        if rank is not None and rank <= k:
+            right += 1
+    accuracy = accuracy_at(ranks, k)
+    assert accuracy.value == right / len(ranks)
+    assert (accuracy.n_right, accuracy.n_queries) == (right, len(ranks))
+    assert 0 <= accuracy.low <= accuracy.value <= accuracy.high <= 1 or len(ranks) < 10
+
+
+def test_accuracy_of_nothing_is_refused() -> None:
+    with pytest.raises(InputError, match="no query"):
+        accuracy_at([], 1)
+
+
+def test_interval_is_that_of_resampled_queries() -> None:
+    """Against drawing the queries themselves, and against the normal approximation."""
+    outcomes = np.array([1] * 700 + [0] * 300)
+    rng = np.random.default_rng(7)
+    shares = [outcomes[rng.integers(0, 1000, 1000)].mean() for _ in range(4000)]
+    low, high = bootstrap_interval(700, 1000, seed=0)
+    assert low == pytest.approx(np.quantile(shares, 0.025), abs=0.004)
+    assert high == pytest.approx(np.quantile(shares, 0.975), abs=0.004)
+    assert high - low == pytest.approx(2 * 1.96 * math.sqrt(0.7 * 0.3 / 1000), rel=0.05)
+
+
+def test_interval_depends_on_seed_alone() -> None:
+    assert bootstrap_interval(31, 97, seed=3) == bootstrap_interval(31, 97, seed=3)
+    wide = bootstrap_interval(31, 97, seed=3, confidence=0.99)
+    narrow = bootstrap_interval(31, 97, seed=3, confidence=0.8)
+    assert wide[0] < narrow[0] < narrow[1] < wide[1]
+
+
+def test_interval_at_the_ends_is_a_point() -> None:
+    assert bootstrap_interval(0, 10, seed=0) == (0.0, 0.0)
+    assert bootstrap_interval(10, 10, seed=0) == (1.0, 1.0)

@@ -1,0 +1,198 @@
+"""A small task from files to results, with an encoder whose similarities can be worked out by hand."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from onoma.artifacts import verify_artifact
+from onoma.benchmarks import TASKS, BenchmarkResult, run_benchmark
+from onoma.benchmarks.biosyn import DictionaryLine
+from onoma.benchmarks.candidates import equal_lines, nearest_lines
+from onoma.encoders import EncoderFolder
+from onoma.errors import ArtifactExistsError, InputError
+from onoma.types import FloatArray
+
+
+@dataclass
+class LetterEncoder:
+    """Counts of the letters a to z, as unit vectors; remembers what it was asked."""
+
+    name: str = "letters"
+    fingerprint: str = "f" * 64
+    width: int = 27
+    max_tokens: int = 512
+    asked: list[str] = field(default_factory=list)
+
+    @property
+    def folder(self) -> EncoderFolder:
+        raise NotImplementedError
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        progress: Callable[[int, int], None] | None = None,
+        normalise: bool = True,
+    ) -> FloatArray:
+        self.asked += texts
+        vectors = np.zeros((len(texts), self.width), np.float32)
+        for row, text in enumerate(texts):
+            for letter in text:
+                vectors[row, ord(letter) - 96 if "a" <= letter <= "z" else 0] += 1
+            if progress is not None:
+                progress(row + 1, len(texts))
+        return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
+
+
+DICTIONARY = """\
+D1||aab
+D2||abb
+D2|600||bbb
+D3||ccd
+D4||cdd
+D5+D6||eef
+D9||aba
+D5||xyz
+D6||xyzz
+D7||xxyyzz
+D7||xyyz
+D8||zyx
+D8||xzzyy
+"""
+QUERIES = """\
+D1||aab
+600||bbbbb
+D3|D4||ccd|cdd
+D2+D3||bbb+aab
+D5||eef
+D8||xyz
+D4||ccd
+"""
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "test_dictionary.txt").write_text(DICTIONARY)
+    (folder / "test_queries.txt").write_text(QUERIES)
+    return folder
+
+
+def run(data: Path, out: Path, *, encoder: LetterEncoder | None = None, seed: int = 0) -> BenchmarkResult:
+    return run_benchmark("ncbi-disease", data, encoder=encoder or LetterEncoder(), out=out, seed=seed)
+
+
+def test_figures_worked_out_by_hand(data: Path, tmp_path: Path) -> None:
+    """1 right; 2 right by the second id of a line; 3 both parts right; 4 one part wrong at 1 (aab is D1), right at 5
+    (abb, D2, is the third line nearest to aab); 5 wrong: a joined id is an id of its own; 6: xyz, zyx and xxyyzz are
+    equally near, and D8 comes third by the order of lines; 7: the second nearest."""
+    result = run(data, tmp_path / "out")
+    assert result.accuracy[1].n_right == 3
+    assert result.accuracy[5].n_right == 6
+    assert result.exact_match[1].n_right == 2
+    assert (result.n_queries, result.n_dictionary) == (7, 13)
+    assert result.coverage == 1
+    ranks = pl.read_parquet(tmp_path / "out" / "predictions.parquet").unique("query").sort("query")
+    assert ranks["query_rank"].to_list() == [1, 1, 1, 3, None, 3, 2]
+    assert ranks["exact_rank"].to_list() == [1, None, 1, None, None, None, None]
+
+
+def test_results_file(data: Path, tmp_path: Path) -> None:
+    result = run(data, tmp_path / "out", seed=5)
+    written = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert written["acc@1"] == 3 / 7
+    assert written["acc@5"] == 6 / 7
+    assert written["n_queries"] == 7
+    assert written["n_dictionary"] == 13
+    assert written["seed"] == 5
+    assert written["exact_match"]["acc@1"] == 2 / 7
+    assert written["model"] == {"kind": "encoder", "name": "letters", "fingerprint": "f" * 64}
+    assert written["versions"].keys() >= {"onoma", "python", "numpy"}
+    assert written["data"]["test_queries.txt"]["sha256"] == hashlib.sha256(QUERIES.encode()).hexdigest()
+    assert written["data"]["test_dictionary.txt"]["bytes"] == len(DICTIONARY)
+    assert written["protocol"].startswith("biosyn")
+    assert "earlier dictionary line" in written["tie_rule"]
+    low, high = written["confidence_interval_95"]["acc@1"]
+    assert 0 <= low < 3 / 7 < high <= 1
+    assert verify_artifact(tmp_path / "out").kind == "benchmark-results"
+    assert "letters" in str(result)
+    assert "42.9" in str(result)
+
+
+def test_predictions_table(data: Path, tmp_path: Path) -> None:
+    run(data, tmp_path / "out")
+    parts = pl.read_parquet(tmp_path / "out" / "predictions.parquet")
+    assert parts.height == 9
+    composite = parts.filter(pl.col("query") == 3)
+    assert composite["part"].to_list() == ["bbb", "aab"]
+    assert composite["part_rank"].to_list() == [1, 3]
+    assert composite["gold"].to_list() == [["D2", "D3"]] * 2
+    assert composite["candidate_ids"][0][0] == "D2|600"
+    assert composite["candidate_names"][1].to_list()[:3] == ["aab", "aba", "abb"]
+
+
+def test_two_runs_differ_in_time_alone(data: Path, tmp_path: Path) -> None:
+    first, second = run(data, tmp_path / "one").as_json(), run(data, tmp_path / "two").as_json()
+    first.pop("seconds"), second.pop("seconds")
+    assert first == second
+    assert (tmp_path / "one/predictions.parquet").read_bytes() == (tmp_path / "two/predictions.parquet").read_bytes()
+
+
+def test_each_text_is_encoded_once(data: Path, tmp_path: Path) -> None:
+    encoder = LetterEncoder()
+    run(data, tmp_path / "out", encoder=encoder)
+    names, parts = encoder.asked[:13], encoder.asked[13:]
+    assert len(set(names)) == 13
+    assert sorted(parts) == sorted({"aab", "bbbbb", "ccd", "cdd", "bbb", "eef", "xyz"})
+
+
+def test_equal_scores_come_in_the_order_of_lines() -> None:
+    names = ["ba", "ab", "c", "ab", "aabb"]
+    lines = [DictionaryLine(name, (str(row),)) for row, name in enumerate(names)]
+    found = nearest_lines(LetterEncoder(), lines, ["ab"], k=4)["ab"]
+    assert [candidate.ids for candidate in found] == [("0",), ("1",), ("3",), ("4",)]
+    assert [candidate.ids for candidate in equal_lines(lines, ["ab", "x"], k=5)["ab"]] == [("1",), ("3",)]
+    assert equal_lines(lines, ["x"], k=5) == {"x": []}
+
+
+def test_results_are_not_replaced_unasked(data: Path, tmp_path: Path) -> None:
+    run(data, tmp_path / "out")
+    encoder = LetterEncoder()
+    with pytest.raises(ArtifactExistsError):
+        run(data, tmp_path / "out", encoder=encoder)
+    assert encoder.asked == []
+    run_benchmark("ncbi-disease", data, encoder=encoder, out=tmp_path / "out", overwrite=True)
+
+
+def test_a_declaration_of_ones_own(data: Path, tmp_path: Path) -> None:
+    task = replace(TASKS["ncbi-disease"], name="mine", cutoffs=(1, 2, 3))
+    result = run_benchmark(task, data, encoder=LetterEncoder(), out=tmp_path / "out")
+    assert [accuracy.n_right for accuracy in result.accuracy.values()] == [3, 4, 6]
+
+
+def test_exactly_one_of_encoder_and_linker(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="exactly one"):
+        run_benchmark("ncbi-disease", data, out=tmp_path / "out")
+    with pytest.raises(InputError, match="exactly one"):
+        run_benchmark("ncbi-disease", data, out=tmp_path / "out", encoder=LetterEncoder(), linker=tmp_path)
+
+
+def test_unknown_task(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Did you mean 'ncbi-disease'"):
+        run_benchmark("ncbi-diseases", data, encoder=LetterEncoder(), out=tmp_path / "out")
+
+
+def test_nothing_is_left_when_a_line_is_bad(data: Path, tmp_path: Path) -> None:
+    (data / "test_queries.txt").write_text("D1||a\nD2\n")
+    with pytest.raises(InputError, match="line 2"):
+        run(data, tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]

@@ -1,0 +1,93 @@
+"""A small terminology with every awkwardness that linking must bear, and a small encoder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+from onoma.artifacts import write_artifact
+from onoma.terminology import Terminology
+from tiny import Name, make_terminology
+
+CONCEPTS: dict[str, list[str | Name]] = {
+    # the number is the row of the name
+    "D1": ["Diabetes Mellitus", "DIABETES  mellitus", "sugar disease"],  # 0
+    "D2": ["Cold"],  # 3
+    "D3": ["Chronic Obstructive Lung Disease", "COLD"],  # 4
+    "D4": ["Common Cold", "cold", Name("head cold", is_suppressed=True)],  # 6
+    "D5": ["Old Diabetes", "sugar disease"],  # 9, obsolete
+    "D6": ["Cold Temperature", "cold"],  # 11
+    "D7": [Name("Only Suppressed", is_suppressed=True)],  # 13
+    "D8": ["心臓発作", "   "],  # 14
+}
+
+
+def small_terminology(path: Path) -> Terminology:
+    """CONCEPTS as a terminology folder."""
+    return make_terminology(path, CONCEPTS, obsolete=["D5"])
+
+
+WIDTH = 24
+_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789心臓発作"
+
+
+def write_letter_encoder(path: Path, *, seed: int = 0) -> None:
+    """An encoder folder whose vectors are means of random letter vectors (a first letter has its own): ONNX alone,
+    written by hand, so that no torch is needed."""
+    vocabulary = {token: row for row, token in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]"])}
+    for letter in _LETTERS:
+        vocabulary[letter] = len(vocabulary)
+        vocabulary[f"##{letter}"] = len(vocabulary)
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=400))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    weights = np.random.default_rng(seed).standard_normal((len(vocabulary), WIDTH)).astype(np.float32)
+    with write_artifact(path, "encoder") as folder:
+        (folder / "onnx").mkdir()
+        onnx.save_model(_mean_of_embeddings(weights), folder / "onnx" / "model.onnx")
+        tokenizer.save(str(folder / "tokenizer.json"))
+        for name, content in {
+            "encoder.json": {"name": "letters", "weights_sha256": f"{seed:064x}"},
+            "config.json": {"model_type": "bert", "hidden_size": WIDTH, "pad_token_id": 0},
+            "sentence_bert_config.json": {"max_seq_length": 300, "do_lower_case": False},
+            "modules.json": [
+                {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+                {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+            ],
+            "1_Pooling/config.json": {"pooling_mode_mean_tokens": True},
+        }.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(json.dumps(content))
+
+
+def _mean_of_embeddings(weights: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> onnx.ModelProto:
+    """input_ids, attention_mask (names, tokens) -> name_vectors (names, width)."""
+    nodes = [
+        helper.make_node("Gather", ["weights", "input_ids"], ["tokens"]),
+        helper.make_node("Cast", ["attention_mask"], ["real"], to=TensorProto.FLOAT),
+        helper.make_node("Unsqueeze", ["real", "last"], ["column"]),
+        helper.make_node("Mul", ["tokens", "column"], ["kept"]),
+        helper.make_node("ReduceSum", ["kept", "middle"], ["total"], keepdims=0),
+        helper.make_node("ReduceSum", ["real", "middle"], ["count"], keepdims=1),
+        helper.make_node("Div", ["total", "count"], ["name_vectors"]),
+    ]
+    constants = [
+        numpy_helper.from_array(weights, "weights"),
+        numpy_helper.from_array(np.array([2]), "last"),
+        numpy_helper.from_array(np.array([1]), "middle"),
+    ]
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.INT64, ["names", "tokens"])
+        for name in ("input_ids", "attention_mask")
+    ]
+    outputs = [helper.make_tensor_value_info("name_vectors", TensorProto.FLOAT, ["names", WIDTH])]
+    graph = helper.make_graph(nodes, "letters", inputs, outputs, constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8, producer_name="onoma")

@@ -1,0 +1,152 @@
+"""Which names are in the dictionary, and how concepts are ranked from texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from linking_data import small_terminology
+
+from onoma.errors import InputError
+from onoma.linking import NameDictionary, build_dictionary
+from onoma.linking.strings import StringColumn
+from onoma.terminology import Terminology
+
+
+@pytest.fixture
+def terminology(tmp_path: Path) -> Terminology:
+    return small_terminology(tmp_path / "terminology")
+
+
+def entries_by_text(dictionary: NameDictionary) -> dict[str, list[tuple[str, int, str, bool]]]:
+    """Text -> (concept id, name row, name as spelled, preferred)."""
+    result = {}
+    for row, text in enumerate(dictionary.texts):
+        result[text] = [
+            (
+                dictionary.concept_ids[int(dictionary.entry_concepts[entry])],
+                int(dictionary.entry_name_rows[entry]),
+                dictionary.entry_names[int(entry)],
+                bool(dictionary.entry_is_preferred[entry]),
+            )
+            for entry in range(dictionary.entry_offsets[row], dictionary.entry_offsets[row + 1])
+        ]
+    return result
+
+
+def test_content(terminology: Terminology) -> None:
+    dictionary = build_dictionary(terminology)
+    assert entries_by_text(dictionary) == {
+        "diabetes mellitus": [("D1", 0, "Diabetes Mellitus", True)],
+        "sugar disease": [("D1", 2, "sugar disease", False)],
+        "cold": [
+            ("D2", 3, "Cold", True),
+            ("D3", 5, "COLD", False),
+            ("D4", 7, "cold", False),
+            ("D6", 12, "cold", False),
+        ],
+        "chronic obstructive lung disease": [("D3", 4, "Chronic Obstructive Lung Disease", True)],
+        "common cold": [("D4", 6, "Common Cold", True)],
+        "cold temperature": [("D6", 11, "Cold Temperature", True)],
+        "心臓発作": [("D8", 14, "心臓発作", True)],
+    }
+    assert list(dictionary.texts)[:2] == ["diabetes mellitus", "sugar disease"]
+    assert list(dictionary.concept_ids) == ["D1", "D2", "D3", "D4", "D6", "D8"]
+    assert list(dictionary.preferred_names)[2] == "Chronic Obstructive Lung Disease"
+
+
+@pytest.mark.parametrize("as_type", [list, np.array, tuple])
+def test_hidden_names_are_as_if_they_were_not_there(terminology: Terminology, as_type: type) -> None:
+    dictionary = build_dictionary(terminology, hidden_names=as_type([0, 2, 14, 14]))
+    texts = entries_by_text(dictionary)
+    assert texts["diabetes mellitus"] == [("D1", 1, "DIABETES  mellitus", False)]
+    assert "sugar disease" not in texts
+    assert list(dictionary.concept_ids) == ["D1", "D2", "D3", "D4", "D6"]
+
+
+@pytest.mark.parametrize("rows", [[-1], [16], [0.5], [True], [[1]], ["a"]])
+def test_hidden_names_that_do_not_exist(terminology: Terminology, rows: list[int]) -> None:
+    with pytest.raises(InputError, match="hidden"):
+        build_dictionary(terminology, hidden_names=rows)
+
+
+def test_no_name_left(terminology: Terminology) -> None:
+    with pytest.raises(InputError, match="no name to link to"):
+        build_dictionary(terminology, hidden_names=range(16))
+
+
+def test_saved_and_opened(terminology: Terminology, tmp_path: Path) -> None:
+    dictionary = build_dictionary(terminology)
+    dictionary.save(tmp_path)
+    opened = NameDictionary.open(tmp_path)
+    assert entries_by_text(opened) == entries_by_text(dictionary)
+    assert list(opened.preferred_names) == list(dictionary.preferred_names)
+
+
+def rank_by_loops(entries: list[list[tuple[int, bool]]], scores: list[float], top_k: int) -> list[tuple[int, float]]:
+    """The oracle: the best (score, preferred) of each concept, then a plain sort."""
+    best: dict[int, tuple[float, int]] = {}
+    for text, score in enumerate(scores):
+        for concept, is_preferred in entries[text]:
+            key = (-round(score, 6), 0 if is_preferred else 1)
+            if concept not in best or key < best[concept]:
+                best[concept] = key
+    ordered = sorted((score, preferred, concept) for concept, (score, preferred) in best.items())
+    return [(concept, -score) for score, _, concept in ordered[:top_k]]
+
+
+@st.composite
+def dictionaries(draw: st.DrawFn) -> list[list[tuple[int, bool]]]:
+    texts = draw(st.lists(st.dictionaries(st.integers(0, 5), st.booleans(), min_size=1), min_size=1, max_size=12))
+    return [sorted(text.items()) for text in texts]
+
+
+def dictionary_of(entries: list[list[tuple[int, bool]]]) -> NameDictionary:
+    flat = [entry for text in entries for entry in text]
+    concepts = [str(concept) for concept in range(6)]
+    return NameDictionary(
+        texts=StringColumn.from_strings(f"text {row}" for row in range(len(entries))),
+        entry_offsets=np.cumsum([0, *map(len, entries)]),
+        entry_concepts=np.array([concept for concept, _ in flat]),
+        entry_is_preferred=np.array([preferred for _, preferred in flat]),
+        entry_name_rows=np.arange(len(flat)),
+        entry_names=StringColumn.from_strings(f"name {row}" for row in range(len(flat))),
+        concept_ids=StringColumn.from_strings(concepts),
+        preferred_names=StringColumn.from_strings(concepts),
+    )
+
+
+@settings(deadline=None, max_examples=150)
+@given(entries=dictionaries(), top_k=st.integers(1, 7), data=st.data())
+def test_ranking_equals_loops_and_is_never_settled_too_early(
+    entries: list[list[tuple[int, bool]]], top_k: int, data: st.DataObject
+) -> None:
+    level = st.sampled_from([0.9, 0.9000000001, 0.5, 0.2])
+    scores = sorted(data.draw(st.lists(level, min_size=len(entries), max_size=len(entries))), reverse=True)
+    dictionary = dictionary_of(entries)
+    expected = rank_by_loops(entries, scores, top_k)
+    for depth in range(1, len(entries) + 1):
+        links = dictionary.rank_concepts(
+            np.arange(depth), np.array(scores[:depth], np.float32), top_k=top_k, complete=depth == len(entries)
+        )
+        if depth == len(entries):
+            assert links is not None
+        if links is not None:
+            assert [int(link.concept_id) for link in links] == [concept for concept, _ in expected]
+            np.testing.assert_allclose([link.score for link in links], [score for _, score in expected], atol=1e-6)
+            assert [link.rank for link in links] == list(range(1, len(links) + 1))
+
+
+def test_a_concepts_best_name_is_shown() -> None:
+    dictionary = dictionary_of([[(0, False), (1, True)], [(0, True)], [(1, False)]])
+    links = dictionary.rank_concepts(np.array([0, 1, 2]), np.array([0.5, 0.5, 0.4], np.float32), top_k=5)
+    assert links is not None
+    assert [(link.concept_id, link.matched_name) for link in links] == [("0", "name 2"), ("1", "name 1")]
+
+
+def test_nothing_to_rank() -> None:
+    empty = np.empty(0, np.int64)
+    assert dictionary_of([[(0, True)]]).rank_concepts(empty, np.empty(0, np.float32), top_k=5) == []

@@ -1,0 +1,325 @@
+"""Building, opening and asking a linker."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from linking_data import small_terminology, write_letter_encoder
+
+from onoma.artifacts import MANIFEST_NAME, verify_artifact
+from onoma.encoders import Encoder, open_encoder
+from onoma.errors import (
+    ArtifactExistsError,
+    DamagedArtifactError,
+    FormatVersionError,
+    InputError,
+    MismatchError,
+    NotAnArtifactError,
+)
+from onoma.linking import Link, Linker, build_linker
+from onoma.pairs import rows_fingerprint
+from onoma.terminology import Terminology, normalise
+from onoma.types import FloatArray
+from tiny import make_terminology
+
+
+@pytest.fixture
+def terminology(tmp_path: Path) -> Terminology:
+    return small_terminology(tmp_path / "terminology")
+
+
+@pytest.fixture
+def encoder_folder(tmp_path: Path) -> Path:
+    write_letter_encoder(tmp_path / "letters")
+    return tmp_path / "letters"
+
+
+@pytest.fixture
+def encoder(encoder_folder: Path) -> Encoder:
+    return open_encoder(encoder_folder, backend="onnx")
+
+
+@pytest.fixture
+def linker(terminology: Terminology, encoder: Encoder, tmp_path: Path) -> Linker:
+    return build_linker(terminology, encoder, tmp_path / "linker")
+
+
+class Watched:
+    """An encoder that remembers what it was asked."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder, self.asked = encoder, list[list[str]]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._encoder, name)
+
+    def encode(
+        self, texts: Sequence[str], *, progress: Callable[[int, int], None] | None = None, normalise: bool = True
+    ) -> FloatArray:
+        self.asked.append(list(texts))
+        return self._encoder.encode(texts, progress=progress, normalise=normalise)
+
+
+def rank_by_loops(terminology: Terminology, encoder: Encoder, mention: str, top_k: int) -> list[tuple[str, float]]:
+    """The oracle: every name of every active concept against the mention, the best kept, a plain sort."""
+    concepts, names = terminology.concepts().collect().to_dicts(), terminology.names().collect().to_dicts()
+    query = encoder.encode([normalise(mention, "sapbert")])[0].astype(float)
+    best: dict[int, tuple[float, int]] = {}
+    for name in names:
+        text = normalise(name["text"], "sapbert")
+        row = name["concept_row"]
+        if concepts[row]["status"] != "active" or name["is_suppressed"] or not text:
+            continue
+        score = float(encoder.encode([text])[0].astype(float) @ query)
+        key = (-round(score, 5), 0 if name["is_preferred"] else 1)
+        best[row] = min(key, best.get(row, key))
+    ordered = sorted((score, preferred, row) for row, (score, preferred) in best.items())
+    return [(concepts[row]["concept_id"], -score) for score, _, row in ordered[:top_k]]
+
+
+MENTIONS = ["cold", "the common cold", "diabetes", "sugar", "心臓", "zzz", "COLD temperature!", "lung disease chronic"]
+
+
+@pytest.mark.parametrize("mention", MENTIONS)
+@pytest.mark.parametrize("top_k", [1, 3, 5, 50])
+def test_equals_loops(linker: Linker, terminology: Terminology, encoder: Encoder, mention: str, top_k: int) -> None:
+    (links,) = linker.link([mention], top_k=top_k)
+    expected = rank_by_loops(terminology, encoder, mention, top_k)
+    assert [link.concept_id for link in links] == [concept_id for concept_id, _ in expected]
+    np.testing.assert_allclose([link.score for link in links], [score for _, score in expected], atol=2e-5)
+    assert [link.rank for link in links] == list(range(1, len(links) + 1))
+
+
+def test_homonyms_stay_apart(linker: Linker) -> None:
+    (links,) = linker.link(["COLD"], top_k=4)
+    assert [link.concept_id for link in links] == ["D2", "D3", "D4", "D6"]
+    assert {link.score for link in links} == {1.0}
+    assert [link.matched_name for link in links] == ["Cold", "COLD", "cold", "cold"]
+
+
+def test_every_concept_is_found_when_all_are_wanted(linker: Linker) -> None:
+    (links,) = linker.link(["disease"], top_k=1000)
+    assert sorted(link.concept_id for link in links) == ["D1", "D2", "D3", "D4", "D6", "D8"]
+    assert linker.n_concepts == 6
+    assert linker.n_texts == 7
+    assert linker.n_names == 10
+
+
+def test_as_many_concepts_as_wanted_though_one_has_all_the_nearest_names(encoder: Encoder, tmp_path: Path) -> None:
+    names = {"C0": [f"heart attack {number}" for number in range(300)]}
+    names |= {f"C{row}": [f"something else {'x' * row}"] for row in range(1, 6)}
+    terminology = make_terminology(tmp_path / "terminology", names)
+    (links,) = build_linker(terminology, encoder, tmp_path / "linker").link(["heart attack 7"], top_k=3)
+    assert [link.concept_id for link in links[:1]] == ["C0"]
+    assert len({link.concept_id for link in links}) == 3
+
+
+def test_answers_do_not_depend_on_the_batch(linker: Linker) -> None:
+    mentions = [f"{mention} {suffix}" for mention in MENTIONS for suffix in ("", "of the heart", "x" * 200)]
+    together = linker.link(mentions)
+    alone = [linker.link([mention])[0] for mention in mentions]
+    for links, links_alone in zip(together, alone, strict=True):
+        assert [link.concept_id for link in links] == [link.concept_id for link in links_alone]
+        # An encoder rounds by the shape of its batch.
+        np.testing.assert_allclose(
+            [link.score for link in links], [link.score for link in links_alone], rtol=0, atol=2e-6
+        )
+
+
+def test_equal_mentions_are_encoded_once(linker: Linker) -> None:
+    watched = Watched(linker.encoder)
+    linker.encoder = watched
+    answers = linker.link(["Cold", "cold", " COLD ", "", "  "])
+    assert watched.asked == [["cold"]]
+    assert answers[0] == answers[1] == answers[2]
+    assert answers[3] == answers[4] == []
+    answers[0].clear()
+    assert answers[1]
+
+
+@pytest.mark.parametrize(
+    "mention",
+    ["a" * 10_000, "cold " * 2_000, "\x00", "co\x00ld", "心臓発作", "الزكام", "🧠", "---", "\u200b", "\n", "ß"],
+    ids=range(11),
+)
+def test_any_text_has_a_defined_answer(linker: Linker, mention: str) -> None:
+    (links,) = linker.link([mention])
+    (again,) = linker.link([mention])
+    assert links == again
+    assert len(links) == (5 if normalise(mention, "sapbert") else 0)
+    assert all(np.isfinite(link.score) for link in links)
+
+
+def test_no_mentions(linker: Linker) -> None:
+    assert linker.link([]) == []
+    assert linker.link(iter([])) == []
+
+
+@pytest.mark.parametrize("top_k", [0, -3, 2.0, None])
+def test_bad_top_k(linker: Linker, top_k: Any) -> None:
+    with pytest.raises(InputError, match="top_k"):
+        linker.link(["cold"], top_k=top_k)
+
+
+@pytest.mark.parametrize("mentions", ["cold", ["cold", None], [b"cold"], ["half \ud83e"]])
+def test_bad_mentions(linker: Linker, mentions: Any) -> None:
+    with pytest.raises(InputError, match="mention"):
+        linker.link(mentions)
+
+
+def test_links_are_ready_for_json(linker: Linker) -> None:
+    (links,) = linker.link(["diabetes mellitus"], top_k=1)
+    record = json.loads(json.dumps(dataclasses.asdict(links[0])))
+    assert record == {
+        "concept_id": "D1",
+        "preferred_name": "Diabetes Mellitus",
+        "matched_name": "Diabetes Mellitus",
+        "score": 1.0,
+        "rank": 1,
+    }
+    assert Link(**record) == links[0]
+
+
+def test_hidden_names_are_not_found(terminology: Terminology, encoder: Encoder, tmp_path: Path) -> None:
+    hidden = build_linker(terminology, encoder, tmp_path / "hidden", hidden_names=[3])
+    assert [link.concept_id for link in hidden.link(["cold"], top_k=4)[0]][:3] == ["D3", "D4", "D6"]
+    assert hidden.manifest.config["hidden_names"] == rows_fingerprint([3])
+    assert hidden.exact_matcher().link(["cold"])[0][0].concept_id == "D3"
+
+
+def test_a_moved_linker_answers_the_same_on_its_own(
+    linker: Linker, terminology: Terminology, encoder_folder: Path, tmp_path: Path
+) -> None:
+    expected = linker.link(MENTIONS)
+    (tmp_path / "elsewhere").mkdir()
+    moved = shutil.move(linker.path, tmp_path / "elsewhere" / "moved")
+    shutil.rmtree(terminology.path)
+    shutil.rmtree(encoder_folder)
+    assert Linker.open(moved).link(MENTIONS) == expected
+    verify_artifact(moved)
+
+
+def test_from_folders(terminology: Terminology, encoder_folder: Path, linker: Linker, tmp_path: Path) -> None:
+    other = build_linker(terminology.path, str(encoder_folder), tmp_path / "other")
+    assert other.link(MENTIONS) == linker.link(MENTIONS)
+
+
+def test_building_twice_gives_the_same_files(
+    terminology: Terminology, encoder: Encoder, linker: Linker, tmp_path: Path
+) -> None:
+    assert build_linker(terminology, encoder, tmp_path / "again").fingerprint == linker.fingerprint
+
+
+def test_parents(linker: Linker, terminology: Terminology, encoder: Encoder) -> None:
+    kinds = {parent.kind: parent.fingerprint for parent in linker.manifest.parents}
+    assert kinds == {"terminology": terminology.manifest.fingerprint, "encoder": encoder.fingerprint}
+
+
+def test_progress(terminology: Terminology, encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onoma.linking.build._NAMES_AT_ONCE", 3)
+    reported: list[tuple[int, int]] = []
+    build_linker(terminology, encoder, tmp_path / "linker", progress=lambda *state: reported.append(state))
+    assert reported == sorted(reported)
+    assert reported[-1] == (7, 7)
+    assert {total for _, total in reported} == {7}
+
+
+def test_an_existing_linker_is_replaced_only_when_asked(
+    linker: Linker, terminology: Terminology, encoder: Encoder
+) -> None:
+    watched = Watched(encoder)
+    with pytest.raises(ArtifactExistsError):
+        build_linker(terminology, watched, linker.path)
+    assert watched.asked == []
+    build_linker(terminology, encoder, linker.path, overwrite=True)
+
+
+class Diverged(Watched):
+    def encode(
+        self, texts: Sequence[str], *, progress: Callable[[int, int], None] | None = None, normalise: bool = True
+    ) -> FloatArray:
+        vectors = super().encode(texts)
+        vectors[2] = np.nan
+        return vectors
+
+
+def test_an_encoder_that_gives_nan_is_refused(terminology: Terminology, encoder: Encoder, tmp_path: Path) -> None:
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(InputError, match="unit length"):
+        build_linker(terminology, Diverged(encoder), tmp_path / "linker")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_truncated_vectors(linker: Linker) -> None:
+    vectors = linker.path / "vectors.npy"
+    vectors.write_bytes(vectors.read_bytes()[:-8])
+    with pytest.raises(DamagedArtifactError, match=r"vectors\.npy"):
+        Linker.open(linker.path)
+
+
+def test_changed_text(linker: Linker) -> None:
+    texts = linker.path / "texts.utf8"
+    texts.write_bytes(texts.read_bytes().replace(b"cold", b"gold"))
+    with pytest.raises(DamagedArtifactError, match=r"texts\.utf8"):
+        Linker.open(linker.path)
+
+
+def test_missing_encoder(linker: Linker) -> None:
+    shutil.rmtree(linker.path / "encoder")
+    with pytest.raises(DamagedArtifactError, match="encoder/"):
+        Linker.open(linker.path)
+
+
+def edit_manifest(folder: Path, edit: Callable[[dict[str, Any]], None]) -> None:
+    manifest = json.loads((folder / MANIFEST_NAME).read_text())
+    edit(manifest)
+    (folder / MANIFEST_NAME).write_text(json.dumps(manifest))
+
+
+def test_vectors_of_another_encoder(linker: Linker) -> None:
+    edit_manifest(linker.path, lambda manifest: manifest["config"].update(encoder_fingerprint="0" * 64))
+    with pytest.raises(MismatchError, match="made by the encoder 000000000000"):
+        Linker.open(linker.path)
+
+
+def test_a_newer_format(linker: Linker) -> None:
+    edit_manifest(linker.path, lambda manifest: manifest.update(format_version=2))
+    with pytest.raises(FormatVersionError, match="format 2"):
+        Linker.open(linker.path)
+
+
+def test_another_kind_of_folder(terminology: Terminology, tmp_path: Path) -> None:
+    with pytest.raises(NotAnArtifactError, match="linker is needed"):
+        Linker.open(terminology.path)
+    with pytest.raises(InputError, match="nothing here"):
+        Linker.open(tmp_path / "nowhere")
+
+
+_LINK_AND_LIST_MODULES = """
+import sys
+from onoma.linking import Linker
+links = Linker.open(sys.argv[1]).link(["common cold"], top_k=1)
+print(links[0][0].concept_id, sorted({"torch", "transformers"} & sys.modules.keys()))
+"""
+
+
+def test_linking_loads_no_torch(linker: Linker) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", _LINK_AND_LIST_MODULES, str(linker.path)], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.split() == ["D4", "[]"]
+
+
+def test_the_encoder_inside_is_whole(linker: Linker, encoder: Encoder) -> None:
+    inside = open_encoder(linker.path / "encoder", backend="onnx")
+    assert inside.fingerprint == encoder.fingerprint
+    np.testing.assert_allclose(inside.encode(["cold"]), encoder.encode(["cold"]), atol=1e-6)
