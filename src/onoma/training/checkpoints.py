@@ -1,0 +1,78 @@
+"""The state of an unfinished run, in one safetensors file that is replaced atomically.
+
+Holds what exact resume needs: weights, optimiser moments, the random state of dropout, the step. No pickle.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from onoma.errors import DamagedArtifactError, MismatchError
+
+CHECKPOINT_NAME = "checkpoint.safetensors"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run has come."""
+
+    step: int
+    """Steps done."""
+    seconds: float
+    """Training time so far, over all sittings."""
+
+
+def save_checkpoint(folder: Path, model: torch.nn.Module, optimiser: torch.optim.Optimizer, progress: Progress) -> None:
+    """Write the checkpoint of a run; a kill at any moment leaves the previous one or this one."""
+    tensors: dict[str, torch.Tensor] = {f"model.{name}": value for name, value in model.state_dict().items()}
+    for row, state in optimiser.state_dict()["state"].items():
+        for name, value in state.items():
+            tensors[f"optimiser.{row}.{name}"] = torch.as_tensor(value)
+    tensors["random.cpu"] = torch.get_rng_state()
+    if torch.cuda.is_available():
+        tensors["random.cuda"] = torch.cuda.get_rng_state()
+    aside = folder / f".{CHECKPOINT_NAME}.partial"
+    contiguous = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+    save_file(contiguous, aside, metadata={"progress": json.dumps(asdict(progress))})
+    with aside.open("rb") as handle:
+        os.fsync(handle.fileno())
+    aside.replace(folder / CHECKPOINT_NAME)
+
+
+def load_checkpoint(folder: Path, model: torch.nn.Module, optimiser: torch.optim.Optimizer) -> Progress | None:
+    """Put a run back to where its checkpoint was written; None when it has none yet.
+
+    Raises:
+        DamagedArtifactError: the file is not a checkpoint.
+        MismatchError: it belongs to another model.
+    """
+    path = folder / CHECKPOINT_NAME
+    if not path.exists():
+        return None
+    try:
+        with safe_open(path, framework="pt") as file:
+            progress = Progress(**json.loads(file.metadata()["progress"]))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise DamagedArtifactError(f"{path} is not a readable checkpoint ({error}). Remove {folder}.") from None
+    try:
+        model.load_state_dict({n.removeprefix("model."): t for n, t in tensors.items() if n.startswith("model.")})
+    except RuntimeError as error:
+        raise MismatchError(f"{path} belongs to another model: {error}") from None
+    state: dict[int, dict[str, torch.Tensor]] = {}
+    for key, value in tensors.items():
+        if key.startswith("optimiser."):
+            _, row, name = key.split(".", 2)
+            state.setdefault(int(row), {})[name] = value
+    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+    torch.set_rng_state(tensors["random.cpu"])
+    if "random.cuda" in tensors and torch.cuda.is_available():
+        torch.cuda.set_rng_state(tensors["random.cuda"])
+    return progress

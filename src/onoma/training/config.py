@@ -1,0 +1,186 @@
+"""What can be set about a training run, and the recipes that set it.
+
+A recipe is a TOML file: a ``description`` and values for fields of `TrainingConfig`. Those shipped with
+Onoma lie in ``training/recipes``; a path to a file of your own works in their place. Resolution order:
+defaults < recipe < ``--set key=value``.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from onoma.errors import ConfigError, InputError, did_you_mean
+
+
+class TrainingConfig(BaseModel):
+    """Settings of one self-alignment run (SapBERT, Liu et al. 2021).
+
+    Exactly one of ``steps``, ``epochs`` and ``minutes`` says how long to train.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    base: str = Field("all-MiniLM-L6-v2", description="encoder to start from: folder, catalogue name or hub id")
+    pooling: Literal["cls", "mean", "mean-all"] | None = Field(
+        None, description="which token vectors make the name's vector; unset: as the base encoder does"
+    )
+
+    normalisation: str = Field("sapbert", description="preset of name normalisation, for training and use alike")
+    languages: tuple[str, ...] | None = Field(None, description="BCP 47 languages to train on; unset: all")
+    max_pairs_per_concept: int = Field(50, ge=1, description="random cap of synonym pairs per concept")
+    ambiguous: Literal["keep", "mark", "drop"] = Field(
+        "keep",
+        description="equal names of different concepts: negatives (keep), never negatives (mark), left out (drop)",
+    )
+    max_tokens: int = Field(25, ge=3, le=512, description="longer names are cut, special tokens included")
+
+    batch_pairs: int = Field(256, ge=2, description="pairs per step; a batch has twice as many names")
+    steps: int | None = Field(None, ge=1, description="optimiser steps")
+    epochs: float | None = Field(None, gt=0, description="passes over the pairs")
+    minutes: float | None = Field(
+        None, gt=0, description="wall-clock budget: the number of steps is set from the speed measured at the start"
+    )
+
+    margin: float = Field(0.2, ge=0, le=2, description="of hard-triplet mining, Euclidean distance on unit vectors")
+    positive_scale: float = Field(2.0, gt=0, description="multi-similarity loss: weight of too distant synonyms")
+    negative_scale: float = Field(50.0, gt=0, description="multi-similarity loss: weight of too close other names")
+    offset: float = Field(0.5, ge=-1, le=1, description="multi-similarity loss: the cosine where both are neutral")
+
+    learning_rate: float = Field(2e-5, gt=0, description="of AdamW, at its highest")
+    schedule: Literal["constant", "linear"] = Field(
+        "constant", description="after warm-up: constant, or linear to zero"
+    )
+    warmup_steps: int = Field(0, ge=0, description="steps of linear warm-up")
+    weight_decay: float = Field(0.01, ge=0, description="of AdamW")
+    decay_all: bool = Field(False, description="decay biases and layer norms too, as the released SapBERT code does")
+    max_gradient_norm: float | None = Field(None, gt=0, description="clip the gradient's norm; unset: no clipping")
+    dropout: float | None = Field(None, ge=0, lt=1, description="unset: as in the base encoder")
+    precision: Literal["auto", "bf16", "fp32"] = Field(
+        "auto", description="of the forward pass; auto: bf16 where the processor multiplies it natively"
+    )
+    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: the first GPU if there is one")
+
+    checkpoint_minutes: float = Field(5.0, gt=0, description="time between checkpoints")
+    seed: int = Field(0, ge=0, description="of pairs, batches and dropout")
+
+    @model_validator(mode="after")
+    def _one_length(self) -> TrainingConfig:
+        given = [name for name in ("steps", "epochs", "minutes") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(
+                f"exactly one of steps, epochs and minutes must be set; {' and '.join(given) if given else 'none'} is"
+            )
+        return self
+
+
+class Recipe(BaseModel):
+    """A named configuration with a sentence about it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    description: str
+    config: TrainingConfig
+
+
+def recipe_names() -> list[str]:
+    """Names of the recipes shipped with Onoma.
+
+    Example:
+        >>> "sapbert-paper" in recipe_names()
+        True
+    """
+    return sorted(
+        entry.name.removesuffix(".toml")
+        for entry in resources.files("onoma.training").joinpath("recipes").iterdir()
+        if entry.name.endswith(".toml")
+    )
+
+
+def load_recipe(name: str, overrides: Mapping[str, str] | None = None) -> Recipe:
+    """Load a recipe by name or path and apply ``key=value`` overrides.
+
+    Args:
+        name: A shipped recipe, or the path of a ``.toml`` file.
+        overrides: Values as text, in TOML or plain words (``"5e-5"``, ``"true"``, ``"cls"``, ``"none"``).
+            Setting one of ``steps``, ``epochs`` and ``minutes`` unsets the other two.
+
+    Raises:
+        InputError: no such recipe, or the file is not TOML.
+        ConfigError: an unknown key or a value that it cannot have.
+
+    Example:
+        >>> load_recipe("sapbert-paper", {"learning_rate": "5e-5", "steps": "100"}).config.learning_rate
+        5e-05
+    """
+    values = _read_toml(name)
+    description = str(values.pop("description", ""))
+    if overrides:
+        given = dict(overrides)
+        if given.keys() & _LENGTHS:
+            for length in _LENGTHS:
+                values.pop(length, None)
+        values.update({key: _parse(key, text) for key, text in given.items()})
+    return Recipe(name=Path(name).stem, description=description, config=resolve_config(values, source=name))
+
+
+_LENGTHS = {"steps", "epochs", "minutes"}
+
+
+def resolve_config(values: Mapping[str, Any], *, source: str = "training settings") -> TrainingConfig:
+    """Validate settings; `ConfigError` names the key, what it may be, and the nearest known key."""
+    for key in values:
+        if key not in TrainingConfig.model_fields:
+            raise ConfigError(
+                f"{source}: there is no setting '{key}'.{did_you_mean(key, TrainingConfig.model_fields)} "
+                f"Known: {', '.join(sorted(TrainingConfig.model_fields))}."
+            )
+    try:
+        return TrainingConfig.model_validate_json(json.dumps(dict(values)))
+    except ValidationError as error:
+        lines = []
+        for problem in error.errors():
+            key = ".".join(str(part) for part in problem["loc"])
+            found = f" (found {problem['input']!r})" if key else ""
+            lines.append(f"{key + ': ' if key else ''}{problem['msg'].removeprefix('Value error, ')}{found}")
+        raise ConfigError(f"{source}: " + "; ".join(lines) + ".") from None
+
+
+def _read_toml(name: str) -> dict[str, Any]:
+    path = Path(name)
+    if path.suffix == ".toml":
+        if not path.is_file():
+            raise InputError("there is no such recipe file", path=path)
+        text = path.read_text(encoding="utf-8")
+    elif name in recipe_names():
+        text = resources.files("onoma.training").joinpath("recipes", f"{name}.toml").read_text(encoding="utf-8")
+    else:
+        names = recipe_names()
+        raise InputError(
+            f"there is no recipe '{name}'.{did_you_mean(name, names)} Shipped recipes: {', '.join(names)}",
+            fix="name one of these, or the path of a .toml file",
+        )
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"the recipe is not valid TOML: {error}", path=name) from None
+
+
+def _parse(key: str, text: str) -> Any:
+    """Text of ``--set`` to a value: a TOML value where it is one, else the words themselves."""
+    if text.lower() in {"none", "null", ""}:
+        return None
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    if key == "languages" and isinstance(value, str):
+        return value.split(",")
+    return value

@@ -1,0 +1,380 @@
+"""The training loop: self-alignment of names (SapBERT), resumable to the bit on a CPU.
+
+One step: the names of ``batch_pairs`` synonym pairs are packed without padding, encoded, compared with each
+other; hard pairs are mined as masks; the multi-similarity loss pulls and pushes; AdamW moves the weights.
+
+While a run is unfinished its state lies in ``OUT.run`` beside the encoder folder it will become; the same
+call goes on from there. Two sittings of one run see the same batches and the same dropout.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from onoma.artifacts import ensure_writable, write_text_atomically
+from onoma.encoders.packed import PackedEncoder, load_packed, pack
+from onoma.encoders.precision import has_native_bf16
+from onoma.encoders.saving import save_encoder
+from onoma.errors import MismatchError, TrainingError
+from onoma.objectives import cosine_similarities, hard_triplet_masks, mined_shares, multi_similarity_loss
+from onoma.pairs import PairSet
+from onoma.training.batches import PairBatches
+from onoma.training.checkpoints import Progress, load_checkpoint, save_checkpoint
+from onoma.training.config import TrainingConfig
+
+_SPEED_STEPS = 8
+"""Steps that are timed (after as many unmeasured ones) to turn a budget of minutes into a number of steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """What one step did; handed to ``on_step`` and written to the run's ``log.jsonl``."""
+
+    step: int
+    """Steps done, this one included."""
+    total_steps: int
+    loss: float
+    hard_positives: float
+    """Share of the batch's positive pairs that were mined as hard, 0..1."""
+    hard_negatives: float
+    """Share of the batch's negative pairs that were mined as hard, 0..1."""
+    names: int
+    """Names in the batch."""
+    learning_rate: float
+    seconds: float
+    """Time of this step."""
+
+
+@dataclass(slots=True)
+class TrainingReport:
+    """A finished run; ``train.json`` of the encoder folder holds the same."""
+
+    steps: int
+    seconds: float
+    names_per_second: float
+    first_loss: float
+    last_loss: float
+    resumed_at: int | None
+    config: dict[str, Any] = field(repr=False)
+    phases: dict[str, float] = field(repr=False)
+    """Seconds spent packing, in forward, loss, backward and the optimiser, in this sitting."""
+    log: list[dict[str, Any]] = field(repr=False)
+
+
+def train_encoder(
+    config: TrainingConfig,
+    pairs: PairSet,
+    out: str | Path,
+    *,
+    overwrite: bool = False,
+    on_step: Callable[[StepReport], None] | None = None,
+    on_event: Callable[[str], None] | None = None,
+) -> TrainingReport:
+    """Train an encoder on synonym pairs and save it as a folder.
+
+    Args:
+        config: Settings of the run.
+        pairs: Pairs tokenised with the base encoder's tokeniser.
+        out: The encoder folder to write: sentence-transformers layout, ONNX model, manifest, ``train.json``.
+            The unfinished run lies in ``OUT.run`` and goes on from its last checkpoint.
+        overwrite: Replace an encoder that is there.
+        on_step: Called after every step.
+        on_event: Called with sentences worth telling (device, number of steps, resuming, saving).
+
+    Raises:
+        ArtifactExistsError: ``out`` is taken.
+        MismatchError: ``OUT.run`` belongs to other settings or pairs, or the pairs to another tokeniser.
+        TrainingError: the loss is not a number, or memory does not suffice.
+    """
+    out = Path(out)
+    tell = on_event or (lambda _: None)
+    ensure_writable(out, "encoder", overwrite=overwrite)
+    device = _device(config)
+    torch.manual_seed(config.seed)
+    model = load_packed(config.base, pooling=config.pooling, dropout=config.dropout, max_tokens=config.max_tokens).to(
+        device
+    )
+    if model.tokenizer_fingerprint != pairs.tokenizer_fingerprint:
+        raise MismatchError(
+            f"{pairs.path} was tokenised with another tokeniser than that of {config.base}; build the pairs again."
+        )
+    optimiser = _optimiser(config, model)
+    batches = PairBatches(pairs.pairs, batch_pairs=config.batch_pairs, seed=config.seed)
+    autocast = _autocast(config, device)
+
+    run = run_folder(out)
+    run.mkdir(parents=True, exist_ok=True)
+    identity = {
+        "config": config.model_dump(mode="json"),
+        "pairs": pairs.manifest.fingerprint,
+        "base": model.fingerprint,
+    }
+    known = _read_run(run, identity)
+    step_of_run = _Step(config, pairs, model, optimiser, batches, autocast, device)
+    if known is None:
+        total_steps = _total_steps(config, batches, step_of_run)
+        write_text_atomically(run / "run.json", json.dumps({**identity, "total_steps": total_steps}, indent=1))
+    else:
+        total_steps = known
+    progress = load_checkpoint(run, model, optimiser)
+    log = _cut_log(run, progress.step if progress else 0)
+    resumed_at = progress.step if progress else None
+    if progress:
+        tell(f"going on from step {progress.step:,} of {total_steps:,} ({run})")
+    progress = progress or Progress(step=0, seconds=0.0)
+    tell(
+        f"{total_steps:,} steps of {config.batch_pairs} pairs on {device.type}"
+        f"{' in bf16' if autocast else ''}, {len(pairs.pairs):,} pairs, "
+        f"{total_steps / batches.steps_per_epoch:.2f} passes over them"
+    )
+
+    model.train()
+    started = checkpointed = time.perf_counter()
+    before = progress.seconds
+    try:
+        with (run / "log.jsonl").open("a", encoding="utf-8") as log_file:
+            for step in range(progress.step, total_steps):
+                done = step_of_run(step, total_steps)
+                log.append(asdict(done))
+                log_file.write(json.dumps(log[-1]) + "\n")
+                log_file.flush()
+                if on_step:
+                    on_step(done)
+                now = time.perf_counter()
+                if now - checkpointed > config.checkpoint_minutes * 60:
+                    save_checkpoint(run, model, optimiser, Progress(step + 1, before + now - started))
+                    checkpointed = now
+    except torch.OutOfMemoryError as error:
+        raise TrainingError(
+            f"the memory of {device} does not suffice for {2 * config.batch_pairs} names in a step; "
+            f"set a smaller batch_pairs. ({error})"
+        ) from None
+    seconds = before + time.perf_counter() - started
+    names = sum(line["names"] for line in log)
+    report = TrainingReport(
+        steps=total_steps,
+        seconds=seconds,
+        names_per_second=names / sum(line["seconds"] for line in log),
+        first_loss=_mean_loss(log[:10]),
+        last_loss=_mean_loss(log[-10:]),
+        resumed_at=resumed_at,
+        config=config.model_dump(mode="json"),
+        phases=step_of_run.phases,
+        log=log,
+    )
+    tell(f"saving {out}")
+    save_encoder(
+        model,
+        out,
+        config={
+            "training": config.model_dump(mode="json"),
+            "pairs": pairs.manifest.config,
+            "terminology": [parent.fingerprint for parent in pairs.manifest.parents],
+        },
+        parents=(pairs.manifest.as_parent(),),
+        seed=config.seed,
+        files={"train.json": json.dumps(asdict(report), indent=1)},
+        overwrite=overwrite,
+    )
+    shutil.rmtree(run)
+    return report
+
+
+def run_folder(out: Path) -> Path:
+    """Where the unfinished run of the encoder ``out`` lies."""
+    return out.with_name(out.name + ".run")
+
+
+def learning_rate_factor(step: int, total_steps: int, *, schedule: str, warmup_steps: int) -> float:
+    """What the learning rate is multiplied with in a step (counted from 0), 0..1.
+
+    Example:
+        >>> [learning_rate_factor(s, 4, schedule="linear", warmup_steps=0) for s in range(4)]
+        [1.0, 0.75, 0.5, 0.25]
+        >>> [learning_rate_factor(s, 4, schedule="constant", warmup_steps=2) for s in range(4)]
+        [0.5, 1.0, 1.0, 1.0]
+    """
+    if step < warmup_steps:
+        return (step + 1) / warmup_steps
+    if schedule == "constant":
+        return 1.0
+    return (total_steps - step) / max(1, total_steps - warmup_steps)
+
+
+class _Step:
+    """One optimiser step and the clock of its phases."""
+
+    def __init__(
+        self,
+        config: TrainingConfig,
+        pairs: PairSet,
+        model: PackedEncoder,
+        optimiser: torch.optim.Optimizer,
+        batches: PairBatches,
+        autocast: bool,
+        device: torch.device,
+    ) -> None:
+        self._config, self._pairs, self._model, self._optimiser = config, pairs, model, optimiser
+        self._batches, self._autocast, self._device = batches, autocast, device
+        self.phases = dict.fromkeys(("pack", "forward", "loss", "backward", "optimiser"), 0.0)
+
+    def __call__(self, step: int, total_steps: int) -> StepReport:
+        config = self._config
+        started = time.perf_counter()
+        factor = learning_rate_factor(step, total_steps, schedule=config.schedule, warmup_steps=config.warmup_steps)
+        for group in self._optimiser.param_groups:
+            group["lr"] = config.learning_rate * factor
+        loss, hard_positives, hard_negatives, names = self.backward(step)
+        with self._clock("optimiser"):
+            if config.max_gradient_norm is not None:
+                torch.nn.utils.clip_grad_norm_(self._model.parameters(), config.max_gradient_norm)
+            self._optimiser.step()
+            self._optimiser.zero_grad(set_to_none=True)
+        return StepReport(
+            step=step + 1,
+            total_steps=total_steps,
+            loss=loss,
+            hard_positives=hard_positives,
+            hard_negatives=hard_negatives,
+            names=names,
+            learning_rate=config.learning_rate * factor,
+            seconds=time.perf_counter() - started,
+        )
+
+    def backward(self, step: int) -> tuple[float, float, float, int]:
+        """Forward and backward of one batch: loss, shares of hard pairs, number of names."""
+        config = self._config
+        with self._clock("pack"):
+            rows = self._batches.names_of_step(step)
+            batch = pack(self._pairs.store.offsets, self._pairs.store.ids, rows=rows).to(self._device)
+            labels = torch.from_numpy(self._pairs.labels[rows]).to(self._device)
+            same_text = None
+            if self._pairs.text_labels is not None:
+                texts = torch.from_numpy(self._pairs.text_labels[rows]).to(self._device)
+                same_text = texts[:, None] == texts[None, :]
+        with self._clock("forward"), self._precision():
+            vectors = self._model(batch)
+        with self._clock("loss"):
+            similarity = cosine_similarities(vectors)
+            masks = hard_triplet_masks(similarity, labels, margin=config.margin, excluded=same_text)
+            loss = multi_similarity_loss(
+                similarity,
+                masks,
+                positive_scale=config.positive_scale,
+                negative_scale=config.negative_scale,
+                offset=config.offset,
+            ).mean()
+        if not torch.isfinite(loss):
+            raise TrainingError(
+                f"the loss of step {step + 1} is not a number; set a lower learning_rate, "
+                "precision=fp32 or max_gradient_norm=1, and start again"
+            )
+        with self._clock("backward"):
+            loss.backward()  # type: ignore[no-untyped-call]
+        shares = mined_shares(masks, labels, excluded=same_text)
+        return float(loss.detach()), shares.positives, shares.negatives, len(rows)
+
+    def seconds_per_step(self) -> float:
+        """Time of a step, measured without changing the model or its random state."""
+        random = torch.get_rng_state()
+        times = []
+        self._model.train()
+        for step in range(2 * _SPEED_STEPS):
+            started = time.perf_counter()
+            self.backward(step % self._batches.steps_per_epoch)
+            times.append(time.perf_counter() - started)
+        self._optimiser.zero_grad(set_to_none=True)
+        torch.set_rng_state(random)
+        self.phases = dict.fromkeys(self.phases, 0.0)
+        return sum(times[_SPEED_STEPS:]) / _SPEED_STEPS
+
+    @contextlib.contextmanager
+    def _clock(self, phase: str) -> Any:
+        started = time.perf_counter()
+        yield
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        self.phases[phase] += time.perf_counter() - started
+
+    def _precision(self) -> contextlib.AbstractContextManager[Any]:
+        if self._autocast:
+            return torch.autocast(self._device.type, dtype=torch.bfloat16)
+        return contextlib.nullcontext()
+
+
+def _total_steps(config: TrainingConfig, batches: PairBatches, step: _Step) -> int:
+    if config.steps is not None:
+        return config.steps
+    if config.epochs is not None:
+        return max(1, math.ceil(config.epochs * batches.steps_per_epoch))
+    minutes = config.minutes or 0.0
+    # The optimiser's own time was not measured; a tenth is more than it takes for small models.
+    return max(1, int(minutes * 60 / (1.1 * step.seconds_per_step())))
+
+
+def _read_run(run: Path, identity: dict[str, Any]) -> int | None:
+    """Number of steps of the run begun in this folder, None if it is new."""
+    file = run / "run.json"
+    if not file.exists():
+        return None
+    known = json.loads(file.read_text(encoding="utf-8"))
+    differing = [
+        f"{key} (begun with {known['config'].get(key)!r}, now {value!r})"
+        for key, value in identity["config"].items()
+        if known["config"].get(key) != value
+    ]
+    differing += [f"the {key}" for key in ("pairs", "base") if known.get(key) != identity[key]]
+    if differing:
+        raise MismatchError(
+            f"{run} holds an unfinished run with other settings: {', '.join(differing)}. "
+            "Go on with the old settings, write to another place, or remove that folder to begin anew."
+        )
+    return int(known["total_steps"])
+
+
+def _cut_log(run: Path, done: int) -> list[dict[str, Any]]:
+    """The log up to the checkpoint; later steps were lost with their process and will be done again."""
+    file = run / "log.jsonl"
+    lines = file.read_text(encoding="utf-8").splitlines()[:done] if file.exists() else []
+    write_text_atomically(file, "".join(f"{line}\n" for line in lines))
+    return [json.loads(line) for line in lines]
+
+
+def _optimiser(config: TrainingConfig, model: PackedEncoder) -> torch.optim.Optimizer:
+    decayed: list[torch.nn.Parameter] = []
+    free: list[torch.nn.Parameter] = []
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            (decayed if config.decay_all or parameter.ndim > 1 else free).append(parameter)
+    groups = [
+        {"params": decayed, "weight_decay": config.weight_decay},
+        {"params": free, "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW([group for group in groups if group["params"]], lr=config.learning_rate, fused=True)
+
+
+def _device(config: TrainingConfig) -> torch.device:
+    if config.device == "cuda" and not torch.cuda.is_available():
+        raise TrainingError("device=cuda was asked for, but torch sees no CUDA device here. Set device=cpu or auto.")
+    use_cuda = config.device == "cuda" or (config.device == "auto" and torch.cuda.is_available())
+    return torch.device("cuda" if use_cuda else "cpu")
+
+
+def _autocast(config: TrainingConfig, device: torch.device) -> bool:
+    if config.precision != "auto":
+        return config.precision == "bf16"
+    return has_native_bf16(device.type)
+
+
+def _mean_loss(lines: list[dict[str, Any]]) -> float:
+    return float(sum(line["loss"] for line in lines)) / max(1, len(lines))

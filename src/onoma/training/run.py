@@ -1,0 +1,66 @@
+"""From a terminology to an encoder: make the pairs, or reuse those of the unfinished run, and train."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from onoma.artifacts import ensure_writable
+from onoma.encoders import locate_tokenizer
+from onoma.pairs import build_pairs
+from onoma.terminology import Terminology
+from onoma.training.config import Recipe
+from onoma.training.loop import StepReport, TrainingReport, run_folder, train_encoder
+from onoma.types import RowArray
+
+
+def train_on_terminology(
+    recipe: Recipe,
+    terminology: Terminology | str | Path,
+    out: str | Path,
+    *,
+    hidden_names: RowArray | None = None,
+    overwrite: bool = False,
+    on_step: Callable[[StepReport], None] | None = None,
+    on_event: Callable[[str], None] | None = None,
+    progress: Callable[..., None] | None = None,
+) -> TrainingReport:
+    """Train an encoder on the synonyms of a terminology by a recipe.
+
+    Args:
+        recipe: See `load_recipe`.
+        terminology: A terminology or its folder.
+        out: The encoder folder to write. Until it is finished, pairs, checkpoints and log lie in ``OUT.run``;
+            the same call goes on from there.
+        hidden_names: Rows of names to leave out of training, e.g. those that will measure it.
+        overwrite: Replace an encoder that is there.
+        on_step: Called after every step.
+        on_event: Called with sentences worth telling.
+        progress: Called with (done, total, what) while the pairs are made.
+
+    Raises:
+        ArtifactExistsError: ``out`` is taken.
+        InputError: the terminology has no concept with two names.
+        UnavailableError: the base encoder is not to be had.
+        MismatchError: ``OUT.run`` holds an unfinished run with other settings.
+    """
+    config = recipe.config
+    out = Path(out)
+    ensure_writable(out, "encoder", overwrite=overwrite)
+    opened = terminology if isinstance(terminology, Terminology) else Terminology.open(terminology)
+    tokenizer = locate_tokenizer(config.base)
+    pairs = build_pairs(
+        opened,
+        tokenizer,
+        run_folder(out) / "pairs",
+        max_tokens=config.max_tokens,
+        normalisation=config.normalisation,
+        max_pairs_per_concept=config.max_pairs_per_concept,
+        languages=config.languages,
+        ambiguous=config.ambiguous,
+        hidden_names=hidden_names,
+        seed=config.seed,
+        reuse=True,
+        progress=progress,
+    )
+    return train_encoder(config, pairs, out, overwrite=overwrite, on_step=on_step, on_event=on_event)

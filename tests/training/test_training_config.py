@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from onoma.errors import ConfigError, InputError
+from onoma.training.config import TrainingConfig, load_recipe, recipe_names, resolve_config
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_shipped_recipe_is_valid_and_says_what_it_is(name: str) -> None:
+    recipe = load_recipe(name)
+    assert recipe.description
+    assert recipe.name == name
+
+
+def test_paper_and_code_differ_as_documented() -> None:
+    paper, code = load_recipe("sapbert-paper").config, load_recipe("sapbert-code").config
+    assert (paper.positive_scale, paper.negative_scale, paper.offset, paper.margin) == (2, 50, 0.5, 0.2)
+    assert (code.positive_scale, code.negative_scale, code.offset, code.margin) == (1, 60, 0.5, 0.2)
+    assert (paper.learning_rate, paper.weight_decay, paper.batch_pairs, paper.max_tokens) == (2e-5, 0.01, 256, 25)
+    assert code.decay_all
+    assert not paper.decay_all
+
+
+def test_overrides_win_and_the_length_is_exchanged() -> None:
+    config = load_recipe("quickstart", {"steps": "10", "learning_rate": "3e-5", "languages": "en,de"}).config
+    assert (config.steps, config.minutes, config.learning_rate, config.languages) == (10, None, 3e-5, ("en", "de"))
+    assert load_recipe("quickstart", {"pooling": "cls"}).config.pooling == "cls"
+    assert load_recipe("sapbert-paper", {"pooling": "none"}).config.pooling is None
+
+
+def test_an_unknown_key_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"no setting 'learning_rat'.* Did you mean 'learning_rate'"):
+        load_recipe("quickstart", {"learning_rat": "1"})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("batch_pairs", "many", "batch_pairs"),
+        ("batch_pairs", "1", "greater than or equal to 2"),
+        ("margin", "-1", "margin"),
+        ("precision", "fp8", "'auto', 'bf16' or 'fp32'"),
+        ("learning_rate", "nan", "learning_rate"),
+        ("learning_rate", "inf", "learning_rate"),
+        ("seed", "0.5", "seed"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name(key: str, value: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        load_recipe("quickstart", {key: value})
+
+
+@pytest.mark.parametrize("lengths", [{}, {"steps": 1, "epochs": 1}])
+def test_exactly_one_length(lengths: dict[str, int]) -> None:
+    with pytest.raises(ConfigError, match="exactly one of steps, epochs and minutes"):
+        resolve_config(lengths)
+
+
+def test_recipes_of_ones_own(tmp_path: Path) -> None:
+    own = tmp_path / "mine.toml"
+    own.write_text('description = "mine"\nsteps = 5\nbase = "x/y"\n')
+    assert load_recipe(str(own)).config == TrainingConfig(steps=5, base="x/y")
+    own.write_text("steps = ")
+    with pytest.raises(InputError, match=r"not valid TOML"):
+        load_recipe(str(own))
+    with pytest.raises(InputError, match="no such recipe file"):
+        load_recipe(str(tmp_path / "other.toml"))
+    with pytest.raises(InputError, match=r"no recipe 'quickstat'.* Did you mean 'quickstart'"):
+        load_recipe("quickstat")

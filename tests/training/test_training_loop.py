@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from onoma.artifacts import open_artifact
+from onoma.encoders import open_encoder
+from onoma.errors import ArtifactExistsError, DamagedArtifactError, MismatchError, TrainingError
+from onoma.pairs import PairSet, build_pairs
+from onoma.training.checkpoints import CHECKPOINT_NAME
+from onoma.training.config import Recipe, TrainingConfig
+from onoma.training.loop import StepReport, run_folder, train_encoder
+from onoma.training.run import train_on_terminology
+from tiny import make_terminology, tiny_encoder
+
+WORDS = ["heart", "lung", "liver", "bone", "skin", "eye", "ear", "brain"]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_encoder(tmp_path_factory.mktemp("base") / "bert")
+
+
+@pytest.fixture(scope="module")
+def pairs(base: Path, tmp_path_factory: pytest.TempPathFactory) -> PairSet:
+    folder = tmp_path_factory.mktemp("pairs")
+    terminology = make_terminology(
+        folder / "t", {f"X:{word}": [f"{word} disease", f"disease of {word}", f"{word} illness"] for word in WORDS}
+    )
+    return build_pairs(terminology, base / "tokenizer.json", folder / "p", max_tokens=16, ambiguous="mark")
+
+
+def config_for(base: Path, **changes: object) -> TrainingConfig:
+    values = {
+        "base": str(base),
+        "steps": 12,
+        "batch_pairs": 6,
+        "max_tokens": 16,
+        "learning_rate": 1e-3,
+        "dropout": 0.1,
+        "precision": "fp32",
+        "device": "cpu",
+    }
+    return TrainingConfig.model_validate({**values, **changes})
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+def test_training_lowers_the_loss_and_saves_an_encoder(base: Path, pairs: PairSet, tmp_path: Path) -> None:
+    steps: list[StepReport] = []
+    report = train_encoder(config_for(base, steps=60, dropout=0.0), pairs, tmp_path / "encoder", on_step=steps.append)
+    assert report.last_loss < 0.7 * report.first_loss
+    assert [step.step for step in steps] == list(range(1, 61))
+    assert steps[-1].hard_negatives < steps[0].hard_negatives
+    manifest = open_artifact(tmp_path / "encoder", "encoder")
+    assert manifest.parents == (pairs.manifest.as_parent(),)
+    written = json.loads((tmp_path / "encoder" / "train.json").read_text())
+    assert len(written["log"]) == 60
+    assert not run_folder(tmp_path / "encoder").exists()
+    vectors = open_encoder(tmp_path / "encoder").encode(["heart disease", "disease of heart", "skin illness"])
+    similarity = vectors @ vectors.T
+    assert similarity[0, 1] > similarity[0, 2]
+
+
+def test_a_run_is_repeatable(base: Path, pairs: PairSet, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        train_encoder(config_for(base), pairs, tmp_path / name)
+    train_encoder(config_for(base, seed=1), pairs, tmp_path / "c")
+    first, second, other = (weights(tmp_path / name) for name in "abc")
+    assert all(torch.equal(first[key], second[key]) for key in first)
+    assert any(not torch.equal(first[key], other[key]) for key in first)
+
+
+KILLED = """
+    import os, signal, sys
+    from pathlib import Path
+    from onoma.pairs import PairSet
+    from onoma.training.config import TrainingConfig
+    from onoma.training.loop import train_encoder
+
+    def maybe_die(report):
+        if report.step == int(sys.argv[4]):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    train_encoder(
+        TrainingConfig.model_validate_json(sys.argv[1]), PairSet.open(sys.argv[2]), Path(sys.argv[3]), on_step=maybe_die
+    )
+"""
+
+
+@pytest.mark.parametrize("killed_after", [1, 7])
+def test_a_killed_run_goes_on_to_the_same_weights(
+    base: Path, pairs: PairSet, tmp_path: Path, killed_after: int
+) -> None:
+    config = config_for(base, checkpoint_minutes=1e-9)
+    train_encoder(config, pairs, tmp_path / "straight")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            textwrap.dedent(KILLED),
+            config.model_dump_json(),
+            str(pairs.path),
+            str(tmp_path / "killed"),
+            str(killed_after),
+        ],
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())},
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert not (tmp_path / "killed").exists()
+    events: list[str] = []
+    report = train_encoder(config, pairs, tmp_path / "killed", on_event=events.append)
+    if killed_after > 1:
+        assert report.resumed_at == killed_after - 1
+        assert "going on from step" in events[0]
+    straight, resumed = weights(tmp_path / "straight"), weights(tmp_path / "killed")
+    assert all(torch.equal(straight[key], resumed[key]) for key in straight)
+    logs = [json.loads((tmp_path / name / "train.json").read_text())["log"] for name in ("straight", "killed")]
+    assert [line["loss"] for line in logs[0]] == [line["loss"] for line in logs[1]]
+
+
+def interrupt_at(step: int) -> object:
+    def on_step(report: StepReport) -> None:
+        if report.step == step:
+            raise KeyboardInterrupt
+
+    return on_step
+
+
+def interrupted(base: Path, pairs: PairSet, out: Path, *, at: int = 5, **changes: object) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        train_encoder(
+            config_for(base, checkpoint_minutes=1e-9, **changes),
+            pairs,
+            out,
+            on_step=interrupt_at(at),  # type: ignore[arg-type]
+        )
+
+
+def test_an_unfinished_run_is_not_continued_with_other_settings(base: Path, pairs: PairSet, tmp_path: Path) -> None:
+    interrupted(base, pairs, tmp_path / "e")
+    with pytest.raises(MismatchError, match=r"learning_rate \(begun with 0\.001, now 0\.5\)"):
+        train_encoder(config_for(base, checkpoint_minutes=1e-9, learning_rate=0.5), pairs, tmp_path / "e")
+
+
+def test_a_damaged_checkpoint_is_refused(base: Path, pairs: PairSet, tmp_path: Path) -> None:
+    interrupted(base, pairs, tmp_path / "e")
+    checkpoint = run_folder(tmp_path / "e") / CHECKPOINT_NAME
+    checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
+    with pytest.raises(DamagedArtifactError, match="not a readable checkpoint"):
+        train_encoder(config_for(base, checkpoint_minutes=1e-9), pairs, tmp_path / "e")
+
+
+def test_a_minutes_budget_becomes_a_number_of_steps_that_a_resumed_run_keeps(
+    base: Path, pairs: PairSet, tmp_path: Path
+) -> None:
+    lengths: dict[str, Any] = {"steps": None, "minutes": 0.02}
+    interrupted(base, pairs, tmp_path / "e", at=1, **lengths)
+    planned = json.loads((run_folder(tmp_path / "e") / "run.json").read_text())["total_steps"]
+    report = train_encoder(config_for(base, checkpoint_minutes=1e-9, **lengths), pairs, tmp_path / "e")
+    assert report.steps == planned > 1
+
+
+def test_measuring_the_speed_does_not_change_the_run(base: Path, pairs: PairSet, tmp_path: Path) -> None:
+    report = train_encoder(config_for(base, steps=None, minutes=0.005), pairs, tmp_path / "budget")
+    train_encoder(config_for(base, steps=report.steps), pairs, tmp_path / "steps")
+    budget, steps = weights(tmp_path / "budget"), weights(tmp_path / "steps")
+    assert all(torch.equal(budget[key], steps[key]) for key in budget)
+
+
+def test_an_existing_encoder_is_kept(base: Path, pairs: PairSet, tmp_path: Path) -> None:
+    config = config_for(base, steps=1)
+    train_encoder(config, pairs, tmp_path / "e")
+    with pytest.raises(ArtifactExistsError):
+        train_encoder(config, pairs, tmp_path / "e")
+    train_encoder(config, pairs, tmp_path / "e", overwrite=True)
+
+
+def test_a_diverging_run_says_so(base: Path, pairs: PairSet, tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match="not a number"):
+        train_encoder(config_for(base, learning_rate=1e30), pairs, tmp_path / "e")
+    assert not (tmp_path / "e").exists()
+
+
+def test_pairs_of_another_tokeniser_are_refused(pairs: PairSet, tmp_path: Path) -> None:
+    other = tiny_encoder(tmp_path / "other", extra_tokens=["zzz"])
+    with pytest.raises(MismatchError, match="another tokeniser"):
+        train_encoder(config_for(other), pairs, tmp_path / "e")
+
+
+def test_bf16_follows_fp32(base: Path, pairs: PairSet, tmp_path: Path) -> None:
+    losses = []
+    for precision in ("fp32", "bf16"):
+        config = config_for(base, steps=4, precision=precision, dropout=0.0)
+        report = train_encoder(config, pairs, tmp_path / precision)
+        losses.append([line["loss"] for line in report.log])
+    np.testing.assert_allclose(losses[0], losses[1], rtol=0.05)
+
+
+def test_from_a_terminology_without_the_hidden_names(base: Path, tmp_path: Path) -> None:
+    terminology = make_terminology(tmp_path / "t", {f"X:{word}": [word, f"{word} disease"] for word in WORDS})
+    recipe = Recipe(name="tiny", description="", config=config_for(base, steps=2))
+    hidden = np.array([1])
+    train_on_terminology(recipe, terminology, tmp_path / "e", hidden_names=hidden)
+    config = open_artifact(tmp_path / "e", "encoder").config
+    assert config["terminology"] == [terminology.manifest.fingerprint]
+    assert config["pairs"]["hidden_names"] is not None
