@@ -1,5 +1,85 @@
-"""Onoma: from any biomedical name to the concept it means."""
+"""Onoma: from any biomedical name to the concept it means.
+
+The public library. Everything here is loaded when it is first used, so that ``import onoma`` costs nothing
+and loads no torch::
+
+    import onoma
+
+    onoma.import_terminology("cellxgene", "MONDO", "mondo")
+    linker = onoma.build_linker("mondo", "all-MiniLM-L6-v2", "linker")
+    linker.link(["heart attak"])[0][0].concept_id
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from onoma._version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from onoma.benchmarks import run_benchmark
+    from onoma.encoders import Encoder, open_encoder
+    from onoma.errors import OnomaError
+    from onoma.linking import ExactMatcher, Link, Linker, build_linker
+    from onoma.pairs import PairSet, build_pairs, hold_out_synonyms
+    from onoma.terminology import Concept, Terminology, import_terminology, normalise
+    from onoma.training.config import TrainingConfig, load_recipe
+    from onoma.training.loop import train_encoder
+    from onoma.training.run import train_on_terminology
+
+_HOME = {
+    "Concept": "onoma.terminology",
+    "Encoder": "onoma.encoders",
+    "ExactMatcher": "onoma.linking",
+    "Link": "onoma.linking",
+    "Linker": "onoma.linking",
+    "OnomaError": "onoma.errors",
+    "PairSet": "onoma.pairs",
+    "Terminology": "onoma.terminology",
+    "TrainingConfig": "onoma.training.config",
+    "build_linker": "onoma.linking",
+    "build_pairs": "onoma.pairs",
+    "hold_out_synonyms": "onoma.pairs",
+    "import_terminology": "onoma.terminology",
+    "load_recipe": "onoma.training.config",
+    "normalise": "onoma.terminology",
+    "open_encoder": "onoma.encoders",
+    "run_benchmark": "onoma.benchmarks",
+    "train_encoder": "onoma.training.loop",
+    "train_on_terminology": "onoma.training.run",
+}
+
+__all__ = [
+    "Concept",
+    "Encoder",
+    "ExactMatcher",
+    "Link",
+    "Linker",
+    "OnomaError",
+    "PairSet",
+    "Terminology",
+    "TrainingConfig",
+    "__version__",
+    "build_linker",
+    "build_pairs",
+    "hold_out_synonyms",
+    "import_terminology",
+    "load_recipe",
+    "normalise",
+    "open_encoder",
+    "run_benchmark",
+    "train_encoder",
+    "train_on_terminology",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'onoma' has no attribute '{name}'")
+    return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

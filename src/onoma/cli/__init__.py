@@ -1,0 +1,25 @@
+"""The command line: parse, call one plain function, show."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Entry point of the ``onoma`` command.
+
+    Leaves with 0 when all went well, 1 on an error that Onoma explains in one sentence, 2 on wrong usage,
+    130 when interrupted.
+    """
+    from onoma.cli.app import app
+    from onoma.errors import OnomaError
+
+    try:
+        app()
+    except OnomaError as error:
+        sys.stderr.write(f"onoma: {error}\n")
+        sys.exit(1)
+    except SystemExit as leaving:
+        if leaving.code == 130:
+            sys.stderr.write("\nonoma: stopped. Nothing half-written was kept; the same command goes on from here.\n")
+        raise

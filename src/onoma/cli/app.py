@@ -1,0 +1,45 @@
+"""The tree of commands. Each command's module is small; what is heavy is imported when a command runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from onoma._version import __version__
+from onoma.cli import benchmark, encode, link, linker, quickstart, recipes, terminology, train, verify
+
+app = typer.Typer(
+    name="onoma",
+    help="From any biomedical name to the concept it means.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"onoma {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+) -> None:
+    pass
+
+
+app.command("quickstart")(quickstart.quickstart)
+app.add_typer(terminology.app, name="terminology")
+app.add_typer(recipes.app, name="recipes")
+app.command("train")(train.train)
+app.add_typer(linker.app, name="linker")
+app.command("link")(link.link)
+app.command("encode")(encode.encode)
+app.add_typer(benchmark.app, name="benchmark")
+app.command("verify")(verify.verify)

@@ -1,0 +1,48 @@
+"""``onoma encode``: names to vectors."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from onoma.cli.options import Force, Precision
+
+
+def encode(
+    encoder: Annotated[
+        str, typer.Argument(metavar="ENCODER", help="A folder, a catalogue name (all-MiniLM-L6-v2) or a hub id.")
+    ],
+    names: Annotated[Path, typer.Option("--input", "-i", metavar="FILE", help="UTF-8 text, one name per line.")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="A .npy (n x width) or .parquet (name, vector)."),
+    ],
+    unit_length: Annotated[bool, typer.Option(help="Scale every vector to length 1: dot product is cosine.")] = True,
+    normalisation: Annotated[
+        str, typer.Option(metavar="PRESET", help="How names are prepared, as in training: sapbert, loose or exact.")
+    ] = "sapbert",
+    precision: Precision = "fp32",
+    force: Force = False,
+) -> None:
+    """Encode names, one per line: line n of the input is vector n."""
+    from onoma.cli import show
+    from onoma.encoders import open_encoder
+    from onoma.encoders.vector_files import encode_file
+    from onoma.terminology import normalise
+
+    opened = open_encoder(encoder, precision=precision)
+    normalise("", normalisation)  # an unknown preset is refused before the work starts
+    with show.progress_bar("encoding", "names") as update:
+        count = encode_file(
+            opened,
+            names,
+            output,
+            prepare=partial(normalise, preset=normalisation),
+            normalise=unit_length,
+            overwrite=force,
+            progress=update,
+        )
+    show.remark(f"{output}: {show.count(count, 'vector')} of width {opened.width}, by {opened.name}")

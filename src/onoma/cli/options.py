@@ -1,0 +1,46 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from onoma.errors import ConfigError
+
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting; may be given several times.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there, if it is of the same kind.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+TerminologyFolder = Annotated[
+    Path, typer.Option("--terminology", "-t", metavar="DIR", help="A terminology folder (onoma terminology import).")
+]
+Encoder = Annotated[
+    str,
+    typer.Option(
+        "--encoder", "-e", metavar="ENCODER", help="A folder, a catalogue name (all-MiniLM-L6-v2) or a hub id."
+    ),
+]
+Precision = Annotated[
+    Literal["fp32", "bf16"],
+    typer.Option(help="bf16 is several times as fast where the processor has it; needs torch (onoma[train])."),
+]
+TopK = Annotated[int, typer.Option("--top-k", "-k", min=1, help="How many concepts to return for a mention.")]
+
+
+def parse_assignments(assignments: Sequence[str]) -> dict[str, str]:
+    """``["a=1", "b=x"]`` to ``{"a": "1", "b": "x"}``.
+
+    Raises:
+        ConfigError: an entry has no ``=``.
+    """
+    pairs = {}
+    for assignment in assignments:
+        key, sign, value = assignment.partition("=")
+        if not sign or not key.strip():
+            raise ConfigError(f"--set takes key=value; found '{assignment}'.")
+        pairs[key.strip()] = value.strip()
+    return pairs

@@ -1,0 +1,114 @@
+"""How the command line shows things: tables on standard output, progress and remarks on standard error."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from onoma.training.loop import StepReport
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Sequence[str] = ()) -> None:
+    """Print a table; columns named in ``numeric`` are set flush right."""
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        made.add_column(column, justify="right" if column in numeric else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*row)
+    out.print(made, soft_wrap=False)
+
+
+def remark(text: str) -> None:
+    """A line for the person at the terminal, not part of the result."""
+    err.print(text, markup=False)
+
+
+@contextlib.contextmanager
+def progress_bar(label: str, unit: str) -> Iterator[Callable[..., None]]:
+    """A bar with rate and time left; yields ``update(done, total, what=label)``.
+
+    Where standard error is no terminal, nothing is drawn.
+    """
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=err,
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task(label, total=None, rate="")
+
+        def update(done: int, total: int | None = None, what: str | None = None) -> None:
+            elapsed = bar.tasks[0].elapsed or 0.0
+            rate = f"{done / elapsed:,.0f} {unit}/s" if elapsed > 1 else ""
+            bar.update(task, completed=done, total=total, description=what or label, rate=rate)
+
+        yield update
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """``count(2, "name")`` is ``"2 names"``; thousands are separated by commas."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def duration(seconds: float) -> str:
+    """``duration(75)`` is ``"1 min 15 s"``."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+@contextlib.contextmanager
+def training_bar() -> Iterator[tuple[Callable[[StepReport], None], Callable[..., None]]]:
+    """A bar for training: names/s, loss, share of hard pairs, time left.
+
+    Yields ``on_step(StepReport)`` and ``on_progress(done, total, what)`` for the work before the first step.
+    """
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[figures]}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+        console=err,
+        transient=True,
+    )
+    seconds: list[float] = []
+    with bar:
+        task = bar.add_task("preparing", total=None, figures="", left="")
+
+        def on_progress(done: int, total: int | None = None, what: str | None = None) -> None:
+            bar.update(task, completed=done, total=total, description=what or "preparing")
+
+        def on_step(report: StepReport) -> None:
+            seconds.append(report.seconds)
+            recent = seconds[-20:]
+            pace = sum(recent) / len(recent)
+            bar.update(
+                task,
+                description="training",
+                completed=report.step,
+                total=report.total_steps,
+                figures=(
+                    f"{report.names / pace:,.0f} names/s  loss {report.loss:.3f}  "
+                    f"hard {report.hard_positives:.0%} of synonyms, {report.hard_negatives:.1%} of others"
+                ),
+                left=f"{duration((report.total_steps - report.step) * pace)} left",
+            )
+
+        yield on_step, on_progress

@@ -1,0 +1,38 @@
+"""``onoma train``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from onoma.cli.options import Force, Settings, TerminologyFolder, parse_assignments
+
+
+def train(
+    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe (onoma recipes list) or a .toml file.")],
+    terminology: TerminologyFolder,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="ENCODER", help="Where to write the encoder folder.")],
+    settings: Settings = None,
+    force: Force = False,
+) -> None:
+    """Train an encoder on the synonyms of a terminology.
+
+    Stopped at any moment, the same command goes on from the last checkpoint, which lies with the unfinished
+    run in ENCODER.run. Settings of a recipe: onoma recipes show RECIPE.
+    """
+    from onoma.cli import show
+    from onoma.training.config import load_recipe
+    from onoma.training.run import train_on_terminology
+
+    loaded = load_recipe(recipe, parse_assignments(settings or []))
+    with show.training_bar() as (on_step, on_progress):
+        report = train_on_terminology(
+            loaded, terminology, out, overwrite=force, on_step=on_step, on_event=show.remark, progress=on_progress
+        )
+    show.out.print(
+        f"{out}: trained {report.steps:,} steps in {show.duration(report.seconds)} "
+        f"({report.names_per_second:,.0f} names/s), loss {report.first_loss:.3f} -> {report.last_loss:.3f}",
+        markup=False,
+    )
