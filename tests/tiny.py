@@ -47,7 +47,7 @@ def tiny_encoder(folder: Path, *, extra_tokens: Sequence[str] = (), seed: int = 
         )
     )
     model.save_pretrained(folder)
-    PreTrainedTokenizerFast(
+    PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]"
     ).save_pretrained(folder)
     return folder

@@ -26,7 +26,7 @@ from onoma.errors import (
     NotAnArtifactError,
 )
 from onoma.linking import Link, Linker, build_linker
-from onoma.pairs import rows_fingerprint
+from onoma.linking.dictionary import NameDictionary, build_dictionary
 from onoma.terminology import Terminology, normalise
 from onoma.types import FloatArray
 from tiny import make_terminology
@@ -190,10 +190,32 @@ def test_links_are_ready_for_json(linker: Linker) -> None:
 
 
 def test_hidden_names_are_not_found(terminology: Terminology, encoder: Encoder, tmp_path: Path) -> None:
-    hidden = build_linker(terminology, encoder, tmp_path / "hidden", hidden_names=[3])
+    whole = build_linker(terminology, encoder, tmp_path / "linker")
+    hidden = whole.without([3])
     assert [link.concept_id for link in hidden.link(["cold"], top_k=4)[0]][:3] == ["D3", "D4", "D6"]
-    assert hidden.manifest.config["hidden_names"] == rows_fingerprint([3])
     assert hidden.exact_matcher().link(["cold"])[0][0].concept_id == "D3"
+    assert hidden.n_names == whole.n_names - 1
+    assert whole.link(["cold"])[0][0].concept_id == "D2", "the linker itself still knows it"
+
+
+@pytest.mark.parametrize("hidden", [[], [0, 1, 2], [3, 5, 7, 12], [14]])
+def test_without_is_a_dictionary_that_never_had_the_names(terminology: Terminology, hidden: list[int]) -> None:
+    known = build_dictionary(terminology)
+    less, never = known.without(hidden), build_dictionary(terminology, hidden_names=hidden)
+
+    def entries(dictionary: NameDictionary) -> list[tuple[str, str, str, bool]]:
+        return [
+            (
+                dictionary.texts[text],
+                dictionary.concept_ids[int(dictionary.entry_concepts[entry])],
+                dictionary.entry_names[entry],
+                bool(dictionary.entry_is_preferred[entry]),
+            )
+            for text in range(dictionary.n_texts)
+            for entry in range(int(dictionary.entry_offsets[text]), int(dictionary.entry_offsets[text + 1]))
+        ]
+
+    assert sorted(entries(less)) == sorted(entries(never))
 
 
 def test_a_moved_linker_answers_the_same_on_its_own(

@@ -52,8 +52,6 @@ def quickstart(
         "What next:\n"
         f'  onoma link {folder}/linker "sugar disease" "broken heart syndrome" --top-k 3\n'
         f"  onoma terminology search {folder}/terminology lupus\n"
-        f"  onoma linker build --terminology {folder}/terminology --encoder {folder}/encoder -o my-linker"
-        "   # with the hidden names, too\n"
         "  onoma train quickstart --terminology YOUR-TERMINOLOGY -o my-encoder --set minutes=10",
         markup=False,
     )

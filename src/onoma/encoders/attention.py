@@ -47,10 +47,13 @@ def packed_attention(
 def _attend(query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, dropout: float) -> torch.Tensor:
     if query.device.type != "cpu" or not query.requires_grad:
         return functional.scaled_dot_product_attention(query, keys, values, dropout_p=dropout)
-    # On a CPU the fused kernel's backward takes three times as long as plain products when names have ten tokens.
+    # On a CPU the fused kernel's backward takes three times as long as plain products when names have ten tokens. They
+    # are taken in fp32, also under autocast: in bf16 oneDNN compiles and keeps a kernel for each shape of a group.
     names, n_heads, n_queries, width = query.shape
-    flat_query = query.reshape(names * n_heads, n_queries, width)
-    flat_keys = keys.reshape(names * n_heads, -1, width)
-    flat_values = values.reshape(names * n_heads, -1, width)
-    weights = torch.softmax(torch.bmm(flat_query, flat_keys.transpose(1, 2)) * width**-0.5, dim=-1)
-    return torch.bmm(drop(weights, dropout), flat_values).view(names, n_heads, n_queries, width)
+    with torch.autocast("cpu", enabled=False):
+        flat_query = query.float().reshape(names * n_heads, n_queries, width)
+        flat_keys = keys.float().reshape(names * n_heads, -1, width)
+        flat_values = values.float().reshape(names * n_heads, -1, width)
+        weights = torch.softmax(torch.bmm(flat_query, flat_keys.transpose(1, 2)) * width**-0.5, dim=-1)
+        context = torch.bmm(drop(weights, dropout), flat_values)
+    return context.to(query.dtype).view(names, n_heads, n_queries, width)

@@ -28,6 +28,11 @@ from onoma.errors import ConfigError, InputError, missing_extra
 __all__ = ["PackedBatch", "PackedEncoder", "load_packed", "pack", "pack_lists"]
 
 
+_TOKEN_STEP = 256
+"""On a CPU the token axis is filled up to a multiple of this, because oneDNN compiles and keeps a kernel for each new
+number of rows: without it memory grows by gigabytes over a run."""
+
+
 class PackedEncoder(nn.Module):
     """Names to vectors without padding.
 
@@ -142,7 +147,9 @@ def _run_packed(parts: Architecture, batch: PackedBatch, *, training: bool, firs
     states = parts.word_embeddings(batch.ids) + parts.position_embeddings(_positions(parts, batch))
     if parts.token_type_embeddings is not None:
         states = states + parts.token_type_embeddings.weight[0]
-    states = dropout(parts.embedding_norm(states), hidden_dropout)
+    n_tokens = batch.n_tokens
+    spare = -n_tokens % _TOKEN_STEP if states.device.type == "cpu" else 0
+    states = functional.pad(dropout(parts.embedding_norm(states), hidden_dropout), (0, 0, 0, spare))
     last = len(parts.layers) - 1
     for depth, layer in enumerate(parts.layers):
         key_value = functional.linear(
@@ -150,13 +157,21 @@ def _run_packed(parts: Architecture, batch: PackedBatch, *, training: bool, firs
             torch.cat([layer.key.weight, layer.value.weight]),
             torch.cat([layer.key.bias, layer.value.bias]),
         )
-        if first_only and depth == last:
+        asks_all = not (first_only and depth == last)
+        if not asks_all:
             states = states.index_select(0, batch.starts)
+        query = layer.query(states)
         context = packed_attention(
-            layer.query(states), key_value, batch.groups, n_heads=parts.n_heads, dropout=attention_dropout
+            query[:n_tokens] if asks_all else query,
+            key_value[:n_tokens],
+            batch.groups,
+            n_heads=parts.n_heads,
+            dropout=attention_dropout,
         )
+        if asks_all:
+            context = functional.pad(context, (0, 0, 0, spare))
         states = _after_attention(layer, states, context, hidden_dropout)
-    return states
+    return states if first_only else states[:n_tokens]
 
 
 def _after_attention(layer: Layer, states: torch.Tensor, context: torch.Tensor, probability: float) -> torch.Tensor:

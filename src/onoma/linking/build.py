@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +12,7 @@ from onoma.encoders import Encoder, ProgressCallback, export_encoder, open_encod
 from onoma.errors import InputError
 from onoma.linking.dictionary import NameDictionary, build_dictionary
 from onoma.linking.linker import ENCODER_FOLDER, FORMAT_VERSION, KIND, MAX_NORM, VECTORS_FILE, Linker
-from onoma.pairs import rows_fingerprint
 from onoma.terminology import Terminology
-from onoma.types import RowArray
 
 _NAMES_AT_ONCE = 1 << 16
 
@@ -26,7 +23,6 @@ def build_linker(
     out: str | Path,
     *,
     normalisation: str = "sapbert",
-    hidden_names: Sequence[int] | RowArray | None = None,
     overwrite: bool = False,
     progress: ProgressCallback | None = None,
 ) -> Linker:
@@ -40,7 +36,6 @@ def build_linker(
         encoder: Encoder, or what `open_encoder` takes.
         out: Where the linker's folder shall lie.
         normalisation: Preset that names and mentions go through; the encoder's training should have used it.
-        hidden_names: Rows of the terminology's table of names to leave out, to be looked for later.
         overwrite: Replace a linker at ``out``.
         progress: Called with names encoded so far and in all.
 
@@ -51,7 +46,7 @@ def build_linker(
     ensure_writable(out, KIND, overwrite=overwrite)
     names_of = Terminology.open(terminology) if isinstance(terminology, str | Path) else terminology
     opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
-    dictionary = build_dictionary(names_of, normalisation=normalisation, hidden_names=hidden_names)
+    dictionary = build_dictionary(names_of, normalisation=normalisation)
     with write_artifact(
         out,
         KIND,
@@ -62,7 +57,6 @@ def build_linker(
             "encoder_fingerprint": opened.fingerprint,
             "n_concepts": dictionary.n_concepts,
             "n_texts": dictionary.n_texts,
-            "hidden_names": rows_fingerprint(hidden_names),
         },
         parents=[names_of.manifest.as_parent(), Parent(kind="encoder", fingerprint=opened.fingerprint)],
         overwrite=overwrite,

@@ -6,6 +6,8 @@ that way up to the answer.
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,6 +78,26 @@ class NameDictionary:
         for name in _ARRAYS:
             columns[name] = np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r"))
         return cls(**columns)
+
+    def without(self, name_rows: Sequence[int] | RowArray) -> NameDictionary:
+        """The same texts, as if these names of the terminology did not exist.
+
+        Args:
+            name_rows: Rows of the table of names. Where several names of a concept normalise to one text, they
+                stand or fall with the first of them.
+
+        Returns:
+            A dictionary in memory; a text that no name carries any more leads to no concept.
+        """
+        keep = ~np.isin(self.entry_name_rows, name_rows)
+        return dataclasses.replace(
+            self,
+            entry_offsets=np.concatenate([[0], np.cumsum(keep)])[self.entry_offsets],
+            entry_concepts=self.entry_concepts[keep],
+            entry_is_preferred=self.entry_is_preferred[keep],
+            entry_name_rows=self.entry_name_rows[keep],
+            entry_names=StringColumn.from_strings(itertools.compress(self.entry_names, keep)),
+        )
 
     def rank_concepts(
         self, text_rows: RowArray, scores: FloatArray, *, top_k: int, complete: bool = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -129,6 +129,21 @@ class Linker:
             if not name.startswith(f"{ENCODER_FOLDER}/"):
                 digest.update(f"\n{name} {entry.sha256}".encode())
         return digest.hexdigest()
+
+    def without(self, name_rows: Sequence[int] | RowArray) -> Linker:
+        """The same linker as if some names were unknown to it, to measure how well it finds them.
+
+        Args:
+            name_rows: Rows of the terminology's table of names; see `NameDictionary.without`.
+        """
+        return Linker(
+            path=self.path,
+            manifest=self.manifest,
+            dictionary=self.dictionary.without(name_rows),
+            encoder=self.encoder,
+            index=self._index,
+            normalisation=self.normalisation,
+        )
 
     def exact_matcher(self) -> ExactMatcher:
         """Exact match alone over the same names, for comparison."""

@@ -1,0 +1,242 @@
+"""The main road by hand, through the command line, on a terminology and an encoder made here."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tiny import tiny_encoder
+
+WORDS = ["heart", "lung", "liver", "bone", "skin", "eye", "ear", "brain"]
+
+
+def onoma(*arguments: str | Path, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from onoma.cli import main; main()", *map(str, arguments)],
+        check=False,
+        capture_output=True,
+        text=True,
+        input=stdin,
+        env={**os.environ, "COLUMNS": "160", "OMP_NUM_THREADS": "2"},
+    )
+
+
+def ok(*arguments: str | Path, stdin: str | None = None) -> str:
+    done = onoma(*arguments, stdin=stdin)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with base encoder, terminology, trained encoder and linker, made by the commands."""
+    folder = tmp_path_factory.mktemp("road")
+    tiny_encoder(folder / "base")
+    rows = [("code", "term")]
+    for word in WORDS:
+        rows += [(f"X:{word}", f"{word} disease"), (f"X:{word}", f"disease of {word}"), (f"X:{word}", f"bad {word}")]
+    (folder / "mine.tsv").write_text("".join("\t".join(row) + "\n" for row in rows))
+    ok(
+        "terminology",
+        "import",
+        "table",
+        folder / "mine.tsv",
+        "-o",
+        folder / "t",
+        "--set",
+        "id=code",
+        "--set",
+        "name=term",
+    )
+    trained = ok(
+        *("train", "quickstart", "--terminology", folder / "t", "-o", folder / "encoder"),
+        *("--set", f"base={folder / 'base'}", "--set", "steps=20", "--set", "batch_pairs=8", "--set", "max_tokens=16"),
+        *("--set", "learning_rate=1e-3"),
+    )
+    assert "trained 20 steps" in trained
+    ok("linker", "build", "--terminology", folder / "t", "--encoder", folder / "encoder", "-o", folder / "linker")
+    return folder
+
+
+def test_info_and_search(place: Path) -> None:
+    told = json.loads(ok("terminology", "info", place / "t", "--json"))
+    assert (told["n_concepts"], told["n_names"]) == (8, 24)
+    assert "concepts" in ok("terminology", "info", place / "t")
+    assert "X:heart" in ok("terminology", "search", place / "t", "heart dis")
+    assert json.loads(ok("terminology", "search", place / "t", "X:eye", "--json"))[0]["concept_id"] == "X:eye"
+
+
+def test_link_as_table_and_as_json(place: Path) -> None:
+    table = ok("link", place / "linker", "Heart Disease", "bad liver", "--top-k", "2")
+    assert "X:heart" in table
+    assert "1.000" in table
+    lines = ok("link", place / "linker", "--json", "-", stdin="heart disease\n\n心臓\n").splitlines()
+    answers = [json.loads(line) for line in lines]
+    assert [answer["mention"] for answer in answers] == ["heart disease", "", "心臓"]
+    assert answers[0]["links"][0] == {
+        "concept_id": "X:heart",
+        "preferred_name": "heart disease",
+        "matched_name": "heart disease",
+        "score": 1.0,
+        "rank": 1,
+    }
+    assert answers[1]["links"] == []
+
+
+def test_encode(place: Path) -> None:
+    (place / "names.txt").write_text("heart disease\nHEART  disease\n")
+    ok("encode", place / "encoder", "--input", place / "names.txt", "--output", place / "v.npy")
+    ok("encode", place / "encoder", "--input", place / "names.txt", "--output", place / "v.parquet")
+    vectors = np.load(place / "v.npy")
+    np.testing.assert_array_equal(vectors[0], vectors[1])
+    table = pl.read_parquet(place / "v.parquet")
+    assert table["name"].to_list() == ["heart disease", "HEART  disease"]
+    np.testing.assert_array_equal(table["vector"].to_numpy(), vectors)
+    again = onoma("encode", place / "encoder", "--input", place / "names.txt", "--output", place / "v.npy")
+    assert again.returncode == 1
+    assert "--force" in again.stderr
+
+
+def test_benchmark(place: Path) -> None:
+    data = place / "ncbi"
+    data.mkdir()
+    (data / "test_queries.txt").write_text("X:heart||bad heart\nX:eye|X:ear||bad eye|bad ear\n")
+    (data / "test_dictionary.txt").write_text(
+        "".join(f"X:{word}||{word} disease\nX:{word}||bad {word}\n" for word in WORDS)
+    )
+    ok("benchmark", "run", "ncbi-disease", "--data", data, "--encoder", place / "encoder", "-o", place / "results")
+    results = json.loads((place / "results" / "results.json").read_text())
+    assert (results["acc@1"], results["acc@5"], results["n_queries"]) == (1.0, 1.0, 2)
+    ok("benchmark", "run", "ncbi-disease", "--data", data, "--linker", place / "linker", "-o", place / "results2")
+    assert json.loads((place / "results2" / "results.json").read_text())["acc@1"] == 1.0
+
+
+def test_verify(place: Path) -> None:
+    assert "a whole linker" in ok("verify", place / "linker")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        (),
+        ("terminology",),
+        ("terminology", "import"),
+        ("terminology", "info"),
+        ("terminology", "search"),
+        ("train",),
+        ("linker", "build"),
+        ("link",),
+        ("encode",),
+        ("benchmark", "run"),
+        ("quickstart",),
+        ("verify",),
+    ],
+)
+def test_every_command_explains_itself(command: tuple[str, ...]) -> None:
+    told = ok(*command, "--help")
+    assert "Usage: " in told
+    assert len(told) > 200
+
+
+def test_lists(place: Path) -> None:
+    assert "cellxgene" in ok("terminology", "formats")
+    assert "sapbert-paper" in ok("recipes", "list")
+    assert "learning_rate" in ok("recipes", "show", "quickstart")
+    assert "ncbi-disease" in ok("benchmark", "list")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("link", "nowhere", "x"), "there is nothing here"),
+        (("terminology", "info", "nowhere"), "there is nothing here"),
+        (("terminology", "import", "obi", "x", "-o", "y"), "Did you mean 'obo'"),
+        (("train", "sapbert-papr", "-t", "x", "-o", "y"), "Did you mean 'sapbert-paper'"),
+        (("train", "quickstart", "-t", "x", "-o", "y", "--set", "stepps=1"), "Did you mean 'steps'"),
+        (("train", "quickstart", "-t", "x", "-o", "y", "--set", "steps"), "--set takes key=value"),
+        (("benchmark", "run", "ncbi-disease", "--data", "x", "-o", "y"), "give either --encoder or --linker"),
+        (("encode", "all-MiniLM-L6-v3", "-i", "x", "-o", "y.npy"), "Did you mean 'all-MiniLM-L6-v2'"),
+    ],
+)
+def test_errors_are_one_sentence_with_status_1(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    done = onoma(*(str(tmp_path / a) if a in {"x", "y", "y.npy", "nowhere"} else a for a in arguments))
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_wrong_usage_is_status_2() -> None:
+    assert onoma("link").returncode == 2
+    assert onoma("nonsense").returncode == 2
+
+
+def test_an_interrupted_training_goes_on(place: Path, tmp_path: Path) -> None:
+    command = [
+        *("train", "quickstart", "--terminology", place / "t", "-o", tmp_path / "e", "--set", f"base={place / 'base'}"),
+        *(
+            "--set",
+            "steps=3000",
+            "--set",
+            "batch_pairs=4",
+            "--set",
+            "max_tokens=16",
+            "--set",
+            "checkpoint_minutes=1e-6",
+        ),
+    ]
+    running = subprocess.Popen(
+        [sys.executable, "-c", "from onoma.cli import main; main()", *map(str, command)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    checkpoint = tmp_path / "e.run" / "checkpoint.safetensors"
+    while not checkpoint.exists() and running.poll() is None:
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == 130, told
+    assert "stopped" in told
+    assert not (tmp_path / "e").exists()
+    # The rest of so long a run is not waited for: that it goes on is all that is asked here.
+    again = subprocess.Popen(
+        [sys.executable, "-c", "from onoma.cli import main; main()", *map(str, command)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert again.stderr is not None
+    lines = []
+    for line in again.stderr:
+        lines.append(line)
+        if "going on from step" in line:
+            break
+    again.kill()
+    again.communicate()
+    assert "going on from step" in lines[-1], lines
+
+
+def test_importing_the_library_or_the_command_loads_no_torch() -> None:
+    code = (
+        "import sys, onoma, onoma.cli.app, onoma.linking, onoma.terminology, onoma.pairs, onoma.indexes;"
+        "print(sorted({'torch', 'transformers'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_name_of_the_library_is_there() -> None:
+    import onoma
+
+    for name in onoma.__all__:
+        assert getattr(onoma, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        onoma.nonsense  # noqa: B018 - the access is what is tested

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onoma.encoders import Encoder, open_encoder, vector_files
+from onoma.encoders.vector_files import encode_file, read_lines
+from onoma.errors import ArtifactExistsError, InputError
+from tiny import tiny_encoder
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
+    return open_encoder(tiny_encoder(tmp_path_factory.mktemp("base") / "bert"))
+
+
+def test_lines_of_any_sort(tmp_path: Path) -> None:
+    file = tmp_path / "names.txt"
+    file.write_bytes("\ufeffa\r\n\n b \n\u2028c\x0bd\n".encode())
+    assert read_lines(file) == ["a", "", " b ", "\u2028c\x0bd"]
+    file.write_bytes(b"no end of line")
+    assert read_lines(file) == ["no end of line"]
+    file.write_bytes(b"")
+    assert read_lines(file) == []
+
+
+def test_a_line_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "names.txt"
+    file.write_bytes("good\nR\u00fccken\n".encode("latin-1"))
+    with pytest.raises(InputError, match="line 2"):
+        read_lines(file)
+
+
+def test_parts_are_put_together_in_order(encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_files, "_NAMES_AT_ONCE", 3)
+    names = [f"heart {letter}" for letter in "abcdefgh"]
+    (tmp_path / "n.txt").write_text("\n".join(names))
+    seen: list[tuple[int, int]] = []
+    assert encode_file(encoder, tmp_path / "n.txt", tmp_path / "v.npy", progress=lambda *a: seen.append(a)) == 8
+    np.testing.assert_allclose(np.load(tmp_path / "v.npy"), encoder.encode(names), atol=1e-6)
+    assert seen[-1] == (8, 8)
+
+
+@pytest.mark.parametrize("ending", ["npy", "parquet"])
+def test_no_names(encoder: Encoder, tmp_path: Path, ending: str) -> None:
+    (tmp_path / "n.txt").write_text("")
+    assert encode_file(encoder, tmp_path / "n.txt", tmp_path / f"v.{ending}") == 0
+    if ending == "npy":
+        assert np.load(tmp_path / "v.npy").shape == (0, encoder.width)
+
+
+def test_a_failure_leaves_nothing(encoder: Encoder, tmp_path: Path) -> None:
+    (tmp_path / "n.txt").write_text("heart\n")
+
+    def fail(_text: str) -> str:
+        raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError):
+        encode_file(encoder, tmp_path / "n.txt", tmp_path / "v.npy", prepare=fail)
+    assert [file.name for file in tmp_path.iterdir()] == ["n.txt"]
+
+
+def test_refusals(encoder: Encoder, tmp_path: Path) -> None:
+    (tmp_path / "n.txt").write_text("heart\n")
+    with pytest.raises(InputError, match=r"\.npy or \.parquet"):
+        encode_file(encoder, tmp_path / "n.txt", tmp_path / "v.csv")
+    with pytest.raises(InputError, match="no such file"):
+        encode_file(encoder, tmp_path / "none.txt", tmp_path / "v.npy")
+    (tmp_path / "v.npy").write_text("mine")
+    with pytest.raises(ArtifactExistsError):
+        encode_file(encoder, tmp_path / "n.txt", tmp_path / "v.npy")
