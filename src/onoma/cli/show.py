@@ -48,6 +48,7 @@ def progress_bar(label: str, unit: str) -> Iterator[Callable[..., None]]:
         TimeRemainingColumn(),
         console=err,
         transient=True,
+        disable=not err.is_terminal,
     )
     with bar:
         task = bar.add_task(label, total=None, rate="")
@@ -75,7 +76,7 @@ def duration(seconds: float) -> str:
 
 @contextlib.contextmanager
 def training_bar() -> Iterator[tuple[Callable[[StepReport], None], Callable[..., None]]]:
-    """A bar for training: names/s, loss, share of hard pairs, time left.
+    """A bar for training: names/s, loss, share of hard pairs, time left; drawn on a terminal only.
 
     Yields ``on_step(StepReport)`` and ``on_progress(done, total, what)`` for the work before the first step.
     """
@@ -88,6 +89,7 @@ def training_bar() -> Iterator[tuple[Callable[[StepReport], None], Callable[...,
         TextColumn("{task.fields[left]}"),
         console=err,
         transient=True,
+        disable=not err.is_terminal,
     )
     seconds: list[float] = []
     with bar:

@@ -28,6 +28,39 @@ def encoding_tokenizer(folder: EncoderFolder) -> Tokenizer:
     return tokenizer
 
 
+class FolderEncoder:
+    """What an encoder knows from its folder, whatever runs it; base of the back ends."""
+
+    def __init__(self, folder: EncoderFolder) -> None:
+        self._folder = folder
+        self._tokenizer = encoding_tokenizer(folder)
+
+    @property
+    def folder(self) -> EncoderFolder:
+        """Where it lies and how its vectors are made."""
+        return self._folder
+
+    @property
+    def name(self) -> str:
+        """How to call it in tables and logs."""
+        return self._folder.name
+
+    @property
+    def width(self) -> int:
+        """Numbers in a vector."""
+        return self._folder.width
+
+    @property
+    def max_tokens(self) -> int:
+        """Longest name in tokens; longer ones are cut."""
+        return self._folder.max_tokens
+
+    @property
+    def fingerprint(self) -> str:
+        """See `onoma.encoders.Encoder.fingerprint`."""
+        return self._folder.fingerprint
+
+
 def encode_names(
     texts: Sequence[str],
     folder: EncoderFolder,

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from onoma.encoders.encoding import encode_names, encoding_tokenizer
+from onoma.encoders.encoding import FolderEncoder, encode_names
 from onoma.encoders.folders import EncoderFolder
 from onoma.encoders.protocol import ProgressCallback
 from onoma.errors import DamagedArtifactError, InputError
@@ -24,7 +24,7 @@ OWN_OUTPUT = "name_vectors"
 """Output of the graphs that Onoma writes; see `onoma.encoders.onnx_graph`."""
 
 
-class OnnxEncoder:
+class OnnxEncoder(FolderEncoder):
     """Names to vectors by ONNX Runtime, in fp32.
 
     Runs the graphs that Onoma writes, which pool inside, and those other tools export, which give the vectors of all
@@ -38,8 +38,7 @@ class OnnxEncoder:
     def __init__(self, folder: EncoderFolder, *, threads: int | None = None) -> None:
         if folder.onnx is None:
             raise InputError("this encoder has no ONNX model", path=folder.path, expected="onnx/model.onnx")
-        self._folder = folder
-        self._tokenizer = encoding_tokenizer(folder)
+        super().__init__(folder)
         self._session = _session(folder.onnx, threads or _usable_processors())
         self._inputs = {value.name for value in self._session.get_inputs()}
         outputs = [value.name for value in self._session.get_outputs()]
@@ -53,31 +52,6 @@ class OnnxEncoder:
                 found=", ".join(outputs),
             )
         self._output = OWN_OUTPUT if self._pools_inside else token_outputs[0]
-
-    @property
-    def folder(self) -> EncoderFolder:
-        """Where it lies and how its vectors are made."""
-        return self._folder
-
-    @property
-    def name(self) -> str:
-        """How to call it in tables and logs."""
-        return self._folder.name
-
-    @property
-    def width(self) -> int:
-        """Numbers in a vector."""
-        return self._folder.width
-
-    @property
-    def max_tokens(self) -> int:
-        """Longest name in tokens; longer ones are cut."""
-        return self._folder.max_tokens
-
-    @property
-    def fingerprint(self) -> str:
-        """See `onoma.encoders.Encoder.fingerprint`."""
-        return self._folder.fingerprint
 
     def encode(
         self, texts: Sequence[str], *, progress: ProgressCallback | None = None, normalise: bool = True

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from onoma.encoders.encoding import encode_names, encoding_tokenizer
-from onoma.encoders.folders import EncoderFolder
+from onoma.encoders.encoding import FolderEncoder, encode_names
 from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.packing import pack
 from onoma.encoders.protocol import ProgressCallback
@@ -24,7 +23,7 @@ BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
 """Tokens per forward pass, by kind of device."""
 
 
-class TorchEncoder:
+class TorchEncoder(FolderEncoder):
     """Names to vectors by torch, without padding.
 
     Args:
@@ -35,35 +34,9 @@ class TorchEncoder:
     def __init__(self, model: PackedEncoder, *, precision: Precision = "fp32") -> None:
         if model.source is None:
             raise ConfigError("an encoder made in memory has no tokeniser; save it and open the folder.")
+        super().__init__(model.source)
         self._model = model
-        self._folder = model.source
         self._bf16 = precision == "bf16"
-        self._tokenizer = encoding_tokenizer(model.source)
-
-    @property
-    def folder(self) -> EncoderFolder:
-        """Where it lies and how its vectors are made."""
-        return self._folder
-
-    @property
-    def name(self) -> str:
-        """How to call it in tables and logs."""
-        return self._folder.name
-
-    @property
-    def width(self) -> int:
-        """Numbers in a vector."""
-        return self._model.width
-
-    @property
-    def max_tokens(self) -> int:
-        """Longest name in tokens; longer ones are cut."""
-        return self._folder.max_tokens
-
-    @property
-    def fingerprint(self) -> str:
-        """See `onoma.encoders.Encoder.fingerprint`; of the weights as loaded, were they trained since."""
-        return self._folder.fingerprint
 
     def encode(
         self, texts: Sequence[str], *, progress: ProgressCallback | None = None, normalise: bool = True
