@@ -75,6 +75,7 @@ def run_quickstart(
     folder: str | Path,
     *,
     display: Display,
+    ontology: str = "MONDO",
     n_hidden: int = 2000,
     minutes: float | None = None,
     seed: int = 0,
@@ -84,6 +85,7 @@ def run_quickstart(
     Args:
         folder: Made if missing. Gets ``terminology``, ``base-linker``, ``encoder``, ``linker``, ``results``.
         display: Where to tell what is going on.
+        ontology: Of the package cellxgene-ontology-guide. `MENTIONS` are diseases, to be linked to MONDO.
         n_hidden: How many synonyms to hide.
         minutes: Training time; unset: the recipe's.
         seed: Of what is hidden, and of training.
@@ -96,8 +98,8 @@ def run_quickstart(
     folder = Path(folder)
     recipe = load_recipe("quickstart", {"seed": str(seed), **({} if minutes is None else {"minutes": str(minutes)})})
 
-    display.remark("1/5  terminology: MONDO, from the package cellxgene-ontology-guide")
-    terminology = _terminology(folder / "terminology", display)
+    display.remark(f"1/5  terminology: {ontology}, from the package cellxgene-ontology-guide")
+    terminology = _terminology(folder / "terminology", ontology, display)
     held_out = hold_out_synonyms(terminology, n_names=n_hidden, seed=seed)
     _write_hidden(folder / "hidden-synonyms.csv", held_out)
     display.remark(
@@ -148,13 +150,13 @@ def _open_fast(source: str | Path) -> Encoder:
     return open_encoder(source, precision="bf16" if has_native_bf16() else "fp32")
 
 
-def _terminology(path: Path, display: Display) -> Terminology:
+def _terminology(path: Path, ontology: str, display: Display) -> Terminology:
     with contextlib.suppress(InputError, ArtifactError):
         terminology = Terminology.open(path)
         display.remark(f"     reusing {path}")
         return terminology
-    with display.progress_bar("reading MONDO", "rows") as update:
-        import_terminology("cellxgene", "MONDO", path, overwrite=True, progress=update)
+    with display.progress_bar(f"reading {ontology}", "rows") as update:
+        import_terminology("cellxgene", ontology, path, overwrite=True, progress=update)
     return Terminology.open(path)
 
 
