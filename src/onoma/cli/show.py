@@ -96,7 +96,7 @@ def training_bar() -> Iterator[tuple[Callable[[StepReport], None], Callable[...,
         task = bar.add_task("preparing", total=None, figures="", left="")
 
         def on_progress(done: int, total: int | None = None, what: str | None = None) -> None:
-            bar.update(task, completed=done, total=total, description=what or "preparing")
+            bar.update(task, completed=done, total=total, description=f"tokenising {what or ''}")
 
         def on_step(report: StepReport) -> None:
             seconds.append(report.seconds)
