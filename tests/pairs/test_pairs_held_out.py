@@ -119,3 +119,12 @@ def test_suppressed_names_neither_count_nor_hide(tmp_path: Path) -> None:
     suppressed = Name("third", is_suppressed=True)
     with pytest.raises(InputError):
         hold_out_synonyms(make_terminology(tmp_path / "t", {"C": ["first", "second", suppressed]}), n_names=1)
+
+
+def test_concepts_with_many_synonyms_are_no_likelier(tmp_path: Path) -> None:
+    letters = [f"{a}{b}" for a in "abcdefghij" for b in "abcdefghij"]
+    concepts = {f"M:{n}": [f"m{n} {letter}" for letter in letters[:22]] for n in range(100)}
+    concepts |= {f"F:{n}": [f"f{n} {letter}" for letter in letters[:3]] for n in range(100)}
+    held_out = hold_out_synonyms(make_terminology(tmp_path / "t", concepts), n_names=100, seed=0)
+    of_many = sum(concept_id.startswith("M") for concept_id in held_out.concept_ids)
+    assert 30 < of_many < 70  # 50 expected, standard deviation 3.5

@@ -61,9 +61,12 @@ def hold_out_synonyms(
     usable = usable_names(terminology.concepts(), terminology.names())
     names = normalised_names(terminology.names(), usable, normalisation)
     spare = _spare_texts(names, terminology, languages)
-    # One of each concept, then n_names of the concepts: by the lowest of random numbers.
-    order = np.random.default_rng(seed).permutation(len(spare))
-    candidates = spare.with_columns(order=pl.Series(order)).sort("order").unique("concept_row", keep="first")
+    random = np.random.default_rng(seed)
+    # First one text of each concept, then the concepts: a concept with many synonyms is no likelier than another.
+    order = pl.Series("order", random.permutation(len(spare)))
+    candidates = (
+        spare.with_columns(order).sort("order").unique("concept_row", keep="first").sort("concept_row").drop("order")
+    )
     if len(candidates) < n_names or n_names < 1:
         raise InputError(
             "so many synonyms cannot be hidden",
@@ -72,7 +75,7 @@ def hold_out_synonyms(
             expected=f"1 to {len(candidates)}, the number of concepts that keep at least two other names",
             found=str(n_names),
         )
-    chosen = candidates.sort("order").head(n_names).select("concept_row", "text").sort("concept_row")
+    chosen = candidates[np.sort(random.choice(len(candidates), n_names, replace=False))]
     hidden = names.join(chosen, on=["concept_row", "text"], how="semi").sort("name_row")
     first = hidden.unique("concept_row", keep="first", maintain_order=True)
     concept_rows = first["concept_row"].to_numpy().astype(np.int64)
