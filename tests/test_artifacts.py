@@ -120,7 +120,7 @@ def test_foreign_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(NotAnArtifactError, match="was not written by Onoma"):
         open_artifact(tmp_path / "foreign", "thing")
     make(tmp_path / "x", kind="encoder")
-    with pytest.raises(NotAnArtifactError, match="is of kind encoder, where a thing is needed"):
+    with pytest.raises(NotAnArtifactError, match="is of kind encoder, where one of kind thing is needed"):
         open_artifact(tmp_path / "x", "thing")
 
 
@@ -205,11 +205,63 @@ def test_a_killed_write_leaves_nothing_half(tmp_path: Path, moment: str, there_b
 
 def test_what_a_killed_overwrite_moved_away_is_put_back(tmp_path: Path) -> None:
     make(tmp_path / "x", b"old content")
-    subprocess.run([sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path / "x"), "between renames"], check=False)
+    command = [sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path / "x"), "between renames"]
+    subprocess.run(command, check=False)
     assert not (tmp_path / "x").exists()
+    open_artifact(tmp_path / "x", "thing")
+    assert (tmp_path / "x" / "data.bin").read_bytes() == b"old content"
+    subprocess.run(command, check=False)
     with pytest.raises(ArtifactExistsError):
         make(tmp_path / "x", b"new")
     assert (tmp_path / "x" / "data.bin").read_bytes() == b"old content"
+
+
+def test_an_interrupted_overwrite_keeps_the_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path / "x", b"old content")
+    rename = Path.rename
+
+    def interrupted(self: Path, target: Path) -> Path:
+        if self.name.startswith(".x.partial-") and not self.name.endswith("-old"):
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        make(tmp_path / "x", b"new", overwrite=True)
+    monkeypatch.undo()
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
+    assert (tmp_path / "x" / "data.bin").read_bytes() == b"old content"
+
+
+def test_the_current_folder_may_be_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with write_artifact(Path(), "thing") as folder:
+        (folder / "data.bin").write_bytes(b"content")
+    verify_artifact(tmp_path / "here")
+
+
+def test_a_file_of_the_users_in_our_folder_is_kept(tmp_path: Path) -> None:
+    make(tmp_path / "x")
+    (tmp_path / "x" / "notes.txt").write_text("precious")
+    with pytest.raises(ArtifactExistsError, match=r"did not write \(notes\.txt\)"):
+        make(tmp_path / "x", overwrite=True)
+    assert (tmp_path / "x" / "notes.txt").read_text() == "precious"
+
+
+def test_overwriting_through_a_link_changes_what_it_points_to(tmp_path: Path) -> None:
+    make(tmp_path / "real", b"old")
+    (tmp_path / "link").symlink_to("real")
+    make(tmp_path / "link", b"new", overwrite=True)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real" / "data.bin").read_bytes() == b"new"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link", "real"]
+
+
+def test_leftovers_of_an_earlier_process_with_our_number_are_removed(tmp_path: Path) -> None:
+    (tmp_path / f".x.partial-{os.getpid()}-abc").mkdir()
+    make(tmp_path / "x")
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
 
 
 def test_a_living_writer_is_left_alone(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ manifest: what kind of thing it is, the version of its format, the size and SHA-
 was made from (parents, by fingerprint), with which settings and seed.
 
 The manifest is the last file written before the folder is renamed into place, so a process killed at any
-moment leaves either the old folder, the new one, or a hidden ``.NAME.partial-…`` that nothing opens and
-the next write to the same place removes.
+moment leaves either the old folder or the new one; what it was working on lies in a hidden
+``.NAME.partial-…`` that nothing opens and the next write to the same place removes. (A folder that is being
+replaced is moved aside first; if the process dies just then, the next look at the place puts it back.)
 """
 
 from __future__ import annotations
@@ -116,12 +117,14 @@ def write_artifact(
     Raises:
         ArtifactExistsError: ``path`` holds something that may not be replaced.
     """
-    target = Path(path)
+    target = Path(path).resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     _remove_leftovers(target)
     ensure_writable(target, kind, overwrite=overwrite)
     aside = target.parent / f".{target.name}.partial-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     aside.mkdir()
+    _being_written.add(aside.name)
+    old = target.parent / f".{target.name}.partial-{os.getpid()}-old"
     try:
         yield aside
         files = {}
@@ -141,16 +144,21 @@ def write_artifact(
         write_text_atomically(aside / MANIFEST_NAME, manifest.model_dump_json(indent=1))
         ensure_writable(target, kind, overwrite=overwrite)
         if target.exists():
-            old = target.parent / f".{target.name}.partial-{os.getpid()}-old"
             target.rename(old)
             aside.rename(target)
-            shutil.rmtree(old)
+            spent = old.with_name(f"{aside.name}-spent")
+            old.rename(spent)
+            shutil.rmtree(spent)
         else:
             aside.rename(target)
         _fsync(target.parent)
     except BaseException:
+        if old.exists() and not target.exists():
+            old.rename(target)
         shutil.rmtree(aside, ignore_errors=True)
         raise
+    finally:
+        _being_written.discard(aside.name)
 
 
 def open_artifact(path: str | Path, kind: str, *, format_version: int = 1) -> Manifest:
@@ -168,7 +176,7 @@ def open_artifact(path: str | Path, kind: str, *, format_version: int = 1) -> Ma
     folder = Path(path)
     manifest = read_manifest(folder)
     if manifest.kind != kind:
-        raise NotAnArtifactError(f"{folder} is of kind {manifest.kind}, where a {kind} is needed.")
+        raise NotAnArtifactError(f"{folder} is of kind {manifest.kind}, where one of kind {kind} is needed.")
     if manifest.format_version > format_version:
         raise FormatVersionError(
             f"{folder} is a {kind} of format {manifest.format_version}, written by Onoma {manifest.onoma_version}; "
@@ -189,6 +197,8 @@ def verify_artifact(path: str | Path) -> Manifest:
 def read_manifest(path: str | Path) -> Manifest:
     """Read ``onoma.json`` of the artefact at ``path`` without looking at its other files."""
     folder = Path(path)
+    if not folder.exists():
+        _put_back(folder.resolve())
     if not folder.exists():
         raise InputError("there is nothing here", path=folder, fix="check the path")
     if not folder.is_dir():
@@ -225,11 +235,23 @@ def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> 
     if not overwrite:
         raise ArtifactExistsError(f"{target} exists already. Choose another place, or allow overwriting (--force).")
     try:
-        found = read_manifest(target).kind
-    except (NotAnArtifactError, DamagedArtifactError, FormatVersionError):
+        manifest = read_manifest(target)
+    except DamagedArtifactError:
+        raise ArtifactExistsError(
+            f"{target} has a damaged {MANIFEST_NAME}, so what it is cannot be told; it will not be replaced. "
+            "Remove it first."
+        ) from None
+    except (NotAnArtifactError, FormatVersionError):
         raise ArtifactExistsError(f"{target} is not a folder this Onoma wrote; it will not be replaced.") from None
-    if found != kind:
-        raise ArtifactExistsError(f"{target} is of kind {found}, not {kind}; it will not be replaced.")
+    if manifest.kind != kind:
+        raise ArtifactExistsError(f"{target} is of kind {manifest.kind}, not {kind}; it will not be replaced.")
+    own = {*manifest.files, MANIFEST_NAME}
+    foreign = [file for file in target.rglob("*") if file.is_file() and file.relative_to(target).as_posix() not in own]
+    if foreign:
+        raise ArtifactExistsError(
+            f"{target} holds a file that Onoma did not write ({foreign[0].relative_to(target)}); "
+            "it will not be replaced. Move that file away first."
+        )
 
 
 def write_text_atomically(path: Path, text: str) -> None:
@@ -258,16 +280,33 @@ def _check_files(folder: Path, manifest: Manifest, *, checksum_up_to: int | None
             raise DamagedArtifactError(f"{folder}: the content of {name} has changed. Make the folder again.")
 
 
-def _remove_leftovers(target: Path) -> None:
-    """Remove partial folders of this target whose process is gone; put back what a killed overwrite had moved away."""
+_being_written: set[str] = set()
+"""Partial folders of this process."""
+
+
+def _leftovers(target: Path) -> list[Path]:
+    """Partial folders of this target whose process is gone."""
+    found = []
     for leftover in sorted(target.parent.glob(f".{glob.escape(target.name)}.partial-*")):
-        pid, _, rest = leftover.name.rsplit(".partial-", 1)[1].partition("-")
-        if not pid.isdigit() or _is_alive(int(pid)):
-            continue
-        if rest == "old" and not target.exists():
+        pid = leftover.name.rsplit(".partial-", 1)[1].partition("-")[0]
+        # In a container a new process may have the number of the one that left this behind.
+        alive = leftover.name in _being_written if pid == str(os.getpid()) else pid.isdigit() and _is_alive(int(pid))
+        if not alive:
+            found.append(leftover)
+    return found
+
+
+def _put_back(target: Path) -> None:
+    """Put back what an overwrite had moved away when its process died."""
+    for leftover in _leftovers(target):
+        if leftover.name.endswith("-old") and not target.exists():
             leftover.rename(target)
-        else:
-            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _remove_leftovers(target: Path) -> None:
+    _put_back(target)
+    for leftover in _leftovers(target):
+        shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _is_alive(pid: int) -> bool:

@@ -69,15 +69,20 @@ class InputError(OnomaError):
             )
             if part
         )
-        text = f"{place}: {problem}" if place else problem
-        if expected is not None:
-            text += f"; expected {expected}"
-        if found is not None:
+        text = f"{place}: {_bare(problem)}" if place else _bare(problem)
+        if expected:
+            text += f"; expected {_bare(expected)}"
+        if found:
             text += f"; found {found if len(found) <= 80 else found[:77] + '...'}"
-        text = text.rstrip(".") + "."
-        if fix is not None:
-            text += f" To mend it: {fix.rstrip('.')}."
+        text = _bare(text) + "."
+        if fix:
+            text += f" To mend it: {_bare(fix)}."
         super().__init__(text)
+
+
+def _bare(part: str) -> str:
+    """Without the punctuation that would meet ours."""
+    return part.rstrip(" .,;")
 
 
 class ConfigError(OnomaError):

@@ -18,7 +18,7 @@ from typing import Protocol
 from onoma.artifacts import Parent, open_artifact, read_manifest, write_artifact
 from onoma.benchmarks import HiddenSynonymScores, score_hidden_synonyms
 from onoma.encoders import Encoder, open_encoder
-from onoma.errors import ArtifactError, InputError
+from onoma.errors import ArtifactError, InputError, MismatchError
 from onoma.linking import ExactMatcher, Link, Linker, MentionLinker, build_linker
 from onoma.pairs import HeldOut, hold_out_synonyms
 from onoma.terminology import Terminology, import_terminology
@@ -153,8 +153,12 @@ def _open_fast(source: str | Path) -> Encoder:
 def _terminology(path: Path, ontology: str, display: Display) -> Terminology:
     with contextlib.suppress(InputError, ArtifactError):
         terminology = Terminology.open(path)
-        display.remark(f"     reusing {path}")
-        return terminology
+        if (terminology.manifest.config.get("format"), terminology.manifest.config.get("source")) == (
+            "cellxgene",
+            ontology,
+        ):
+            display.remark(f"     reusing {path}")
+            return terminology
     with display.progress_bar(f"reading {ontology}", "rows") as update:
         import_terminology("cellxgene", ontology, path, overwrite=True, progress=update)
     return Terminology.open(path)
@@ -162,7 +166,7 @@ def _terminology(path: Path, ontology: str, display: Display) -> Terminology:
 
 def _linker(path: Path, terminology: Terminology, encoder: Encoder, display: Display) -> Linker:
     parents = {terminology.manifest.as_parent(), Parent(kind="encoder", fingerprint=encoder.fingerprint)}
-    with contextlib.suppress(InputError, ArtifactError):
+    with contextlib.suppress(InputError, ArtifactError, MismatchError):
         if set(read_manifest(path).parents) == parents:
             linker = Linker.open(path)
             display.remark(f"     reusing {path}")
@@ -175,7 +179,7 @@ def _train(path: Path, recipe: Recipe, terminology: Terminology, held_out: HeldO
     with contextlib.suppress(InputError, ArtifactError):
         made = open_artifact(path, "encoder").config
         if (
-            made.get("training") == recipe.config.model_dump(mode="json")
+            recipe.config.model_dump(mode="json").items() <= made.get("training", {}).items()
             and made.get("terminology") == [terminology.manifest.fingerprint]
             and made.get("pairs", {}).get("hidden_names") == held_out.fingerprint
         ):

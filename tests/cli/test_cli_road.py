@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -90,6 +91,43 @@ def test_link_as_table_and_as_json(place: Path) -> None:
         "rank": 1,
     }
     assert answers[1]["links"] == []
+
+
+def test_what_a_user_writes_is_no_markup(place: Path) -> None:
+    table = ok("link", place / "linker", "[/red] heart", "[bold]eye", "a\x1b[31mb", "-k", "1")
+    assert "[/red] heart" in table
+    assert "[bold]eye" in table
+    assert "\x1b" not in table
+
+
+def test_a_line_of_stdin_that_is_not_utf8_is_named(place: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from onoma.cli import main; main()", "link", str(place / "linker")],
+        input=b"eye\nR\xfccken\n",
+        check=False,
+        capture_output=True,
+    )
+    assert done.returncode == 1
+    assert b"standard input, line 2" in done.stderr
+
+
+def test_a_linker_prepares_names_as_its_encoder_was_trained(place: Path) -> None:
+    ok(
+        *("train", "quickstart", "-t", place / "t", "-o", place / "loose", "--set", f"base={place / 'base'}"),
+        *("--set", "steps=1", "--set", "batch_pairs=4", "--set", "max_tokens=16", "--set", "normalisation=loose"),
+    )
+    ok("linker", "build", "-t", place / "t", "-e", place / "loose", "-o", place / "loose-linker")
+    links = json.loads(ok("link", place / "loose-linker", "(Heart) disease!", "--json"))["links"]
+    assert (links[0]["concept_id"], links[0]["score"]) == ("X:heart", 1.0)
+
+
+def test_a_damaged_terminology_is_not_linked_to(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "t", tmp_path / "t")
+    names = tmp_path / "t" / "names.parquet"
+    names.write_bytes(names.read_bytes()[:-8] + b"12345678")
+    done = onoma("linker", "build", "-t", tmp_path / "t", "-e", place / "encoder", "-o", tmp_path / "l")
+    assert done.returncode == 1
+    assert "has changed" in done.stderr
 
 
 def test_encode(place: Path) -> None:

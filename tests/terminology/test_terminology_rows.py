@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from onoma.errors import ConfigError, InputError
 from onoma.terminology import ImportReport, Terminology, import_terminology
+from onoma.terminology.reading import OnError
 
 
 def read(
@@ -164,14 +165,14 @@ def test_bad_rows(case: str, quoted: bool, tmp_path: Path) -> None:
     assert pl.read_parquet(tmp_path / "out" / "rejects.parquet")["line"].to_list() == [3]
 
 
-def test_quote_that_never_ends(tmp_path: Path) -> None:
-    data = 'code,name\n1,"a"\n2,"b\n3,c\n'
-    with pytest.raises(InputError, match="not CSV") as caught:
-        read(tmp_path, "table", "t.csv", data, id="code", name="name")
+@pytest.mark.parametrize("on_error", ["strict", "skip"])
+def test_quote_that_never_ends(tmp_path: Path, on_error: OnError) -> None:
+    """It would swallow all rows that follow, so it stops the import even where bad rows are skipped."""
+    data = 'code,name\n1,"a"\n2,"b\n3,c\n4,d\n'
+    with pytest.raises(InputError, match="opened and never closed") as caught:
+        read(tmp_path, "table", "t.csv", data, on_error=on_error, id="code", name="name")
     assert caught.value.line == 3
-    terminology, report = read(tmp_path, "table", "t.csv", data, on_error="skip", id="code", name="name")
-    assert named(terminology) == {"1": ["a"]}
-    assert report.n_rejected == 1
+    assert not (tmp_path / "out").exists()
 
 
 def test_parquet(tmp_path: Path) -> None:

@@ -6,12 +6,14 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from filelock import FileLock
 from safetensors.torch import load_file
 
 from onoma.artifacts import open_artifact
@@ -133,7 +135,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(
     assert [line["loss"] for line in logs[0]] == [line["loss"] for line in logs[1]]
 
 
-def interrupt_at(step: int) -> object:
+def interrupt_at(step: int) -> Callable[[StepReport], None]:
     def on_step(report: StepReport) -> None:
         if report.step == step:
             raise KeyboardInterrupt
@@ -147,7 +149,7 @@ def interrupted(base: Path, pairs: PairSet, out: Path, *, at: int = 5, **changes
             config_for(base, checkpoint_minutes=1e-9, **changes),
             pairs,
             out,
-            on_step=interrupt_at(at),  # type: ignore[arg-type]
+            on_step=interrupt_at(at),
         )
 
 
@@ -155,6 +157,47 @@ def test_an_unfinished_run_is_not_continued_with_other_settings(base: Path, pair
     interrupted(base, pairs, tmp_path / "e")
     with pytest.raises(MismatchError, match=r"learning_rate \(begun with 0\.001, now 0\.5\)"):
         train_encoder(config_for(base, checkpoint_minutes=1e-9, learning_rate=0.5), pairs, tmp_path / "e")
+
+
+def test_without_a_checkpoint_other_settings_begin_anew(base: Path, pairs: PairSet, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        train_encoder(config_for(base), pairs, tmp_path / "e", on_step=interrupt_at(2))
+    report = train_encoder(config_for(base, learning_rate=1e-4), pairs, tmp_path / "e")
+    train_encoder(config_for(base, learning_rate=1e-4), pairs, tmp_path / "straight")
+    assert report.resumed_at is None
+    begun_anew, straight = weights(tmp_path / "e"), weights(tmp_path / "straight")
+    assert all(torch.equal(begun_anew[key], straight[key]) for key in straight)
+
+
+def test_a_checkpoint_of_another_run_is_not_loaded(base: Path, pairs: PairSet, tmp_path: Path) -> None:
+    interrupted(base, pairs, tmp_path / "a")
+    interrupted(base, pairs, tmp_path / "b", learning_rate=1e-5)
+    foreign = run_folder(tmp_path / "a") / CHECKPOINT_NAME
+    (run_folder(tmp_path / "b") / CHECKPOINT_NAME).write_bytes(foreign.read_bytes())
+    with pytest.raises(MismatchError, match="belongs to another run"):
+        train_encoder(config_for(base, checkpoint_minutes=1e-9, learning_rate=1e-5), pairs, tmp_path / "b")
+
+
+def test_two_processes_do_not_share_a_run(base: Path, pairs: PairSet, tmp_path: Path) -> None:
+    run_folder(tmp_path / "e").mkdir()
+    with (
+        FileLock(run_folder(tmp_path / "e") / ".lock"),
+        pytest.raises(TrainingError, match="another process is training"),
+    ):
+        train_encoder(config_for(base), pairs, tmp_path / "e")
+
+
+def test_a_run_that_cannot_be_saved_goes_on_from_its_end(
+    base: Path, pairs: PairSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("onoma.training.loop.save_encoder", full)
+        with pytest.raises(OSError, match="no space left"):
+            train_encoder(config_for(base), pairs, tmp_path / "e")
+    assert train_encoder(config_for(base), pairs, tmp_path / "e").resumed_at == 12
 
 
 def test_a_damaged_checkpoint_is_refused(base: Path, pairs: PairSet, tmp_path: Path) -> None:

@@ -19,7 +19,12 @@ def main() -> None:
     except OnomaError as error:
         sys.stderr.write(f"onoma: {error}\n")
         sys.exit(1)
+    except OSError as error:
+        sys.stderr.write(f"onoma: {error.filename or 'a file'} cannot be read or written: {error.strerror or error}.\n")
+        sys.exit(1)
     except SystemExit as leaving:
         if leaving.code == 130:
-            sys.stderr.write("\nonoma: stopped. Nothing half-written was kept; the same command goes on from here.\n")
+            sys.stderr.write(
+                "\nonoma: stopped. Nothing half-written was kept; train and quickstart go on where they were.\n"
+            )
         raise

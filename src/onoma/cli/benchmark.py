@@ -47,6 +47,8 @@ def run(
 
     if (encoder is None) == (linker is None):
         raise ConfigError("give either --encoder or --linker.")
+    if linker is not None and precision != "fp32":
+        raise ConfigError("--precision is for --encoder; a linker's encoder runs in fp32.")
     opened = None if encoder is None else open_encoder(encoder, precision=precision)
     with show.progress_bar("encoding", "names") as update:
         result = run_benchmark(

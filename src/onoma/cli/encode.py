@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from onoma.cli.options import Force, Precision
+from onoma.cli.options import Force, Normalisation, Precision
 
 
 def encode(
@@ -21,9 +21,7 @@ def encode(
         typer.Option("--output", "-o", metavar="FILE", help="A .npy (n x width) or .parquet (name, vector)."),
     ],
     unit_length: Annotated[bool, typer.Option(help="Scale every vector to length 1: dot product is cosine.")] = True,
-    normalisation: Annotated[
-        str, typer.Option(metavar="PRESET", help="How names are prepared, as in training: sapbert, loose or exact.")
-    ] = "sapbert",
+    normalisation: Normalisation = None,
     precision: Precision = "fp32",
     force: Force = False,
 ) -> None:
@@ -34,13 +32,14 @@ def encode(
     from onoma.terminology import normalise
 
     opened = open_encoder(encoder, precision=precision)
-    normalise("", normalisation)  # an unknown preset is refused before the work starts
+    preset = normalisation or opened.folder.normalisation
+    normalise("", preset)  # an unknown preset is refused before the work starts
     with show.progress_bar("encoding", "names") as update:
         count = encode_file(
             opened,
             names,
             output,
-            prepare=partial(normalise, preset=normalisation),
+            prepare=partial(normalise, preset=preset),
             normalise=unit_length,
             overwrite=force,
             progress=update,

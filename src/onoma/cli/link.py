@@ -27,12 +27,13 @@ def link(
     With --json, one line per mention: {"mention": ..., "links": [{"concept_id", "preferred_name",
     "matched_name", "score", "rank"}, ...]}.
     """
+    from onoma.encoders.vector_files import decode_lines
     from onoma.linking import Linker
 
     opened = Linker.open(linker)
     wanted = list(mentions or [])
     if wanted in ([], ["-"]):
-        wanted = [line.rstrip("\r\n") for line in sys.stdin]
+        wanted = decode_lines(sys.stdin.buffer.read(), source="standard input")
     found = opened.link(wanted, top_k=top_k)
     if as_json:
         for mention, links in zip(wanted, found, strict=True):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from onoma.cli.options import Encoder, Force, Precision, TerminologyFolder
+from onoma.cli.options import Encoder, Force, Normalisation, Precision, TerminologyFolder
 
 app = typer.Typer(help="Build linkers.", no_args_is_help=True)
 
@@ -17,6 +17,7 @@ def build(
     terminology: TerminologyFolder,
     encoder: Encoder,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="LINKER", help="Where to write the linker folder.")],
+    normalisation: Normalisation = None,
     precision: Precision = "fp32",
     force: Force = False,
 ) -> None:
@@ -30,7 +31,7 @@ def build(
 
     opened = open_encoder(encoder, precision=precision)
     with show.progress_bar("encoding", "names") as update:
-        linker = build_linker(terminology, opened, out, overwrite=force, progress=update)
+        linker = build_linker(terminology, opened, out, normalisation=normalisation, overwrite=force, progress=update)
     show.out.print(
         f"{out}: links to {show.count(linker.n_concepts, 'concept')} by {show.count(linker.n_names, 'name')}",
         markup=False,

@@ -28,6 +28,12 @@ Precision = Annotated[
     Literal["fp32", "bf16"],
     typer.Option(help="bf16 is several times as fast where the processor has it; needs torch (onoma[train])."),
 ]
+Normalisation = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PRESET", help="How names are prepared: sapbert, loose or exact. Unset: as in the encoder's training."
+    ),
+]
 TopK = Annotated[int, typer.Option("--top-k", "-k", min=1, help="How many concepts to return for a mention.")]
 
 
@@ -35,12 +41,14 @@ def parse_assignments(assignments: Sequence[str]) -> dict[str, str]:
     """``["a=1", "b=x"]`` to ``{"a": "1", "b": "x"}``.
 
     Raises:
-        ConfigError: an entry has no ``=``.
+        ConfigError: an entry has no ``=``, or a key is given twice.
     """
     pairs = {}
     for assignment in assignments:
         key, sign, value = assignment.partition("=")
         if not sign or not key.strip():
             raise ConfigError(f"--set takes key=value; found '{assignment}'.")
+        if key.strip() in pairs:
+            raise ConfigError(f"--set {key.strip()} is given twice.")
         pairs[key.strip()] = value.strip()
     return pairs

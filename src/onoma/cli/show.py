@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from onoma.training.loop import StepReport
@@ -24,8 +26,13 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Seq
     for column in columns:
         made.add_column(column, justify="right" if column in numeric else "left", overflow="fold")
     for row in rows:
-        made.add_row(*row)
+        made.add_row(*(plain(cell) for cell in row))
     out.print(made, soft_wrap=False)
+
+
+def plain(text: str) -> Text:
+    """Text as it is: brackets are no markup, control characters are shown as U+FFFD and do nothing."""
+    return Text("".join("\ufffd" if unicodedata.category(c) == "Cc" else c for c in text))
 
 
 def remark(text: str) -> None:

@@ -22,4 +22,4 @@ def verify(folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Any fo
         markup=False,
     )
     for parent in manifest.parents:
-        show.out.print(f"  made from a {parent.kind}, fingerprint {parent.fingerprint[:16]}", markup=False)
+        show.out.print(f"  made from: {parent.kind}, fingerprint {parent.fingerprint[:16]}", markup=False)

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 from tokenizers import Tokenizer
 
-from onoma.artifacts import MANIFEST_NAME, open_artifact, sha256_file
+from onoma.artifacts import MANIFEST_NAME, open_artifact, read_manifest, sha256_file
 from onoma.encoders.tokens import load_tokenizer, tokenizer_fingerprint
 from onoma.errors import ConfigError, InputError, UnavailableError, did_you_mean
 
@@ -84,6 +84,12 @@ class EncoderFolder:
             str(self.lower_case),
         )
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    @cached_property
+    def normalisation(self) -> str:
+        """Preset of `onoma.terminology.normalise` that its training names went through; "sapbert" where nobody says."""
+        training = read_manifest(self.path).config.get("training", {}) if self.is_own else {}
+        return str(training.get("normalisation", "sapbert"))
 
     def load_tokenizer(self) -> Tokenizer:
         """The tokeniser, without truncation or padding."""

@@ -47,6 +47,8 @@ def encode_file(
     output = Path(output)
     if output.suffix not in {".npy", ".parquet"}:
         raise InputError("unknown kind of file for vectors", path=output, expected="a name ending in .npy or .parquet")
+    if output.is_dir():
+        raise ArtifactExistsError(f"{output} is a folder; it will not be replaced. Choose another name.")
     if output.exists() and not overwrite:
         raise ArtifactExistsError(f"{output} exists already. Choose another name, or allow overwriting (--force).")
     texts = read_lines(names)
@@ -97,6 +99,11 @@ def read_lines(path: str | Path) -> list[str]:
         raise InputError("there is no such file", path=file) from None
     except IsADirectoryError:
         raise InputError("this is a folder, where a text file is needed", path=file) from None
+    return decode_lines(raw, source=file)
+
+
+def decode_lines(raw: bytes, *, source: str | Path) -> list[str]:
+    """Lines of UTF-8 bytes, see `read_lines`; ``source`` is how an error calls where they come from."""
     lines = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     if lines[-1] == b"":
         lines.pop()
@@ -106,6 +113,6 @@ def read_lines(path: str | Path) -> list[str]:
             texts.append(line.removesuffix(b"\r").decode("utf-8"))
         except UnicodeDecodeError:
             raise InputError(
-                "this line is not UTF-8", path=file, line=number, found=repr(line[:40]), fix="save the file as UTF-8"
+                "this line is not UTF-8", path=source, line=number, found=repr(line[:40]), fix="save the file as UTF-8"
             ) from None
     return texts

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from onoma.artifacts import Parent, ensure_writable, write_artifact
+from onoma.artifacts import Parent, ensure_writable, verify_artifact, write_artifact
 from onoma.encoders import Encoder, ProgressCallback, export_encoder, open_encoder
 from onoma.errors import InputError
 from onoma.linking.dictionary import NameDictionary, build_dictionary
@@ -22,7 +22,7 @@ def build_linker(
     encoder: Encoder | str | Path,
     out: str | Path,
     *,
-    normalisation: str = "sapbert",
+    normalisation: str | None = None,
     overwrite: bool = False,
     progress: ProgressCallback | None = None,
 ) -> Linker:
@@ -35,24 +35,27 @@ def build_linker(
         terminology: Terminology, or its folder.
         encoder: Encoder, or what `open_encoder` takes.
         out: Where the linker's folder shall lie.
-        normalisation: Preset that names and mentions go through; the encoder's training should have used it.
+        normalisation: Preset that names and mentions go through; unset: the one that the encoder was trained with.
         overwrite: Replace a linker at ``out``.
         progress: Called with names encoded so far and in all.
 
     Raises:
+        DamagedArtifactError: the terminology is not what was written.
         InputError: there is no name to link to, or the encoder gives vectors that cannot be compared.
         ArtifactExistsError: ``out`` is taken.
     """
     ensure_writable(out, KIND, overwrite=overwrite)
     names_of = Terminology.open(terminology) if isinstance(terminology, str | Path) else terminology
     opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
-    dictionary = build_dictionary(names_of, normalisation=normalisation)
+    verify_artifact(names_of.path)
+    preset = normalisation or opened.folder.normalisation
+    dictionary = build_dictionary(names_of, normalisation=preset)
     with write_artifact(
         out,
         KIND,
         format_version=FORMAT_VERSION,
         config={
-            "normalisation": normalisation,
+            "normalisation": preset,
             "encoder_name": opened.name,
             "encoder_fingerprint": opened.fingerprint,
             "n_concepts": dictionary.n_concepts,

@@ -29,7 +29,9 @@ class Progress:
     """Training time so far, over all sittings."""
 
 
-def save_checkpoint(folder: Path, model: torch.nn.Module, optimiser: torch.optim.Optimizer, progress: Progress) -> None:
+def save_checkpoint(
+    folder: Path, model: torch.nn.Module, optimiser: torch.optim.Optimizer, progress: Progress, *, run: str
+) -> None:
     """Write the checkpoint of a run; a kill at any moment leaves the previous one or this one."""
     tensors: dict[str, torch.Tensor] = {f"model.{name}": value for name, value in model.state_dict().items()}
     for row, state in optimiser.state_dict()["state"].items():
@@ -40,14 +42,16 @@ def save_checkpoint(folder: Path, model: torch.nn.Module, optimiser: torch.optim
         tensors["random.cuda"] = torch.cuda.get_rng_state()
     aside = folder / f".{CHECKPOINT_NAME}.partial"
     contiguous = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
-    save_file(contiguous, aside, metadata={"progress": json.dumps(asdict(progress))})
+    save_file(contiguous, aside, metadata={"progress": json.dumps(asdict(progress)), "run": run})
     with aside.open("rb") as handle:
         os.fsync(handle.fileno())
     aside.replace(folder / CHECKPOINT_NAME)
 
 
-def load_checkpoint(folder: Path, model: torch.nn.Module, optimiser: torch.optim.Optimizer) -> Progress | None:
-    """Put a run back to where its checkpoint was written; None when it has none yet.
+def load_checkpoint(
+    folder: Path, model: torch.nn.Module, optimiser: torch.optim.Optimizer, *, run: str
+) -> Progress | None:
+    """Put a run back to where its checkpoint was written; None when it has none yet. ``run`` says which run it is.
 
     Raises:
         DamagedArtifactError: the file is not a checkpoint.
@@ -59,9 +63,12 @@ def load_checkpoint(folder: Path, model: torch.nn.Module, optimiser: torch.optim
     try:
         with safe_open(path, framework="pt") as file:
             progress = Progress(**json.loads(file.metadata()["progress"]))
+            found = file.metadata()["run"]
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise DamagedArtifactError(f"{path} is not a readable checkpoint ({error}). Remove {folder}.") from None
+    if found != run:
+        raise MismatchError(f"{path} belongs to another run; remove {folder} to begin anew.")
     try:
         model.load_state_dict({n.removeprefix("model."): t for n, t in tensors.items() if n.startswith("model.")})
     except RuntimeError as error:

@@ -12,16 +12,18 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
 
-from onoma.artifacts import ensure_writable, write_text_atomically
+from onoma.artifacts import ensure_writable, sha256_file, write_text_atomically
 from onoma.encoders.packed import PackedEncoder, load_packed, pack
 from onoma.encoders.precision import has_native_bf16
 from onoma.encoders.saving import save_encoder
@@ -29,7 +31,7 @@ from onoma.errors import MismatchError, TrainingError
 from onoma.objectives import cosine_similarities, hard_triplet_masks, mined_shares, multi_similarity_loss
 from onoma.pairs import PairSet
 from onoma.training.batches import PairBatches
-from onoma.training.checkpoints import Progress, load_checkpoint, save_checkpoint
+from onoma.training.checkpoints import CHECKPOINT_NAME, Progress, load_checkpoint, save_checkpoint
 from onoma.training.config import TrainingConfig
 
 _SPEED_STEPS = 8
@@ -97,8 +99,35 @@ def train_encoder(
         TrainingError: the loss is not a number, or memory does not suffice.
     """
     out = Path(out)
-    tell = on_event or (lambda _: None)
     ensure_writable(out, "encoder", overwrite=overwrite)
+    run = run_folder(out)
+    run.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(run / ".lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise TrainingError(
+            f"another process is training {out} just now; wait for it, or write to another place."
+        ) from None
+    try:
+        report = _train(config, pairs, out, run, on_step=on_step or (lambda _: None), tell=on_event or (lambda _: None))
+        spent = run.with_name(f".{run.name}.spent")
+        run.rename(spent)  # so that a kill in the next line leaves nothing that looks like an unfinished run
+    finally:
+        lock.release()
+    shutil.rmtree(spent)
+    return report
+
+
+def _train(
+    config: TrainingConfig,
+    pairs: PairSet,
+    out: Path,
+    run: Path,
+    *,
+    on_step: Callable[[StepReport], None],
+    tell: Callable[[str], None],
+) -> TrainingReport:
     device = _device(config)
     torch.manual_seed(config.seed)
     model = load_packed(config.base, pooling=config.pooling, dropout=config.dropout, max_tokens=config.max_tokens).to(
@@ -111,65 +140,61 @@ def train_encoder(
     optimiser = _optimiser(config, model)
     batches = PairBatches(pairs.pairs, batch_pairs=config.batch_pairs, seed=config.seed)
     autocast = _autocast(config, device)
-
-    run = run_folder(out)
-    run.mkdir(parents=True, exist_ok=True)
+    took_part = {"device": device.type, "precision": "bf16" if autocast else "fp32"}
     identity = {
         "config": config.model_dump(mode="json"),
         "pairs": pairs.manifest.fingerprint,
         "base": model.fingerprint,
+        **took_part,
     }
-    known = _read_run(run, identity)
-    step_of_run = _Step(config, pairs, model, optimiser, batches, autocast, device)
-    if known is None:
-        total_steps = _total_steps(config, batches, step_of_run)
-        write_text_atomically(run / "run.json", json.dumps({**identity, "total_steps": total_steps}, indent=1))
-    else:
-        total_steps = known
-    progress = load_checkpoint(run, model, optimiser)
-    log = _cut_log(run, progress.step if progress else 0)
-    resumed_at = progress.step if progress else None
-    if progress:
-        tell(f"going on from step {progress.step:,} of {total_steps:,} ({run})")
-    progress = progress or Progress(step=0, seconds=0.0)
-    tell(
-        f"{total_steps:,} steps of {config.batch_pairs} pairs on {device.type}"
-        f"{' in bf16' if autocast else ''}, {len(pairs.pairs):,} pairs, "
-        f"{total_steps / batches.steps_per_epoch:.2f} passes over them"
-    )
-
-    model.train()
-    started = checkpointed = time.perf_counter()
-    before = progress.seconds
-    try:
+    one_step = _Step(config, pairs, model, optimiser, batches, autocast, device)
+    with _memory_errors_in_words(config, run):
+        total_steps = _read_run(run, identity)
+        if total_steps is None:
+            (run / CHECKPOINT_NAME).unlink(missing_ok=True)
+            total_steps = _total_steps(config, batches, one_step)
+            write_text_atomically(run / "run.json", json.dumps({**identity, "total_steps": total_steps}, indent=1))
+        run_id = sha256_file(run / "run.json")
+        progress = load_checkpoint(run, model, optimiser, run=run_id)
+        log = _cut_log(run, progress.step if progress else 0)
+        resumed_at = progress.step if progress else None
+        if progress:
+            tell(f"going on from step {progress.step:,} of {total_steps:,} ({run})")
+        progress = progress or Progress(step=0, seconds=0.0)
+        tell(
+            f"{total_steps:,} steps of {config.batch_pairs} pairs on {device.type} in {took_part['precision']}, "
+            f"{len(pairs.pairs):,} pairs, {total_steps / batches.steps_per_epoch:.2f} passes over them"
+        )
+        model.train()
+        before = progress.seconds
+        started = checkpointed = time.perf_counter()
         with (run / "log.jsonl").open("a", encoding="utf-8") as log_file:
+
+            def checkpoint(steps_done: int) -> None:
+                os.fsync(log_file.fileno())
+                seconds_so_far = before + time.perf_counter() - started
+                save_checkpoint(run, model, optimiser, Progress(steps_done, seconds_so_far), run=run_id)
+
             for step in range(progress.step, total_steps):
-                done = step_of_run(step, total_steps)
+                done = one_step(step, total_steps)
                 log.append(asdict(done))
                 log_file.write(json.dumps(log[-1]) + "\n")
                 log_file.flush()
-                if on_step:
-                    on_step(done)
-                now = time.perf_counter()
-                if now - checkpointed > config.checkpoint_minutes * 60:
-                    save_checkpoint(run, model, optimiser, Progress(step + 1, before + now - started))
-                    checkpointed = now
-    except torch.OutOfMemoryError as error:
-        raise TrainingError(
-            f"the memory of {device} does not suffice for {2 * config.batch_pairs} names in a step; "
-            f"set a smaller batch_pairs. ({error})"
-        ) from None
-    seconds = before + time.perf_counter() - started
-    names = sum(line["names"] for line in log)
+                on_step(done)
+                if time.perf_counter() - checkpointed > config.checkpoint_minutes * 60:
+                    checkpoint(step + 1)
+                    checkpointed = time.perf_counter()
+            if progress.step < total_steps:
+                checkpoint(total_steps)  # saving can fail: a full disk, a kill
     report = TrainingReport(
         steps=total_steps,
-        seconds=seconds,
-        names_per_second=names / sum(line["seconds"] for line in log),
+        seconds=before + time.perf_counter() - started,
+        names_per_second=sum(line["names"] for line in log) / sum(line["seconds"] for line in log),
         first_loss=_mean_loss(log[:10]),
         last_loss=_mean_loss(log[-10:]),
         resumed_at=resumed_at,
-        config=config.model_dump(mode="json"),
-        phases=step_of_run.phases,
+        config={**config.model_dump(mode="json"), **took_part},
+        phases=one_step.phases,
         log=log,
     )
     tell(f"saving {out}")
@@ -177,16 +202,15 @@ def train_encoder(
         model,
         out,
         config={
-            "training": config.model_dump(mode="json"),
+            "training": {**config.model_dump(mode="json"), **took_part},
             "pairs": pairs.manifest.config,
             "terminology": [parent.fingerprint for parent in pairs.manifest.parents],
         },
         parents=(pairs.manifest.as_parent(),),
         seed=config.seed,
         files={"train.json": json.dumps(asdict(report), indent=1)},
-        overwrite=overwrite,
+        overwrite=True,  # `train_encoder` has made sure that it may be
     )
-    shutil.rmtree(run)
     return report
 
 
@@ -236,8 +260,9 @@ class _Step:
             group["lr"] = config.learning_rate * factor
         loss, hard_positives, hard_negatives, names = self.backward(step)
         with self._clock("optimiser"):
-            if config.max_gradient_norm is not None:
-                torch.nn.utils.clip_grad_norm_(self._model.parameters(), config.max_gradient_norm)
+            norm = torch.nn.utils.clip_grad_norm_(self._model.parameters(), config.max_gradient_norm or torch.inf)
+            if not torch.isfinite(norm):
+                raise self._diverged(step, "gradient")
             self._optimiser.step()
             self._optimiser.zero_grad(set_to_none=True)
         return StepReport(
@@ -275,26 +300,28 @@ class _Step:
                 offset=config.offset,
             ).mean()
         if not torch.isfinite(loss):
-            raise TrainingError(
-                f"the loss of step {step + 1} is not a number; set a lower learning_rate, "
-                "precision=fp32 or max_gradient_norm=1, and start again"
-            )
+            raise self._diverged(step, "loss")
         with self._clock("backward"):
             loss.backward()  # type: ignore[no-untyped-call]
         shares = mined_shares(masks, labels, excluded=same_text)
         return float(loss.detach()), shares.positives, shares.negatives, len(rows)
 
+    def _diverged(self, step: int, what: str) -> TrainingError:
+        return TrainingError(
+            f"the {what} of step {step + 1} is not a number: the run has diverged. Remove its .run folder and "
+            "begin anew with a lower learning_rate, precision=fp32 or max_gradient_norm=1."
+        )
+
     def seconds_per_step(self) -> float:
         """Time of a step, measured without changing the model or its random state."""
-        random = torch.get_rng_state()
         times = []
         self._model.train()
-        for step in range(2 * _SPEED_STEPS):
-            started = time.perf_counter()
-            self.backward(step % self._batches.steps_per_epoch)
-            times.append(time.perf_counter() - started)
+        with torch.random.fork_rng(devices=[self._device] if self._device.type == "cuda" else []):
+            for step in range(2 * _SPEED_STEPS):
+                started = time.perf_counter()
+                self.backward(step % self._batches.steps_per_epoch)
+                times.append(time.perf_counter() - started)
         self._optimiser.zero_grad(set_to_none=True)
-        torch.set_rng_state(random)
         self.phases = dict.fromkeys(self.phases, 0.0)
         return sum(times[_SPEED_STEPS:]) / _SPEED_STEPS
 
@@ -310,6 +337,20 @@ class _Step:
         if self._autocast:
             return torch.autocast(self._device.type, dtype=torch.bfloat16)
         return contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _memory_errors_in_words(config: TrainingConfig, run: Path) -> Iterator[None]:
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+        # On a CPU torch raises a plain RuntimeError that only its text tells from others.
+        if type(error) is RuntimeError and "DefaultCPUAllocator" not in str(error):
+            raise
+        raise TrainingError(
+            f"memory does not suffice for {2 * config.batch_pairs} names in a step; remove {run} and begin anew with a "
+            f"smaller batch_pairs. ({str(error).splitlines()[0][:200]})"
+        ) from None
 
 
 def _total_steps(config: TrainingConfig, batches: PairBatches, step: _Step) -> int:
@@ -328,12 +369,14 @@ def _read_run(run: Path, identity: dict[str, Any]) -> int | None:
     if not file.exists():
         return None
     known = json.loads(file.read_text(encoding="utf-8"))
+    if not (run / CHECKPOINT_NAME).exists() and known != {**identity, "total_steps": known["total_steps"]}:
+        return None  # nothing was reached with the other settings
     differing = [
         f"{key} (begun with {known['config'].get(key)!r}, now {value!r})"
         for key, value in identity["config"].items()
         if known["config"].get(key) != value
     ]
-    differing += [f"the {key}" for key in ("pairs", "base") if known.get(key) != identity[key]]
+    differing += [f"the {key}" for key in ("pairs", "base", "device", "precision") if known.get(key) != identity[key]]
     if differing:
         raise MismatchError(
             f"{run} holds an unfinished run with other settings: {', '.join(differing)}. "

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from onoma.artifacts import ensure_writable
+from onoma.artifacts import ensure_writable, verify_artifact
 from onoma.encoders import locate_tokenizer
 from onoma.pairs import build_pairs
 from onoma.terminology import Terminology
+from onoma.training.checkpoints import CHECKPOINT_NAME
 from onoma.training.config import Recipe
 from onoma.training.loop import StepReport, TrainingReport, run_folder, train_encoder
 from onoma.types import RowArray
@@ -48,6 +49,7 @@ def train_on_terminology(
     out = Path(out)
     ensure_writable(out, "encoder", overwrite=overwrite)
     opened = terminology if isinstance(terminology, Terminology) else Terminology.open(terminology)
+    verify_artifact(opened.path)
     tokenizer = locate_tokenizer(config.base)
     pairs = build_pairs(
         opened,
@@ -61,6 +63,7 @@ def train_on_terminology(
         hidden_names=hidden_names,
         seed=config.seed,
         reuse=True,
+        overwrite=not (run_folder(out) / CHECKPOINT_NAME).exists(),
         progress=progress,
     )
     return train_encoder(config, pairs, out, overwrite=overwrite, on_step=on_step, on_event=on_event)

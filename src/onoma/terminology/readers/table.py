@@ -197,6 +197,13 @@ def _quoted_rows(path: Path, delimiter: str, options: TableOptions, reading: Rea
             except StopIteration:
                 break
             except csv.Error as error:
+                if "end of data" in str(error):  # all that follows would be swallowed as one value
+                    raise InputError(
+                        "a quote is opened and never closed",
+                        path=path,
+                        line=line,
+                        fix="close it, or import with --set quoting=no if quotes are ordinary characters here",
+                    ) from None
                 reading.reject(f"not CSV ({error})", path=path, line=line, text="", found="a quote out of place")
                 continue
             if not fields:
