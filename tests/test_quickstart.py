@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,6 @@ from onoma.artifacts import verify_artifact
 from onoma.cli import show
 from onoma.quickstart import MENTIONS, QuickstartResult, run_quickstart
 
-pytest.importorskip("cellxgene_ontology_guide", reason="needs the extra onoma[offline]")
-
 
 def run(folder: Path, *, seed: int = 0) -> QuickstartResult:
     """The whole job on the Cell Ontology, which is small, with a few seconds of training."""
@@ -19,6 +18,7 @@ def run(folder: Path, *, seed: int = 0) -> QuickstartResult:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(find_spec("cellxgene_ontology_guide") is None, reason="needs the extra onoma[offline]")
 def test_first_run_second_run_other_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = run(tmp_path)
     assert "reusing" not in capsys.readouterr().err
