@@ -179,7 +179,7 @@ def _train(path: Path, recipe: Recipe, terminology: Terminology, held_out: HeldO
     with contextlib.suppress(InputError, ArtifactError):
         made = open_artifact(path, "encoder").config
         if (
-            recipe.config.model_dump(mode="json").items() <= made.get("training", {}).items()
+            made.get("training") == recipe.config.model_dump(mode="json")
             and made.get("terminology") == [terminology.manifest.fingerprint]
             and made.get("pairs", {}).get("hidden_names") == held_out.fingerprint
         ):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 
+_TRAIN_PACKAGES = {"torch", "transformers", "safetensors", "filelock", "onnx", "onnxscript"}
+"""What the extra ``onoma[train]`` brings."""
+
 
 def main() -> None:
     """Entry point of the ``onoma`` command.
@@ -12,12 +15,17 @@ def main() -> None:
     130 when interrupted.
     """
     from onoma.cli.app import app
-    from onoma.errors import OnomaError
+    from onoma.errors import OnomaError, missing_extra
 
     try:
         app()
     except OnomaError as error:
         sys.stderr.write(f"onoma: {error}\n")
+        sys.exit(1)
+    except ModuleNotFoundError as error:
+        if error.name not in _TRAIN_PACKAGES:
+            raise
+        sys.stderr.write(f"onoma: {missing_extra(error.name, 'train', 'This command')}\n")
         sys.exit(1)
     except OSError as error:
         sys.stderr.write(f"onoma: {error.filename or 'a file'} cannot be read or written: {error.strerror or error}.\n")

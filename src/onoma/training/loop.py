@@ -68,6 +68,8 @@ class TrainingReport:
     last_loss: float
     resumed_at: int | None
     config: dict[str, Any] = field(repr=False)
+    ran_on: dict[str, str]
+    """Device and precision."""
     phases: dict[str, float] = field(repr=False)
     """Seconds spent packing, in forward, loss, backward and the optimiser, in this sitting."""
     log: list[dict[str, Any]] = field(repr=False)
@@ -193,7 +195,8 @@ def _train(
         first_loss=_mean_loss(log[:10]),
         last_loss=_mean_loss(log[-10:]),
         resumed_at=resumed_at,
-        config={**config.model_dump(mode="json"), **took_part},
+        config=config.model_dump(mode="json"),
+        ran_on=took_part,
         phases=one_step.phases,
         log=log,
     )
@@ -202,7 +205,8 @@ def _train(
         model,
         out,
         config={
-            "training": {**config.model_dump(mode="json"), **took_part},
+            "training": config.model_dump(mode="json"),
+            "ran_on": took_part,
             "pairs": pairs.manifest.config,
             "terminology": [parent.fingerprint for parent in pairs.manifest.parents],
         },
