@@ -17,6 +17,7 @@ from onoma.terminology.reading import Reading
 from onoma.terminology.tables import (
     ACTIVE,
     CONCEPTS,
+    CROSS_REFERENCES,
     DEFINITIONS,
     NAMES,
     RELATIONS,
@@ -49,6 +50,15 @@ SOURCE_RELATIONS = pl.Schema(
 SOURCE_DEFINITIONS = pl.Schema(
     {"concept_id": pl.String(), "text": pl.String(), "source": pl.String(), "line": pl.UInt32()}
 )
+SOURCE_CROSS_REFERENCES = pl.Schema(
+    {
+        "concept_id": pl.String(),
+        "code": pl.String(),
+        "relation": pl.String(),
+        "source": pl.String(),
+        "line": pl.UInt32(),
+    }
+)
 
 
 def _empty(schema: pl.Schema) -> pl.DataFrame:
@@ -68,6 +78,7 @@ class SourceTables:
         semantic_types: `SOURCE_TYPES`, one row for each type of a concept.
         relations: `SOURCE_RELATIONS`.
         definitions: `SOURCE_DEFINITIONS`.
+        cross_references: `SOURCE_CROSS_REFERENCES`; relations are `onoma.terminology.tables.MAPPING_RELATIONS`.
         known_elsewhere: Codes that the source has and the user's filters left out. What refers to them is dropped and
             counted; what refers to a code that is nowhere is an error.
         may_refer_outside: Whether it is normal for this format to refer to codes it does not define (an ontology that
@@ -81,6 +92,7 @@ class SourceTables:
     semantic_types: pl.DataFrame = field(default_factory=lambda: _empty(SOURCE_TYPES))
     relations: pl.DataFrame = field(default_factory=lambda: _empty(SOURCE_RELATIONS))
     definitions: pl.DataFrame = field(default_factory=lambda: _empty(SOURCE_DEFINITIONS))
+    cross_references: pl.DataFrame = field(default_factory=lambda: _empty(SOURCE_CROSS_REFERENCES))
     known_elsewhere: pl.Series = field(default_factory=lambda: pl.Series("concept_id", [], dtype=pl.String))
     may_refer_outside: bool = False
     paths: dict[str, Path] = field(default_factory=dict)
@@ -117,6 +129,7 @@ def assemble(found: SourceTables, reading: Reading) -> TerminologyTables:
     types = _to_rows(found.semantic_types, "semantic_types", ("concept_id",), rows, found, reading)
     relations = _to_rows(found.relations, "relations", ("head", "tail"), rows, found, reading)
     definitions = _to_rows(found.definitions, "definitions", ("concept_id",), rows, found, reading)
+    references = _to_rows(found.cross_references, "cross_references", ("concept_id",), rows, found, reading)
     relations = relations.select(
         pl.col("head").alias("head_row"), "relation", pl.col("tail").alias("tail_row"), "source"
     )
@@ -144,6 +157,10 @@ def assemble(found: SourceTables, reading: Reading) -> TerminologyTables:
         names=names.select(NAMES.names()).cast(NAMES),
         relations=distinct.select(RELATIONS.names()).cast(RELATIONS),
         definitions=definitions.rename({"concept_id": "concept_row"}).select(DEFINITIONS.names()).cast(DEFINITIONS),
+        cross_references=references.rename({"concept_id": "concept_row"})
+        .select(CROSS_REFERENCES.names())
+        .cast(CROSS_REFERENCES)
+        .unique(maintain_order=True),
     )
 
 

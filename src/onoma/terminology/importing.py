@@ -32,6 +32,7 @@ class ImportReport:
         n_names: Rows of the table of names.
         n_relations: Between concepts that are there.
         n_definitions: Texts.
+        n_cross_references: Codes of other vocabularies.
         n_rejected: Rows left out, listed in ``rejects.parquet`` of the folder.
         rejected: Their number for each reason, most frequent first.
         notes: Counts of what is no error and worth knowing.
@@ -46,6 +47,7 @@ class ImportReport:
     n_names: int
     n_relations: int
     n_definitions: int
+    n_cross_references: int
     n_rejected: int
     rejected: dict[str, int]
     notes: dict[str, int]
@@ -55,7 +57,8 @@ class ImportReport:
         obsolete = f" ({self.n_obsolete:,} of them obsolete)" if self.n_obsolete else ""
         lines = [
             f"{self.path}: {self.n_concepts:,} concepts{obsolete}, {self.n_names:,} names, "
-            f"{self.n_relations:,} relations, {self.n_definitions:,} definitions "
+            f"{self.n_relations:,} relations, {self.n_definitions:,} definitions, "
+            f"{self.n_cross_references:,} cross-references "
             f"from {self.format} {self.source} in {self.seconds:.1f} s"
         ]
         lines += [f"  {what}: {count:,}" for what, count in self.notes.items()]
@@ -128,6 +131,7 @@ def import_terminology(
         n_names=len(tables.names),
         n_relations=len(tables.relations),
         n_definitions=0 if tables.definitions is None else len(tables.definitions),
+        n_cross_references=0 if tables.cross_references is None else len(tables.cross_references),
         n_rejected=len(rejects),
         rejected=dict(counted.iter_rows()),
         notes=dict(reading.notes),

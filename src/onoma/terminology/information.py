@@ -27,6 +27,7 @@ class TerminologyInfo:
         n_homonyms: Texts, normalised, that several active concepts share.
         n_relations: Rows.
         n_definitions: Rows.
+        n_cross_references: Rows.
         languages: Names for each language, most frequent first; so the following.
         sources: Names for each source.
         term_types: Names for each term type.
@@ -44,6 +45,7 @@ class TerminologyInfo:
     n_homonyms: int
     n_relations: int
     n_definitions: int
+    n_cross_references: int
     languages: dict[str, int]
     sources: dict[str, int]
     term_types: dict[str, int]
@@ -59,6 +61,7 @@ class TerminologyInfo:
             f"homonyms        {self.n_homonyms:,} names shared by several active concepts",
             f"relations       {self.n_relations:,}",
             f"definitions     {self.n_definitions:,}",
+            f"cross-references {self.n_cross_references:,}",
         ]
         for title, counts in (
             ("languages", self.languages),
@@ -75,7 +78,7 @@ class TerminologyInfo:
 
 
 def gather_information(
-    concepts: pl.LazyFrame, names: pl.LazyFrame, relations: pl.LazyFrame, n_definitions: int
+    concepts: pl.LazyFrame, names: pl.LazyFrame, relations: pl.LazyFrame, *, n_definitions: int, n_cross_references: int
 ) -> TerminologyInfo:
     """Count."""
     status = concepts.select("status").collect().to_series()
@@ -101,6 +104,7 @@ def gather_information(
         n_homonyms=len(shared),
         n_relations=int(relations.select(pl.len()).collect().item()),
         n_definitions=n_definitions,
+        n_cross_references=n_cross_references,
         languages=_counts(names, "language"),
         sources=_counts(names, "source"),
         term_types=_counts(names, "term_type"),

@@ -1,11 +1,15 @@
 """The tables of a terminology folder: their columns, what holds between them, how they are written.
 
-=========== ========= ==============================================================================================
-concepts    (C rows)  concept_id, preferred_name, semantic_types, status ("active" or "obsolete"), replaced_by
-names       (N rows)  concept_row, text, language, source, term_type, is_preferred, is_suppressed
-relations   (R rows)  head_row, relation, tail_row, source; "head relation tail" reads as a sentence
-definitions (D rows)  concept_row, text, source; the file is there only if the source has definitions
-=========== ========= ==============================================================================================
+================ ========= =========================================================================================
+concepts         (C rows)  concept_id, preferred_name, semantic_types, status ("active" or "obsolete"), replaced_by
+names            (N rows)  concept_row, text, language, source, term_type, is_preferred, is_suppressed
+relations        (R rows)  head_row, relation, tail_row, source; "head relation tail" reads as a sentence
+definitions      (D rows)  concept_row, text, source; the file is there only if the source has definitions
+cross_references (X rows)  concept_row, code, relation, source; likewise. What another vocabulary calls the concept:
+                           ``code`` is of that vocabulary and stands as the source writes it ("MESH:D009203");
+                           ``relation`` is SKOS's exactMatch, closeMatch, broadMatch, narrowMatch or relatedMatch (the
+                           other is broader, narrower), or "xref" where the source does not say
+================ ========= =========================================================================================
 
 A row number is a position, from 0. ``names`` is sorted by ``concept_row``, so the names of a concept lie together, its
 preferred name first, then the order of the source. A concept without any name has ``preferred_name`` "" and is obsolete
@@ -51,9 +55,19 @@ RELATIONS = pl.Schema(
     {"head_row": pl.UInt32(), "relation": pl.String(), "tail_row": pl.UInt32(), "source": pl.String()}
 )
 DEFINITIONS = pl.Schema({"concept_row": pl.UInt32(), "text": pl.String(), "source": pl.String()})
+CROSS_REFERENCES = pl.Schema(
+    {"concept_row": pl.UInt32(), "code": pl.String(), "relation": pl.String(), "source": pl.String()}
+)
+MAPPING_RELATIONS = ("exactMatch", "closeMatch", "broadMatch", "narrowMatch", "relatedMatch", "xref")
 REJECTS = pl.Schema({"file": pl.String(), "line": pl.UInt32(), "reason": pl.String(), "text": pl.String()})
 
-SCHEMAS = {"concepts": CONCEPTS, "names": NAMES, "relations": RELATIONS, "definitions": DEFINITIONS}
+SCHEMAS = {
+    "concepts": CONCEPTS,
+    "names": NAMES,
+    "relations": RELATIONS,
+    "definitions": DEFINITIONS,
+    "cross_references": CROSS_REFERENCES,
+}
 REQUIRED = ("concepts", "names", "relations")
 ACTIVE, OBSOLETE = "active", "obsolete"
 
@@ -66,6 +80,7 @@ class TerminologyTables:
     names: pl.DataFrame
     relations: pl.DataFrame
     definitions: pl.DataFrame | None = None
+    cross_references: pl.DataFrame | None = None
 
 
 def write_terminology(
@@ -93,8 +108,10 @@ def write_terminology(
     """
     check_tables(tables)
     frames = {"concepts": tables.concepts, "names": tables.names, "relations": tables.relations}
-    if tables.definitions is not None and not tables.definitions.is_empty():
-        frames["definitions"] = tables.definitions
+    for name in ("definitions", "cross_references"):
+        optional: pl.DataFrame | None = getattr(tables, name)
+        if optional is not None and not optional.is_empty():
+            frames[name] = optional
     if rejects is not None and not rejects.is_empty():
         frames["rejects"] = rejects.select(REJECTS.names())
     with write_artifact(
@@ -129,6 +146,9 @@ def check_tables(tables: TerminologyTables) -> None:
         _refuse("concepts", "a concept_id occurs twice", "concept_id", found=str(ids.filter(ids.is_duplicated())[0]))
     if not concepts["status"].is_in([ACTIVE, OBSOLETE]).all():
         _refuse("concepts", "unknown status", "status", expected=f"{ACTIVE} or {OBSOLETE}")
+    references = tables.cross_references
+    if references is not None and not references["relation"].is_in(MAPPING_RELATIONS).all():
+        _refuse("cross_references", "unknown relation", "relation", expected=", ".join(MAPPING_RELATIONS))
     if not names["concept_row"].is_sorted():
         _refuse("names", "the rows are not sorted by concept", "concept_row")
     row_columns = (
@@ -136,6 +156,7 @@ def check_tables(tables: TerminologyTables) -> None:
         ("relations", "head_row"),
         ("relations", "tail_row"),
         ("definitions", "concept_row"),
+        ("cross_references", "concept_row"),
     )
     for name, column in row_columns:
         frame = getattr(tables, name)

@@ -100,6 +100,11 @@ class Terminology:
         """Definitions."""
         return self._count("definitions")
 
+    @cached_property
+    def n_cross_references(self) -> int:
+        """Codes of other vocabularies."""
+        return self._count("cross_references")
+
     def concepts(self) -> pl.LazyFrame:
         """concept_id, preferred_name, semantic_types, status, replaced_by."""
         return self._scan("concepts")
@@ -115,6 +120,10 @@ class Terminology:
     def definitions(self) -> pl.LazyFrame:
         """concept_row, text, source; empty if the terminology has none."""
         return self._scan("definitions")
+
+    def cross_references(self) -> pl.LazyFrame:
+        """concept_row, code, relation, source; empty if the terminology has none."""
+        return self._scan("cross_references")
 
     def concept(self, concept_id: str) -> Concept:
         """The concept of this code.
@@ -144,7 +153,13 @@ class Terminology:
 
     def info(self) -> TerminologyInfo:
         """What there is to know about it at a glance; see `TerminologyInfo`."""
-        return gather_information(self.concepts(), self.names(), self.relations(), self.n_definitions)
+        return gather_information(
+            self.concepts(),
+            self.names(),
+            self.relations(),
+            n_definitions=self.n_definitions,
+            n_cross_references=self.n_cross_references,
+        )
 
     def search(self, text: str, *, limit: int = 20) -> list[SearchHit]:
         """Concepts by code or name, without regard to case; see `onoma.terminology.search`.

@@ -11,6 +11,7 @@ import polars as pl
 
 from onoma.terminology.assembly import (
     SOURCE_CONCEPTS,
+    SOURCE_CROSS_REFERENCES,
     SOURCE_DEFINITIONS,
     SOURCE_NAMES,
     SOURCE_RELATIONS,
@@ -40,6 +41,8 @@ class OntologyTerm:
     """Retired ids that were merged into this one."""
     relations: list[tuple[str, str]] = field(default_factory=list)
     """(relation, other term): "this relation other" reads as a sentence."""
+    cross_references: list[tuple[str, str]] = field(default_factory=list)
+    """(mapping relation, code of another vocabulary)."""
     line: int | None = None
 
 
@@ -72,6 +75,7 @@ def tables_from_terms(terms: Iterable[OntologyTerm], *, path: Path, language: st
     """
     concepts, names, types = _Columns(SOURCE_CONCEPTS), _Columns(SOURCE_NAMES), _Columns(SOURCE_TYPES)
     relations, definitions = _Columns(SOURCE_RELATIONS), _Columns(SOURCE_DEFINITIONS)
+    references = _Columns(SOURCE_CROSS_REFERENCES)
     seen: set[str] = set()
     alternatives: dict[str, str] = {}
     for term in terms:
@@ -105,6 +109,11 @@ def tables_from_terms(terms: Iterable[OntologyTerm], *, path: Path, language: st
             relations.add(term.term_id, "replaced_by", other, source, term.line)
         for relation, other in term.relations:
             relations.add(term.term_id, relation, other, source, term.line)
+        for relation, code in term.cross_references:
+            if text_problem(code):
+                reading.note("cross-references that are no text, left out", 1)
+            else:
+                references.add(term.term_id, code, relation, source, term.line)
         if term.definition and not text_problem(term.definition):
             definitions.add(term.term_id, term.definition, source, term.line)
         for alternative in term.alternative_ids:
@@ -120,6 +129,7 @@ def tables_from_terms(terms: Iterable[OntologyTerm], *, path: Path, language: st
         semantic_types=types.frame(),
         relations=relations.frame(),
         definitions=definitions.frame(),
+        cross_references=references.frame(),
         may_refer_outside=True,
     )
 
