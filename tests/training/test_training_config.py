@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from onoma.errors import ConfigError, InputError
-from onoma.training.config import TrainingConfig, load_recipe, recipe_names, resolve_config
+from onoma.training.config import TrainingConfig, load_recipe, recipe_names, resolve_config, settings_of
+from onoma.training.objective_config import Circle, HardTriplets, MultiSimilarity, NoMining
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -17,18 +18,39 @@ def test_every_shipped_recipe_is_valid_and_says_what_it_is(name: str) -> None:
 
 def test_paper_and_code_differ_as_documented() -> None:
     paper, code = load_recipe("sapbert-paper").config, load_recipe("sapbert-code").config
-    assert (paper.positive_scale, paper.negative_scale, paper.offset, paper.margin) == (2, 50, 0.5, 0.2)
-    assert (code.positive_scale, code.negative_scale, code.offset, code.margin) == (1, 60, 0.5, 0.2)
+    assert paper.loss == MultiSimilarity(positive_scale=2, negative_scale=50, offset=0.5)
+    assert code.loss == MultiSimilarity(positive_scale=1, negative_scale=60, offset=0.5)
+    assert paper.mining == code.mining == HardTriplets(margin=0.2)
     assert (paper.learning_rate, paper.weight_decay, paper.batch_pairs, paper.max_tokens) == (2e-5, 0.01, 256, 25)
     assert code.decay_all
     assert not paper.decay_all
 
 
 def test_overrides_win_and_the_length_is_exchanged() -> None:
-    config = load_recipe("quickstart", {"steps": "10", "learning_rate": "3e-5", "languages": "en,de"}).config
+    config = load_recipe("quickstart", {"steps": "10", "learning_rate": "3e-5", "languages": "en+de"}).config
     assert (config.steps, config.minutes, config.learning_rate, config.languages) == (10, None, 3e-5, ("en", "de"))
     assert load_recipe("quickstart", {"pooling": "cls"}).config.pooling == "cls"
     assert load_recipe("sapbert-paper", {"pooling": "none"}).config.pooling is None
+
+
+def test_loss_and_mining_are_chosen_by_name_and_set_by_part() -> None:
+    assert load_recipe("quickstart", {"loss": "circle"}).config.loss == Circle(margin=0.25, scale=256)
+    assert load_recipe("quickstart", {"loss.scale": "64", "loss": "circle"}).config.loss == Circle(scale=64)
+    assert load_recipe("quickstart", {"loss.offset": "0.4"}).config.loss == MultiSimilarity(offset=0.4)
+    assert load_recipe("quickstart", {"mining": "all"}).config.mining == NoMining()
+    rows = {key: value for key, value, _ in settings_of(load_recipe("quickstart", {"loss": "nca"}).config)}
+    assert (rows["loss"], rows["loss.distance_scale"], rows["mining.margin"]) == ("nca", 20.0, 0.2)
+
+
+def test_sets_of_languages(tmp_path: Path) -> None:
+    assert load_recipe("quickstart", {"languages": "all"}).config.languages is None
+    assert load_recipe("quickstart", {"languages": "es"}).config.languages == ("es",)
+    assert load_recipe("quickstart", {"languages": '["en", "es"]'}).config.languages == ("en", "es")
+    own = tmp_path / "own.toml"
+    own.write_text('steps = 5\nlanguages = "en+es"\n')
+    assert load_recipe(str(own)).config.languages == ("en", "es")
+    with pytest.raises(ConfigError, match="no set of languages"):
+        load_recipe("quickstart", {"languages": "en es"})
 
 
 def test_an_unknown_key_is_refused_with_the_nearest() -> None:
@@ -41,11 +63,15 @@ def test_an_unknown_key_is_refused_with_the_nearest() -> None:
     [
         ("batch_pairs", "many", "batch_pairs"),
         ("batch_pairs", "1", "greater than or equal to 2"),
-        ("margin", "-1", "margin"),
+        ("mining.margin", "-1", "margin"),
+        ("loss", "circl", "Did you mean 'circle'"),
+        ("mining", "hard", r"Known: hard-triplet, multi-similarity, semi-hard, all"),
+        ("loss.scal", "3", r"loss = multi-similarity has no setting 'scal'.*Known: positive_scale"),
         ("precision", "fp8", "'auto', 'bf16' or 'fp32'"),
         ("learning_rate", "nan", "learning_rate"),
         ("learning_rate", "inf", "learning_rate"),
         ("seed", "0.5", "seed"),
+        ("normalisation", "codr", "Did you mean 'coder'"),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(key: str, value: str, said: str) -> None:

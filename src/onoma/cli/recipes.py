@@ -24,14 +24,11 @@ def show_recipe(
 ) -> None:
     """Show every setting of a recipe, with what it means."""
     from onoma.cli import show
-    from onoma.training.config import TrainingConfig, load_recipe
+    from onoma.training.config import load_recipe, settings_of
 
     recipe = load_recipe(name)
     show.out.print(f"{recipe.name}: {recipe.description}\n", markup=False)
     show.table(
         ["setting", "value", "meaning"],
-        [
-            [key, "" if value is None else str(value), TrainingConfig.model_fields[key].description or ""]
-            for key, value in recipe.config.model_dump().items()
-        ],
+        [[key, "" if value is None else str(value), meaning] for key, value, meaning in settings_of(recipe.config)],
     )

@@ -14,9 +14,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from onoma.errors import ConfigError, InputError, did_you_mean
+from onoma.pairs import parse_languages
+from onoma.terminology import normalise
+from onoma.training.objective_config import HardTriplets, Loss, Mining, MultiSimilarity
 
 
 class TrainingConfig(BaseModel):
@@ -33,7 +36,12 @@ class TrainingConfig(BaseModel):
     )
 
     normalisation: str = Field("sapbert", description="preset of name normalisation, for training and use alike")
-    languages: tuple[str, ...] | None = Field(None, description="BCP 47 languages to train on; unset: all")
+    languages: tuple[str, ...] | None = Field(
+        None, description="BCP 47 languages to train on: en, or en+es, or all; unset: all"
+    )
+    include_suppressed: bool = Field(
+        False, description="train on suppressed names too, as the papers' preparation of the UMLS did"
+    )
     max_pairs_per_concept: int = Field(50, ge=1, description="random cap of synonym pairs per concept")
     ambiguous: Literal["keep", "mark", "drop"] = Field(
         "keep",
@@ -48,10 +56,14 @@ class TrainingConfig(BaseModel):
         None, gt=0, description="wall-clock budget: the number of steps is set from the speed measured at the start"
     )
 
-    margin: float = Field(0.2, ge=0, le=2, description="of hard-triplet mining, Euclidean distance on unit vectors")
-    positive_scale: float = Field(2.0, gt=0, description="multi-similarity loss: weight of too distant synonyms")
-    negative_scale: float = Field(50.0, gt=0, description="multi-similarity loss: weight of too close other names")
-    offset: float = Field(0.5, ge=-1, le=1, description="multi-similarity loss: the cosine where both are neutral")
+    mining: Mining = Field(
+        default_factory=HardTriplets,
+        description="which pairs of a batch count: hard-triplet, multi-similarity, semi-hard, or all (no mining)",
+    )
+    loss: Loss = Field(
+        default_factory=MultiSimilarity,
+        description="multi-similarity, circle, info-nce, nca, lifted-structure, triplet or cosine",
+    )
 
     learning_rate: float = Field(2e-5, gt=0, description="of AdamW, at its highest")
     schedule: Literal["constant", "linear"] = Field(
@@ -69,6 +81,19 @@ class TrainingConfig(BaseModel):
 
     checkpoint_minutes: float = Field(5.0, gt=0, description="time between checkpoints")
     seed: int = Field(0, ge=0, description="of pairs, batches and dropout")
+
+    @field_validator("languages", mode="before")
+    @classmethod
+    def _language_set(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return parse_languages(value)
+        return tuple(value) if isinstance(value, list) else value
+
+    @field_validator("normalisation")
+    @classmethod
+    def _known_preset(cls, value: str) -> str:
+        normalise("", value)
+        return value
 
     @model_validator(mode="after")
     def _one_length(self) -> TrainingConfig:
@@ -109,7 +134,8 @@ def load_recipe(name: str, overrides: Mapping[str, str] | None = None) -> Recipe
 
     Args:
         name: A shipped recipe, or the path of a ``.toml`` file.
-        overrides: Values as text, in TOML or plain words (``"5e-5"``, ``"true"``, ``"cls"``, ``"none"``).
+        overrides: Values as text, in TOML or plain words (``"5e-5"``, ``"true"``, ``"cls"``, ``"none"``); a key with a
+            dot is a setting of a part (``loss.scale``).
             Setting one of ``steps``, ``epochs`` and ``minutes`` unsets the other two.
 
     Raises:
@@ -127,11 +153,13 @@ def load_recipe(name: str, overrides: Mapping[str, str] | None = None) -> Recipe
         if given.keys() & _LENGTHS:
             for length in _LENGTHS:
                 values.pop(length, None)
-        values.update({key: _parse(key, text) for key, text in given.items()})
+        for key, text in sorted(given.items(), key=lambda item: "." in item[0]):  # a part before its settings
+            _set(values, key, _parse(text))
     return Recipe(name=Path(name).stem, description=description, config=resolve_config(values, source=name))
 
 
 _LENGTHS = {"steps", "epochs", "minutes"}
+_PARTS = {"mining", "loss"}
 
 
 def resolve_config(values: Mapping[str, Any], *, source: str = "training settings") -> TrainingConfig:
@@ -148,9 +176,56 @@ def resolve_config(values: Mapping[str, Any], *, source: str = "training setting
         lines = []
         for problem in error.errors():
             key = ".".join(str(part) for part in problem["loc"])
+            if problem["type"] == "extra_forbidden":
+                known = _fields_of_part(str(problem["loc"][0]), str(problem["loc"][1]))
+                lines.append(
+                    f"{problem['loc'][0]} = {problem['loc'][1]} has no setting '{problem['loc'][-1]}'."
+                    f"{did_you_mean(str(problem['loc'][-1]), known)} Known: {', '.join(known) or 'none'}"
+                )
+                continue
+            if problem["type"] == "union_tag_invalid":
+                context = problem["ctx"]
+                names = [name.strip(" '") for name in str(context["expected_tags"]).split(",")]
+                lines.append(
+                    f"{key}: there is no '{context['tag']}'.{did_you_mean(str(context['tag']), names)} "
+                    f"Known: {', '.join(names)}"
+                )
+                continue
             found = f" (found {problem['input']!r})" if key else ""
             lines.append(f"{key + ': ' if key else ''}{problem['msg'].removeprefix('Value error, ')}{found}")
         raise ConfigError(f"{source}: " + "; ".join(lines) + ".") from None
+
+
+def settings_of(config: TrainingConfig) -> list[tuple[str, Any, str]]:
+    """(key as ``--set`` takes it, value, description) of every setting, those of mining and loss with a dot."""
+    rows: list[tuple[str, Any, str]] = []
+    for key, field in TrainingConfig.model_fields.items():
+        value = getattr(config, key)
+        if isinstance(value, BaseModel):
+            rows.append((key, value.model_dump()["name"], field.description or ""))
+            rows += [
+                (f"{key}.{name}", getattr(value, name), part.description or "")
+                for name, part in type(value).model_fields.items()
+                if name != "name"
+            ]
+        else:
+            rows.append((key, value, field.description or ""))
+    return rows
+
+
+def _fields_of_part(part: str, name: str) -> list[str]:
+    """Settings of a loss or a miner by its name."""
+    choice = getattr(resolve_config({"steps": 1, part: name}), part)
+    return [field for field in type(choice).model_fields if field != "name"]
+
+
+def _set(values: dict[str, Any], key: str, value: Any) -> None:
+    part, dot, name = key.partition(".")
+    if not dot or part not in _PARTS:
+        values[key] = value
+        return
+    former = values.get(part, TrainingConfig.model_fields[part].get_default(call_default_factory=True).name)
+    values[part] = {**({"name": former} if isinstance(former, str) else former), name: value}
 
 
 def _read_toml(name: str) -> dict[str, Any]:
@@ -173,14 +248,11 @@ def _read_toml(name: str) -> dict[str, Any]:
         raise InputError(f"the recipe is not valid TOML: {error}", path=name) from None
 
 
-def _parse(key: str, text: str) -> Any:
+def _parse(text: str) -> Any:
     """Text of ``--set`` to a value: a TOML value where it is one, else the words themselves."""
     if text.lower() in {"none", "null", ""}:
         return None
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
+        return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        value = text
-    if key == "languages" and isinstance(value, str):
-        return value.split(",")
-    return value
+        return text

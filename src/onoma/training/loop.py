@@ -1,10 +1,10 @@
 """The training loop: self-alignment of names (SapBERT), resumable to the bit on a CPU.
 
 One step: the names of ``batch_pairs`` synonym pairs are packed without padding, encoded, compared with each
-other; hard pairs are mined as masks; the multi-similarity loss pulls and pushes; AdamW moves the weights.
+other; hard pairs are mined as masks; the loss pulls and pushes; AdamW moves the weights.
 
-While a run is unfinished its state lies in ``OUT.run`` beside the encoder folder it will become; the same
-call goes on from there. Two sittings of one run see the same batches and the same dropout.
+While a run is unfinished its state lies in ``OUT.run`` (`onoma.training.run_folder`); the same call goes on from there.
+Two sittings of one run see the same batches and the same dropout.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import contextlib
 import json
 import math
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -21,18 +20,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from filelock import FileLock, Timeout
 
-from onoma.artifacts import ensure_writable, sha256_file, write_text_atomically
+from onoma.artifacts import ensure_writable, sha256_file
 from onoma.encoders.packed import PackedEncoder, load_packed, pack
 from onoma.encoders.precision import has_native_bf16
 from onoma.encoders.saving import save_encoder
 from onoma.errors import MismatchError, TrainingError
-from onoma.objectives import cosine_similarities, hard_triplet_masks, mined_shares, multi_similarity_loss
+from onoma.objectives import mined_shares
 from onoma.pairs import PairSet
 from onoma.training.batches import PairBatches
 from onoma.training.checkpoints import CHECKPOINT_NAME, Progress, load_checkpoint, save_checkpoint
 from onoma.training.config import TrainingConfig
+from onoma.training.objective import objective
+from onoma.training.run_folder import LOG_NAME, RUN_NAME, begin_run, cut_log, planned_steps, unfinished_run
 
 _SPEED_STEPS = 8
 """Steps that are timed (after as many unmeasured ones) to turn a budget of minutes into a number of steps."""
@@ -102,23 +102,8 @@ def train_encoder(
     """
     out = Path(out)
     ensure_writable(out, "encoder", overwrite=overwrite)
-    run = run_folder(out)
-    run.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(run / ".lock", timeout=0)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise TrainingError(
-            f"another process is training {out} just now; wait for it, or write to another place."
-        ) from None
-    try:
-        report = _train(config, pairs, out, run, on_step=on_step or (lambda _: None), tell=on_event or (lambda _: None))
-        spent = run.with_name(f".{run.name}.spent")
-        run.rename(spent)  # so that a kill in the next line leaves nothing that looks like an unfinished run
-    finally:
-        lock.release()
-    shutil.rmtree(spent)
-    return report
+    with unfinished_run(out) as run:
+        return _train(config, pairs, out, run, on_step=on_step or (lambda _: None), tell=on_event or (lambda _: None))
 
 
 def _train(
@@ -151,14 +136,14 @@ def _train(
     }
     one_step = _Step(config, pairs, model, optimiser, batches, autocast, device)
     with _memory_errors_in_words(config, run):
-        total_steps = _read_run(run, identity)
+        total_steps = planned_steps(run, identity)
         if total_steps is None:
             (run / CHECKPOINT_NAME).unlink(missing_ok=True)
             total_steps = _total_steps(config, batches, one_step)
-            write_text_atomically(run / "run.json", json.dumps({**identity, "total_steps": total_steps}, indent=1))
-        run_id = sha256_file(run / "run.json")
+            begin_run(run, identity, total_steps)
+        run_id = sha256_file(run / RUN_NAME)
         progress = load_checkpoint(run, model, optimiser, run=run_id)
-        log = _cut_log(run, progress.step if progress else 0)
+        log = cut_log(run, progress.step if progress else 0)
         resumed_at = progress.step if progress else None
         if progress:
             tell(f"going on from step {progress.step:,} of {total_steps:,} ({run})")
@@ -170,7 +155,7 @@ def _train(
         model.train()
         before = progress.seconds
         started = checkpointed = time.perf_counter()
-        with (run / "log.jsonl").open("a", encoding="utf-8") as log_file:
+        with (run / LOG_NAME).open("a", encoding="utf-8") as log_file:
 
             def checkpoint(steps_done: int) -> None:
                 os.fsync(log_file.fileno())
@@ -208,7 +193,7 @@ def _train(
             "training": config.model_dump(mode="json"),
             "ran_on": took_part,
             "pairs": pairs.manifest.config,
-            "terminology": [parent.fingerprint for parent in pairs.manifest.parents],
+            "terminology": [parent.fingerprint for parent in pairs.manifest.parents if parent.kind == "terminology"],
         },
         parents=(pairs.manifest.as_parent(),),
         seed=config.seed,
@@ -216,11 +201,6 @@ def _train(
         overwrite=True,  # `train_encoder` has made sure that it may be
     )
     return report
-
-
-def run_folder(out: Path) -> Path:
-    """Where the unfinished run of the encoder ``out`` lies."""
-    return out.with_name(out.name + ".run")
 
 
 def learning_rate_factor(step: int, total_steps: int, *, schedule: str, warmup_steps: int) -> float:
@@ -294,15 +274,7 @@ class _Step:
         with self._clock("forward"), self._precision():
             vectors = self._model(batch)
         with self._clock("loss"):
-            similarity = cosine_similarities(vectors)
-            masks = hard_triplet_masks(similarity, labels, margin=config.margin, excluded=same_text)
-            loss = multi_similarity_loss(
-                similarity,
-                masks,
-                positive_scale=config.positive_scale,
-                negative_scale=config.negative_scale,
-                offset=config.offset,
-            ).mean()
+            loss, masks = objective(config.loss, config.mining, vectors, labels, excluded=same_text)
         if not torch.isfinite(loss):
             raise self._diverged(step, "loss")
         with self._clock("backward"):
@@ -365,36 +337,6 @@ def _total_steps(config: TrainingConfig, batches: PairBatches, step: _Step) -> i
     minutes = config.minutes or 0.0
     # The optimiser's own time was not measured; a tenth is more than it takes for small models.
     return max(1, int(minutes * 60 / (1.1 * step.seconds_per_step())))
-
-
-def _read_run(run: Path, identity: dict[str, Any]) -> int | None:
-    """Number of steps of the run begun in this folder, None if it is new."""
-    file = run / "run.json"
-    if not file.exists():
-        return None
-    known = json.loads(file.read_text(encoding="utf-8"))
-    if not (run / CHECKPOINT_NAME).exists() and known != {**identity, "total_steps": known["total_steps"]}:
-        return None  # nothing was reached with the other settings
-    differing = [
-        f"{key} (begun with {known['config'].get(key)!r}, now {value!r})"
-        for key, value in identity["config"].items()
-        if known["config"].get(key) != value
-    ]
-    differing += [f"the {key}" for key in ("pairs", "base", "device", "precision") if known.get(key) != identity[key]]
-    if differing:
-        raise MismatchError(
-            f"{run} holds an unfinished run with other settings: {', '.join(differing)}. "
-            "Go on with the old settings, write to another place, or remove that folder to begin anew."
-        )
-    return int(known["total_steps"])
-
-
-def _cut_log(run: Path, done: int) -> list[dict[str, Any]]:
-    """The log up to the checkpoint; later steps were lost with their process and will be done again."""
-    file = run / "log.jsonl"
-    lines = file.read_text(encoding="utf-8").splitlines()[:done] if file.exists() else []
-    write_text_atomically(file, "".join(f"{line}\n" for line in lines))
-    return [json.loads(line) for line in lines]
 
 
 def _optimiser(config: TrainingConfig, model: PackedEncoder) -> torch.optim.Optimizer:

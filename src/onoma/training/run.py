@@ -1,4 +1,4 @@
-"""From a terminology to an encoder: make the pairs, or reuse those of the unfinished run, and train."""
+"""From a terminology, or from pairs made of whatever, to an encoder."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from pathlib import Path
 
 from onoma.artifacts import ensure_writable, verify_artifact
 from onoma.encoders import locate_tokenizer
-from onoma.pairs import build_pairs
+from onoma.errors import MismatchError
+from onoma.pairs import PairSet, build_pairs
 from onoma.terminology import Terminology
 from onoma.training.checkpoints import CHECKPOINT_NAME
 from onoma.training.config import Recipe
-from onoma.training.loop import StepReport, TrainingReport, run_folder, train_encoder
+from onoma.training.loop import StepReport, TrainingReport, train_encoder
+from onoma.training.run_folder import run_folder
 from onoma.types import RowArray
 
 
@@ -59,6 +61,7 @@ def train_on_terminology(
         normalisation=config.normalisation,
         max_pairs_per_concept=config.max_pairs_per_concept,
         languages=config.languages,
+        include_suppressed=config.include_suppressed,
         ambiguous=config.ambiguous,
         hidden_names=hidden_names,
         seed=config.seed,
@@ -67,3 +70,40 @@ def train_on_terminology(
         progress=progress,
     )
     return train_encoder(config, pairs, out, overwrite=overwrite, on_step=on_step, on_event=on_event)
+
+
+def train_on_pairs(
+    recipe: Recipe,
+    pairs: PairSet | str | Path,
+    out: str | Path,
+    *,
+    overwrite: bool = False,
+    on_step: Callable[[StepReport], None] | None = None,
+    on_event: Callable[[str], None] | None = None,
+) -> TrainingReport:
+    """Train an encoder on pairs that were made before: of mentions, of translations, merged ones.
+
+    Args:
+        recipe: See `load_recipe`. How names are prepared is a matter of the pairs, and the recipe must agree.
+        pairs: A pair set or its folder.
+        out: As in `train_on_terminology`.
+        overwrite: Replace an encoder that is there.
+        on_step: Called after every step.
+        on_event: Called with sentences worth telling.
+
+    Raises:
+        ArtifactExistsError: ``out`` is taken.
+        MismatchError: the pairs were made with another normalisation, length or tokeniser than the recipe's, or
+            ``OUT.run`` holds an unfinished run with other settings.
+        UnavailableError: the base encoder is not to be had.
+    """
+    opened = pairs if isinstance(pairs, PairSet) else PairSet.open(pairs)
+    verify_artifact(opened.path)
+    made = opened.manifest.config
+    for key in ("normalisation", "max_tokens"):
+        if made[key] != getattr(recipe.config, key):
+            raise MismatchError(
+                f"{opened.path} was made with {key} {made[key]}, and the recipe says {getattr(recipe.config, key)}. "
+                f"Set {key}={made[key]}, or make the pairs again."
+            )
+    return train_encoder(recipe.config, opened, out, overwrite=overwrite, on_step=on_step, on_event=on_event)

@@ -1,0 +1,71 @@
+"""From a recipe's mining and loss to the functions of `onoma.objectives`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+from onoma.objectives import (
+    PairMasks,
+    all_pair_masks,
+    circle_loss,
+    cosine_loss,
+    cosine_similarities,
+    hard_triplet_masks,
+    info_nce_loss,
+    lifted_structure_loss,
+    multi_similarity_loss,
+    multi_similarity_masks,
+    nca_loss,
+    semi_hard_masks,
+    triplet_loss,
+)
+from onoma.training.objective_config import Loss, Mining
+
+_LOSSES: dict[str, Callable[..., Tensor]] = {
+    "multi-similarity": multi_similarity_loss,
+    "circle": circle_loss,
+    "info-nce": info_nce_loss,
+    "nca": nca_loss,
+    "lifted-structure": lifted_structure_loss,
+    "triplet": triplet_loss,
+    "cosine": cosine_loss,
+}
+_MINERS: dict[str, Callable[..., PairMasks]] = {
+    "hard-triplet": hard_triplet_masks,
+    "multi-similarity": multi_similarity_masks,
+    "semi-hard": semi_hard_masks,
+}
+
+
+def mine(mining: Mining, similarity: Tensor, labels: Tensor, *, excluded: Tensor | None = None) -> PairMasks:
+    """The pairs of a batch to learn from.
+
+    Args:
+        mining: Which, and its margin.
+        similarity: Cosine similarities, shape (B, B).
+        labels: Class of each name, integers, shape (B,).
+        excluded: Pairs that are never negatives, bool, shape (B, B).
+    """
+    if mining.name == "all":
+        return all_pair_masks(labels, excluded=excluded)
+    return _MINERS[mining.name](similarity, labels, excluded=excluded, **mining.model_dump(exclude={"name"}))
+
+
+def objective(
+    loss: Loss, mining: Mining, vectors: Tensor, labels: Tensor, *, excluded: Tensor | None = None
+) -> tuple[Tensor, PairMasks]:
+    """The loss of a batch, averaged over all its names, and the pairs it was taken over.
+
+    Args:
+        loss: Which, and its settings.
+        mining: Which pairs.
+        vectors: Not normalised, shape (B, D).
+        labels: Class of each name, integers, shape (B,).
+        excluded: Pairs that are never negatives, bool, shape (B, B).
+    """
+    similarity = cosine_similarities(vectors)
+    masks = mine(mining, similarity, labels, excluded=excluded)
+    values = _LOSSES[loss.name](similarity, masks, **loss.model_dump(exclude={"name"}))
+    return values.mean(), masks
