@@ -63,9 +63,14 @@ class Name:
 
 
 def make_terminology(
-    folder: Path, concepts: Mapping[str, Sequence[str | Name]], *, obsolete: Collection[str] = ()
+    folder: Path,
+    concepts: Mapping[str, Sequence[str | Name]],
+    *,
+    obsolete: Collection[str] = (),
+    semantic_types: Mapping[str, Sequence[str]] | None = None,
+    relations: Sequence[tuple[str, str, str]] = (),
 ) -> Terminology:
-    """A terminology of these concepts, each with its names, the preferred one first."""
+    """A terminology of these concepts, each with its names, the preferred one first; relations by concept."""
     rows = [
         {
             "concept_row": row,
@@ -84,14 +89,18 @@ def make_terminology(
             {
                 "concept_id": list(concepts),
                 "preferred_name": [getattr(names[0], "text", names[0]) for names in concepts.values()],
-                "semantic_types": [[] for _ in concepts],
+                "semantic_types": [list((semantic_types or {}).get(concept, ())) for concept in concepts],
                 "status": ["obsolete" if concept in obsolete else "active" for concept in concepts],
                 "replaced_by": [None for _ in concepts],
             },
             schema=CONCEPTS,
         ),
         names=pl.DataFrame(rows, schema=NAMES),
-        relations=pl.DataFrame(schema=RELATIONS),
+        relations=pl.DataFrame(
+            [(list(concepts).index(head), what, list(concepts).index(tail), "") for head, what, tail in relations],
+            schema=RELATIONS,
+            orient="row",
+        ),
     )
     write_terminology(folder, tables)
     return Terminology.open(folder)

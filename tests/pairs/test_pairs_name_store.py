@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
 
-from onoma.errors import DamagedArtifactError, InputError, ShapeError
+from onoma.errors import DamagedArtifactError, InputError
 from onoma.pairs import NameStore
 from onoma.pairs.name_store import own_tokenizer
 from tiny import small_tokenizer
@@ -53,7 +53,7 @@ def test_saved_and_streamed_stores_are_the_same_files(tmp_path: Path, monkeypatc
     streamed = NameStore.from_texts(iter(texts), small_tokenizer(), folder=tmp_path / "a", progress=done.append)
     assert done == [*range(7, 100, 7), 100]
     monkeypatch.setattr("onoma.pairs.name_store._CHUNK_NAMES", 1000)
-    NameStore.from_texts(texts, small_tokenizer()).save(tmp_path / "b")
+    NameStore.from_texts(texts, small_tokenizer(), folder=tmp_path / "b")
     for name in ("offsets.npy", "ids.npy"):
         assert np.array_equal(np.load(tmp_path / "a" / name), np.load(tmp_path / "b" / name))
         assert (tmp_path / "a" / name).stat().st_size == (tmp_path / "b" / name).stat().st_size
@@ -61,20 +61,12 @@ def test_saved_and_streamed_stores_are_the_same_files(tmp_path: Path, monkeypatc
     assert tokens(NameStore.open(tmp_path / "b")) == tokens(streamed)
 
 
-@given(st.lists(st.integers(0, 8), max_size=20))
-@settings(deadline=None, max_examples=40)
-def test_rows_gather_names_in_the_order_asked_for(rows: list[int]) -> None:
-    texts = ["heart", "heart attack", "x1", "", "attacks", "abc def", "9", "h", "heart heart heart"]
-    store = NameStore.from_texts(texts, small_tokenizer())
-    offsets, ids = store.rows(rows)
-    assert tokens(NameStore(offsets, ids)) == [tokens(store)[row] for row in rows]
-
-
-def test_rows_that_are_not_there_are_refused() -> None:
-    store = NameStore.from_texts(["heart"], small_tokenizer())
-    for rows in ([1], [-1], [[0]]):
-        with pytest.raises(ShapeError):
-            store.rows(rows)
+@given(st.lists(st.lists(st.sampled_from(["heart", "x1", "", "heart attacks"]), max_size=3), max_size=4))
+@settings(deadline=None, max_examples=30)
+def test_stores_are_put_one_after_the_other(tmp_path_factory: pytest.TempPathFactory, parts: list[list[str]]) -> None:
+    stores = [NameStore.from_texts(part, small_tokenizer()) for part in parts]
+    joined = NameStore.concatenate(stores, tmp_path_factory.mktemp("store"))
+    assert tokens(joined) == [name for store in stores for name in tokens(store)]
 
 
 def test_settings_of_the_given_tokenizer_neither_matter_nor_change(tmp_path: Path) -> None:
@@ -121,7 +113,7 @@ def test_a_missing_or_foreign_tokenizer_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_damaged_stores_are_refused(tmp_path: Path) -> None:
-    NameStore.from_texts(["heart", "attack"], small_tokenizer()).save(tmp_path)
+    NameStore.from_texts(["heart", "attack"], small_tokenizer(), folder=tmp_path)
     whole = (tmp_path / "ids.npy").read_bytes()
     (tmp_path / "ids.npy").write_bytes(whole[:-8])
     with pytest.raises(DamagedArtifactError):
@@ -141,6 +133,5 @@ def test_a_store_without_names_can_be_saved_and_opened(tmp_path: Path) -> None:
     NameStore.from_texts([], small_tokenizer(), folder=tmp_path)
     store = NameStore.open(tmp_path)
     assert len(store) == 0
-    offsets, ids = store.rows([])
-    assert offsets.tolist() == [0]
-    assert len(ids) == 0
+    assert store.offsets.tolist() == [0]
+    assert len(store.ids) == 0

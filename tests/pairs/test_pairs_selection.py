@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from onoma.errors import ConfigError, InputError
-from onoma.pairs import rows_fingerprint, training_names
+from onoma.pairs import rows_fingerprint, selection, training_names
 from tiny import Name, make_terminology
 
 CONCEPTS: dict[str, list[str | Name]] = {
@@ -43,6 +46,30 @@ def test_distinct_normalised_names_of_active_concepts(frames: Any) -> None:
         (3, 12, "chronic obstructive lung disease"),
         (3, 13, "froid"),
     ]
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["a", "b", "c", "", "ä"])), max_size=40), st.booleans())
+def test_the_first_of_equal_names_stays(rows_found: list[tuple[int, str]], hashes_collide: bool) -> None:
+    rows_found = sorted(rows_found, key=lambda row: row[0])
+    table = pl.DataFrame(rows_found, schema={"concept_row": pl.Int32, "text": pl.String}, orient="row")
+    table = table.with_columns(name_row=pl.int_range(pl.len(), dtype=pl.Int32))
+    expected, seen = [], set()
+    for number, row in enumerate(rows_found):
+        if row not in seen:
+            expected.append((*row, number))
+            seen.add(row)
+    with pytest.MonkeyPatch.context() as patched:
+        if hashes_collide:
+            patched.setattr(pl.Series, "hash", lambda series: pl.Series([0] * len(series), dtype=pl.UInt64))
+        assert selection._distinct(table).rows() == expected
+
+
+def test_suppressed_names_on_request(frames: Any) -> None:
+    without = set(training_names(*frames, ambiguous="keep").rows())
+    everything = set(training_names(*frames, ambiguous="keep", include_suppressed=True).rows())
+    assert everything - without == {(0, 3, "mi")}
+    assert without < everything
 
 
 def test_names_that_several_concepts_share_are_dropped_or_marked(frames: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from onoma._version import __version__
-from onoma.cli import benchmark, encode, link, linker, quickstart, recipes, terminology, train, verify
+from onoma.cli import benchmark, encode, link, linker, pairs, quickstart, recipes, terminology, train, verify
 
 app = typer.Typer(
     name="onoma",
@@ -36,6 +36,7 @@ def _root(
 
 app.command("quickstart")(quickstart.quickstart)
 app.add_typer(terminology.app, name="terminology")
+app.add_typer(pairs.app, name="pairs")
 app.add_typer(recipes.app, name="recipes")
 app.command("train")(train.train)
 app.add_typer(linker.app, name="linker")

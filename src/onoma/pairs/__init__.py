@@ -1,24 +1,37 @@
-"""What training reads: names tokenised once, and which of them are synonyms, as row numbers.
+"""What training reads: names tokenised once, and which of them mean the same, as row numbers.
 
-A *training name* is a distinct (concept, normalised text) of an active concept. Training names, tokens,
-labels and pairs refer to one another by row; no text is stored here.
+A *training name* is a distinct (class, normalised text); the class is the concept, or the translation. Training
+names, tokens, labels and pairs refer to one another by row; no text is stored here. `PairSet` is what training opens,
+whichever of `build_pairs`, `build_mention_pairs`, `build_bitext_pairs` and `merge_pairs` made it; `TripleSet` adds the
+relations between concepts.
 """
 
-from onoma.pairs.building import build_pairs, pairs_config
+from onoma.pairs.bitext import build_bitext_pairs
+from onoma.pairs.building import build_pairs
 from onoma.pairs.held_out import HeldOut, hold_out_synonyms
+from onoma.pairs.languages import parse_languages
+from onoma.pairs.mentions import build_mention_pairs, read_mentions
+from onoma.pairs.merging import merge_pairs
 from onoma.pairs.name_store import NameStore
 from onoma.pairs.pair_set import PairSet
 from onoma.pairs.selection import Ambiguous, rows_fingerprint, training_names
 from onoma.pairs.synonyms import synonym_pairs
+from onoma.pairs.triples import TripleSet, build_triples
 
 __all__ = [
     "Ambiguous",
     "HeldOut",
     "NameStore",
     "PairSet",
+    "TripleSet",
+    "build_bitext_pairs",
+    "build_mention_pairs",
     "build_pairs",
+    "build_triples",
     "hold_out_synonyms",
-    "pairs_config",
+    "merge_pairs",
+    "parse_languages",
+    "read_mentions",
     "rows_fingerprint",
     "synonym_pairs",
     "training_names",

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import polars as pl
 from tokenizers import Tokenizer
 
-from onoma.artifacts import ensure_writable, write_artifact
+from onoma.artifacts import ensure_writable
 from onoma.encoders.tokens import tokenizer_fingerprint
 from onoma.errors import InputError, MismatchError
-from onoma.pairs.name_store import NameStore, own_tokenizer
-from onoma.pairs.pair_set import FORMAT_VERSION, KIND, PairSet
+from onoma.pairs.labelled_names import Progress
+from onoma.pairs.languages import check_languages
+from onoma.pairs.name_store import own_tokenizer
+from onoma.pairs.pair_set import KIND, PairSet, write_pair_set
 from onoma.pairs.selection import Ambiguous, rows_fingerprint, training_names
 from onoma.pairs.synonyms import synonym_pairs
 from onoma.terminology import Terminology
@@ -30,12 +31,13 @@ def build_pairs(
     normalisation: str = "sapbert",
     max_pairs_per_concept: int = 50,
     languages: Sequence[str] | None = None,
+    include_suppressed: bool = False,
     ambiguous: Ambiguous = "mark",
     hidden_names: npt.ArrayLike | None = None,
     seed: int = 0,
     reuse: bool = False,
     overwrite: bool = False,
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: Progress | None = None,
 ) -> PairSet:
     """Make the synonym pairs of a terminology, tokenise the names, and write both as a folder.
 
@@ -46,7 +48,8 @@ def build_pairs(
         max_tokens: Longer names are cut, special tokens included.
         normalisation: Preset that names go through first, see `onoma.terminology.normalise`.
         max_pairs_per_concept: Random cap, see `synonym_pairs`.
-        languages: BCP 47 tags to train on. Unset: all.
+        languages: BCP 47 tags to train on, see `onoma.pairs.languages`. Unset: all.
+        include_suppressed: Take suppressed names too, as the papers' preparation of the UMLS did.
         ambiguous: See `training_names`.
         hidden_names: Rows of the terminology's table of names to leave out.
         seed: Of the sample of pairs.
@@ -55,23 +58,24 @@ def build_pairs(
         progress: Called with (names tokenised, number of names, "names").
 
     Raises:
-        InputError: no concept has two names to pair, a hidden name does not exist, or the tokeniser is
-            unreadable.
+        InputError: no concept has two names to pair, no name is of one of the languages, a hidden name does not
+            exist, or the tokeniser is unreadable.
         ConfigError: a setting has a value it cannot have.
         ArtifactExistsError: ``out`` is taken.
         MismatchError: with ``reuse``, the pair set at ``out`` is another one and may not be replaced.
     """
     out = Path(out)
     own = own_tokenizer(tokenizer)
-    config = pairs_config(
-        own,
-        max_tokens=max_tokens,
-        normalisation=normalisation,
-        max_pairs_per_concept=max_pairs_per_concept,
-        languages=languages,
-        ambiguous=ambiguous,
-        hidden_names=hidden_names,
-    )
+    config = {
+        "tokenizer": tokenizer_fingerprint(own),
+        "max_tokens": max_tokens,
+        "normalisation": normalisation,
+        "max_pairs_per_concept": max_pairs_per_concept,
+        "languages": None if languages is None else sorted(languages),
+        "include_suppressed": include_suppressed,
+        "ambiguous": ambiguous,
+        "hidden_names": rows_fingerprint(hidden_names),
+    }
     if reuse and out.exists():
         found = PairSet.open(out)
         differing = _differences(found, terminology, config, seed)
@@ -84,62 +88,30 @@ def build_pairs(
             )
     ensure_writable(out, KIND, overwrite=overwrite)
 
+    check_languages(terminology, languages)
     names = training_names(
         terminology.concepts(),
         terminology.names(),
         normalisation=normalisation,
         languages=languages,
+        include_suppressed=include_suppressed,
         hidden_names=hidden_names,
         ambiguous=ambiguous,
-    )
-    labels = names["concept_row"].to_numpy()
-    pairs = synonym_pairs(labels, max_per_concept=max_pairs_per_concept, seed=seed)
+    ).rename({"concept_row": "label"})
+    pairs = synonym_pairs(names["label"].to_numpy(), max_per_concept=max_pairs_per_concept, seed=seed)
     if len(pairs) == 0:
         raise _no_pairs(terminology, names, languages)
-    with write_artifact(
+    return write_pair_set(
         out,
-        KIND,
-        format_version=FORMAT_VERSION,
+        names,
+        pairs,
+        own,
         config=config,
         parents=[terminology.manifest.as_parent()],
         seed=seed,
         overwrite=overwrite,
-    ) as aside:
-        np.save(aside / "pairs.npy", pairs)
-        np.save(aside / "labels.npy", labels)
-        np.save(aside / "name_rows.npy", names["name_row"].to_numpy())
-        if ambiguous == "mark":
-            np.save(aside / "text_labels.npy", names["text_label"].to_numpy())
-        NameStore.from_texts(
-            names["text"],
-            own,
-            max_tokens=max_tokens,
-            folder=aside / "names",
-            progress=(lambda done: progress(done, len(names), "names")) if progress else None,
-        )
-    return PairSet.open(out)
-
-
-def pairs_config(
-    tokenizer: Tokenizer,
-    *,
-    max_tokens: int,
-    normalisation: str,
-    max_pairs_per_concept: int,
-    languages: Sequence[str] | None,
-    ambiguous: Ambiguous,
-    hidden_names: npt.ArrayLike | None,
-) -> dict[str, Any]:
-    """What the manifest of a pair set says about how it was made."""
-    return {
-        "tokenizer": tokenizer_fingerprint(tokenizer),
-        "max_tokens": max_tokens,
-        "normalisation": normalisation,
-        "max_pairs_per_concept": max_pairs_per_concept,
-        "languages": None if languages is None else sorted(languages),
-        "ambiguous": ambiguous,
-        "hidden_names": rows_fingerprint(hidden_names),
-    }
+        progress=progress,
+    )
 
 
 def _differences(found: PairSet, terminology: Terminology, config: dict[str, Any], seed: int) -> list[str]:
@@ -156,14 +128,11 @@ def _differences(found: PairSet, terminology: Terminology, config: dict[str, Any
 
 def _no_pairs(terminology: Terminology, names: pl.DataFrame, languages: Sequence[str] | None) -> InputError:
     """The error for a terminology without synonyms, with what a person needs to see why."""
-    of_languages = ""
-    if languages is not None:
-        known = terminology.names().select(pl.col("language").unique().sort()).collect()["language"].to_list()
-        of_languages = f" of the languages {', '.join(languages)} (there are {', '.join(map(str, known)) or 'none'})"
+    of_languages = f" of the languages {', '.join(languages)}" if languages is not None else ""
     return InputError(
         f"no concept has two names{of_languages}, so there are no pairs to train on",
         path=terminology.path,
         expected="active concepts with two or more different names that are not suppressed",
-        found=f"{len(names):,} usable names of {names['concept_row'].n_unique():,} concepts",
+        found=f"{len(names):,} usable names of {names['label'].n_unique():,} concepts",
         fix="import the vocabulary with its synonyms, or widen the filters",
     )

@@ -22,8 +22,6 @@ class HeldOut:
     """The hidden synonyms as the terminology spells them."""
     concept_ids: tuple[str, ...]
     """The concept of each."""
-    concept_rows: RowArray
-    """Its row in the table of concepts, shape (number of hidden synonyms,)."""
     name_rows: RowArray
     """Rows of the table of names to leave out, ascending. May be more than the synonyms: every name of the
     concept that normalises to the hidden text is one."""
@@ -78,13 +76,11 @@ def hold_out_synonyms(
     chosen = candidates[np.sort(random.choice(len(candidates), n_names, replace=False))]
     hidden = names.join(chosen, on=["concept_row", "text"], how="semi").sort("name_row")
     first = hidden.unique("concept_row", keep="first", maintain_order=True)
-    concept_rows = first["concept_row"].to_numpy().astype(np.int64)
     shown = terminology.names().select("text").collect()["text"]
     concept_ids = terminology.concepts().select("concept_id").collect()["concept_id"]
     return HeldOut(
         texts=tuple(shown.gather(first["name_row"])),
         concept_ids=tuple(concept_ids.gather(first["concept_row"])),
-        concept_rows=concept_rows,
         name_rows=hidden["name_row"].to_numpy().astype(np.int64),
     )
 

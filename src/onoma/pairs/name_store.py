@@ -7,7 +7,7 @@ tokenised when the store is made, and a batch is a gather of a few thousand inte
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -42,9 +42,6 @@ class NameStore:
         >>> store = NameStore(np.array([0, 3, 5]), np.array([101, 7, 102, 101, 102], np.int32))
         >>> len(store)
         2
-        >>> offsets, ids = store.rows([1, 0])
-        >>> offsets.tolist(), ids.tolist()
-        ([0, 2, 5], [101, 102, 101, 7, 102])
     """
 
     def __init__(self, offsets: RowArray, ids: TokenArray) -> None:
@@ -91,10 +88,10 @@ class NameStore:
 
     @classmethod
     def open(cls, folder: str | Path) -> NameStore:
-        """The store that `save` wrote, memory-mapped.
+        """The store that lies in ``folder``, memory-mapped.
 
         Raises:
-            DamagedArtifactError: a file is missing or is not what `save` wrote.
+            DamagedArtifactError: a file is missing or is not what was written.
         """
         offsets = load_array(Path(folder) / "offsets.npy", np.int64, 1)
         ids = load_array(Path(folder) / "ids.npy", np.int32, 1)
@@ -103,34 +100,16 @@ class NameStore:
         except ShapeError as error:
             raise DamagedArtifactError(f"{folder}: {error}") from None
 
-    def save(self, folder: str | Path) -> None:
-        """Write ``offsets.npy`` and ``ids.npy`` into ``folder``."""
+    @classmethod
+    def concatenate(cls, stores: Sequence[NameStore], folder: str | Path) -> NameStore:
+        """Write the names of several stores, one store after the other, as a store in ``folder``."""
         Path(folder).mkdir(parents=True, exist_ok=True)
-        np.save(Path(folder) / "offsets.npy", self.offsets)
-        np.save(Path(folder) / "ids.npy", self.ids)
+        chunks = ((np.diff(store.offsets), store.ids) for store in stores)
+        np.save(Path(folder) / "offsets.npy", _offsets(_stream(chunks, Path(folder) / "ids.npy")))
+        return cls.open(folder)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
-
-    def rows(self, row_numbers: npt.ArrayLike) -> tuple[RowArray, TokenArray]:
-        """Token ids of some names.
-
-        Args:
-            row_numbers: Which names, in this order, repeats allowed, shape (m,).
-
-        Returns:
-            Offsets, shape (m + 1,), and ids of these names, in memory; as in the store itself.
-
-        Raises:
-            ShapeError: a row that the store does not have.
-        """
-        rows = np.asarray(row_numbers, dtype=np.int64)
-        if rows.ndim != 1 or ((rows < 0) | (rows >= len(self))).any():
-            raise ShapeError(f"rows: expected a vector of numbers from 0 to {len(self) - 1}.")
-        begins = self.offsets[rows]
-        offsets = _offsets([self.offsets[rows + 1] - begins])
-        positions = np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], np.diff(offsets))
-        return offsets, self.ids[positions]
 
 
 def own_tokenizer(tokenizer: Tokenizer | str | Path) -> Tokenizer:
@@ -217,7 +196,7 @@ def _stream(chunks: Iterator[tuple[RowArray, TokenArray]], path: Path) -> list[R
         for chunk_lengths, ids in chunks:
             lengths.append(chunk_lengths)
             total += len(ids)
-            file.write(ids.tobytes())
+            file.write(np.ascontiguousarray(ids).data)
         file.seek(0)
         _write_header(file, total)
     return lengths

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
+from tokenizers import Tokenizer
 
-from onoma.artifacts import Manifest, open_artifact
+from onoma.artifacts import Manifest, Parent, open_artifact, write_artifact
 from onoma.errors import DamagedArtifactError
+from onoma.pairs.labelled_names import Progress, open_labelled_names, write_labelled_names
 from onoma.pairs.name_store import NameStore, load_array
 
 KIND = "pairs"
@@ -28,17 +33,16 @@ class PairSet:
     store: NameStore
     """Token ids of the n training names."""
     pairs: npt.NDArray[np.int32]
-    """Rows of training names that are synonyms, shape (P, 2), by concept; the batches shuffle."""
+    """Rows of training names that mean the same, shape (P, 2); the batches shuffle."""
     labels: npt.NDArray[np.int32]
-    """Concept row of each training name, ascending, shape (n,)."""
-    name_rows: npt.NDArray[np.int32]
-    """Row of each training name in the terminology's table of names, shape (n,)."""
+    """Class of each training name, shape (n,): names of one class are never negatives of each other. The row of
+    the concept in its terminology, or the number of a translation."""
     text_labels: npt.NDArray[np.int32] | None
     """Training names with one text share a number, shape (n,); None unless made with ``ambiguous="mark"``."""
 
     @classmethod
     def open(cls, path: str | Path) -> PairSet:
-        """Open what `build_pairs` wrote.
+        """Open what `build_pairs`, `build_mention_pairs`, `build_bitext_pairs` or `merge_pairs` wrote.
 
         Raises:
             InputError: there is nothing at ``path``.
@@ -46,28 +50,50 @@ class PairSet:
         """
         folder = Path(path)
         manifest = open_artifact(folder, KIND, format_version=FORMAT_VERSION)
-        arrays = {
-            name: np.asarray(load_array(folder / f"{name}.npy", np.int32, 2 if name == "pairs" else 1))
-            for name in ("pairs", "labels", "name_rows", "text_labels")
-            if f"{name}.npy" in manifest.files or name != "text_labels"
-        }
-        store = NameStore.open(folder / "names")
-        for name, array in arrays.items():
-            if (array.shape[1] != 2) if name == "pairs" else (len(array) != len(store)):
-                raise DamagedArtifactError(
-                    f"{folder}: {name}.npy of shape {array.shape} does not fit {len(store)} names. Make it again."
-                )
-        return cls(
-            path=folder,
-            manifest=manifest,
-            store=store,
-            pairs=arrays["pairs"],
-            labels=arrays["labels"],
-            name_rows=arrays["name_rows"],
-            text_labels=arrays.get("text_labels"),
-        )
+        store, labels, text_labels = open_labelled_names(folder, manifest)
+        pairs = load_array(folder / "pairs.npy", np.int32, 2)
+        if pairs.shape[1] != 2:
+            raise DamagedArtifactError(f"{folder}: pairs.npy has the shape {pairs.shape}. Make it again.")
+        return cls(path=folder, manifest=manifest, store=store, pairs=pairs, labels=labels, text_labels=text_labels)
 
     @property
     def tokenizer_fingerprint(self) -> str:
         """Of the tokeniser that made the tokens, see `onoma.encoders.tokens.tokenizer_fingerprint`."""
         return str(self.manifest.config["tokenizer"])
+
+
+def write_pair_set(
+    out: Path,
+    names: pl.DataFrame,
+    pairs: npt.NDArray[np.int32],
+    tokenizer: Tokenizer,
+    *,
+    config: Mapping[str, Any],
+    parents: Sequence[Parent] = (),
+    rejects: pl.DataFrame | None = None,
+    seed: int | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> PairSet:
+    """Tokenise the names, write everything as a folder, and open it.
+
+    Args:
+        out: The folder.
+        names: See `write_labelled_names`.
+        pairs: Rows of ``names``, shape (P, 2).
+        tokenizer: The base encoder's.
+        config: For the manifest; has ``max_tokens``.
+        parents: What it was made from.
+        rejects: Lines that were left out, see `onoma.terminology.reading.Reading.rejects`.
+        seed: Of the sample of pairs.
+        overwrite: Replace a pair set that is there.
+        progress: See `Progress`.
+    """
+    with write_artifact(
+        out, KIND, format_version=FORMAT_VERSION, config=config, parents=parents, seed=seed, overwrite=overwrite
+    ) as aside:
+        np.save(aside / "pairs.npy", pairs)
+        if rejects is not None and not rejects.is_empty():
+            rejects.write_parquet(aside / "rejects.parquet")
+        write_labelled_names(aside, names, tokenizer, max_tokens=config["max_tokens"], progress=progress)
+    return PairSet.open(out)

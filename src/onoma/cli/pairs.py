@@ -1,0 +1,238 @@
+"""``onoma pairs``: training pairs, made once and kept; `onoma train --pairs` trains on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from onoma.cli.options import Encoder, Force, TerminologyFolder
+
+if TYPE_CHECKING:
+    from onoma.pairs import PairSet
+
+app = typer.Typer(help="Make training pairs, to train on later (onoma train --pairs).", no_args_is_help=True)
+
+Out = Annotated[Path, typer.Option("--out", "-o", metavar="PAIRS", help="Where to write the folder.")]
+Preset = Annotated[
+    str, typer.Option("--normalisation", metavar="PRESET", help="sapbert, exact, loose, biosyn or coder.")
+]
+MaxTokens = Annotated[int, typer.Option(min=3, help="Longer names are cut, special tokens included.")]
+Languages = Annotated[
+    str, typer.Option(metavar="SET", help="Languages of the names: all, en, en+es ... (BCP 47 tags joined by +).")
+]
+Ambiguity = Annotated[
+    Literal["keep", "mark", "drop"],
+    typer.Option(help="Equal names of different concepts: negatives (keep), never negatives (mark), left out (drop)."),
+]
+OnError = Annotated[
+    Literal["strict", "skip"],
+    typer.Option("--on-error", help="Stop at the first bad line, or skip, count and list them."),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Of the sample of pairs.")]
+
+
+@app.command()
+def build(
+    terminology: TerminologyFolder,
+    encoder: Encoder,
+    out: Out,
+    languages: Languages = "all",
+    max_pairs: Annotated[int, typer.Option(min=1, help="Random cap for each concept.")] = 50,
+    include_suppressed: Annotated[
+        bool, typer.Option("--include-suppressed", help="Take suppressed names too, as the papers did with the UMLS.")
+    ] = False,
+    normalisation: Preset = "sapbert",
+    max_tokens: MaxTokens = 25,
+    ambiguous: Ambiguity = "mark",
+    seed: Seed = 0,
+    force: Force = False,
+) -> None:
+    """Pair the synonyms of every concept (what onoma train --terminology does by itself)."""
+    from onoma.cli import show
+    from onoma.encoders import locate_tokenizer
+    from onoma.pairs import build_pairs, parse_languages
+    from onoma.terminology import Terminology
+
+    with show.progress_bar("tokenising", "names") as update:
+        made = build_pairs(
+            Terminology.open(terminology),
+            locate_tokenizer(encoder),
+            out,
+            max_tokens=max_tokens,
+            normalisation=normalisation,
+            max_pairs_per_concept=max_pairs,
+            languages=parse_languages(languages),
+            include_suppressed=include_suppressed,
+            ambiguous=ambiguous,
+            seed=seed,
+            overwrite=force,
+            progress=update,
+        )
+    _show(made)
+
+
+@app.command()
+def mentions(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Lines id||mention (BioSyn), or a .csv, .tsv or .parquet with the columns mention and concept_id.",
+        ),
+    ],
+    terminology: TerminologyFolder,
+    encoder: Encoder,
+    out: Out,
+    languages: Languages = "all",
+    max_pairs: Annotated[int | None, typer.Option(min=1, help="Random cap for each mention. Unset: all names.")] = None,
+    on_unknown: Annotated[
+        Literal["refuse", "skip"],
+        typer.Option(help="Mentions of concepts that the terminology does not have: refuse, or skip and count."),
+    ] = "refuse",
+    on_error: OnError = "strict",
+    normalisation: Preset = "sapbert",
+    max_tokens: MaxTokens = 25,
+    ambiguous: Ambiguity = "mark",
+    seed: Seed = 0,
+    force: Force = False,
+) -> None:
+    """Pair annotated mentions with the names of their concepts, for fine-tuning."""
+    from onoma.cli import show
+    from onoma.encoders import locate_tokenizer
+    from onoma.pairs import build_mention_pairs, parse_languages, read_mentions
+    from onoma.terminology import Terminology
+    from onoma.terminology.reading import Reading
+
+    reading = Reading(on_error=on_error)
+    annotated = read_mentions(file, reading)
+    with show.progress_bar("tokenising", "names") as update:
+        made = build_mention_pairs(
+            Terminology.open(terminology),
+            annotated,
+            locate_tokenizer(encoder),
+            out,
+            max_tokens=max_tokens,
+            normalisation=normalisation,
+            max_pairs_per_mention=max_pairs,
+            languages=parse_languages(languages),
+            ambiguous=ambiguous,
+            on_unknown=on_unknown,
+            seed=seed,
+            overwrite=force,
+            progress=update,
+        )
+    _show(made)
+    for line, reason in reading.rejects.select("line", "reason").rows():
+        show.remark(f"{file}, line {line}: left out: {reason}")
+    counts = {**{what.replace("_", " "): n for what, n in made.manifest.config["mentions"].items()}, **reading.notes}
+    show.remark("mentions: " + ", ".join(f"{count:,} {what}" for what, count in counts.items()))
+
+
+@app.command()
+def bitext(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="Translations: english, tab, other[, tab, class]; or label||english||other; or MUSE.",
+        ),
+    ],
+    encoder: Encoder,
+    out: Out,
+    classes: Annotated[
+        Literal["pair", "column"],
+        typer.Option(help="Each translation pair a class of its own (as published), or as the class column says."),
+    ] = "pair",
+    on_error: OnError = "strict",
+    normalisation: Preset = "sapbert",
+    max_tokens: MaxTokens = 25,
+    ambiguous: Ambiguity = "mark",
+    seed: Seed = 0,
+    force: Force = False,
+) -> None:
+    """Pair the two sides of translations, as cross-lingual SapBERT does."""
+    from onoma.cli import show
+    from onoma.encoders import locate_tokenizer
+    from onoma.pairs import build_bitext_pairs
+
+    with show.progress_bar("tokenising", "names") as update:
+        made = build_bitext_pairs(
+            files,
+            locate_tokenizer(encoder),
+            out,
+            classes=classes,
+            max_tokens=max_tokens,
+            normalisation=normalisation,
+            ambiguous=ambiguous,
+            on_error=on_error,
+            seed=seed,
+            overwrite=force,
+            progress=update,
+        )
+    _show(made)
+    counts = made.manifest.config["lines"].items()
+    show.remark("lines: " + ", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in counts))
+
+
+@app.command()
+def merge(
+    sets: Annotated[list[Path], typer.Argument(metavar="PAIRS...", help="Folders of pairs, two or more.")],
+    out: Out,
+    force: Force = False,
+) -> None:
+    """Merge pairs, to train on all of them together. Those of one terminology share its concepts."""
+    from onoma.pairs import merge_pairs
+
+    _show(merge_pairs(sets, out, overwrite=force))
+
+
+@app.command()
+def triples(
+    terminology: TerminologyFolder,
+    encoder: Encoder,
+    out: Out,
+    languages: Languages = "all",
+    relations: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Kinds of relations to take, divided by commas. Unset: all.")
+    ] = None,
+    normalisation: Preset = "sapbert",
+    max_tokens: MaxTokens = 25,
+    ambiguous: Ambiguity = "mark",
+    force: Force = False,
+) -> None:
+    """Make triples of a terminology's relations, as CODER trains on (its settings: coder, 32 tokens)."""
+    from onoma.cli import show
+    from onoma.encoders import locate_tokenizer
+    from onoma.pairs import build_triples, parse_languages
+    from onoma.terminology import Terminology
+
+    with show.progress_bar("tokenising", "names") as update:
+        made = build_triples(
+            Terminology.open(terminology),
+            locate_tokenizer(encoder),
+            out,
+            max_tokens=max_tokens,
+            normalisation=normalisation,
+            languages=parse_languages(languages),
+            relations=None if relations is None else [name.strip() for name in relations.split(",")],
+            ambiguous=ambiguous,
+            overwrite=force,
+            progress=update,
+        )
+    show.out.print(
+        f"{made.path}: {show.count(len(made.triples), 'triple')} of "
+        f"{show.count(len(made.relation_names), 'kind')}, {show.count(len(made.store), 'name')}",
+        markup=False,
+    )
+    counts = made.manifest.config["relations_found"].items()
+    show.remark("relations: " + ", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in counts))
+
+
+def _show(made: PairSet) -> None:
+    from onoma.cli import show
+
+    show.out.print(
+        f"{made.path}: {show.count(len(made.pairs), 'pair')} of {show.count(len(made.store), 'name')}", markup=False
+    )

@@ -1,0 +1,197 @@
+"""Pairs from translations: general-domain bitext, which teaches an encoder languages that a terminology lacks.
+
+Files are UTF-8 text, plain, gzip or zip, of one of three forms; the first line tells which:
+
+====================================  =======================================================================
+``english<TAB>other[<TAB>class]``     Open Multilingual WordNet and the like; the class is e.g. the synset
+``label||english||other``             the parallel data released with cross-lingual SapBERT
+``english other``                     MUSE dictionaries: two words with a space between
+====================================  =======================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+import polars as pl
+from tokenizers import Tokenizer
+
+from onoma.artifacts import ensure_writable
+from onoma.encoders.tokens import tokenizer_fingerprint
+from onoma.errors import ConfigError, InputError
+from onoma.pairs.labelled_names import Progress
+from onoma.pairs.name_store import own_tokenizer
+from onoma.pairs.pair_set import KIND, PairSet, write_pair_set
+from onoma.pairs.selection import Ambiguous, check_ambiguous, treat_ambiguous
+from onoma.pairs.synonyms import synonym_pairs
+from onoma.terminology import normalise_expr
+from onoma.terminology.files.text_files import text_lines
+from onoma.terminology.reading import Check, OnError, Reading
+
+Classes: TypeAlias = Literal["pair", "column"]
+"""What makes a class: each translation pair one of its own, or what the file says in its class column."""
+
+
+def build_bitext_pairs(
+    files: Sequence[str | Path],
+    tokenizer: Tokenizer | str | Path,
+    out: str | Path,
+    *,
+    classes: Classes = "pair",
+    max_tokens: int = 25,
+    normalisation: str = "sapbert",
+    max_pairs_per_class: int = 50,
+    ambiguous: Ambiguous = "mark",
+    on_error: OnError = "strict",
+    seed: int = 0,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> PairSet:
+    """Make pairs of the two sides of translations, to train on after or (`merge_pairs`) with synonyms.
+
+    With ``classes="pair"``, as in the paper, each translation pair is a class with two names; "the" with its
+    translations "der" and "die" is two classes. In a batch the one "the" is then a negative of the other, unless
+    equal texts are marked (``ambiguous``). With "column" all texts of one class in the file(s), English or not,
+    are names of one class: synonyms and translations alike, and files of several languages meet.
+
+    Args:
+        files: See `onoma.pairs.bitext`. A pair that comes twice counts once.
+        tokenizer: The base encoder's tokeniser or its ``tokenizer.json``.
+        out: The folder to write. Its manifest counts the lines (``config["lines"]``): in all, rejected, repeated,
+            and with equal sides (nothing to learn from). Rejected ones are listed in ``rejects.parquet``.
+        classes: "pair" or "column".
+        max_tokens: Longer texts are cut, special tokens included.
+        normalisation: Preset that all texts go through, see `onoma.terminology.normalise`.
+        max_pairs_per_class: Random cap, see `synonym_pairs`.
+        ambiguous: What becomes of a text that stands in several classes, see `training_names`.
+        on_error: "strict" ends at the first bad line, "skip" leaves out, counts and lists.
+        seed: Of the sample of pairs.
+        overwrite: Replace a pair set that is there.
+        progress: See `Progress`.
+
+    Raises:
+        InputError: a file cannot be read, under "strict" a line is bad, or there is no pair.
+        ConfigError: a setting has a value it cannot have.
+        ArtifactExistsError: ``out`` is taken.
+
+    Source:
+        Cross-lingual SapBERT (Liu et al. 2021, ACL), section 2.2.
+    """
+    out = Path(out)
+    check_ambiguous(ambiguous)
+    if classes not in get_args(Classes):
+        raise ConfigError(f"classes must be one of {', '.join(get_args(Classes))}; found '{classes}'.")
+    own = own_tokenizer(tokenizer)
+    ensure_writable(out, KIND, overwrite=overwrite)
+    reading = Reading(on_error=on_error)
+    blocks = [
+        block.with_columns(normalise_expr(pl.col("english", "other"), normalisation))
+        for file in files
+        for block in read_bitext(Path(file), reading, needs_class=classes == "column")
+    ]
+    lines = pl.concat([pl.DataFrame(schema=dict.fromkeys(("english", "other", "class"), pl.String)), *blocks])
+    counts = {"in_all": len(lines) + len(reading.rejects), "rejected": len(reading.rejects)}
+    lines = lines.filter((pl.col("english") != "") & (pl.col("other") != ""))
+    counts["blank"] = counts["in_all"] - counts["rejected"] - len(lines)
+    key = ["english", "other"] if classes == "pair" else ["class"]
+    distinct = lines.unique(list({"english", "other", *key}), keep="first", maintain_order=True)
+    counts["repeated"] = len(lines) - len(distinct)
+    counts["equal_sides"] = int((distinct["english"] == distinct["other"]).sum())
+    names = treat_ambiguous(_names(distinct, key), ambiguous)
+    pairs = synonym_pairs(names["label"].to_numpy(), max_per_concept=max_pairs_per_class, seed=seed)
+    if len(pairs) == 0:
+        raise InputError(
+            "there is no pair of different texts in the bitext",
+            path=files[0] if files else None,
+            found=", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in counts.items()),
+        )
+    return write_pair_set(
+        out,
+        names,
+        pairs,
+        own,
+        config={
+            "tokenizer": tokenizer_fingerprint(own),
+            "max_tokens": max_tokens,
+            "normalisation": normalisation,
+            "classes": classes,
+            "max_pairs_per_class": max_pairs_per_class,
+            "ambiguous": ambiguous,
+            "files": [file.name for file in reading.files],
+            "lines": counts,
+        },
+        rejects=reading.rejects,
+        seed=seed,
+        overwrite=overwrite,
+        progress=progress,
+    )
+
+
+def read_bitext(file: Path, reading: Reading, *, needs_class: bool = False) -> Iterator[pl.DataFrame]:
+    """Yield blocks of translations: ``english``, ``other``, ``class`` ("" where the form has none).
+
+    Args:
+        file: See the module.
+        reading: Where bad lines go.
+        needs_class: Whether a line without class is bad.
+
+    Raises:
+        InputError: the file cannot be read; under "strict" also a line of another form.
+    """
+    split: Callable[[pl.Expr], pl.Expr] | None = None
+    for first_line, lines in text_lines(file, reading):
+        rows = (
+            pl.DataFrame({"whole": lines}, schema={"whole": pl.String})
+            .with_row_index("line", offset=first_line)
+            .filter(pl.col("whole").str.strip_chars() != "")
+        )
+        if rows.is_empty():
+            continue
+        if split is None:
+            split, expected, needed = _form(rows["whole"][0])
+        rows = rows.with_columns(parts=split(pl.col("whole")))
+        rows = reading.keep_valid(
+            rows,
+            [Check(pl.col("parts").list.len().is_in(needed), None, expected, "whole", "a line of another form")],
+            path=file,
+        )
+        rows = rows.with_columns(_columns(needed))
+        checks = [
+            Check(pl.col(side).str.strip_chars() != "", side, "text on both sides", "whole", "an empty side")
+            for side in ("english", "other")
+        ]
+        if needs_class:
+            checks.append(Check(pl.col("class") != "", "class", "a class on every line", "whole", "no class"))
+        yield reading.keep_valid(rows, checks, path=file).select("english", "other", "class")
+
+
+def _form(line: str) -> tuple[Callable[[pl.Expr], pl.Expr], str, tuple[int, ...]]:
+    """How to split lines of the form that this one has, what it is, and how many parts it has."""
+    if "\t" in line:
+        return lambda column: column.str.split("\t"), "english, tab, other[, tab, class]", (2, 3)
+    if "||" in line:
+        return lambda column: column.str.split("||"), "label||english||other", (3,)
+    return lambda column: column.str.strip_chars().str.split(" "), "two words with a space between", (2,)
+
+
+def _columns(needed: tuple[int, ...]) -> list[pl.Expr]:
+    parts = pl.col("parts")
+    if needed == (3,):
+        return [parts.list.get(1).alias("english"), parts.list.get(2).alias("other"), parts.list.get(0).alias("class")]
+    return [
+        parts.list.get(0).alias("english"),
+        parts.list.get(1).alias("other"),
+        parts.list.get(2, null_on_oob=True).fill_null("").str.strip_chars().alias("class"),
+    ]
+
+
+def _names(lines: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+    """By class, in the order of the files: label (the class's first line), text; each once."""
+    labelled = lines.with_row_index("line").with_columns(label=pl.col("line").first().over(key))
+    return (
+        pl.concat([labelled.select("label", text="english"), labelled.select("label", text="other")])
+        .unique(maintain_order=True)
+        .sort("label", maintain_order=True)
+    )

@@ -1,0 +1,82 @@
+"""Sets of languages to train on, as cross-lingual SapBERT names them (Liu et al. 2021, table 4).
+
+=========  ============================================================================================
+set        names that are trained on
+=========  ============================================================================================
+all        every name, whatever its language
+en         names of one language, English or another
+en+es      names of both; so for any number of languages
+=========  ============================================================================================
+
+A set chooses names. All names of a concept that are chosen are paired with each other: under "en+es" English with
+English, English with Spanish, Spanish with Spanish.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import polars as pl
+
+from onoma.errors import ConfigError, InputError
+from onoma.terminology import Terminology
+from onoma.terminology.options import tidy_language
+
+
+def parse_languages(text: str) -> tuple[str, ...] | None:
+    """A set of languages from its name.
+
+    Args:
+        text: "all", or BCP 47 tags joined by ``+`` (or commas).
+
+    Returns:
+        The tags; ``None`` for all languages.
+
+    Raises:
+        ConfigError: this is no set of languages.
+
+    Example:
+        >>> parse_languages("en+pt-BR"), parse_languages("all")
+        (('en', 'pt-BR'), None)
+    """
+    if text.strip().lower() == "all":
+        return None
+    try:
+        tags = tuple(tidy_language(part.strip()) for part in re.split(r"[+,]", text))
+    except ValueError:
+        tags = ()
+    if not tags or "all" in tags:
+        raise ConfigError(
+            f"languages: '{text}' is no set of languages. Give 'all', one BCP 47 tag ('en'), or several joined by + "
+            "('en+es')."
+        )
+    return tags
+
+
+def of_languages(languages: Sequence[str] | None) -> pl.Expr:
+    """Whether a row's ``language`` is one of these; ``en`` takes ``en-GB`` too, but not ``eng``."""
+    if languages is None:
+        return pl.lit(True)
+    tag = pl.col("language").str.to_lowercase() + "-"
+    return pl.any_horizontal(pl.lit(False), *(tag.str.starts_with(language.lower() + "-") for language in languages))
+
+
+def check_languages(terminology: Terminology, languages: Sequence[str] | None) -> None:
+    """Refuse a language that no name of the terminology is of: it would be missing from training without a word.
+
+    Raises:
+        InputError: naming it, and those that there are.
+    """
+    known = pl.DataFrame()
+    for language in languages or ():
+        if known.is_empty():
+            known = terminology.names().select(pl.col("language").unique().sort()).collect()
+        if known.filter(of_languages([language])).is_empty():
+            raise InputError(
+                f"no name is of the language '{language}'",
+                path=terminology.path,
+                field="languages",
+                expected=f"some of {', '.join(known['language'])}" if len(known) else None,
+                found=language,
+            )

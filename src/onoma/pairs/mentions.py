@@ -1,0 +1,290 @@
+"""Pairs for fine-tuning: mentions that people have annotated, with the names of the concept they mean.
+
+Files of mentions are
+
+* tables (``.csv``, ``.tsv``, ``.parquet``) with the columns ``mention`` and ``concept_id``; several codes of a mention
+  are divided by ``|``;
+* any other text in the form of BioSyn's queries: a line ``id||mention`` for each, several codes divided by ``|`` or
+  ``+``. Composite mentions, several texts divided by the same signs, are left out and counted, since they do not say
+  which text means what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from tokenizers import Tokenizer
+
+from onoma.artifacts import ensure_writable
+from onoma.encoders.tokens import tokenizer_fingerprint
+from onoma.errors import ConfigError, InputError
+from onoma.pairs.labelled_names import Progress
+from onoma.pairs.languages import check_languages
+from onoma.pairs.name_store import own_tokenizer
+from onoma.pairs.pair_set import KIND, PairSet, write_pair_set
+from onoma.pairs.selection import Ambiguous, check_ambiguous, training_names, treat_ambiguous
+from onoma.terminology import Terminology, normalise_expr
+from onoma.terminology.files.text_files import only_file, text_lines
+from onoma.terminology.readers.table_rows import parquet_rows, text_rows
+from onoma.terminology.reading import Check, Reading
+from onoma.terminology.tables import ACTIVE
+
+OnUnknown: TypeAlias = Literal["refuse", "skip"]
+"""What becomes of a mention of a concept that the terminology does not have: an error, or it is counted."""
+
+
+COMPOSITE = "composite mentions left out"
+"""The note that `read_mentions` makes of them."""
+_COLUMNS = ("mention", "concept_id")
+
+
+def read_mentions(file: str | Path, reading: Reading) -> pl.DataFrame:
+    """Read annotated mentions, for `build_mention_pairs`.
+
+    Args:
+        file: See the module; plain, gzip or alone in a zip.
+        reading: Where bad lines go, and the note on composite mentions (`COMPOSITE`).
+
+    Returns:
+        Columns ``mention`` and ``concept_id``, a row for each annotation.
+
+    Raises:
+        InputError: the file or a column is missing, or, under "strict", a line is bad.
+    """
+    path = Path(file)
+    suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    if suffix in {"parquet", "csv", "tsv"}:
+        return _read_table(path, suffix, reading)
+    checks = (
+        Check(pl.col("mention").is_not_null(), None, "id||mention", "whole", "no '||' in the line"),
+        Check(pl.col("concept_id").str.strip_chars("|+ ") != "", "id", "id||mention", "whole", "an empty id"),
+        Check(pl.col("mention").str.strip_chars() != "", "mention", "id||mention", "whole", "an empty mention"),
+    )
+    parts = [pl.DataFrame(schema=dict.fromkeys(_COLUMNS, pl.String))]
+    for first_line, lines in text_lines(path, reading):
+        rows = (
+            pl.DataFrame({"whole": lines}, schema={"whole": pl.String})
+            .with_row_index("line", offset=first_line)
+            .filter(pl.col("whole").str.strip_chars() != "")
+            .with_columns(
+                pl.col("whole").str.splitn("||", 2).struct.rename_fields(["concept_id", "mention"]).alias("parts")
+            )
+            .unnest("parts")
+        )
+        rows = reading.keep_valid(rows, checks, path=path)
+        is_composite = rows["mention"].str.contains("[|+]")
+        reading.note(COMPOSITE, int(is_composite.sum()))
+        rows = rows.filter(~is_composite).with_columns(pl.col("concept_id").str.replace_all("+", "|", literal=True))
+        parts.append(rows.select(_COLUMNS))
+    return pl.concat(parts)
+
+
+def _read_table(path: Path, suffix: str, reading: Reading) -> pl.DataFrame:
+    file = only_file(path)
+    try:
+        if suffix == "parquet":
+            blocks = list(parquet_rows(file, reading, columns=_COLUMNS, may_be_lists=()))
+        else:
+            delimiter = "," if suffix == "csv" else "\t"
+            blocks = list(text_rows(file, reading, columns=_COLUMNS, delimiter=delimiter, quoting="auto"))
+    except InputError as error:
+        if error.field not in _COLUMNS:
+            raise
+        raise InputError(
+            error.problem, path=error.path, line=error.line, field=error.field, fix="call the columns so"
+        ) from None
+    checks = [Check(pl.col(name).str.strip_chars() != "", name, "text", name, "an empty cell") for name in _COLUMNS]
+    parts = [reading.keep_valid(block, checks, path=path).select(_COLUMNS) for block in blocks]
+    return pl.concat([pl.DataFrame(schema=dict.fromkeys(_COLUMNS, pl.String)), *parts])
+
+
+def build_mention_pairs(
+    terminology: Terminology,
+    mentions: pl.DataFrame,
+    tokenizer: Tokenizer | str | Path,
+    out: str | Path,
+    *,
+    max_tokens: int = 25,
+    normalisation: str = "sapbert",
+    max_pairs_per_mention: int | None = None,
+    languages: Sequence[str] | None = None,
+    ambiguous: Ambiguous = "mark",
+    on_unknown: OnUnknown = "refuse",
+    seed: int = 0,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> PairSet:
+    """Pair every mention with the names of its concept.
+
+    A mention becomes a training name of its concept, so that neither the concept's names nor its other mentions
+    are its negatives. A mention of several concepts (``D001|D002``) becomes one of each. Nothing is paired with
+    itself: a mention that is spelt like a name of its concept is that name.
+
+    Args:
+        terminology: What the mentions are linked to. Active concepts and names that are not suppressed are taken,
+            those of the mentioned concepts alone.
+        mentions: Columns ``mention`` and ``concept_id`` (String), a row for each annotation; several codes are
+            divided by ``|``, in the table and in the terminology alike. A mention of several parts must be
+            taken apart before: annotations rarely say which part means what.
+        tokenizer: The base encoder's tokeniser or its ``tokenizer.json``.
+        out: The folder to write. Its manifest counts the mentions (``config["mentions"]``): in all, of unknown
+            concepts, blank after normalisation, and of concepts without a name to pair with.
+        max_tokens: Longer names are cut, special tokens included.
+        normalisation: Preset that names and mentions go through, see `onoma.terminology.normalise`.
+        max_pairs_per_mention: Random cap. Unset: all names, as SapBERT does.
+        languages: BCP 47 tags of the names to pair with, see `onoma.pairs.languages`. Unset: all.
+        ambiguous: What becomes of a text that several of these concepts carry, see `training_names`.
+        on_unknown: "refuse" ends at the first mention of a concept that is not there (or retired), "skip" leaves
+            such mentions out.
+        seed: Of the sample of pairs.
+        overwrite: Replace a pair set that is there.
+        progress: See `Progress`.
+
+    Raises:
+        InputError: the table has other columns, a concept is unknown, or no pair is left.
+        ConfigError: a setting has a value it cannot have.
+        ArtifactExistsError: ``out`` is taken.
+
+    Source:
+        SapBERT (Liu et al. 2021), section 4, fine-tuning: mentions with all synonyms of their concepts.
+    """
+    out = Path(out)
+    check_ambiguous(ambiguous)
+    if max_pairs_per_mention is not None and max_pairs_per_mention < 1:
+        raise ConfigError(f"max_pairs_per_mention must be at least 1; found {max_pairs_per_mention}.")
+    own = own_tokenizer(tokenizer)
+    ensure_writable(out, KIND, overwrite=overwrite)
+    check_languages(terminology, languages)
+    linked, counts = _link_mentions(terminology, mentions, normalisation, on_unknown)
+    concept_names = training_names(
+        terminology.concepts(),
+        terminology.names(),
+        normalisation=normalisation,
+        languages=languages,
+        ambiguous="keep",
+    ).join(linked, on="concept_row", how="semi")
+    counts["without_names"] = linked.join(concept_names, on="concept_row", how="anti").height
+    names = treat_ambiguous(_names_and_mentions(concept_names, linked), ambiguous)
+    pairs = _pairs(names, max_pairs_per_mention, seed)
+    if len(pairs) == 0:
+        raise InputError(
+            "no mention has a name to be paired with",
+            path=terminology.path,
+            expected="mentions of active concepts with a name that is spelt otherwise",
+            found=", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in counts.items()),
+        )
+    return write_pair_set(
+        out,
+        names,
+        pairs,
+        own,
+        config={
+            "tokenizer": tokenizer_fingerprint(own),
+            "max_tokens": max_tokens,
+            "normalisation": normalisation,
+            "max_pairs_per_mention": max_pairs_per_mention,
+            "languages": None if languages is None else sorted(languages),
+            "ambiguous": ambiguous,
+            "mentions": counts,
+        },
+        parents=[terminology.manifest.as_parent()],
+        seed=seed,
+        overwrite=overwrite,
+        progress=progress,
+    )
+
+
+def _link_mentions(
+    terminology: Terminology, mentions: pl.DataFrame, normalisation: str, on_unknown: OnUnknown
+) -> tuple[pl.DataFrame, dict[str, int]]:
+    """Distinct (concept_row, text), in the order of the mentions, and the counts of what was left out."""
+    _check_columns(mentions)
+    codes = (
+        terminology.concepts()
+        .select("concept_id", "status")
+        .with_row_index("concept_row")
+        .filter(pl.col("status") == ACTIVE)
+        .select(pl.col("concept_row").cast(pl.Int32), code=_codes("concept_id"))
+        .explode("code")
+        .collect()
+    )
+    annotated = (
+        mentions.select(text=normalise_expr(pl.col("mention"), normalisation), code=_codes("concept_id"))
+        .with_row_index("mention_row")
+        .explode("code")
+    )
+    unknown = annotated.join(codes, on="code", how="anti").sort("mention_row")
+    if on_unknown == "refuse" and len(unknown):
+        raise InputError(
+            f"{unknown['mention_row'].n_unique():,} of {len(mentions):,} mentions mean a concept that the terminology "
+            "does not have, or no longer",
+            path=terminology.path,
+            field="concept_id",
+            found=", ".join(unknown["code"].unique(maintain_order=True).head(3)),
+            fix="take the terminology that the mentions were annotated with, or leave such mentions out with "
+            "on_unknown='skip' (--on-unknown skip); they are counted",
+        )
+    linked = annotated.join(codes, on="code", maintain_order="left")
+    counts = {
+        "in_all": len(mentions),
+        "unknown": unknown.join(linked, on="mention_row", how="anti")["mention_row"].n_unique(),
+        "blank": int((annotated.unique("mention_row")["text"] == "").sum()),
+    }
+    return linked.filter(pl.col("text") != "").select("concept_row", "text").unique(maintain_order=True), counts
+
+
+def _check_columns(mentions: pl.DataFrame) -> None:
+    for column in _COLUMNS:
+        found = mentions.schema.get(column)
+        if found != pl.String or mentions[column].null_count():
+            raise InputError(
+                "this is no table of mentions",
+                field=column,
+                expected="columns mention and concept_id, of text, every row filled",
+                found="no such column" if found is None else "an empty row" if found == pl.String else str(found),
+            )
+
+
+def _codes(column: str) -> pl.Expr:
+    return pl.col(column).str.split("|").list.eval(pl.element().str.strip_chars()).list.unique(maintain_order=True)
+
+
+def _names_and_mentions(concept_names: pl.DataFrame, linked: pl.DataFrame) -> pl.DataFrame:
+    """By concept, names before mentions: label, text, is_name, is_mention; each (label, text) once."""
+    parts = [
+        table.select("concept_row", "text", is_name=pl.lit(is_name), is_mention=pl.lit(not is_name))
+        for table, is_name in ((concept_names, True), (linked, False))
+    ]
+    return (
+        pl.concat(parts)
+        .group_by("concept_row", "text", maintain_order=True)
+        .agg(pl.col("is_name", "is_mention").any())
+        .sort("concept_row", maintain_order=True)
+        .rename({"concept_row": "label"})
+    )
+
+
+def _pairs(names: pl.DataFrame, max_per_mention: int | None, seed: int) -> npt.NDArray[np.int32]:
+    """(name, mention) or, where both are both, (earlier, later); each pair once."""
+    rows = names.select("label", "is_name", "is_mention").with_row_index("row")
+    pairs = (
+        rows.filter("is_mention")
+        .select("label", mention="row")
+        .join(rows.filter("is_name").select("label", name="row"), on="label")
+        .filter(pl.col("mention") != pl.col("name"))
+        .sort("mention", "name")
+    )
+    if max_per_mention is not None:
+        order = pl.Series("order", np.random.default_rng(seed).permutation(len(pairs)))
+        pairs = pairs.with_columns(order).filter(pl.col("order").rank().over("mention") <= max_per_mention)
+    distinct = (
+        pairs.select(first=pl.min_horizontal("mention", "name"), second=pl.max_horizontal("mention", "name"))
+        .unique()
+        .sort("first", "second")
+    )
+    return distinct.to_numpy().astype(np.int32)

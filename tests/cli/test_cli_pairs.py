@@ -1,0 +1,85 @@
+"""``onoma pairs`` and ``onoma train --pairs``, on files made here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from onoma.cli.app import app
+from onoma.errors import ConfigError, MismatchError
+from onoma.pairs import PairSet
+from tiny import make_terminology, tiny_encoder
+
+WORDS = ["heart", "lung", "liver", "bone"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pairs")
+    tiny_encoder(folder / "base")
+    make_terminology(
+        folder / "t",
+        {f"X:{word}": [f"{word} disease", f"bad {word}"] for word in WORDS},
+        relations=[("X:heart", "isa", "X:lung"), ("X:bone", "near", "X:lung")],
+    )
+    lines = [f"X:{word}||aching {word}" for word in WORDS]
+    (folder / "train.txt").write_text("\n".join([*lines, "X:heart|X:lung||heart|lung", "Y||unknown"]) + "\n")
+    (folder / "de.tsv").write_text("heart\therz\nlung\tlunge\nbroken\n")
+    return folder
+
+
+def run(*arguments: str | Path, catch: bool = False) -> str:
+    done = CliRunner().invoke(app, [str(part) for part in arguments], catch_exceptions=catch)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def common(place: Path, out: str) -> Sequence[str | Path]:
+    return "-e", place / "base", "-o", place / out
+
+
+def test_pairs_of_every_sort_and_an_encoder_from_all_of_them(place: Path) -> None:
+    said = run("pairs", "build", "-t", place / "t", *common(place, "synonyms"), "--languages", "en", "--max-pairs", "5")
+    assert "synonyms: 4 pairs of 8 names" in said
+    said = run(
+        "pairs", "mentions", place / "train.txt", "-t", place / "t", *common(place, "mentions"), "--on-unknown", "skip"
+    )
+    assert "mentions: 8 pairs of 12 names" in said
+    assert "5 in all, 1 unknown, 0 blank, 0 without names, 1 composite mentions left out" in said
+    said = run("pairs", "bitext", place / "de.tsv", *common(place, "bitext"), "--on-error", "skip")
+    assert "bitext: 2 pairs of 4 names" in said
+    assert "3 in all, 1 rejected" in said
+    said = run("pairs", "merge", *(place / name for name in ("synonyms", "mentions", "bitext")), "-o", place / "merged")
+    assert "merged: 14 pairs of 24 names" in said
+    said = run("pairs", "triples", "-t", place / "t", *common(place, "triples"), "--relations", "isa")
+    assert "triples: 1 triple of 1 kind, 8 names" in said
+    assert "2 in all, 1 of other kinds" in said
+
+    settings = [f"--set={pair}" for pair in (f"base={place / 'base'}", "steps=3", "batch_pairs=7", "ambiguous=mark")]
+    said = run("train", "quickstart", "--pairs", place / "merged", "-o", place / "encoder", *settings)
+    assert "trained 3 steps" in said
+    manifest = json.loads((place / "encoder" / "onoma.json").read_text())
+    assert manifest["parents"][0]["fingerprint"] == PairSet.open(place / "merged").manifest.fingerprint
+    assert len(manifest["config"]["terminology"]) == 1
+
+
+def test_bad_lines_of_mentions_are_told(place: Path) -> None:
+    (place / "bad.txt").write_text("X:heart||aching\nbroken\n")
+    said = run("pairs", "mentions", place / "bad.txt", "-t", place / "t", *common(place, "some"), "--on-error", "skip")
+    assert "line 2: left out: no '||' in the line" in said
+
+
+def test_pairs_and_recipe_must_agree(place: Path) -> None:
+    run("pairs", "build", "-t", place / "t", *common(place, "coder"), "--normalisation", "coder", "--max-tokens", "32")
+    train = ("train", "quickstart", "--pairs", place / "coder", "-o", place / "never", f"--set=base={place / 'base'}")
+    with pytest.raises(MismatchError, match="made with normalisation coder, and the recipe says sapbert"):
+        run(*train)
+    with pytest.raises(MismatchError, match="Set max_tokens=32"):
+        run(*train, "--set=normalisation=coder")
+    for sources in ((), ("-t", place / "t", "--pairs", place / "coder")):
+        with pytest.raises(ConfigError, match="either --terminology or --pairs"):
+            run("train", "quickstart", "-o", place / "never", *sources)

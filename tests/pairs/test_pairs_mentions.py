@@ -1,0 +1,208 @@
+"""Mention pairs against a plain reading of the rules."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pairs_oracles import texts_of
+
+from onoma.artifacts import verify_artifact
+from onoma.errors import ArtifactExistsError, ConfigError, InputError
+from onoma.pairs import PairSet, build_mention_pairs, read_mentions
+from onoma.terminology import Terminology
+from onoma.terminology.reading import Reading
+from tiny import Name, make_terminology, small_tokenizer
+
+CONCEPTS: dict[str, list[str | Name]] = {
+    "C:1": ["heart attack", "MI", Name("infarctus", "fr"), Name("hidden", is_suppressed=True)],
+    "C:2": ["cold", "flu"],
+    "C:3": ["MI", "michigan"],
+    "C:4|D:4": ["gout"],
+    "C:5": ["gone", "older"],
+    "C:6": ["never mentioned", "at all"],
+}
+TEXTS = ["heart attack", "mi", "infarctus", "cold", "flu", "michigan", "gout", "gone", "older", "bad heart", "podagra"]
+
+
+@pytest.fixture(scope="module")
+def terminology(tmp_path_factory: pytest.TempPathFactory) -> Terminology:
+    return make_terminology(tmp_path_factory.mktemp("t") / "t", CONCEPTS, obsolete={"C:5"})
+
+
+def table(*rows: tuple[str, str]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema={"mention": pl.String, "concept_id": pl.String}, orient="row")
+
+
+def pairs_of(made: PairSet) -> set[frozenset[tuple[int, str]]]:
+    names = list(zip(made.labels.tolist(), texts_of(made, TEXTS), strict=True))
+    assert len(set(names)) == len(names)
+    pairs = [frozenset((names[a], names[b])) for a, b in made.pairs.tolist()]
+    assert all(len(pair) == 2 for pair in pairs)
+    assert len(set(pairs)) == len(pairs)
+    return set(pairs)
+
+
+def expected_pairs(rows: list[tuple[str, str]]) -> set[frozenset[tuple[int, str]]]:
+    codes = {code: row for row, concept in enumerate(CONCEPTS) for code in concept.split("|") if concept != "C:5"}
+    found = set()
+    for mention, ids in rows:
+        for row in {codes[code] for code in ids.split("|") if code in codes}:
+            for name in list(CONCEPTS.values())[row]:
+                text = name if isinstance(name, str) else "" if name.is_suppressed else name.text
+                if text and mention.strip() and text.lower() != mention.strip().lower():
+                    found.add(frozenset(((row, mention.strip().lower()), (row, text.lower()))))
+    return found
+
+
+rows_strategy = st.lists(
+    st.tuples(
+        st.sampled_from([*TEXTS, "Bad Heart", " MI ", " "]),
+        st.sampled_from(["C:1", "C:2", "C:3", "C:1|C:3", "C:4", "D:4", "C:4|D:4", "C:5", "X", "X|C:2", " C:1 |C:1"]),
+    ),
+    max_size=8,
+)
+
+
+@given(rows_strategy)
+@settings(deadline=None, max_examples=60)
+def test_every_mention_is_paired_with_every_other_name_of_its_concepts(
+    terminology: Terminology, tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]]
+) -> None:
+    rows = [(mention, ids.replace(" C:1 |C:1", "C:1")) for mention, ids in rows]
+    out = tmp_path_factory.mktemp("p") / "p"
+    expected = expected_pairs(rows)
+    if not expected:
+        with pytest.raises(InputError, match="no mention has a name to be paired with"):
+            build_mention_pairs(terminology, table(*rows), small_tokenizer(), out, on_unknown="skip")
+        return
+    made = build_mention_pairs(terminology, table(*rows), small_tokenizer(), out, on_unknown="skip")
+    assert pairs_of(made) == expected
+    assert (np.diff(made.labels) >= 0).all()
+    counts = made.manifest.config["mentions"]
+    assert counts["in_all"] == len(rows)
+    assert counts["unknown"] == sum(ids in {"C:5", "X"} for _, ids in rows)
+    assert counts["blank"] == sum(not mention.strip() for mention, _ in rows)
+    assert made.text_labels is not None
+    by_text: dict[str, int] = {}
+    for text, label in zip(texts_of(made, TEXTS), made.text_labels.tolist(), strict=True):
+        assert by_text.setdefault(text, label) == label
+    assert len(set(by_text.values())) == len(by_text)
+
+
+def test_what_is_written_can_be_opened_and_says_what_it_is(terminology: Terminology, tmp_path: Path) -> None:
+    rows = table(("bad heart", "C:1"), ("podagra", "D:4"))
+    calls: list[tuple[int, int, str]] = []
+    made = build_mention_pairs(
+        terminology, rows, small_tokenizer(), tmp_path / "p", seed=3, progress=lambda *args: calls.append(args)
+    )
+    verify_artifact(made.path)
+    opened = PairSet.open(made.path)
+    assert opened.manifest == made.manifest
+    assert np.array_equal(opened.pairs, made.pairs)
+    assert made.manifest.parents == (terminology.manifest.as_parent(),)
+    assert calls[-1][:2] == (len(made.store), len(made.store))
+    again = build_mention_pairs(terminology, rows, small_tokenizer(), tmp_path / "q", seed=3)
+    assert again.manifest.fingerprint == made.manifest.fingerprint
+    with pytest.raises(ArtifactExistsError):
+        build_mention_pairs(terminology, rows, small_tokenizer(), tmp_path / "p")
+
+
+def test_a_cap_takes_every_name_equally_often(tmp_path: Path) -> None:
+    letters = "abcdefghij"
+    terminology = make_terminology(tmp_path / "t", {"C": [f"name {letter}" for letter in letters]})
+    mentions = table(*((f"m{a}{b}", "C") for a in letters for b in letters))
+    made = build_mention_pairs(terminology, mentions, small_tokenizer(), tmp_path / "p", max_pairs_per_mention=3)
+    of_mention = Counter(made.pairs[:, 1].tolist())
+    assert set(of_mention.values()) == {3}
+    of_name = Counter(made.pairs[:, 0].tolist())
+    assert len(of_name) == 10
+    assert all(10 < count < 55 for count in of_name.values())  # 30 expected, standard deviation 4.6
+    other = build_mention_pairs(
+        terminology, mentions, small_tokenizer(), tmp_path / "q", max_pairs_per_mention=3, seed=1
+    )
+    assert not np.array_equal(other.pairs, made.pairs)
+
+
+def test_languages_and_homonyms(terminology: Terminology, tmp_path: Path) -> None:
+    rows = table(("bad heart", "C:1"), ("bad heart", "C:3"))
+    french = build_mention_pairs(terminology, rows, small_tokenizer(), tmp_path / "a", languages=["fr"])
+    assert pairs_of(french) == {frozenset(((0, "bad heart"), (0, "infarctus")))}
+    assert french.manifest.config["mentions"]["without_names"] == 1
+    dropped = build_mention_pairs(
+        terminology, table(*rows.rows(), ("podagra", "C:1")), small_tokenizer(), tmp_path / "b", ambiguous="drop"
+    )
+    assert pairs_of(dropped) == {
+        frozenset(((0, "podagra"), (0, "heart attack"))),
+        frozenset(((0, "podagra"), (0, "infarctus"))),
+    }
+    assert dropped.text_labels is None
+
+
+@pytest.mark.parametrize("code", ["X:1", "C:5", "C:1|X:1", ""])
+def test_unknown_concepts_are_refused_unless_skipped(terminology: Terminology, tmp_path: Path, code: str) -> None:
+    rows = table(("bad heart", "C:1"), ("podagra", code))
+    with pytest.raises(InputError, match="1 of 2 mentions mean a concept that the terminology does not have"):
+        build_mention_pairs(terminology, rows, small_tokenizer(), tmp_path / "p")
+    assert not (tmp_path / "p").exists()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pl.DataFrame({"mention": ["a"]}),
+        pl.DataFrame({"mention": ["a"], "concept_id": [1]}),
+        pl.DataFrame({"mention": ["a", None], "concept_id": ["C:1", "C:1"]}),
+    ],
+    ids=str,
+)
+def test_other_tables_are_refused(terminology: Terminology, tmp_path: Path, rows: pl.DataFrame) -> None:
+    with pytest.raises(InputError, match="no table of mentions"):
+        build_mention_pairs(terminology, rows, small_tokenizer(), tmp_path / "p")
+
+
+@pytest.mark.parametrize("options", [{"max_pairs_per_mention": 0}, {"ambiguous": "forget"}, {"normalisation": "x"}])
+def test_settings_that_cannot_be(terminology: Terminology, tmp_path: Path, options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        build_mention_pairs(terminology, table(("a", "C:1")), small_tokenizer(), tmp_path / "p", **options)
+
+
+def test_files_of_queries(tmp_path: Path) -> None:
+    file = tmp_path / "train.txt"
+    file.write_bytes("D1||heart attack\r\n\r\nD1|D2||a+b\nD1+D2||both\nD3|D4||e||té\n".encode())
+    reading = Reading()
+    assert read_mentions(file, reading).rows() == [("heart attack", "D1"), ("both", "D1|D2")]
+    assert reading.notes == {"composite mentions left out": 2}
+    file.write_text("D1||x\nno divider\n||x\nD2|| \n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"train.txt, line 2: no '\|\|'"):
+        read_mentions(file, Reading())
+    skipping = Reading(on_error="skip")
+    assert read_mentions(file, skipping).rows() == [("x", "D1")]
+    assert skipping.rejects["line"].to_list() == [2, 3, 4]
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet"])
+def test_tables_of_mentions(tmp_path: Path, kind: str) -> None:
+    rows = pl.DataFrame({"concept_id": ["D1|D2", "D3"], "other": [1, 2], "mention": ["heart, bad", "x+y"]})
+    file = tmp_path / f"m.{kind}"
+    if kind == "parquet":
+        rows.write_parquet(file)
+    else:
+        rows.write_csv(file, separator="," if kind == "csv" else "\t")
+    assert read_mentions(file, Reading()).rows() == [("heart, bad", "D1|D2"), ("x+y", "D3")]
+    other = tmp_path / f"o.{kind}"
+    rows = rows.rename({"mention": "text"})
+    if kind == "parquet":
+        rows.write_parquet(other)
+    else:
+        rows.write_csv(other, separator="," if kind == "csv" else "\t")
+    with pytest.raises(InputError, match=r"no column 'mention'.*call the columns so"):
+        read_mentions(other, Reading())
+    with pytest.raises(InputError, match="no such file"):
+        read_mentions(tmp_path / f"none.{kind}", Reading())
