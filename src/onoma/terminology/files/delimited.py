@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from onoma.errors import InputError
+from onoma.terminology.files.text_files import LineBlock, TextSource, line_problem, read_blocks, reject_line
 from onoma.terminology.reading import Reading
-from onoma.terminology.text_files import LineBlock, TextSource, line_problem, read_blocks, reject_line
 
 _LINE_FEED = 10
 
@@ -53,25 +54,91 @@ def read_delimited(
     division = _Division(ord(separator), len(fields), ends_with_separator)
     path = source if isinstance(source, Path) else source.path
     for raw_block in read_blocks(source, reading):
-        block = _without_first_lines(raw_block, skip_lines)
+        block = without_first_lines(raw_block, skip_lines)
         if not block.n_lines:
             continue
         data, lines = block.data, pl.int_range(block.first_line, block.first_line + block.n_lines, dtype=pl.UInt32)
         numbers = pl.select(lines).to_series()
-        if not (_is_text(data) and division.holds(data, block.n_lines)):
+        if not (is_text(data) and division.holds(data, block.n_lines)):
             data, numbers = _good_lines(block, division, path, reading, skip_blank_lines)
             if not data:
                 continue
+        # Polars takes U+FEFF at the beginning of what it reads for a byte order mark; here it belongs to a field.
+        begins_with_mark = data.startswith("\ufeff".encode())
+        first_row = separator.encode() * division.n_separators + b"\n" if begins_with_mark else b""
         rows = pl.read_csv(
-            io.BytesIO(data),
+            io.BytesIO(first_row + data),
             separator=separator,
             has_header=False,
             quote_char=None,
             infer_schema=False,
             columns=wanted,
-        )
+        ).slice(int(begins_with_mark))
         rows.columns = [fields[position] for position in wanted]
         yield rows.select(numbers.alias("line"), pl.col(list(keep)).fill_null(""))
+
+
+def read_columns(
+    source: TextSource, reading: Reading, *, separator: str, columns: Sequence[str], optional: Sequence[str] = ()
+) -> Iterator[pl.DataFrame]:
+    """Yield blocks of rows of a file whose first line names its columns, otherwise as `read_delimited`.
+
+    Args:
+        source: Plain or gzip, on disk or in an archive.
+        reading: Where bad rows go.
+        separator: One ASCII character.
+        columns: Those wanted, in upper or lower case as one likes; the file may have others and another order.
+        optional: Wanted too, but "" in every row if the file does not have them.
+
+    Yields:
+        Columns ``line``, then ``columns`` and ``optional`` as they are written here.
+
+    Raises:
+        InputError: as `read_delimited`, and if a column is missing or there twice.
+    """
+    header = read_header(source, reading, separator=separator)
+    known = [name.casefold() for name in header]
+    path = source if isinstance(source, Path) else source.path
+    for column in columns:
+        n_found = known.count(column.casefold())
+        if n_found != 1:
+            raise InputError(
+                f"there is {'no' if not n_found else 'more than one'} column '{column}' in the first line",
+                path=path,
+                line=1,
+                field=column,
+                expected=f"the columns {', '.join(columns)}, divided by '{_shown(separator)}'",
+                found=", ".join(header)[:500],
+                fix="check that the file is of this format and has its first line",
+            )
+    present = [*columns, *(name for name in optional if known.count(name.casefold()) == 1)]
+    wanted = [known.index(name.casefold()) for name in present]
+    fields = [str(position) for position in range(len(header))]
+    keep = [fields[position] for position in wanted]
+    for rows in read_delimited(source, reading, separator=separator, fields=fields, keep=keep, skip_lines=1):
+        yield rows.select(
+            "line",
+            *(pl.col(field).alias(name) for field, name in zip(keep, present, strict=True)),
+            *(pl.lit("").alias(name) for name in optional if name not in present),
+        )
+
+
+def read_header(source: TextSource, reading: Reading, *, separator: str) -> list[str]:
+    """The names in the first line.
+
+    Raises:
+        InputError: as `read_blocks`, and if the line is no text.
+    """
+    line = next(read_blocks(source, reading, block_bytes=1 << 16)).data.split(b"\n", 1)[0]
+    problem = line_problem(line)
+    if problem:
+        path = source if isinstance(source, Path) else source.path
+        raise InputError(problem, path=path, line=1, fix="convert the file to UTF-8")
+    return [name.strip() for name in line.decode().split(separator)]
+
+
+def _shown(separator: str) -> str:
+    return separator if separator > " " else "tab"
 
 
 class _Division:
@@ -97,7 +164,7 @@ class _Division:
         """Expected and found, if the line has other fields."""
         separator = bytes([self.separator])
         found = line.count(separator)
-        shown = separator.decode() if self.separator > 0x20 else "tab"
+        shown = _shown(separator.decode())
         if self.ends_with_separator:
             if found == self.n_separators and line.endswith(separator):
                 return None
@@ -108,7 +175,8 @@ class _Division:
         return f"{self.n_fields} fields divided by '{shown}'", str(found + 1)
 
 
-def _is_text(data: bytes) -> bool:
+def is_text(data: bytes) -> bool:
+    """Whether bytes are UTF-8 without NUL."""
     if b"\0" in data:
         return False
     try:
@@ -141,7 +209,8 @@ def _good_lines(
     return b"".join(line + b"\n" for line in kept), pl.Series("line", numbers, dtype=pl.UInt32)
 
 
-def _without_first_lines(block: LineBlock, skip_lines: int) -> LineBlock:
+def without_first_lines(block: LineBlock, skip_lines: int) -> LineBlock:
+    """What is left of a block if so many lines at the beginning of the file are passed over."""
     n_skipped = min(max(skip_lines - block.first_line + 1, 0), block.n_lines)
     if not n_skipped:
         return block

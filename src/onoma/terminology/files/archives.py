@@ -1,0 +1,299 @@
+"""What a release is made of: files in a folder, or members of a zip archive that is read without unpacking it.
+
+An archive may hold further archives (`archives_opened`), and a file may lie there in pieces that are read as one
+(`joined`): the full release of the UMLS has both.
+
+Nothing of an archive is ever written to disk under a name that the archive chose. An archive that tries (``../x``,
+``/etc/x``, ``C:/x``), lists one name twice, is encrypted, or holds a member that swells more than `MAX_SWELLING` times
+is refused as a whole, before anything of it is read; so is one within another.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import struct
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, cast
+
+from onoma.errors import InputError
+
+MAX_SWELLING = 200
+"""Most a member may grow when it is unpacked. Terminologies in text grow 5 to 30 times."""
+MAX_UNCHECKED_BYTES = 64 << 20
+"""A member smaller than this harms nobody, however well it was compressed."""
+_COPIED_BYTES = 1 << 20
+_DAMAGE = (zipfile.BadZipFile, EOFError, zlib.error, struct.error, NotImplementedError, RuntimeError)
+"""What the standard library raises for an archive that is damaged, or made to look so."""
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file to read.
+
+    Attributes:
+        name: Its place below the source, divided by "/", e.g. ``META/MRCONSO.RRF``.
+        container: The file on disk: itself, or the archive it is in.
+        member: Its name in the archive; ``None``: it lies on disk by itself.
+        inner_archive: If the archive it is in is itself a member of ``container``: the name of that member.
+        copy: A temporary copy of that inner archive.
+        pieces: If it lies there in pieces: these, in order.
+    """
+
+    name: str
+    container: Path
+    member: str | None = None
+    inner_archive: str = ""
+    copy: BinaryIO | None = field(default=None, repr=False, compare=False)
+    pieces: tuple[SourceFile, ...] = ()
+
+    @property
+    def path(self) -> Path:
+        """What errors call it: ``release.zip/META/MRCONSO.RRF`` for a member of an archive."""
+        if self.pieces:
+            return self.pieces[0].path.with_name(self.base)
+        return self.container if self.member is None else self.container / self.inner_archive / self.member
+
+    @property
+    def base(self) -> str:
+        """The last part of its name."""
+        return PurePosixPath(self.name).name
+
+    @property
+    def folder(self) -> str:
+        """The folder it is in: of the archive, or below the source. Which archive of several does not count."""
+        return PurePosixPath(self.name if self.member is None else self.member).parent.as_posix()
+
+    @property
+    def containers(self) -> tuple[Path, ...]:
+        """The files on disk that it is in."""
+        return tuple(dict.fromkeys(piece.container for piece in self.pieces)) or (self.container,)
+
+    def size(self) -> int:
+        """Bytes, unpacked from the archive (a ``.gz`` stays compressed)."""
+        if self.pieces:
+            return sum(piece.size() for piece in self.pieces)
+        if self.member is None:
+            return self.container.stat().st_size
+        with self._archive() as archive:
+            return archive.getinfo(self.member).file_size
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """The bytes of the file, from the beginning; one can go back there.
+
+        Raises:
+            InputError: the archive is damaged.
+        """
+        if self.pieces:
+            with _Joined(self.pieces) as pieces:
+                try:
+                    yield cast(BinaryIO, pieces)
+                except _DAMAGE as error:
+                    raise self._cannot_be_unpacked(error) from None
+        elif self.member is None:
+            with self.container.open("rb") as handle:
+                yield handle
+        else:
+            with self._archive() as archive:
+                try:
+                    member = archive.open(self.member)
+                except (*_DAMAGE, OSError, ValueError) as error:
+                    raise self._cannot_be_unpacked(error) from None
+                with member:
+                    try:
+                        yield cast(BinaryIO, member)
+                    except _DAMAGE as error:
+                        raise self._cannot_be_unpacked(error) from None
+
+    def _cannot_be_unpacked(self, error: Exception) -> InputError:
+        problem = f"this part of the archive cannot be unpacked ({error})"
+        return InputError(problem, path=self.path, fix="get the archive again")
+
+    @contextmanager
+    def _archive(self) -> Iterator[zipfile.ZipFile]:
+        with open_zip(self.copy or self.container, shown=self.container / self.inner_archive) as archive:
+            yield archive
+
+
+def source_files(source: Path) -> tuple[SourceFile, ...]:
+    """All files of a source, by name: below a folder, in a zip archive, or the one file.
+
+    Raises:
+        InputError: there is nothing at ``source``, or it is an archive that cannot be read or trusted.
+    """
+    if not source.exists():
+        raise InputError("there is nothing here", path=source, fix="check the path")
+    if source.is_dir():
+        return _by_name(
+            SourceFile(path.relative_to(source).as_posix(), path) for path in source.rglob("*") if path.is_file()
+        )
+    if not is_zip(source):
+        return (SourceFile(source.name, source),)
+    return _by_name(SourceFile(name, source, name) for name in _member_names(source, source))
+
+
+@contextmanager
+def archives_opened(
+    files: Sequence[SourceFile], is_archive: Callable[[SourceFile], bool]
+) -> Iterator[tuple[SourceFile, ...]]:
+    """The files, where those that are archives give way to what is in them (not in archives within these).
+
+    An archive within an archive is copied to a temporary file without a name, since one cannot jump about in what is
+    compressed; the copies are there as long as the context is.
+
+    Raises:
+        InputError: such a file is no zip archive, cannot be read or trusted, or finds no room.
+    """
+    with ExitStack() as stack:
+        yield _by_name(inner for file in files for inner in (_members_of(file, stack) if is_archive(file) else (file,)))
+
+
+def joined(name: str, pieces: Sequence[SourceFile]) -> SourceFile:
+    """One file out of pieces, in their order; if they are gzip, each for itself is.
+
+    Args:
+        name: What it is called.
+        pieces: At least one, plain or gzip, but all the same.
+    """
+    return SourceFile(name, pieces[0].container, pieces=tuple(pieces))
+
+
+def is_zip(path: Path) -> bool:
+    """Whether a file begins as zip archives do; an archive cut off at its end still does."""
+    with path.open("rb") as handle:
+        return handle.read(4) in {b"PK\x03\x04", b"PK\x05\x06"}
+
+
+@contextmanager
+def open_zip(source: Path | BinaryIO, *, shown: Path | None = None) -> Iterator[zipfile.ZipFile]:
+    """The archive, open for reading.
+
+    Args:
+        source: A file, or one that is open.
+        shown: What errors call it.
+
+    Raises:
+        InputError: it is damaged or cut off.
+    """
+    try:
+        archive = zipfile.ZipFile(source)
+    except (*_DAMAGE, OSError, ValueError) as error:
+        raise InputError(
+            f"the zip archive is damaged or cut off ({error})",
+            path=shown if shown is not None else source if isinstance(source, Path) else None,
+            fix="get the archive again",
+        ) from None
+    with archive:
+        yield archive
+
+
+class _Joined(io.RawIOBase):
+    """Reads pieces one after the other; knows where it is, and can go back to the beginning."""
+
+    def __init__(self, pieces: Sequence[SourceFile]) -> None:
+        super().__init__()
+        self._pieces = pieces
+        self._stack = ExitStack()
+        self._rewind()
+
+    def _rewind(self) -> None:
+        self._stack.close()
+        self._waiting = list(self._pieces)
+        self._handle: BinaryIO | None = None
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if (offset, whence) != (0, io.SEEK_SET):
+            raise io.UnsupportedOperation("only back to the beginning")
+        self._rewind()
+        return 0
+
+    def read(self, size: int = -1) -> bytes:
+        parts, n_wanted = [], size
+        while size < 0 or n_wanted:
+            part = self._handle.read(n_wanted) if self._handle is not None else b""
+            if part:
+                parts.append(part)
+                n_wanted -= len(part)
+                self._position += len(part)
+            elif self._waiting:
+                self._stack.close()
+                self._handle = self._stack.enter_context(self._waiting.pop(0).open())
+            else:
+                break
+        return b"".join(parts)
+
+    def close(self) -> None:
+        self._stack.close()
+        super().close()
+
+
+def _by_name(files: Iterator[SourceFile]) -> tuple[SourceFile, ...]:
+    return tuple(sorted(files, key=lambda file: file.name))
+
+
+def _members_of(file: SourceFile, stack: ExitStack) -> list[SourceFile]:
+    if file.member is None:
+        names = _member_names(file.container, file.path)
+        return [SourceFile(f"{file.name}/{name}", file.container, name) for name in names]
+    copy = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 -- the stack closes it
+    with file.open() as handle:
+        try:
+            shutil.copyfileobj(handle, copy, _COPIED_BYTES)
+        except OSError as error:
+            raise InputError(
+                f"this archive within the archive could not be copied to a temporary file ({error})",
+                path=file.path,
+                fix="make room for temporary files (TMPDIR says where), or unpack the archive and name the folder",
+            ) from None
+    return [
+        SourceFile(f"{file.name}/{name}", file.container, name, inner_archive=file.member, copy=copy)
+        for name in _member_names(copy, file.path)
+    ]
+
+
+def _member_names(source: Path | BinaryIO, shown: Path) -> list[str]:
+    """The files in an archive, which can be trusted."""
+    with open_zip(source, shown=shown) as archive:
+        members = [member for member in archive.infolist() if not member.filename.endswith("/")]
+    _check_members(members, shown)
+    return [member.filename for member in members]
+
+
+def _check_members(members: list[zipfile.ZipInfo], path: Path) -> None:
+    seen: set[str] = set()
+    for member in members:
+        name = member.filename
+        parts = PurePosixPath(name.replace("\\", "/"))
+        problem = None
+        if not parts.parts:
+            problem = f"the archive holds a file without a name: {name!r}"
+        elif parts.is_absolute() or ".." in parts.parts or ":" in parts.parts[0]:
+            problem = f"the archive names a file outside itself: {name!r}"
+        elif name in seen:
+            problem = f"the archive holds two files named {name!r}"
+        elif member.flag_bits & 1:
+            problem = f"{name!r} is encrypted"
+        elif member.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+            problem = f"{name!r} is packed by a method other than deflate"
+        elif member.file_size > max(MAX_UNCHECKED_BYTES, MAX_SWELLING * member.compress_size):
+            problem = f"{name!r} would swell to {member.file_size:,} bytes from {member.compress_size:,} (a zip bomb?)"
+        if problem:
+            raise InputError(problem, path=path, fix="get the archive from its publisher, or unpack it yourself")
+        seen.add(name)

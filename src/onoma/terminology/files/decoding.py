@@ -1,0 +1,47 @@
+"""Text of documents (JSON, RDF) from blocks of bytes, which may end within a line or a character."""
+
+from __future__ import annotations
+
+import codecs
+from pathlib import Path
+from typing import NoReturn
+
+from onoma.errors import InputError
+from onoma.terminology.files.text_files import without_byte_order_mark
+
+
+class TextDecoder:
+    """UTF-8, and nothing else, of one file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._n_line_feeds, self._is_first = 0, True
+
+    def decode(self, data: bytes, *, is_last: bool = False) -> str:
+        """The text of the next bytes, without a byte order mark.
+
+        Raises:
+            InputError: NUL, UTF-16 or no UTF-8, saying the line.
+        """
+        if self._is_first:
+            data = without_byte_order_mark(data, self._path)
+            self._is_first = False
+        if b"\0" in data:
+            self._refuse("NUL byte in a text file", data, data.index(b"\0"))
+        try:
+            text = self._decoder.decode(data, final=is_last)
+        except UnicodeDecodeError as error:
+            position = max(error.start - len(error.object) + len(data), 0)
+            self._refuse(f"not UTF-8 (byte 0x{error.object[error.start]:02x})", data, position)
+        self._n_line_feeds += data.count(b"\n")
+        return text
+
+    def _refuse(self, problem: str, data: bytes, position: int) -> NoReturn:
+        raise InputError(
+            problem,
+            path=self._path,
+            line=self._n_line_feeds + data.count(b"\n", 0, position) + 1,
+            found=repr(data[max(position - 20, 0) : position + 20])[2:-1],
+            fix="get the file again",
+        )

@@ -1,0 +1,173 @@
+"""Rows of fields that may stand in double quotes (CSV, RFC 4180): strict, numbered, in bounded memory.
+
+A quoted field may hold delimiters, line ends and doubled quotes. A block of lines in which every row is one line and
+every quote stands where it may, which NumPy tells for all lines at once, is split by Polars; the others are read row by
+row by Python's strict reader, which knows what is wrong with them. See `onoma.terminology.files.delimited` for rows
+without quoting.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from onoma.errors import InputError
+from onoma.terminology.files.delimited import is_text, without_first_lines
+from onoma.terminology.files.text_files import LineBlock, TextSource, lines_of, read_blocks
+from onoma.terminology.reading import Reading
+
+ROWS_PER_BATCH = 1 << 16
+_MAX_FIELD_BYTES = 64 << 20
+_QUOTE, _LINE_FEED = b'"'[0], b"\n"[0]
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def read_quoted(
+    source: TextSource,
+    reading: Reading,
+    *,
+    delimiter: str,
+    keep: Sequence[str],
+    fields: Sequence[str] | None = None,
+    check_fields: Callable[[list[str]], None] = lambda fields: None,
+    skip_lines: int = 0,
+    keep_carriage_returns: bool = False,
+    advice: str = "close it",
+) -> Iterator[pl.DataFrame]:
+    """Yield batches of rows; an empty field is "". Blank lines are passed over.
+
+    Args:
+        source: Plain or gzip, on disk or in an archive.
+        reading: Where bad rows go.
+        delimiter: One ASCII character.
+        keep: Names of the fields wanted.
+        fields: Names of all fields; ``None``: the first row says them.
+        check_fields: Told of the fields that the first row names; raises if ``keep`` are not all among them.
+        skip_lines: Lines to pass over at the beginning.
+        keep_carriage_returns: Keep those before line feeds inside quotes.
+        advice: What to do about a quote that is never closed.
+
+    Yields:
+        Columns ``line`` (1-based, where the row begins, UInt32), then ``keep`` (String).
+
+    Raises:
+        InputError: as `read_blocks`; a quote is never closed; under "strict" also a row that is not CSV or has another
+            number of fields.
+    """
+    path = source if isinstance(source, Path) else source.path
+    names = list(fields or ())
+    whole_blocks = read_blocks(source, reading, keep_carriage_returns=keep_carriage_returns)
+    blocks = (block for whole in whole_blocks if (block := without_first_lines(whole, skip_lines)).n_lines)
+    for block in blocks:
+        if names and _is_regular(block, delimiter, len(names)):
+            yield _split(block, delimiter, names, keep)
+            continue
+        batch: list[tuple[int, list[str]]] = []
+        for line, row in _rows(block, blocks, reading, path, delimiter, advice):
+            if not names:
+                names = [name.strip() for name in row]
+                check_fields(names)
+            elif len(row) != len(names):
+                reading.reject(
+                    "wrong number of fields",
+                    path=path,
+                    line=line,
+                    text=delimiter.join(row),
+                    expected=f"{len(names)} fields divided by '{delimiter}'",
+                    found=str(len(row)),
+                )
+            else:
+                batch.append((line, row))
+                if len(batch) == ROWS_PER_BATCH:
+                    yield _frame(batch, names, keep)
+                    batch = []
+        if batch:
+            yield _frame(batch, names, keep)
+
+
+def _is_regular(block: LineBlock, delimiter: str, n_fields: int) -> bool:
+    """Whether each line is a row with the right number of fields, and quotes stand at the ends of fields or doubled."""
+    data = block.data
+    # Polars takes a byte order mark at the beginning for none of the text.
+    if b"\r" in data or data.startswith(_BYTE_ORDER_MARK) or not is_text(data):
+        return False
+    array = np.frombuffer(data, np.uint8)
+    divides = (array == delimiter.encode()[0]) | (array == _LINE_FEED)
+    marks, quotes = np.flatnonzero(divides), np.flatnonzero(array == _QUOTE)
+    if len(quotes):
+        is_outside = np.searchsorted(quotes, marks) % 2 == 0
+        if not is_outside[array[marks] == _LINE_FEED].all():
+            return False
+        marks = marks[is_outside]
+        # Of quotes that follow each other the one closes and the next opens, as if a field ended and began between.
+        may_adjoin = divides | (array == _QUOTE)
+        opening, closing = quotes[0::2], quotes[1::2]
+        before = may_adjoin[opening - 1] | (opening == 0)
+        if not (before.all() and may_adjoin[closing + 1].all()):
+            return False
+    if len(marks) != block.n_lines * n_fields:
+        return False
+    return bool((array[marks[n_fields - 1 :: n_fields]] == _LINE_FEED).all())
+
+
+def _split(block: LineBlock, delimiter: str, fields: list[str], keep: Sequence[str]) -> pl.DataFrame:
+    wanted = sorted(fields.index(name) for name in keep)
+    rows = pl.read_csv(
+        io.BytesIO(block.data),
+        separator=delimiter,
+        has_header=False,
+        quote_char='"',
+        infer_schema=False,
+        columns=wanted,
+    )
+    rows.columns = [fields[position] for position in wanted]
+    line = pl.int_range(block.first_line, block.first_line + block.n_lines, dtype=pl.UInt32)
+    return rows.select(line.alias("line"), pl.col(list(keep)).fill_null(""))
+
+
+def _rows(
+    first: LineBlock, further: Iterator[LineBlock], reading: Reading, path: Path, delimiter: str, advice: str
+) -> Iterator[tuple[int, list[str]]]:
+    """Rows of a block, and of as many further ones as it takes to come to the end of a row and a block at once."""
+    n_taken = first.n_lines
+
+    def lines() -> Iterator[str]:
+        nonlocal n_taken
+        block: LineBlock | None = first
+        while block is not None:
+            for line in lines_of(block, path, reading):
+                yield line + "\n"
+            block = next(further, None)
+            n_taken += block.n_lines if block else 0
+
+    former_limit = csv.field_size_limit(_MAX_FIELD_BYTES)
+    try:
+        rows = csv.reader(lines(), delimiter=delimiter, strict=True)
+        while rows.line_num < n_taken:
+            line = first.first_line + rows.line_num
+            try:
+                row = next(rows)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                if "end of data" in str(error):  # all that follows would be swallowed as one value
+                    raise InputError("a quote is opened and never closed", path=path, line=line, fix=advice) from None
+                reading.reject(f"not CSV ({error})", path=path, line=line, text="", found="a quote out of place")
+                continue
+            if row:
+                yield line, row
+    finally:
+        csv.field_size_limit(former_limit)
+
+
+def _frame(batch: list[tuple[int, list[str]]], fields: list[str], keep: Sequence[str]) -> pl.DataFrame:
+    columns = list(zip(*(row for _, row in batch), strict=True))
+    return pl.DataFrame(
+        {"line": [line for line, _ in batch], **{name: columns[fields.index(name)] for name in keep}},
+        schema={"line": pl.UInt32, **dict.fromkeys(keep, pl.String)},
+    )

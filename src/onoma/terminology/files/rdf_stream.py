@@ -1,0 +1,332 @@
+"""RDF of any size, a triple at a time: RDF/XML, Turtle, N-Triples, N-Quads, TriG, JSON-LD.
+
+The parser is pyoxigraph's. What it is given is guarded here: a file that would make it swell or recurse without end
+(entities within entities, triples within triples, very deep JSON) is refused before it reaches the parser, and an
+RDF/XML file that just stops is told from one that is whole. What is no RDF cannot be read past the place: that ends the
+import whatever ``on_error`` says. Nothing outside the file is ever read: no imports, no remote contexts.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, cast
+
+import numpy as np
+import pyoxigraph
+from pyoxigraph import Quad, RdfFormat
+
+from onoma.errors import InputError
+from onoma.terminology.files.archives import SourceFile
+from onoma.terminology.files.decoding import TextDecoder
+from onoma.terminology.files.text_files import read_bytes, without_byte_order_mark
+from onoma.terminology.reading import Reading
+
+MAX_ENTITY_CHARACTERS = 400
+"""Entities of ontologies stand for the beginnings of IRIs; a longer one is made to swell."""
+MAX_TEXT_BYTES = 8 << 20
+"""Without any tag between; with the entities in it, it may swell to a hundred times that."""
+MAX_DEPTH = {"triples within triples": 100, "JSON": 100, "XML": 5000}
+
+_BY_EXTENSION = {
+    ".ttl": RdfFormat.TURTLE,
+    ".nt": RdfFormat.N_TRIPLES,
+    ".nq": RdfFormat.N_QUADS,
+    ".trig": RdfFormat.TRIG,
+    ".jsonld": RdfFormat.JSON_LD,
+}
+_SNIFFED_BYTES = 1 << 16
+_COMMENTS = re.compile(rb"\s+|#[^\n]*\n")
+_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+_XML_PROLOG = re.compile(rb"\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE(?:[^\[>]|\[.*?\]\s*(?=>))*>", re.DOTALL)
+_XML_ROOT = re.compile(rb"<((?:[\w.-]+:)?([\w.-]+))(?=[\s/>])")
+_ENTITY = re.compile(rb"<!ENTITY\s+(%?)\s*([\w.-]+)\s+(?:(SYSTEM|PUBLIC)|\"([^\"]*)\"|'([^']*)')", re.DOTALL)
+_REFERENCE = re.compile(rb"&(?!#|lt;|gt;|amp;|quot;|apos;)")
+_BLOCK_BYTES = 1 << 16
+_MOST_OF_AN_ENTITY = 1 << 10
+_TRIPLES_PER_TELL = 1 << 12
+_OTHER_SYNTAXES = (
+    (re.compile(rb"(?:Prefix\s*\(|Ontology\s*\()"), "OWL functional syntax"),
+    (re.compile(rb"(?:Prefix:|Ontology:)"), "OWL Manchester syntax"),
+)
+_CONVERT = "convert it with ROBOT: robot convert --input FILE --output FILE.ttl"
+
+
+@dataclass(frozen=True)
+class _Syntax:
+    format: RdfFormat
+    root: bytes = b""
+    """Of XML: the name of the root element."""
+
+
+def rdf_triples(file: SourceFile, reading: Reading) -> Iterator[Quad]:
+    """Yield the triples of a file in their order; those of named graphs too.
+
+    Args:
+        file: Plain or gzip, on disk or in an archive. Its syntax is told by its extension (``.ttl``, ``.nt``, ``.nq``,
+            ``.trig``, ``.jsonld``), else by its beginning.
+        reading: Told of the file and the progress.
+
+    Raises:
+        InputError: no RDF, or in a syntax that is not read; damaged, cut off, or made to do harm.
+    """
+    reading.files.append(file.container)
+    syntax = _syntax(file)
+    feed = _Feed(file, syntax)
+    n_triples = 0
+    try:
+        for triple in pyoxigraph.parse(cast(IO[bytes], feed), format=syntax.format):
+            yield triple
+            n_triples += 1
+            if n_triples % _TRIPLES_PER_TELL == 0:
+                reading.tell(n_triples, max(n_triples, round(n_triples / max(feed.share, 1e-9))), file.base)
+    except (SyntaxError, ValueError, OSError) as error:
+        raise _syntax_error(error, file, syntax) from None
+    reading.tell(n_triples, n_triples, file.base, last=True)
+
+
+class _Feed:
+    """The bytes of a file as pyoxigraph asks for them, looked at before it gets them."""
+
+    def __init__(self, file: SourceFile, syntax: _Syntax, *, by_line: bool = False) -> None:
+        self.share = 0.0
+        self.line = 0
+        """Number of the last line handed out, if it is done by line."""
+        self._file, self._syntax, self._by_line = file, syntax, by_line
+        self._guard = _guard(syntax)
+        self._blocks = read_bytes(file, block_bytes=_BLOCK_BYTES)
+        self._data, self._position = b"", 0
+        self._tail = b""
+        self._decoder = TextDecoder(file.path)
+        self._is_first = self._begins_line = True
+
+    def read(self, size: int = -1) -> bytes:
+        """At most ``size`` bytes; none at the end of the file."""
+        while self._position == len(self._data):
+            block = next(self._blocks, None)
+            if block is None:
+                self._decoder.decode(b"", is_last=True)
+                self._check_end()
+                return b""
+            self._decoder.decode(block.data)
+            self._data, self._position, self.share = block.data, 0, block.share
+            if self._is_first:
+                self._data = without_byte_order_mark(self._data, self._file.path)
+                self._is_first = False
+            self._tail = (self._tail + self._data)[-_BLOCK_BYTES:]
+            problem = self._guard.problem(self._data)
+            if problem:
+                raise InputError(problem, path=self._file.path, fix="get the file from its publisher")
+        end = len(self._data) if size < 0 else min(self._position + size, len(self._data))
+        if self._by_line:
+            end = min(end, (self._data.find(b"\n", self._position) + 1) or end)
+            self.line += self._begins_line
+        piece = self._data[self._position : end]
+        self._position, self._begins_line = end, piece.endswith(b"\n")
+        return piece
+
+    def _check_end(self) -> None:
+        root = self._syntax.root
+        if not root:
+            return
+        tail = _COMMENT.sub(b"", self._tail).rstrip()
+        is_closed = re.search(rb"</" + re.escape(root) + rb"\s*>$", tail)
+        if not is_closed and not re.search(rb"<" + re.escape(root) + rb"(?:\s[^<]*)?/>$", tail):
+            raise InputError(
+                "the XML is cut off",
+                path=self._file.path,
+                expected=f"</{root.decode()}> at the end",
+                found=tail[-40:].decode("utf-8", "backslashreplace"),
+                fix="get the file again",
+            )
+
+
+class _Guard:
+    """Looks for nothing."""
+
+    def problem(self, data: bytes) -> str | None:
+        """What is wrong with the next bytes of the file."""
+        return None
+
+
+class _XmlGuard(_Guard):
+    """Entities that would swell, texts without end, and elements within elements."""
+
+    def __init__(self) -> None:
+        self._n_without_tag, self._depth, self._last = 0, 0, b""
+
+    def problem(self, data: bytes) -> str | None:
+        seen = self._last + data
+        self._last = seen[-_MOST_OF_AN_ENTITY:]
+        if b"<!ENTITY" in seen and not _entities_are_harmless(seen):
+            return "an entity that stands for no beginning of an IRI (a bomb?)"
+        tags = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("<"))
+        markup = _COMMENT.sub(b"", data)
+        longest = int(np.diff(tags).max()) if len(tags) > 1 else 0
+        before = self._n_without_tag + (int(tags[0]) if len(tags) else len(data))
+        self._n_without_tag = len(data) - int(tags[-1]) if len(tags) else before
+        if max(longest, before, self._n_without_tag) > MAX_TEXT_BYTES:
+            return f"a text of more than {MAX_TEXT_BYTES >> 20} MiB without a tag"
+        n_closed = 2 * markup.count(b"</") + markup.count(b"/>") + markup.count(b"<!") + markup.count(b"<?")
+        self._depth = max(self._depth + markup.count(b"<") - n_closed, 0)
+        return _too_deep("XML", self._depth)
+
+
+class _TripleTermGuard(_Guard):
+    """Triples within triples (RDF 1.2), which the parser follows by recursion."""
+
+    def __init__(self) -> None:
+        self._depth, self._last = 0, b""
+
+    def problem(self, data: bytes) -> str | None:
+        data = self._last + data
+        end = 0
+        deepest = self._depth
+        for mark in re.finditer(rb"<<\(|\)>>", data):
+            self._depth = max(self._depth + (1 if mark[0] == b"<<(" else -1), 0)
+            deepest, end = max(deepest, self._depth), mark.end()
+        self._last = data[max(end, len(data) - 2) :]
+        return _too_deep("triples within triples", deepest)
+
+
+class _JsonGuard(_Guard):
+    """Containers within containers."""
+
+    def __init__(self) -> None:
+        self._depth, self._is_in_text, self._held = 0, False, b""
+
+    def problem(self, data: bytes) -> str | None:
+        data = self._held + data
+        n_backslashes = len(data) - len(data.rstrip(b"\\"))
+        self._held = data[len(data) - n_backslashes :]
+        data = data[: len(data) - n_backslashes].replace(b"\\\\", b"__").replace(b'\\"', b"__")
+        array = np.frombuffer(data, np.uint8)
+        is_in_text = ((np.cumsum(array == ord('"')) + self._is_in_text) % 2).astype(np.bool_)
+        steps = np.isin(array, np.frombuffer(b"{[", np.uint8)).astype(np.int64)
+        steps -= np.isin(array, np.frombuffer(b"}]", np.uint8))
+        depths = np.cumsum(np.where(is_in_text, 0, steps)) + self._depth
+        if not len(array):
+            return None
+        self._is_in_text, self._depth = bool(is_in_text[-1]), int(depths[-1])
+        return _too_deep("JSON", int(depths.max()))
+
+
+def _guard(syntax: _Syntax) -> _Guard:
+    if syntax.format == RdfFormat.RDF_XML:
+        return _XmlGuard()
+    return _JsonGuard() if syntax.format == RdfFormat.JSON_LD else _TripleTermGuard()
+
+
+def _too_deep(what: str, depth: int) -> str | None:
+    return f"{what} nested more than {MAX_DEPTH[what]} deep" if depth > MAX_DEPTH[what] else None
+
+
+def _syntax(file: SourceFile) -> _Syntax:
+    """What the file is written in.
+
+    Raises:
+        InputError: in what is not read.
+    """
+    start = b""
+    for block in itertools.islice(read_bytes(file, block_bytes=_SNIFFED_BYTES), 16):
+        start += block.data
+        if len(start) >= 16 * _SNIFFED_BYTES or _XML_ROOT.match(start, _end_of(_XML_PROLOG, start)):
+            break
+    start = without_byte_order_mark(start, file.path)
+    extension = re.sub(r"\.gz$", "", file.base.lower()).rpartition(".")[2]
+    of_extension = _BY_EXTENSION.get(f".{extension}")
+    root = _XML_ROOT.match(start, _end_of(_XML_PROLOG, start))
+    if root and (of_extension is None or start.lstrip().startswith((b"<?", b"<!"))):
+        return _xml_syntax(file, root)
+    text = start[_end_of(_COMMENTS, start) :]
+    for pattern, name in _OTHER_SYNTAXES:
+        if pattern.match(text):
+            raise InputError(f"{name} is not read", path=file.path, line=1, expected=_EXPECTED, fix=_CONVERT)
+    if text.startswith((b"format-version:", b"[Term]")):
+        raise InputError("this is an OBO file", path=file.path, line=1, expected=_EXPECTED, fix="use format obo")
+    if of_extension:
+        return _Syntax(of_extension)
+    if text.startswith(b"{"):
+        if re.search(rb'^\{\s*"(?:graphs|meta)"', text):
+            raise InputError(
+                "this is OBO Graphs JSON", path=file.path, line=1, expected=_EXPECTED, fix="use format obographs"
+            )
+        return _Syntax(RdfFormat.JSON_LD)
+    if re.match(rb"\[\s*\{", text):
+        return _Syntax(RdfFormat.JSON_LD)
+    if re.match(rb"@prefix|@base|PREFIX\s|BASE\s|<|\[|_:", text, re.IGNORECASE):
+        return _Syntax(RdfFormat.TRIG)  # TriG takes all of Turtle and N-Triples
+    raise InputError(
+        "this is no RDF",
+        path=file.path,
+        line=1,
+        expected=_EXPECTED,
+        found=text[:40].decode("utf-8", "backslashreplace"),
+        fix="check the file; what its extension says counts for .ttl, .nt, .nq, .trig and .jsonld",
+    )
+
+
+_EXPECTED = "RDF/XML, Turtle, N-Triples, TriG or JSON-LD"
+
+
+def _xml_syntax(file: SourceFile, root: re.Match[bytes]) -> _Syntax:
+    local = root[2].decode("utf-8", "replace")
+    if local == "Ontology":
+        raise InputError("OWL/XML is not read", path=file.path, expected=_EXPECTED, fix=_CONVERT)
+    if local != "RDF":
+        raise InputError(
+            "this is another kind of XML file",
+            path=file.path,
+            expected="the root element <rdf:RDF>",
+            found=f"<{root[1].decode('utf-8', 'replace')}>",
+            fix="check that this is the file that is meant",
+        )
+    return _Syntax(RdfFormat.RDF_XML, root[1])
+
+
+def _entities_are_harmless(data: bytes) -> bool:
+    for begin in re.finditer(rb"<!ENTITY", data):
+        entity = _ENTITY.match(data, begin.start())
+        if entity is None:
+            if len(data) - begin.start() > _MOST_OF_AN_ENTITY:
+                return False
+            continue  # it goes on in the next bytes, and is seen again with them
+        value = entity[4] or entity[5] or b""
+        if entity[1] or entity[3] or len(value) > MAX_ENTITY_CHARACTERS or _REFERENCE.search(value):
+            return False
+    return True
+
+
+def _end_of(pattern: re.Pattern[bytes], data: bytes) -> int:
+    """Where what the pattern matches, over and over, ends."""
+    position = 0
+    while match := pattern.match(data, position):
+        position = match.end()
+    return position
+
+
+def _syntax_error(error: Exception, file: SourceFile, syntax: _Syntax) -> InputError:
+    message = str(error)
+    line: int | None = getattr(error, "lineno", None)
+    if line is None and syntax.format == RdfFormat.RDF_XML:
+        line = _line_of_error(file, syntax)
+    problem = f"this is not {syntax.format.name}"
+    found = re.sub(r"^Parser error at .*?: |\s*\(line \d+\)$", "", message, flags=re.DOTALL)
+    fix = "get the file again"
+    if "LoadDocumentCallback" in message:
+        problem, found = "the file refers to a context elsewhere, which is not fetched", ""
+        fix = "get the file with its context inside, or in Turtle"
+    return InputError(problem, path=file.path, line=line, found=found or None, fix=fix)
+
+
+def _line_of_error(file: SourceFile, syntax: _Syntax) -> int | None:
+    """The line at which the parser gives up, when it is fed by line (RDF/XML does not tell)."""
+    feed = _Feed(file, syntax, by_line=True)
+    try:
+        for _ in pyoxigraph.parse(cast(IO[bytes], feed), format=syntax.format):
+            pass
+    except (SyntaxError, ValueError, OSError):
+        return feed.line
+    return None
