@@ -1,0 +1,1 @@
+"""Open vocabularies: where they are to be had, and getting them."""
