@@ -6,6 +6,7 @@ there, and successions that go round in a circle.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -61,6 +62,10 @@ SOURCE_CROSS_REFERENCES = pl.Schema(
 )
 
 
+_SAID = ("text", "language", "source", "term_type", "is_suppressed")
+"""What a row says of a name. Two rows of a concept that agree in all of it are one name."""
+
+
 def _empty(schema: pl.Schema) -> pl.DataFrame:
     return pl.DataFrame(schema=schema)
 
@@ -109,12 +114,15 @@ def assemble(found: SourceTables, reading: Reading) -> TerminologyTables:
         InputError: nothing was found; under "strict" also what refers to a concept that is nowhere, and
             ``replaced_by`` in a circle.
     """
-    concepts = found.concepts if found.concepts is not None else _named_concepts(found.names)
+    concepts = found.concepts if found.concepts is not None else named_concepts(found.names)
     if concepts.is_empty() or found.names.is_empty():
-        raise InputError(
+        nothing = (
             "there is no concept with a name in it"
             if found.concepts is None or concepts.is_empty()
-            else "no concept has a name",
+            else "no concept has a name"
+        )
+        raise InputError(
+            nothing + _told_of_rejects(reading),
             path=found.path,
             fix="check that the file is of this format and that no filter leaves everything out",
         )
@@ -123,7 +131,8 @@ def assemble(found: SourceTables, reading: Reading) -> TerminologyTables:
     if found.may_refer_outside:
         replaced_by = concepts["replaced_by"].drop_nulls()
         reading.note(
-            "concepts replaced by one outside the file", int((~replaced_by.is_in(concepts["concept_id"])).sum())
+            "concepts replaced by one outside the file",
+            int((~replaced_by.is_in(concepts["concept_id"].implode())).sum()),
         )
 
     types = _to_rows(found.semantic_types, "semantic_types", ("concept_id",), rows, found, reading)
@@ -136,7 +145,13 @@ def assemble(found: SourceTables, reading: Reading) -> TerminologyTables:
     distinct = relations.unique(maintain_order=True)
     reading.note("relations given more than once", len(relations) - len(distinct))
 
-    names = _ordered_names(found.names, rows)
+    ordered = _ordered_names(found.names, rows)
+    names = without_repeats(ordered, ("concept_row", *_SAID))
+    reading.note(
+        "names given more than once (same language, source and term type), kept once", len(ordered) - len(names)
+    )
+    distinct_definitions = definitions.unique(("concept_id", "text", "source"), keep="first", maintain_order=True)
+    reading.note("definitions given more than once", len(definitions) - len(distinct_definitions))
     preferred = names.filter("is_preferred").select("concept_row", preferred_name="text")
     types_by_row = (
         types.group_by("concept_id", maintain_order=True)
@@ -156,7 +171,9 @@ def assemble(found: SourceTables, reading: Reading) -> TerminologyTables:
         concepts=concepts.cast(CONCEPTS),
         names=names.select(NAMES.names()).cast(NAMES),
         relations=distinct.select(RELATIONS.names()).cast(RELATIONS),
-        definitions=definitions.rename({"concept_id": "concept_row"}).select(DEFINITIONS.names()).cast(DEFINITIONS),
+        definitions=distinct_definitions.rename({"concept_id": "concept_row"})
+        .select(DEFINITIONS.names())
+        .cast(DEFINITIONS),
         cross_references=references.rename({"concept_id": "concept_row"})
         .select(CROSS_REFERENCES.names())
         .cast(CROSS_REFERENCES)
@@ -164,7 +181,19 @@ def assemble(found: SourceTables, reading: Reading) -> TerminologyTables:
     )
 
 
-def _named_concepts(names: pl.DataFrame) -> pl.DataFrame:
+def _told_of_rejects(reading: Reading) -> str:
+    """What may be the reason that nothing is left."""
+    rejects = reading.rejects
+    if rejects.is_empty():
+        return ""
+    file, line, reason, _ = rejects.row(0)
+    place = f"{file}, line {line}" if line is not None else file
+    rows = "1 row was" if len(rejects) == 1 else f"{len(rejects):,} rows were"
+    return f"; {rows} rejected, the first ({place}) because: {reason}"
+
+
+def named_concepts(names: pl.DataFrame) -> pl.DataFrame:
+    """`SOURCE_CONCEPTS` of all that have names, in the order of these, active."""
     return (
         names.lazy()
         .select("concept_id")
@@ -193,6 +222,25 @@ def _ordered_names(names: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     is_preferred = np.zeros(len(names), np.bool_)
     is_preferred[starts] = True
     return names[order].with_columns(is_preferred=pl.Series(is_preferred))
+
+
+def without_repeats(rows: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """Rows without those that say in these columns what an earlier one says, in order.
+
+    Sorting a 64-bit key of each row is many times as fast as comparing all rows; rows whose keys meet are compared.
+    """
+    key = pl.Series(np.zeros(len(rows), np.uint64))
+    for column in columns:
+        key = key * np.uint64(0x9E3779B97F4A7C15) + rows[column].hash()
+    in_order = np.sort(key.to_numpy())
+    meeting = np.unique(in_order[1:][in_order[1:] == in_order[:-1]])
+    if not len(meeting):
+        return rows
+    compared = rows.select(columns).with_row_index("position").filter(key.is_in(pl.Series(meeting).implode()))
+    is_kept = np.ones(len(rows), np.bool_)
+    is_kept[compared["position"].to_numpy()] = False
+    is_kept[compared.unique(columns, keep="first")["position"].to_numpy()] = True
+    return rows.filter(pl.Series(is_kept))
 
 
 def _preferred_first(concept_rows: RowArray, preference: RowArray) -> tuple[RowArray, RowArray]:
@@ -256,14 +304,12 @@ def _account_for_missing(
 
 def _shown_columns(table: pl.DataFrame, columns: tuple[str, ...]) -> list[str]:
     """Columns that show a row of a relation, or only its code."""
-    return ["head", "relation", "tail"] if "relation" in table.columns else list(columns)
+    return ["head", "relation", "tail"] if "head" in table.columns else list(columns)
 
 
-def _without_circles(concepts: pl.DataFrame, found: SourceTables, reading: Reading) -> pl.DataFrame:
-    """Reject ``replaced_by`` that leads back to where it began; such concepts keep none."""
-    successors = concepts.filter(pl.col("replaced_by").is_not_null()).select("concept_id", "replaced_by")
-    next_of = dict(successors.iter_rows())
-    in_circle: set[str] = set()
+def circles(next_of: Mapping[str, str]) -> list[list[str]]:
+    """The circles that successions form: of ``{a: b, b: c, c: b}`` it is ``[[b, c]]``."""
+    found: list[list[str]] = []
     settled: set[str] = set()
     for start in next_of:
         path: dict[str, int] = {}
@@ -272,15 +318,31 @@ def _without_circles(concepts: pl.DataFrame, found: SourceTables, reading: Readi
             path[code] = len(path)
             code = next_of[code]
         if code in path:
-            circle = list(path)[path[code] :]
-            in_circle.update(circle)
-            reading.reject(
-                "concepts replace each other in a circle",
-                path=found.path,
-                text=" -> ".join([*circle, code]),
-                field="replaced_by",
-            )
+            found.append(list(path)[path[code] :])
         settled.update(path)
+    return found
+
+
+def _without_circles(concepts: pl.DataFrame, found: SourceTables, reading: Reading) -> pl.DataFrame:
+    """Reject ``replaced_by`` that leads back to where it began; such concepts keep none.
+
+    A concept that is its own successor says nothing wrong, only nothing (EFO has some): that is noted.
+    """
+    is_own = (pl.col("replaced_by") == pl.col("concept_id")).fill_null(False)
+    n_own = int(concepts.select(is_own.sum()).item())
+    if n_own:
+        reading.note("concepts replaced by themselves (they keep no successor)", n_own)
+        concepts = concepts.with_columns(replaced_by=pl.when(is_own).then(None).otherwise("replaced_by"))
+    successors = concepts.filter(pl.col("replaced_by").is_not_null()).select("concept_id", "replaced_by")
+    in_circle: set[str] = set()
+    for circle in circles(dict(successors.iter_rows())):
+        in_circle.update(circle)
+        reading.reject(
+            "concepts replace each other in a circle",
+            path=found.path,
+            text=" -> ".join([*circle, circle[0]]),
+            field="replaced_by",
+        )
     if not in_circle:
         return concepts
     return concepts.with_columns(

@@ -37,9 +37,45 @@ class Format:
 
 
 def _registered() -> Mapping[str, Format]:
-    from onoma.terminology.readers import biosyn, cellxgene, obo, pyhpo, table, umls
+    from onoma.terminology.readers import (
+        babelon,
+        biosyn,
+        cellxgene,
+        csv_folder,
+        ctd,
+        icd10cm,
+        mesh,
+        obo,
+        obographs,
+        omop,
+        orphanet,
+        owl,
+        pyhpo,
+        rxnorm,
+        snomed,
+        table,
+        umls,
+    )
 
-    formats = (obo.FORMAT, cellxgene.FORMAT, pyhpo.FORMAT, umls.FORMAT, biosyn.FORMAT, table.FORMAT)
+    formats = (
+        obo.FORMAT,
+        obographs.FORMAT,
+        owl.FORMAT,
+        babelon.FORMAT,
+        cellxgene.FORMAT,
+        pyhpo.FORMAT,
+        umls.FORMAT,
+        rxnorm.FORMAT,
+        mesh.FORMAT,
+        icd10cm.FORMAT,
+        orphanet.FORMAT,
+        snomed.FORMAT,
+        omop.FORMAT,
+        ctd.FORMAT,
+        biosyn.FORMAT,
+        table.FORMAT,
+        csv_folder.FORMAT,
+    )
     return MappingProxyType({entry.name: entry for entry in formats})
 
 
@@ -47,8 +83,8 @@ def known_formats() -> Mapping[str, Format]:
     """All formats by name.
 
     Example:
-        >>> list(known_formats())
-        ['obo', 'cellxgene', 'pyhpo', 'umls', 'biosyn', 'table']
+        >>> list(known_formats())[:4]
+        ['obo', 'obographs', 'owl', 'babelon']
     """
     return _registered()
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from onoma.errors import ConfigError, did_you_mean
 
@@ -25,6 +26,32 @@ def split_words(value: Any) -> Any:
 
 Words = Annotated[tuple[str, ...], BeforeValidator(split_words)]
 """Several words, which the command line gives divided by commas."""
+
+LANGUAGE_TAG = r"^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*$"
+"""The form of a BCP 47 tag; "_" for "-" as POSIX writes it is taken too."""
+
+
+def tidy_language(tag: str) -> str:
+    """A BCP 47 tag as this project writes it: "-" between subtags, the language itself in lower case.
+
+    Example:
+        >>> tidy_language("PT_BR")
+        'pt-BR'
+
+    Raises:
+        ValueError: it is no tag.
+    """
+    if not re.fullmatch(LANGUAGE_TAG, tag):
+        raise ValueError(f"'{tag}' is no language tag such as en or pt-BR")
+    language, *subtags = tag.replace("_", "-").split("-")
+    return "-".join([language.lower(), *subtags])
+
+
+LanguageTag = Annotated[str, AfterValidator(tidy_language)]
+"""One BCP 47 tag, e.g. for names of which the format does not say the language."""
+
+LanguageTags = Annotated[tuple[LanguageTag, ...], BeforeValidator(split_words)]
+"""Several of them, e.g. the languages to keep."""
 
 OptionsT = TypeVar("OptionsT", bound=ReaderOptions)
 
@@ -47,7 +74,8 @@ def parse_options(options_type: type[OptionsT], given: Mapping[str, object], for
         name = ".".join(str(part) for part in first["loc"][:1]) or "options"
         if first["type"] == "missing":
             raise ConfigError(f"Format {format_name} needs the option '{name}': {known[name].description}.") from None
-        raise ConfigError(f"Format {format_name}, option '{name}': {first['msg']}; found {first['input']!r}.") from None
+        problem = first["msg"].removeprefix("Value error, ")
+        raise ConfigError(f"Format {format_name}, option '{name}': {problem}; found {first['input']!r}.") from None
 
 
 def describe_options(options_type: type[ReaderOptions]) -> list[tuple[str, str, str]]:

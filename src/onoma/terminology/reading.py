@@ -7,14 +7,14 @@ field, what was expected and what was found; under "skip" it is left out, counte
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import polars as pl
 
-from onoma.errors import InputError
+from onoma.errors import InputError, did_you_mean
 from onoma.terminology.tables import REJECTS
 
 OnError: TypeAlias = Literal["strict", "skip"]
@@ -169,6 +169,46 @@ class Reading:
     def rejects(self) -> pl.DataFrame:
         """What was rejected: file, line, reason, text."""
         return pl.concat([pl.DataFrame(schema=REJECTS), *self._rejects])
+
+
+def first_of_each(
+    rows: pl.DataFrame, key: str, *, place: Sequence[str] = ("line",)
+) -> tuple[pl.DataFrame, pl.DataFrame, int]:
+    """Part rows whose key occurred before from the others.
+
+    Args:
+        rows: In the order of the file.
+        key: What should occur once.
+        place: Columns that say where a row stands, not what it says.
+
+    Returns:
+        The first row of each key; later rows that say something else than the first; the number of those that say the
+        same.
+    """
+    is_first = rows[key].is_first_distinct()
+    if is_first.all():
+        return rows, rows.clear(), 0
+    first, again = rows.filter(is_first), rows.filter(~is_first)
+    content = [name for name in rows.columns if name not in place]
+    differing = again.join(first, on=content, how="anti", nulls_equal=True, maintain_order="left")
+    return first, differing, len(again) - len(differing)
+
+
+def check_chosen(field: str, wanted: Iterable[str], there: Iterable[str], *, path: str | Path) -> None:
+    """Refuse a filter that names what the source does not have: it would leave everything out, unnoticed.
+
+    Raises:
+        InputError: with the nearest of what is there.
+    """
+    known = sorted(set(there))
+    for word in wanted:
+        if word not in known:
+            raise InputError(
+                f"the release has nothing of '{word}'.{did_you_mean(word, known)}".rstrip("."),
+                path=path,
+                field=field,
+                expected=f"some of {', '.join(known[:40])}",
+            )
 
 
 def _printable(text: str) -> str:

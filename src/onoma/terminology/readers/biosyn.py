@@ -3,6 +3,12 @@
 The id ends at the first ``||``; a name may contain ``||``. An id may list several codes for one concept
 (``C567755|613097``); it stays whole. Lines of one id need not lie together. The first name of an id is the preferred
 one. Blank lines are passed over.
+
+Some files of this family have all names of a concept in one line, ``id||name|name|name``: the MEDIC of 2012 that
+BioSyn made its dictionary from, and what the authors of BELB export their knowledge bases to for BioSyn
+(https://github.com/sg-wbi/belb-exp). Read those with ``separator=|``; outer white space of such names is stripped.
+(BELB itself keeps knowledge bases in a database, and in newer releases as tables of id, label and aliases, which
+format ``table`` reads.)
 """
 
 from __future__ import annotations
@@ -13,10 +19,10 @@ import polars as pl
 from pydantic import Field
 
 from onoma.terminology.assembly import SOURCE_NAMES, SourceTables
+from onoma.terminology.files.text_files import text_lines
 from onoma.terminology.formats import Format
-from onoma.terminology.options import ReaderOptions
+from onoma.terminology.options import LanguageTag, ReaderOptions
 from onoma.terminology.reading import Check, Reading
-from onoma.terminology.text_files import text_lines
 
 _DIVIDER = "||"
 _CHECKS = (
@@ -29,8 +35,11 @@ _CHECKS = (
 class BiosynOptions(ReaderOptions):
     """Options of the BioSyn reader."""
 
-    language: str = Field(default="und", description="language of the names (BCP 47); the format does not say")
+    language: LanguageTag = Field(default="und", description="language of the names (BCP 47); the format does not say")
     source: str = Field(default="", description="what to write as source of the names, e.g. CTD")
+    separator: str | None = Field(
+        default=None, min_length=1, description="what divides several names in one line, e.g. | (MEDIC of 2012)"
+    )
 
 
 def read_biosyn(source: str, options: BiosynOptions, reading: Reading) -> SourceTables:
@@ -57,8 +66,11 @@ def read_biosyn(source: str, options: BiosynOptions, reading: Reading) -> Source
             .unnest("parts")
             .with_columns(pl.col("concept_id").str.strip_chars())
         )
-        rows = reading.keep_valid(rows, _CHECKS, path=path)
-        parts.append(rows.select("concept_id", "text"))
+        rows = reading.keep_valid(rows, _CHECKS, path=path).select("concept_id", "text")
+        if options.separator:
+            pieces = pl.col("text").str.split(options.separator).list.eval(pl.element().str.strip_chars())
+            rows = rows.with_columns(pieces).explode("text").filter(pl.col("text") != "")
+        parts.append(rows)
     names = pl.concat(parts).with_columns(
         language=pl.lit(options.language),
         source=pl.lit(options.source),
@@ -71,7 +83,7 @@ def read_biosyn(source: str, options: BiosynOptions, reading: Reading) -> Source
 
 FORMAT = Format(
     name="biosyn",
-    description="dictionary of BioSyn, SapBERT and BELB: a line id||name for each name",
+    description="dictionary of BioSyn and SapBERT: a line id||name for each name",
     source="a text file, plain or gzip",
     obtain="the authors' releases (https://github.com/dmis-lab/BioSyn), or any dictionary of your own in this form",
     licence="that of the vocabulary it was made from",

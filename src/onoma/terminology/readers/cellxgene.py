@@ -33,11 +33,11 @@ from pydantic import Field
 
 from onoma.errors import InputError, did_you_mean, missing_extra
 from onoma.terminology.assembly import SourceTables
+from onoma.terminology.files.text_files import check_is_file
 from onoma.terminology.formats import Format
 from onoma.terminology.options import ReaderOptions
-from onoma.terminology.readers.ontology import OntologyTerm, source_of, tables_from_terms
+from onoma.terminology.readers.ontology import OntologyTerm, Synonym, source_of, tables_from_terms
 from onoma.terminology.reading import Reading
-from onoma.terminology.text_files import check_is_file
 
 PACKAGE = "cellxgene_ontology_guide"
 MAX_BYTES = 4 << 30
@@ -128,10 +128,12 @@ def _terms(content: dict[str, Any], path: Path, options: CellxgeneOptions, readi
             continue
         term = OntologyTerm(term_id, is_obsolete=entry.get("deprecated", False))
         term.labels = [entry["label"]] if entry["label"].strip() else []
-        term.synonyms = [(text, "exact_synonym") for text in entry.get("synonyms", ())]
+        term.synonyms = [Synonym(text, "exact_synonym") for text in entry.get("synonyms", ())]
         term.definition = entry.get("description") or ""
         term.replaced_by = [entry["replaced_by"]] if entry.get("replaced_by") else []
-        term.relations = [("is_a", parent) for parent, distance in entry.get("ancestors", {}).items() if distance == 1]
+        term.relations = [
+            ("is_a", parent) for parent, distance in (entry.get("ancestors") or {}).items() if distance == 1
+        ]
         term.relations += [("consider", _code(other)) for other in entry.get("consider", ())]
         yield term
         reading.tell(done, len(content), path.name)

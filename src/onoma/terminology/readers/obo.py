@@ -4,18 +4,26 @@
 clause                 becomes
 =====================  ===========================================================================================
 name                   the preferred name, term type "label"
-synonym                a name of term type "exact_synonym", "broad_synonym", ...; option ``scopes`` says which are kept
+synonym                a name of term type "exact_synonym", "broad_synonym", ...; with a synonym type
+                       "exact_synonym/abbreviation", ...; option ``scopes`` says which are kept
 alt_id                 an obsolete concept without names, replaced by the term (it was merged into it)
 is_obsolete            status "obsolete"
 replaced_by            ``replaced_by``; from the second on (rare) a relation "replaced_by"
 consider               a relation "consider"
 is_a, relationship     a relation: term, "is_a" or the relationship's id, the other term
+equivalent_to          a relation "equivalent_to"; to a term outside the file a cross-reference "exactMatch"
+xref                   a cross-reference: exactMatch, broadMatch, narrowMatch or relatedMatch where the qualifier
+                       ``source`` (MONDO:equivalentTo, skos:narrowMatch) or the header (treat-xrefs-as-equivalent,
+                       -is_a, -has-subclass) says so, else "xref"
+property_value         skos:exactMatch, closeMatch, ... cross-references; others are not read
 namespace              the semantic type (the header's default-namespace where a term has none)
 def                    a definition
 =====================  ===========================================================================================
 
 Typedef and Instance frames are no concepts. A term frame without a name that is not obsolete only refers to a term of
-another ontology; it is counted and left out. ``source`` is the prefix of the term's id.
+another ontology; it is counted and left out. ``source`` is the prefix of the term's id. Comments (``!``), escapes and
+trailing qualifiers are read as the format says. Not read: ``intersection_of``, ``union_of``, ``disjoint_from``,
+``subset``, ``comment``, where definitions and synonyms come from, and what the header imports.
 """
 
 from __future__ import annotations
@@ -23,44 +31,34 @@ from __future__ import annotations
 import io
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
-
-from pydantic import BeforeValidator, Field
+from typing import Any
 
 from onoma.terminology.assembly import SourceTables
+from onoma.terminology.files.text_files import text_lines
 from onoma.terminology.formats import Format
-from onoma.terminology.options import ReaderOptions, Words, split_words
-from onoma.terminology.readers.ontology import OntologyTerm, tables_from_terms
+from onoma.terminology.readers.iris import code_maker, mapping_relation, synonym_type
+from onoma.terminology.readers.ontology import (
+    XREF,
+    OntologyOptions,
+    OntologyTerm,
+    Synonym,
+    tables_from_terms,
+    with_equivalents,
+)
 from onoma.terminology.reading import Reading
-from onoma.terminology.text_files import text_lines
-
-Scope = Literal["exact", "narrow", "broad", "related"]
-SCOPES = get_args(Scope)
 
 
-def _scopes(value: Any) -> Any:
-    words = split_words(value)
-    return SCOPES if words == ("all",) else words
-
-
-class OboOptions(ReaderOptions):
+class OboOptions(OntologyOptions):
     """Options of the OBO reader."""
-
-    scopes: Annotated[tuple[Scope, ...], BeforeValidator(_scopes)] = Field(
-        default=("exact",),
-        description="scopes of synonyms to keep besides labels: exact, narrow, broad, related, or all",
-    )
-    prefixes: Words = Field(default=(), description="keep only terms with these id prefixes, e.g. HP; empty: all")
-    language: str = Field(default="en", description="language of the names (BCP 47); OBO Foundry labels are English")
 
 
 def read_obo(source: str, options: OboOptions, reading: Reading) -> SourceTables:
     """Read an OBO file.
 
     Args:
-        source: The file, plain or gzip.
+        source: The file, plain, gzip or in a zip archive by itself.
         options: What to keep.
         reading: Where bad frames go.
 
@@ -72,58 +70,96 @@ def read_obo(source: str, options: OboOptions, reading: Reading) -> SourceTables
     lines: list[str] = []
     for _, block in text_lines(path, reading):
         lines += block
-    terms = _terms(lines, path, options, reading)
-    return tables_from_terms(terms, path=path, language=options.language, reading=reading)
+    equivalents: list[tuple[list[str], int | None]] = []
+    terms = _terms(lines, equivalents, path, options, reading)
+    tables = tables_from_terms(terms, path=path, language=options.language, reading=reading)
+    return with_equivalents(tables, equivalents, reading)
 
 
-def _terms(lines: list[str], path: Path, options: OboOptions, reading: Reading) -> Iterator[OntologyTerm]:
+def _terms(
+    lines: list[str],
+    equivalents: list[tuple[list[str], int | None]],
+    path: Path,
+    options: OboOptions,
+    reading: Reading,
+) -> Iterator[OntologyTerm]:
     import fastobo
 
-    scopes = {scope.upper(): f"{scope}_synonym" for scope in options.scopes}
+    scopes = {scope.upper(): scope for scope in options.scopes}
     line_of = _id_lines(lines)
-    n_foreign = 0
-    for header, frame in _frames(lines, path, reading):
+    header = _Header(())
+    for clauses, frame in _frames(lines, path, reading):
+        if clauses is not header.clauses:
+            header = _Header(clauses)
+        if isinstance(frame, fastobo.instance.InstanceFrame):
+            reading.note("individuals (instances of concepts), left out", 1)
         if not isinstance(frame, fastobo.term.TermFrame):
             continue
         term_id = _unescaped(frame.id)
         if options.prefixes and term_id.partition(":")[0] not in options.prefixes:
-            n_foreign += 1
+            reading.note("terms with other prefixes, left out", 1)
             continue
         numbers = line_of.get(term_id, [])
         line = numbers.pop(0) if len(numbers) > 1 else (numbers[0] if numbers else None)
-        yield _term(frame, term_id, header, scopes, line)
-    reading.note("terms with other prefixes, left out", n_foreign)
+        term = OntologyTerm(term_id, line=line)
+        for clause in frame:
+            _add(term, clause, header, scopes)
+            if clause.raw_tag() == "equivalent_to":
+                equivalents.append(([term_id, _unescaped(clause.term)], line))
+        if header.namespace and not term.semantic_types:
+            term.semantic_types.append(header.namespace)
+        yield term
 
 
-def _term(frame: Any, term_id: str, header: Any, scopes: dict[str, str], line: int | None) -> OntologyTerm:
-    term = OntologyTerm(term_id, line=line)
-    namespace = ""
-    for clause in frame:
-        tag = clause.raw_tag()
-        if tag == "name":
-            term.labels.append(clause.name.strip())
-        elif tag == "synonym":
-            term_type = scopes.get(clause.synonym.scope)
-            if term_type:
-                term.synonyms.append((clause.synonym.desc.strip(), term_type))
-        elif tag == "def":
-            term.definition = clause.definition.strip()
-        elif tag == "namespace":
-            namespace = _unescaped(clause.namespace)
-        elif tag == "is_obsolete":
-            term.is_obsolete = clause.obsolete
-        elif tag == "alt_id":
-            term.alternative_ids.append(_unescaped(clause.alt_id))
-        elif tag == "replaced_by":
-            term.replaced_by.append(_unescaped(clause.term))
-        elif tag in {"is_a", "consider"}:
-            term.relations.append((tag, _unescaped(clause.term)))
-        elif tag == "relationship":
-            term.relations.append((_unescaped(clause.typedef), _unescaped(clause.term)))
-    namespace = namespace or _default_namespace(header)
-    if namespace:
-        term.semantic_types.append(namespace)
-    return term
+class _Header:
+    """What the header says of all terms."""
+
+    def __init__(self, clauses: Any) -> None:
+        self.clauses = clauses
+        self.namespace = ""
+        self.relation_of: dict[str, str] = {}
+        """How cross-references relate, by the prefix of their code."""
+        for clause in clauses:
+            tag = clause.raw_tag()
+            if tag == "default-namespace":
+                self.namespace = _unescaped(clause.namespace)
+            elif tag in _RELATION_OF_MACRO:
+                self.relation_of[clause.idspace] = _RELATION_OF_MACRO[tag]
+
+
+def _add(term: OntologyTerm, clause: Any, header: _Header, scopes: Mapping[str, str]) -> None:
+    tag = clause.raw_tag()
+    if tag == "name":
+        term.labels.append(clause.name.strip())
+    elif tag == "synonym":
+        synonym = clause.synonym
+        if synonym.scope in scopes:
+            type_of_synonym = "" if synonym.type is None else _unescaped(synonym.type)
+            term.synonyms.append(Synonym(synonym.desc.strip(), synonym_type(scopes[synonym.scope], type_of_synonym)))
+    elif tag == "def":
+        term.definition = clause.definition.strip()
+    elif tag == "namespace":
+        term.semantic_types = [_unescaped(clause.namespace)]
+    elif tag == "is_obsolete":
+        term.is_obsolete = clause.obsolete
+    elif tag == "alt_id":
+        term.alternative_ids.append(_unescaped(clause.alt_id))
+    elif tag == "replaced_by":
+        term.replaced_by.append(_unescaped(clause.term))
+    elif tag in {"is_a", "consider"}:
+        term.relations.append((tag, _unescaped(clause.term)))
+    elif tag == "relationship":
+        term.relations.append((_unescaped(clause.typedef), _unescaped(clause.term)))
+    elif tag == "xref":
+        code = _CODE_OF(_unescaped(clause.xref.id))
+        relation = mapping_relation(qualifier.value for qualifier in clause.qualifiers or ())
+        if relation == XREF:
+            relation = header.relation_of.get(code.partition(":")[0], XREF)
+        term.cross_references.append((relation, code))
+    elif tag == "property_value":
+        relation = mapping_relation([_unescaped(clause.property_value.relation)])
+        if relation != XREF:
+            term.cross_references.append((relation, _CODE_OF(_unescaped(clause.property_value.value))))
 
 
 def _frames(lines: list[str], path: Path, reading: Reading) -> Iterator[tuple[Any, Any]]:
@@ -187,13 +223,6 @@ def _id_lines(lines: list[str]) -> dict[str, list[int]]:
     return found
 
 
-def _default_namespace(header: Any) -> str:
-    for clause in header:
-        if clause.raw_tag() == "default-namespace":
-            return _unescaped(clause.namespace)
-    return ""
-
-
 def _unescaped(identifier: Any) -> str:
     """An id as its owner writes it; OBO escapes spaces and colons in it."""
     if hasattr(identifier, "prefix"):
@@ -202,11 +231,17 @@ def _unescaped(identifier: Any) -> str:
 
 
 _ID = re.compile(r"id:\s*(\S+)")
+_CODE_OF = code_maker()
+_RELATION_OF_MACRO = {
+    "treat-xrefs-as-equivalent": "exactMatch",
+    "treat-xrefs-as-is_a": "broadMatch",
+    "treat-xrefs-as-has-subclass": "narrowMatch",
+}
 
 FORMAT = Format(
     name="obo",
     description="OBO 1.4, the text format of the OBO Foundry (HPO, MONDO, DOID, GO, Uberon, ChEBI, ...)",
-    source="an .obo file, plain or gzip",
+    source="an .obo file, plain, gzip, or zipped",
     obtain="http://purl.obolibrary.org/obo/NAME.obo, e.g. hp.obo, mondo.obo, doid.obo; overview: https://obofoundry.org",
     licence="each ontology's own (mostly CC BY 4.0 or CC0)",
     options=OboOptions,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import polars as pl
+from pydantic import BeforeValidator, Field
 
 from onoma.terminology.assembly import (
     SOURCE_CONCEPTS,
@@ -18,10 +20,55 @@ from onoma.terminology.assembly import (
     SOURCE_TYPES,
     SourceTables,
 )
+from onoma.terminology.options import LanguageTag, ReaderOptions, Words, split_words
 from onoma.terminology.reading import Reading
 from onoma.terminology.tables import ACTIVE, OBSOLETE
 
+_ROWS_PER_BLOCK = 1 << 16
 LABEL = "label"
+XREF = "xref"
+Scope = Literal["exact", "narrow", "broad", "related"]
+SCOPES = get_args(Scope)
+
+
+def _scopes(value: Any) -> Any:
+    words = split_words(value)
+    return SCOPES if words == ("all",) else words
+
+
+Scopes = Annotated[tuple[Scope, ...], BeforeValidator(_scopes)]
+"""Several scopes of synonyms; the command line may say "all"."""
+
+
+class OntologyOptions(ReaderOptions):
+    """Options of every reader of an ontology."""
+
+    scopes: Scopes = Field(
+        default=("exact",),
+        description="scopes of synonyms to keep besides labels: exact, narrow, broad, related, or all",
+    )
+    prefixes: Words = Field(default=(), description="keep only terms with these id prefixes, e.g. HP; empty: all")
+    language: LanguageTag = Field(
+        default="en", description="language of the names (BCP 47); OBO Foundry labels are English"
+    )
+
+    def keeps(self, term_id: str) -> bool:
+        """Whether a term has one of the prefixes wanted."""
+        return not self.prefixes or source_of(term_id) in self.prefixes
+
+
+class Synonym(NamedTuple):
+    """A further name of a term.
+
+    Attributes:
+        text: The name.
+        term_type: E.g. "exact_synonym", or "exact_synonym/abbreviation" where the source has a type besides the scope.
+        language: BCP 47; "": that of the file.
+    """
+
+    text: str
+    term_type: str
+    language: str = ""
 
 
 @dataclass
@@ -31,8 +78,9 @@ class OntologyTerm:
     term_id: str
     labels: list[str] = field(default_factory=list)
     """One, if all is right."""
-    synonyms: list[tuple[str, str]] = field(default_factory=list)
-    """(text, term type)."""
+    label_language: str = ""
+    """BCP 47; "": that of the file."""
+    synonyms: list[Synonym] = field(default_factory=list)
     definition: str = ""
     semantic_types: list[str] = field(default_factory=list)
     is_obsolete: bool = False
@@ -46,36 +94,47 @@ class OntologyTerm:
     line: int | None = None
 
 
-class _Columns:
-    """Rows gathered column by column."""
+class Columns:
+    """Rows gathered column by column; a block is a tenth of the size of its Python objects."""
 
     def __init__(self, schema: pl.Schema) -> None:
         self._schema = schema
         self._columns: dict[str, list[object]] = {name: [] for name in schema}
+        self._blocks = [pl.DataFrame(schema=schema)]
 
     def add(self, *values: object) -> None:
         for column, value in zip(self._columns.values(), values, strict=True):
             column.append(value)
+        if len(column) == _ROWS_PER_BLOCK:
+            self._close_block()
 
     def frame(self) -> pl.DataFrame:
-        return pl.DataFrame(self._columns, schema=self._schema)
+        self._close_block()
+        return pl.concat(self._blocks)
+
+    def _close_block(self) -> None:
+        self._blocks.append(pl.DataFrame(self._columns, schema=self._schema))
+        self._columns = {name: [] for name in self._schema}
 
 
-def tables_from_terms(terms: Iterable[OntologyTerm], *, path: Path, language: str, reading: Reading) -> SourceTables:
+def tables_from_terms(
+    terms: Iterable[OntologyTerm], *, path: Path, language: str, reading: Reading, source: str | None = None
+) -> SourceTables:
     """Check the terms and lay them out as tables.
 
     Args:
         terms: In the order of the file.
         path: For errors.
-        language: Of all names.
+        language: Of names that do not say theirs.
         reading: Where bad terms and names go.
+        source: Of all names; unset: the prefix of the term's id.
 
     Raises:
         InputError: under "strict": an id twice, two labels, a blank or unprintable name.
     """
-    concepts, names, types = _Columns(SOURCE_CONCEPTS), _Columns(SOURCE_NAMES), _Columns(SOURCE_TYPES)
-    relations, definitions = _Columns(SOURCE_RELATIONS), _Columns(SOURCE_DEFINITIONS)
-    references = _Columns(SOURCE_CROSS_REFERENCES)
+    concepts, names, types = Columns(SOURCE_CONCEPTS), Columns(SOURCE_NAMES), Columns(SOURCE_TYPES)
+    relations, definitions = Columns(SOURCE_RELATIONS), Columns(SOURCE_DEFINITIONS)
+    references = Columns(SOURCE_CROSS_REFERENCES)
     seen: set[str] = set()
     alternatives: dict[str, str] = {}
     for term in terms:
@@ -87,35 +146,37 @@ def tables_from_terms(terms: Iterable[OntologyTerm], *, path: Path, language: st
         if not label and not term.is_obsolete:
             reading.note("terms without a name (only referred to), left out", 1)
             continue
-        source = source_of(term.term_id)
-        written = [(label, LABEL)] if label else []
-        usable: dict[str, str] = {}
-        for text, term_type in [*written, *term.synonyms]:
+        _leave_out_unprintable(term, reading)
+        term_source = source_of(term.term_id) if source is None else source
+        written = [Synonym(label, LABEL, term.label_language)] if label else []
+        usable: dict[tuple[str, str], str] = {}
+        for text, term_type, name_language in [*written, *term.synonyms]:
             name_problem = text_problem(text)
+            key = (text, name_language or language)
             if name_problem:
                 reading.reject(name_problem, path=path, line=term.line, text=f"{term.term_id}: {text}", field=term_type)
-            elif text in usable:
+            elif key in usable:
                 reading.note("synonyms spelled as another name of their term, left out", 1)
             else:
-                usable[text] = term_type
+                usable[key] = term_type
         seen.add(term.term_id)
         status = OBSOLETE if term.is_obsolete else ACTIVE
         concepts.add(term.term_id, status, term.replaced_by[0] if term.replaced_by else None)
-        for text, term_type in usable.items():
-            names.add(term.term_id, text, language, source, term_type, 0 if term_type == LABEL else 1, False)
-        for semantic_type in term.semantic_types:
+        for number, ((text, name_language), term_type) in enumerate(usable.items()):
+            preference = 0 if number == 0 and term_type == LABEL else 1
+            names.add(term.term_id, text, name_language, term_source, term_type, preference, False)
+        for semantic_type in dict.fromkeys(term.semantic_types):
             types.add(term.term_id, semantic_type, term.line)
         for other in term.replaced_by[1:]:
-            relations.add(term.term_id, "replaced_by", other, source, term.line)
+            relations.add(term.term_id, "replaced_by", other, term_source, term.line)
         for relation, other in term.relations:
-            relations.add(term.term_id, relation, other, source, term.line)
-        for relation, code in term.cross_references:
-            if text_problem(code):
-                reading.note("cross-references that are no text, left out", 1)
-            else:
-                references.add(term.term_id, code, relation, source, term.line)
+            relations.add(term.term_id, relation, other, term_source, term.line)
+        better_known = {code for relation, code in term.cross_references if relation != XREF}
+        for relation, code in dict.fromkeys(term.cross_references):
+            if relation != XREF or code not in better_known:
+                references.add(term.term_id, code, relation, term_source, term.line)
         if term.definition and not text_problem(term.definition):
-            definitions.add(term.term_id, term.definition, source, term.line)
+            definitions.add(term.term_id, term.definition, term_source, term.line)
         for alternative in term.alternative_ids:
             if alternatives.setdefault(alternative, term.term_id) != term.term_id:
                 reading.note("alternative ids claimed by several terms (the first has it)", 1)
@@ -134,10 +195,98 @@ def tables_from_terms(terms: Iterable[OntologyTerm], *, path: Path, language: st
     )
 
 
+def join_tables(parts: Sequence[SourceTables]) -> SourceTables:
+    """Tables of several files of one source; a concept in several of them is as the first says, with the names of all.
+
+    Args:
+        parts: At least one, with tables of concepts, as `tables_from_terms` gives them.
+    """
+    concepts = pl.concat([part.concepts for part in parts if part.concepts is not None])
+    return replace(
+        parts[0],
+        concepts=concepts.unique("concept_id", keep="first", maintain_order=True),
+        names=pl.concat([part.names for part in parts]),
+        semantic_types=pl.concat([part.semantic_types for part in parts]),
+        relations=pl.concat([part.relations for part in parts]),
+        definitions=pl.concat([part.definitions for part in parts]),
+        cross_references=pl.concat([part.cross_references for part in parts]),
+    )
+
+
+def with_default_type(tables: SourceTables, semantic_type: str) -> SourceTables:
+    """Give a semantic type to every concept with a name that has none."""
+    untyped = tables.names.select("concept_id").unique(maintain_order=True)
+    untyped = untyped.join(tables.semantic_types, on="concept_id", how="anti", maintain_order="left")
+    types = untyped.select("concept_id", semantic_type=pl.lit(semantic_type), line=pl.lit(None)).cast(SOURCE_TYPES)
+    return replace(tables, semantic_types=pl.concat([tables.semantic_types, types]))
+
+
+def with_equivalents(
+    tables: SourceTables, sets: Iterable[tuple[list[str], int | None]], reading: Reading
+) -> SourceTables:
+    """Add what is said to be the same: relations "equivalent_to" within the file, cross-references to what is outside.
+
+    Args:
+        tables: What was found.
+        sets: Codes of the same meaning, and the line that says so.
+        reading: Told of the sets that are all outside.
+    """
+    relations, references = Columns(SOURCE_RELATIONS), Columns(SOURCE_CROSS_REFERENCES)
+    concepts = tables.concepts if tables.concepts is not None else tables.names
+    known = set(concepts["concept_id"])
+    n_outside = 0
+    for codes, line in sets:
+        inside = [code for code in dict.fromkeys(codes) if code in known]
+        outside = [code for code in dict.fromkeys(codes) if code not in known and not text_problem(code)]
+        n_outside += not inside
+        for code in inside[1:]:
+            relations.add(inside[0], "equivalent_to", code, source_of(inside[0]), line)
+        for code in inside:
+            for other in outside:
+                references.add(code, other, "exactMatch", source_of(code), line)
+    reading.note("statements of equivalence about terms outside the file, left out", n_outside)
+    return replace(
+        tables,
+        relations=pl.concat([tables.relations, relations.frame()]),
+        cross_references=pl.concat([tables.cross_references, references.frame()]),
+    )
+
+
 def source_of(term_id: str) -> str:
     """The prefix of an id: "HP" of "HP:0000001", "CVCL" of "CVCL_0001"; "" if it has none."""
     match = re.match(r"([^:_/\s]+)[:_]\S", term_id)
     return match[1] if match else ""
+
+
+def relation_name(words: str) -> str:
+    """The name of a relation from its words: "Finding site" to "finding_site".
+
+    Example:
+        >>> relation_name("Is a")
+        'is_a'
+    """
+    return re.sub(r"\W+", "_", words.lower()).strip("_")
+
+
+def clear_successors(links: pl.DataFrame) -> pl.DataFrame:
+    """The one successor of each retired concept, where there is just one.
+
+    Args:
+        links: ``old``, ``new``, ``rank``: what is said to replace what; of several kinds of link the one of lowest rank
+            that names a single successor counts.
+
+    Returns:
+        ``old``, ``new``, ``rank``, each ``old`` once.
+    """
+    return (
+        links.filter(pl.col("old") != pl.col("new"))
+        .group_by("old", "rank")
+        .agg(pl.col("new").first(), n_new=pl.col("new").n_unique())
+        .filter(pl.col("n_new") == 1)
+        .sort("old", "rank")
+        .unique("old", keep="first", maintain_order=True)
+        .select("old", "new", "rank")
+    )
 
 
 def text_problem(text: str) -> str | None:
@@ -146,9 +295,27 @@ def text_problem(text: str) -> str | None:
         return "a blank name"
     if "\0" in text:
         return "a name with a NUL character"
-    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+    try:
+        text.encode()
+    except UnicodeEncodeError:
         return "a name with half a character (a lone surrogate)"
     return None
+
+
+def _leave_out_unprintable(term: OntologyTerm, reading: Reading) -> None:
+    """Codes, relations and types that cannot be written are worth no term."""
+    n_before = _n_codes(term)
+    term.replaced_by = [code for code in term.replaced_by if not text_problem(code)]
+    term.alternative_ids = [code for code in term.alternative_ids if not text_problem(code)]
+    term.semantic_types = [name for name in term.semantic_types if not text_problem(name)]
+    term.relations = [pair for pair in term.relations if not any(map(text_problem, pair))]
+    term.cross_references = [pair for pair in term.cross_references if not text_problem(pair[1])]
+    reading.note("codes and cross-references that are no text, left out", n_before - _n_codes(term))
+
+
+def _n_codes(term: OntologyTerm) -> int:
+    n_codes = len(term.replaced_by) + len(term.alternative_ids) + len(term.semantic_types)
+    return n_codes + len(term.relations) + len(term.cross_references)
 
 
 def _term_problem(term: OntologyTerm, seen: set[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""UMLS Rich Release Format: MRCONSO, MRSTY, MRREL, MRDEF.
+"""UMLS Rich Release Format: MRCONSO, MRSTY, MRREL, MRDEF, MRCUI.
 
 Lines of fields each followed by ``|``, no quoting; specification: UMLS Reference Manual, chapter 3
 (https://www.ncbi.nlm.nih.gov/books/NBK9685/). Quotes, ``#`` and leading spaces belong to a name.
@@ -7,304 +7,225 @@ Lines of fields each followed by ``|``, no quoting; specification: UMLS Referenc
 file         becomes
 ===========  =====================================================================================================
 MRCONSO      a concept for each CUI, a name for each atom: STR, LAT as BCP 47, SAB as source, TTY as term type;
-             ``is_suppressed`` unless SUPPRESS is N
+             ``is_suppressed`` unless SUPPRESS is N. With ``cross_references=yes`` SAB:CODE of every atom:
+             exactMatch, or xref where the code has atoms in several concepts
 MRSTY        semantic types: STY, e.g. "Disease or Syndrome"
 MRREL        relations. REL and RELA say what the SECOND concept is to the first, so a row CUI1|REL|CUI2|RELA becomes
              head CUI2, tail CUI1, which reads as a sentence: "CUI2 isa CUI1". The relation is RELA, or REL where that
              is empty. Rows between atoms count for their concepts; rows that then say the same are kept once
 MRDEF        definitions
+MRCUI        retired CUIs: obsolete concepts without names, replaced by CUI2 where REL is SY (merged). Broader, narrower
+             or other CUIs (RB, RN, RO) are no replacement, nor is a choice of several. If a filter is set, only those
+             that a concept which is kept has replaced. ``retired=no`` leaves them out
+MRRANK       with ``codes``: which term types of a source are preferred
 ===========  =====================================================================================================
 
 The preferred name of a concept: not suppressed before suppressed, then English, then TS=P, STT=PF, ISPREF=Y, then the
-order of the file. MRSTY, MRREL and MRDEF may be missing. Each file may be gzip (``MRCONSO.RRF.gz``).
+order of the file. All but MRCONSO may be missing. Where the files may lie: the folder with them or one above, a zip
+archive with them (Metathesaurus Full Subset, ``2024AA/META/MRCONSO.RRF``; the archive of MRCONSO alone), and the full
+release: a zip archive, or folder, with archives ``2024aa-1-meta.nlm``, in which MRCONSO lies in gzip pieces
+(``2024AA/META/MRCONSO.RRF.aa.gz``, ``.ab.gz``, ...). Nothing needs to be unpacked; of archives within an archive a
+temporary copy is made. Any file may be gzip or in pieces.
+
+Semantic filters: a concept that has one of the ``semantic_types`` (names or TUIs) or a type in one of the
+``semantic_groups`` is kept with all of its types.
+
+Trade names (``trade_names=yes``): by rows of MRREL with RELA tradename_of ("CUI2 tradename_of CUI1") or has_tradename
+("CUI2 has_tradename CUI1") every name of every trade name becomes a name of the drug too, with its own source and
+language and the term type ``tradename_of``, and never the preferred one. The trade name stays a concept of its own, so
+its names then stand for both. Between RxNorm's branded and generic products (SBD and SCD) the same holds. Filters of
+names apply to them, the semantic ones only to the drug.
+
+Codes (``codes=SNOMEDCT_US``): concepts are the codes of these sources instead of CUIs. A code is CODE, which the UMLS
+calls the most useful identifier of the source: for SNOMED CT, RxNorm and LOINC the concept (the same as SCUI), for MeSH
+and ICD-10-CM the descriptor or entry (the same as SDUI). Codes are kept as they are. If two of several sources share a
+code, the import ends, unless ``shared_codes=merge`` says that they mean the same (MSH and its translation MSHSPA) or
+``shared_codes=prefix`` that every code be written SAB:CODE.
+
+* Names: with ``codes_names=concept`` those of its own atoms and all others of the CUIs they are in, for which one takes
+  codes from the UMLS and not from their source; with ``codes_names=own`` only those of its own atoms. Two codes whose
+  atoms share a CUI share its names. The preferred name is one of its own, chosen by MRRANK after suppression and
+  language.
+* Semantic types and definitions: those of its CUIs (with ``codes_names=own`` definitions of its own atoms).
+* Relations: rows of MRREL whose two atoms (AUI1, AUI2) are of the sources; these stand for their codes. Rows between
+  CUIs only, which say nothing of codes, and those to other sources are left out.
+* The CUI is a cross-reference (``UMLS:C0027051``): exactMatch, or xref if the code has atoms in several. With
+  ``cross_references=yes`` the codes that other sources have for the CUI follow.
+* A code all of whose atoms are obsolete (SUPPRESS=O) is obsolete. MRCUI is not read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Literal
 
 import polars as pl
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from onoma.errors import InputError, did_you_mean
-from onoma.terminology.assembly import (
-    SOURCE_DEFINITIONS,
-    SOURCE_NAMES,
-    SOURCE_RELATIONS,
-    SOURCE_TYPES,
-    SourceTables,
-)
-from onoma.terminology.delimited import read_delimited
+from onoma.terminology.assembly import SOURCE_DEFINITIONS, SourceTables, named_concepts
 from onoma.terminology.formats import Format
-from onoma.terminology.options import ReaderOptions, Words, split_words
+from onoma.terminology.options import Words
+from onoma.terminology.readers.rrf import (
+    RrfOptions,
+    SourceCodes,
+    Watcher,
+    column_check,
+    filtered,
+    flag_check,
+    read_names,
+    read_types,
+    retired_concepts,
+    weighted,
+)
+from onoma.terminology.readers.rrf_relations import add_trade_names, read_relations
+from onoma.terminology.readers.rrf_release import Family, Release, open_release
+from onoma.terminology.readers.umls_codes import SourceAtoms
+from onoma.terminology.readers.umls_codes import preference as preference_for_codes
 from onoma.terminology.reading import Check, Reading
 
-FIELDS = {
-    name: tuple(fields.split())
-    for name, fields in {
-        "MRCONSO": "CUI LAT TS LUI STT SUI ISPREF AUI SAUI SCUI SDUI SAB TTY CODE STR SRL SUPPRESS CVF",
-        "MRSTY": "CUI TUI STN STY ATUI CVF",
-        "MRREL": "CUI1 AUI1 STYPE1 REL CUI2 AUI2 STYPE2 RELA RUI SRUI SAB SL RG DIR SUPPRESS CVF",
-        "MRDEF": "CUI AUI ATUI SATUI SAB DEF SUPPRESS CVF",
-    }.items()
-}
-LANGUAGES = {
-    "ARA": "ar", "BAQ": "eu", "BUL": "bg", "CAT": "ca", "CHI": "zh", "CZE": "cs", "DAN": "da", "DUT": "nl",
-    "ENG": "en", "EST": "et", "FIN": "fi", "FRE": "fr", "GER": "de", "GRE": "el", "HEB": "he", "HUN": "hu",
-    "ICE": "is", "ITA": "it", "JPN": "ja", "KOR": "ko", "LAV": "lv", "LIT": "lt", "NOR": "no", "POL": "pl",
-    "POR": "pt", "RUM": "ro", "RUS": "ru", "SCR": "hr", "SLO": "sk", "SLV": "sl", "SPA": "es", "SWE": "sv",
-    "TUR": "tr", "UKR": "uk",
-}  # fmt: skip
-"""LAT to BCP 47; a code that is not here stays, in lower case (BCP 47 takes three-letter codes)."""
-SUPPRESS_FLAGS = ("N", "O", "E", "Y")
-_NOT_FILES = "get the release in full, or say which folder holds MRCONSO.RRF"
+FAMILY = Family("the UMLS", "MR", "", ("CONSO", "STY", "REL", "DEF"), ("CUI", "RANK"))
+_PREFERENCE = weighted(
+    [
+        pl.col("is_suppressed"),
+        pl.col("LAT") != "en",
+        pl.col("TS") != "P",
+        pl.col("STT") != "PF",
+        pl.col("ISPREF") != "Y",
+    ]
+)
 
 
-def _languages(value: Any) -> Any:
-    words = split_words(value)
-    if not isinstance(words, list | tuple):
-        return words
-    tags = tuple(LANGUAGES.get(str(word).upper(), str(word).lower()) for word in words)
-    for tag in tags:
-        if not (tag.isascii() and tag.isalpha() and 2 <= len(tag) <= 3):
-            raise ValueError(f"'{tag}' is no language code such as en or ENG")
-    return tags
+class UmlsOptions(RrfOptions):
+    """Options of the UMLS reader."""
 
-
-def _flags(value: Any) -> Any:
-    words = split_words(value)
-    for word in words if isinstance(words, list | tuple) else ():
-        if word not in SUPPRESS_FLAGS:
-            raise ValueError(f"'{word}' is none of {', '.join(SUPPRESS_FLAGS)}")
-    return words
-
-
-class UmlsOptions(ReaderOptions):
-    """Options of the UMLS reader. An empty filter keeps all."""
-
-    languages: Annotated[tuple[str, ...], BeforeValidator(_languages)] = Field(
-        default=(), description="keep names in these languages, e.g. en,es (or ENG,SPA); empty: all"
+    codes: Words = Field(
+        default=(), description="make the codes of these sources (SAB) the concepts, e.g. SNOMEDCT_US; empty: CUIs"
     )
-    sources: Words = Field(
-        default=(),
-        description="keep names, relations and definitions of these sources (SAB), e.g. SNOMEDCT_US,MSH; empty: all",
+    codes_names: Literal["concept", "own"] = Field(
+        default="concept", description="names of a code: all of its concept (CUI), or only its own"
     )
-    term_types: Words = Field(default=(), description="keep names of these term types (TTY), e.g. PT,SY; empty: all")
-    suppress: Annotated[tuple[str, ...], BeforeValidator(_flags)] = Field(
-        default=SUPPRESS_FLAGS, description="keep rows with these SUPPRESS flags, e.g. N for current content only"
+    shared_codes: Literal["refuse", "merge", "prefix"] = Field(
+        default="refuse", description="if several sources share a code: refuse, merge, or prefix all codes by source"
     )
-    relations: bool = Field(default=True, description="read MRREL (yes or no)")
 
 
 def read_umls(source: str, options: UmlsOptions, reading: Reading) -> SourceTables:
     """Read a UMLS release, or a subset made with MetamorphoSys.
 
     Args:
-        source: The folder with the files, or the one above its ``META``, or the MRCONSO file.
+        source: The folder or archive with the files, or the MRCONSO file.
         options: Filters.
         reading: Where bad rows go.
 
     Raises:
         InputError: no MRCONSO there; a filter names what the release does not have; under "strict" also a bad row.
     """
-    folder = _folder(Path(source))
-    files = {name: _file(folder, name) for name in FIELDS}
-    conso = files["MRCONSO"]
-    if conso is None:
-        raise InputError("there is no MRCONSO.RRF here or in META below", path=folder, fix=_NOT_FILES)
-    names, left_out = _read_names(conso, options, reading)
-    for name in ("MRSTY", "MRREL", "MRDEF"):
-        if files[name] is None:
-            reading.note(f"files that the release does not have: {name}.RRF", 1)
+    with open_release(source, FAMILY, reading) as release:
+        return _by_code(release, options, reading) if options.codes else _by_cui(release, options, reading)
+
+
+def _by_cui(release: Release, options: UmlsOptions, reading: Reading) -> SourceTables:
+    types, kept = read_types(release, options, reading)
+    codes = SourceCodes(options)
+    watchers: list[Watcher] = [codes] if options.cross_references else []
+    found = read_names(release, options, reading, preference=_PREFERENCE, watchers=watchers)
+    relations = read_relations(release, options, reading)
+    names = found.table
+    if options.trade_names:
+        names = add_trade_names(names, relations.trade_names, release, reading)
+    if kept is not None:
+        names = names.filter(pl.col("concept_id").is_in(kept.implode()))
     return SourceTables(
-        path=conso,
+        path=release.path("CONSO"),
         names=names,
-        semantic_types=_read_types(files["MRSTY"], reading),
-        relations=_read_relations(files["MRREL"] if options.relations else None, options, reading),
-        definitions=_read_definitions(files["MRDEF"], options, reading),
-        known_elsewhere=left_out,
-        paths={
-            table: path
-            for table, name in (("semantic_types", "MRSTY"), ("relations", "MRREL"), ("definitions", "MRDEF"))
-            if (path := files[name]) is not None
-        },
+        concepts=_with_retired(release, options, reading, names),
+        semantic_types=types,
+        relations=relations.table,
+        definitions=_read_definitions(release, options, reading).select(SOURCE_DEFINITIONS.names()),
+        cross_references=codes.table(),
+        known_elsewhere=found.left_out(names),
+        paths=_paths(release),
     )
 
 
-def _folder(source: Path) -> Path:
-    if not source.exists():
-        raise InputError("there is nothing here", path=source, fix="check the path")
-    if source.is_file():
-        if not source.name.startswith("MRCONSO.RRF"):
-            raise InputError("this is no folder with a UMLS release", path=source, fix=_NOT_FILES)
-        return source.parent
-    below = source / "META"
-    return below if _file(source, "MRCONSO") is None and below.is_dir() else source
+def _by_code(release: Release, options: UmlsOptions, reading: Reading) -> SourceTables:
+    types, kept = read_types(release, options, reading)
+    atoms, codes = SourceAtoms(options.codes, options.suppress, options.shared_codes), SourceCodes(options)
+    of_concepts = options.codes_names == "concept"
+    watchers: list[Watcher] = [atoms, codes] if options.cross_references else [atoms]
+    found = read_names(
+        release,
+        options,
+        reading,
+        preference=preference_for_codes(release, atoms, reading),
+        watchers=watchers,
+        further=[atoms.code.alias("own_code")],
+        is_wanted=None if of_concepts else atoms.is_of_source,
+        sources=options.codes,
+    )
+    atoms.finish(release, reading, kept)
+    relations = read_relations(release, options, reading, to_ends=atoms.ends)
+    names = found.table
+    if options.trade_names:
+        names = add_trade_names(names, relations.trade_names, release, reading)
+    names = atoms.names(names, of_concepts=of_concepts, release=release)
+    concepts = atoms.concepts(names)
+    return SourceTables(
+        path=release.path("CONSO"),
+        names=names,
+        concepts=concepts,
+        semantic_types=atoms.types(types),
+        relations=relations.table,
+        definitions=atoms.definitions(_read_definitions(release, options, reading), of_concepts=of_concepts),
+        cross_references=atoms.references(codes.table()),
+        known_elsewhere=atoms.all_codes.filter(~atoms.all_codes.is_in(concepts["concept_id"].implode())),
+        paths=_paths(release),
+    )
 
 
-def _file(folder: Path, name: str) -> Path | None:
-    for file_name in (f"{name}.RRF", f"{name}.RRF.gz"):
-        if (folder / file_name).is_file():
-            return folder / file_name
-    return None
+def _paths(release: Release) -> dict[str, Path]:
+    tables = {"semantic_types": "STY", "relations": "REL", "definitions": "DEF"}
+    return {table: release.path(name) for table, name in tables.items() if name in release}
 
 
-def _read_names(path: Path, options: UmlsOptions, reading: Reading) -> tuple[pl.DataFrame, pl.Series]:
-    """Names, and the CUIs that the filters left out."""
-    keep = ("CUI", "LAT", "TS", "STT", "ISPREF", "SAB", "TTY", "STR", "SUPPRESS")
-    parts, cuis = [_no_names()], [pl.Series("CUI", [], dtype=pl.String)]
-    is_filtered = bool(options.languages or options.sources or options.term_types) or not _keeps_all(options)
-    seen: dict[str, set[str]] = {"LAT": set(), "SAB": set(), "TTY": set()}
+def _read_definitions(release: Release, options: UmlsOptions, reading: Reading) -> pl.DataFrame:
+    """`SOURCE_DEFINITIONS`, and AUI."""
+    parts = [pl.DataFrame(schema={**SOURCE_DEFINITIONS, "AUI": pl.String()})]
     checks = (
-        _check("CUI", "a code", "STR"),
-        Check(pl.col("LAT").str.contains("^[A-Z]{3}$"), "LAT", "three capital letters, e.g. ENG", "LAT"),
-        _check("STR", "a name", "CUI"),
-        _SUPPRESS_IS_KNOWN,
+        column_check(FAMILY, "CUI", "a code", "DEF"),
+        column_check(FAMILY, "DEF", "a definition", "CUI"),
+        flag_check(),
     )
-    for block in _rows("MRCONSO", path, keep, reading):
-        good = reading.keep_valid(block, checks, path=path)
-        if is_filtered:
-            cuis.append(good["CUI"].unique())
-            for column, values in seen.items():
-                values.update(good[column].unique())
-        rows = _filtered(good, options).with_columns(
-            pl.col("LAT").replace(LANGUAGES).str.to_lowercase(), is_suppressed=pl.col("SUPPRESS") != "N"
-        )
-        if options.languages:
-            rows = rows.filter(pl.col("LAT").is_in(options.languages))
-        if options.term_types:
-            rows = rows.filter(pl.col("TTY").is_in(options.term_types))
-        parts.append(
-            rows.select(
-                concept_id="CUI",
-                text="STR",
-                language="LAT",
-                source="SAB",
-                term_type="TTY",
-                preference=_preference(),
-                is_suppressed="is_suppressed",
-            )
-        )
-    if is_filtered:
-        _check_filters(options, seen, path)
-    names = pl.concat(parts)
-    known = pl.concat(cuis).unique()
-    return names, known.filter(~known.is_in(names["concept_id"].unique().implode())) if len(known) else known
+    for rows in release.rows("DEF", ("CUI", "AUI", "SAB", "DEF", "SUPPRESS"), reading):
+        good = filtered(reading.keep_valid(rows, checks, path=release.path("DEF")), options)
+        parts.append(good.select(concept_id="CUI", text="DEF", source="SAB", line="line", AUI="AUI"))
+    return pl.concat(parts)
 
 
-def _no_names() -> pl.DataFrame:
-    return pl.DataFrame(schema=SOURCE_NAMES)
-
-
-def _preference() -> pl.Expr:
-    """Smaller is better; suppressed weighs most, then language, TS, STT, ISPREF."""
-    drawbacks = (
-        pl.col("is_suppressed"),
-        pl.col("LAT") != "en",
-        pl.col("TS") != "P",
-        pl.col("STT") != "PF",
-        pl.col("ISPREF") != "Y",
+def _with_retired(release: Release, options: UmlsOptions, reading: Reading, names: pl.DataFrame) -> pl.DataFrame | None:
+    """`SOURCE_CONCEPTS` with those of MRCUI; ``None``: there are none, and every concept has names."""
+    if not options.retired or "CUI" not in release:
+        return None
+    is_merged = pl.col("REL") == "SY"
+    checks = (
+        column_check(FAMILY, "CUI1", "a code", "CUI2"),
+        column_check(FAMILY, "REL", "a relation", "CUI1"),
+        Check((pl.col("CUI2").str.strip_chars() != "") | ~is_merged, "CUI2", "a code, since REL is SY", "CUI1"),
     )
-    total = pl.lit(0, dtype=pl.UInt8)
-    for weight, drawback in zip((16, 8, 4, 2, 1), drawbacks, strict=True):
-        total += drawback.cast(pl.UInt8) * pl.lit(weight, dtype=pl.UInt8)
-    return total
-
-
-def _read_types(path: Path | None, reading: Reading) -> pl.DataFrame:
-    parts = [pl.DataFrame(schema=SOURCE_TYPES)]
-    if path is None:
-        return parts[0]
-    for rows in _rows("MRSTY", path, ("CUI", "STY"), reading):
-        checks = (_check("CUI", "a code", "STY"), _check("STY", "a semantic type", "CUI"))
-        good = reading.keep_valid(rows, checks, path=path)
-        parts.append(good.select(concept_id="CUI", semantic_type="STY", line="line"))
-    return pl.concat(parts)
-
-
-def _read_relations(path: Path | None, options: UmlsOptions, reading: Reading) -> pl.DataFrame:
-    parts = [pl.DataFrame(schema=SOURCE_RELATIONS)]
-    if path is None:
-        return parts[0]
-    for rows in _rows("MRREL", path, ("CUI1", "REL", "CUI2", "RELA", "SAB", "SUPPRESS"), reading):
-        checks = (
-            _check("CUI1", "a code", "CUI2"),
-            _check("CUI2", "a code", "CUI1"),
-            _check("REL", "a relation", "CUI1"),
-            _SUPPRESS_IS_KNOWN,
-        )
-        good = _filtered(reading.keep_valid(rows, checks, path=path), options)
-        relation = pl.when(pl.col("RELA") != "").then("RELA").otherwise("REL")
-        parts.append(good.select(head="CUI2", relation=relation, tail="CUI1", source="SAB", line="line"))
-    return pl.concat(parts)
-
-
-def _read_definitions(path: Path | None, options: UmlsOptions, reading: Reading) -> pl.DataFrame:
-    parts = [pl.DataFrame(schema=SOURCE_DEFINITIONS)]
-    if path is None:
-        return parts[0]
-    for rows in _rows("MRDEF", path, ("CUI", "SAB", "DEF", "SUPPRESS"), reading):
-        checks = (
-            _check("CUI", "a code", "DEF"),
-            _check("DEF", "a definition", "CUI"),
-            _SUPPRESS_IS_KNOWN,
-        )
-        good = _filtered(reading.keep_valid(rows, checks, path=path), options)
-        parts.append(good.select(concept_id="CUI", text="DEF", source="SAB", line="line"))
-    return pl.concat(parts)
-
-
-def _rows(name: str, path: Path, keep: tuple[str, ...], reading: Reading) -> Iterator[pl.DataFrame]:
-    if name != "MRCONSO" and path.stat().st_size == 0:  # a subset without relations has an empty MRREL
-        return iter(())
-    return read_delimited(path, reading, separator="|", fields=FIELDS[name], keep=keep, ends_with_separator=True)
-
-
-def _check(field: str, expected: str, shown: str) -> Check:
-    return Check(pl.col(field).str.strip_chars() != "", field, expected, shown)
-
-
-_SUPPRESS_IS_KNOWN = Check(
-    pl.col("SUPPRESS").is_in(SUPPRESS_FLAGS), "SUPPRESS", f"one of {', '.join(SUPPRESS_FLAGS)}", "SUPPRESS"
-)
-
-
-def _keeps_all(options: UmlsOptions) -> bool:
-    return set(options.suppress) == set(SUPPRESS_FLAGS)
-
-
-def _filtered(rows: pl.DataFrame, options: UmlsOptions) -> pl.DataFrame:
-    if options.sources:
-        rows = rows.filter(pl.col("SAB").is_in(options.sources))
-    if not _keeps_all(options):
-        rows = rows.filter(pl.col("SUPPRESS").is_in(options.suppress))
-    return rows
-
-
-def _check_filters(options: UmlsOptions, seen: dict[str, set[str]], path: Path) -> None:
-    languages = {LANGUAGES.get(code, code.lower()) for code in seen["LAT"]}
-    for field, wanted, there in (
-        ("languages", options.languages, languages),
-        ("sources", options.sources, seen["SAB"]),
-        ("term_types", options.term_types, seen["TTY"]),
-    ):
-        for word in wanted:
-            if word not in there:
-                raise InputError(
-                    f"the release has nothing of '{word}'.{did_you_mean(word, there)}".rstrip("."),
-                    path=path,
-                    field=field,
-                    expected=f"some of {', '.join(sorted(there)[:40])}",
-                )
+    parts = [pl.DataFrame(schema={"concept_id": pl.String(), "successor": pl.String()})]
+    for rows in release.rows("CUI", ("CUI1", "REL", "CUI2"), reading):
+        good = reading.keep_valid(rows, checks, path=release.path("CUI"))
+        parts.append(good.select(concept_id="CUI1", successor=pl.when(is_merged).then("CUI2")))
+    concepts = named_concepts(names)
+    return pl.concat([concepts, retired_concepts(pl.concat(parts), concepts, reading, options)])
 
 
 FORMAT = Format(
     name="umls",
     description="UMLS Metathesaurus, or a subset of it, in Rich Release Format (MRCONSO, MRSTY, MRREL, MRDEF)",
-    source="the folder with the .RRF files (plain or gzip), or the one above its META",
-    obtain="https://www.nlm.nih.gov/research/umls (free account and licence of the NLM); unpack the release",
+    source="the folder or zip with the .RRF files (plain, gzip or in pieces), or the zip of the full release",
+    obtain="https://www.nlm.nih.gov/research/umls/licensedcontent/umlsknowledgesources.html (free account and licence "
+    "of the NLM): UMLS Metathesaurus Full Subset, MRCONSO.RRF alone, or the full release",
     licence="UMLS Metathesaurus licence; some sources add terms of their own (SNOMED CT)",
     options=UmlsOptions,
     read=read_umls,

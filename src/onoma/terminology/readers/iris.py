@@ -1,0 +1,167 @@
+"""Codes from the IRIs of ontologies, and what their standard properties mean.
+
+An IRI of the OBO Foundry, ``http://purl.obolibrary.org/obo/MONDO_0005148``, stands for the code ``MONDO:0005148``
+(OBO 1.4, section 5.9). So do IRIs that begin as one of `NAMESPACES`; any other IRI is its own code, unless the user
+gives a prefix for it. What is no IRI (``MONDO:0005148``, ``C0011860``) is a code already.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Annotated
+from urllib.parse import unquote
+
+from pydantic import AfterValidator, BeforeValidator
+
+from onoma.terminology.options import split_words
+
+OBO = "http://purl.obolibrary.org/obo/"
+OBO_IN_OWL = "http://www.geneontology.org/formats/oboInOwl#"
+SKOS = "http://www.w3.org/2004/02/skos/core#"
+
+NAMESPACES: Mapping[str, str] = MappingProxyType(
+    {
+        "http://www.ebi.ac.uk/efo/EFO_": "EFO",
+        "http://www.orpha.net/ORDO/Orphanet_": "Orphanet",
+        "http://identifiers.org/mesh/": "MESH",
+        "http://id.nlm.nih.gov/mesh/": "MESH",
+        "http://linkedlifedata.com/resource/umls/id/": "UMLS",
+        "http://identifiers.org/umls/": "UMLS",
+        "http://identifiers.org/snomedct/": "SCTID",
+        "http://snomed.info/id/": "SCTID",
+        "http://identifiers.org/omim/": "OMIM",
+        "https://omim.org/entry/": "OMIM",
+        "https://omim.org/phenotypicSeries/PS": "OMIMPS",
+        "http://identifiers.org/medgen/": "MEDGEN",
+        "http://identifiers.org/hgnc/": "HGNC",
+        "http://identifiers.org/meddra/": "MedDRA",
+        "http://purl.bioontology.org/ontology/ICD10CM/": "ICD10CM",
+        "http://ncicb.nci.nih.gov/xml/owl/EVS/Thesaurus.owl#": "NCIT",
+    }
+)
+"""IRIs of ontologies outside the OBO library, and of what MONDO and others refer to, by the prefix in OBO files."""
+
+_OBO_CODE = re.compile(r"http://purl\.obolibrary\.org/obo/([A-Za-z][A-Za-z0-9.\-]*)_([^\s/#]+)")
+
+_MAPPINGS = {
+    **{name: name for name in ("exactMatch", "closeMatch", "broadMatch", "narrowMatch", "relatedMatch")},
+    "equivalentTo": "exactMatch",  # MONDO writes these as the source of a cross-reference
+    "mondoIsNarrowerThanSource": "broadMatch",
+    "mondoIsBroaderThanSource": "narrowMatch",
+    "relatedTo": "relatedMatch",
+}
+
+
+def _namespaces(words: tuple[str, ...]) -> tuple[str, ...]:
+    for word in words:
+        prefix, _, start = word.partition("=")
+        if not prefix.strip() or not start.strip():
+            raise ValueError(f"'{word}' is not PREFIX=IRI, e.g. ECO=http://example.org/eco#")
+    return words
+
+
+IriPrefixes = Annotated[tuple[str, ...], BeforeValidator(split_words), AfterValidator(_namespaces)]
+"""Prefixes for IRIs, "PREFIX=IRI" each."""
+
+
+def code_maker(iri_prefixes: tuple[str, ...] = ()) -> Callable[[str], str]:
+    """A function from an IRI to the code it stands for.
+
+    Args:
+        iri_prefixes: "PREFIX=IRI" each; they count before `NAMESPACES`.
+
+    Example:
+        >>> code_of = code_maker(("MY=http://example.org/my#",))
+        >>> code_of("http://purl.obolibrary.org/obo/MONDO_0005148"), code_of("http://example.org/my#7"), code_of("C11")
+        ('MONDO:0005148', 'MY:7', 'C11')
+    """
+    own = [word.partition("=")[::2] for word in iri_prefixes]
+    starts = [(start.strip(), prefix.strip()) for prefix, start in own] + list(NAMESPACES.items())
+
+    def code_of(iri: str) -> str:
+        if not iri.startswith("http"):
+            return iri
+        for start, prefix in starts:
+            if iri.startswith(start) and len(iri) > len(start):
+                return f"{prefix}:{iri[len(start) :]}"
+        match = _OBO_CODE.fullmatch(iri)
+        return f"{match[1]}:{unquote(match[2])}" if match else iri
+
+    return code_of
+
+
+def relation_name(iri: str, code_of: Callable[[str], str]) -> str:
+    """What a relation is called of whose property the file gives no name.
+
+    Example:
+        >>> relation_name("http://example.org/x#part_of", code_maker())
+        'part_of'
+        >>> relation_name("http://purl.obolibrary.org/obo/BFO_0000050", code_maker())
+        'BFO:0000050'
+    """
+    code = code_of(iri)
+    return last_part(code) if code.startswith("http") else code
+
+
+def last_part(iri: str) -> str:
+    """The name at the end of an IRI or CURIE: "exactMatch" of ``skos:exactMatch``.
+
+    Example:
+        >>> last_part("http://www.geneontology.org/formats/oboInOwl#hasExactSynonym"), last_part("oio:hasExactSynonym")
+        ('hasExactSynonym', 'hasExactSynonym')
+    """
+    return re.split(r"[#/:]", iri.rstrip("#/:"))[-1] or iri
+
+
+def mapping_relation(properties_or_sources: Iterable[str]) -> str:
+    """How a cross-reference relates, by SKOS properties or by the sources that MONDO and GO give with it; else "xref".
+
+    Example:
+        >>> mapping_relation(["MONDO:equivalentTo", "DOID:1"]), mapping_relation(["GARD:1"])
+        ('exactMatch', 'xref')
+    """
+    for name in properties_or_sources:
+        relation = _MAPPINGS.get(last_part(name))
+        if relation:
+            return relation
+    return "xref"
+
+
+def synonym_type(scope: str, type_of_synonym: str = "") -> str:
+    """The term type of a synonym: its scope, and its type, in lower case, as far as the source has one.
+
+    Example:
+        >>> synonym_type("exact"), synonym_type("broad", "http://purl.obolibrary.org/obo/hp#layperson")
+        ('exact_synonym', 'broad_synonym/layperson')
+        >>> synonym_type("exact", "OMO:0003000"), synonym_type("exact", "ABBREVIATION")
+        ('exact_synonym/abbreviation', 'exact_synonym/abbreviation')
+    """
+    if not type_of_synonym.strip():
+        return f"{scope}_synonym"
+    known = SYNONYM_TYPES.get(type_of_synonym.removeprefix(OBO).replace("_", ":"))
+    return f"{scope}_synonym/{known or last_part(type_of_synonym).strip().lower()}"
+
+
+SYNONYM_TYPES = {
+    f"OMO:{3000 + number:07}": name
+    for number, name in enumerate(
+        (
+            "abbreviation",
+            "ambiguous",
+            "dubious",
+            "layperson",
+            "plural_form",
+            "uk_spelling",
+            "misspelling",
+            "misnomer",
+            "previous_name",
+            "legal_name",
+            "international_nonproprietary_name",
+            "latin_term",
+            "acronym",
+        )
+    )
+}
+"""Types of the OBO Metadata Ontology by their meaning, since a number says nothing, spelled as HPO spells its own."""

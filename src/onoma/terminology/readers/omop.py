@@ -1,0 +1,376 @@
+"""OMOP Standardized Vocabularies as Athena gives them: CONCEPT, CONCEPT_SYNONYM, CONCEPT_RELATIONSHIP.
+
+The files are called ``.csv``, but their fields are divided by tabs and never quoted: a quote belongs to a name. The
+first line names the columns; specification: https://ohdsi.github.io/CommonDataModel/cdm54.html (vocabulary tables).
+SOURCE is the zip or folder of an Athena download, or its CONCEPT.csv; the case of file names does not matter.
+
+=====================  =============================================================================================
+file                   becomes
+=====================  =============================================================================================
+CONCEPT                a concept and its preferred name for each row: concept_name (English by convention), source
+                       vocabulary_id, term type "name"; the semantic type is domain_id (``semantic_type=class``:
+                       concept_class_id). The code is concept_id, or what ``codes`` says. With an invalid_reason the
+                       concept is obsolete
+CONCEPT_SYNONYM        names of term type "synonym", except those that only repeat another name of the concept. The
+                       language comes from language_concept_id: from `LANGUAGES`, or from the name of that concept in
+                       CONCEPT ("Danish language"); else it is "und"
+CONCEPT_RELATIONSHIP   relations: rows of the relationship_ids in ``relations`` without invalid_reason, as sentences
+                       "concept_id_1 relationship_id concept_id_2", in snake case: ``is_a``, ``has_finding_site``. The
+                       file has every fact in both directions ("Is a" and "Subsumes"), so name the one you want; "Is
+                       a" alone is the default, as all are 40 million rows in a full download.
+                       "Concept replaced by", or else "Concept same_as to", gives ``replaced_by`` if it names just one.
+                       "Maps to" becomes a cross-reference of the concept that is mapped, with vocabulary_id and
+                       concept_code of the standard concept ("SNOMED:22298006"). The relation is "xref": OMOP maps to
+                       an equivalent concept or, where there is none, to a wider one, and does not say which
+=====================  =============================================================================================
+
+Relationships that name concepts which are not in CONCEPT are counted and left out: downloads have them, as the names of
+CPT-4 must be added by a tool of theirs, which does not find all.
+
+Not read: CONCEPT_ANCESTOR (it follows from the relationships), DRUG_STRENGTH, VOCABULARY, DOMAIN, CONCEPT_CLASS,
+RELATIONSHIP, dates of validity, standard_concept (but for ``standard_only``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from onoma.errors import InputError
+from onoma.terminology.assembly import (
+    SOURCE_CROSS_REFERENCES,
+    SOURCE_NAMES,
+    SOURCE_RELATIONS,
+    SourceTables,
+)
+from onoma.terminology.files.archives import SourceFile, is_zip, source_files
+from onoma.terminology.files.delimited import read_columns
+from onoma.terminology.formats import Format
+from onoma.terminology.readers.omop_options import LANGUAGE_NAMES, LANGUAGES, OmopOptions
+from onoma.terminology.readers.ontology import clear_successors, relation_name
+from onoma.terminology.reading import Check, Reading, check_chosen, first_of_each
+from onoma.terminology.tables import ACTIVE, OBSOLETE
+
+MAPS_TO, REPLACED_BY, SAME_AS = "Maps to", "Concept replaced by", "Concept same_as to"
+_CONCEPT_ID = "^(0|[1-9][0-9]{0,17})$"
+_LINKS = pl.Schema(
+    {"concept_id_1": pl.Int64(), "concept_id_2": pl.Int64(), "relationship_id": pl.Categorical(), "line": pl.UInt32()}
+)
+
+
+@dataclass(frozen=True)
+class _Concepts:
+    """CONCEPT: ``rows`` that the filters keep; ``codes`` of all (id, vocabulary:code); the languages among them."""
+
+    rows: pl.DataFrame
+    codes: pl.DataFrame
+    languages: dict[int, str]
+
+
+def read_omop(source: str, options: OmopOptions, reading: Reading) -> SourceTables:
+    """Read an Athena download.
+
+    Args:
+        source: Its zip, its folder, or its CONCEPT.csv.
+        options: Which code, which concepts, which relations.
+        reading: Where bad rows go.
+
+    Raises:
+        InputError: no CONCEPT.csv there; a filter names what it does not have; under "strict" also a bad row.
+    """
+    files = _find_files(Path(source))
+    concept_file = files["concept"]
+    for name in ("concept_synonym", "concept_relationship"):
+        if name not in files:
+            reading.note(f"files that the download does not have: {name.upper()}.csv", 1)
+    found = _read_concepts(concept_file, options, reading)
+    rows = found.rows.with_columns(code=_code(options))
+    if options.codes == "concept_code":
+        rows = _with_distinct_codes(rows, concept_file.path, reading)
+    names = [pl.DataFrame(schema=SOURCE_NAMES), _concept_names(rows, options)]
+    if "concept_synonym" in files:
+        names.append(_read_synonyms(files["concept_synonym"], rows, found.languages, options, reading))
+    all_names = pl.concat(names)
+    links = pl.DataFrame(schema=_LINKS)
+    if "concept_relationship" in files:
+        links = _read_links(files["concept_relationship"], options, reading)
+    if options.languages:
+        rows = rows.filter(pl.col("code").is_in(all_names["concept_id"].unique().implode()))
+    successors = _successors(links, rows, found.codes, options)
+    return SourceTables(
+        path=concept_file.path,
+        concepts=rows.join(successors, left_on="concept_id", right_on="old", how="left", maintain_order="left").select(
+            concept_id="code",
+            status=pl.when("is_valid").then(pl.lit(ACTIVE)).otherwise(pl.lit(OBSOLETE)),
+            replaced_by="replaced_by",
+        ),
+        names=all_names,
+        semantic_types=rows.select(
+            concept_id="code",
+            semantic_type="domain_id" if options.semantic_type == "domain" else "concept_class_id",
+            line="line",
+        ).filter(pl.col("semantic_type") != ""),
+        relations=_relations(links, rows, options, reading),
+        cross_references=_maps(links, rows, found.codes, reading) if options.maps else _no_references(),
+        may_refer_outside=True,
+    )
+
+
+def _find_files(source: Path) -> dict[str, SourceFile]:
+    """The files by their names in lower case, without ending."""
+    if not source.exists():
+        raise InputError("there is nothing here", path=source, fix="check the path")
+    is_one_file = source.is_file() and not is_zip(source)
+    if is_one_file and not source.name.lower().startswith("concept.csv"):
+        raise InputError("this is no Athena download", path=source, fix="give its zip, its folder or its CONCEPT.csv")
+    found: dict[str, SourceFile] = {}
+    for file in source_files(source.parent if is_one_file else source):
+        name = file.base.lower().removesuffix(".gz")
+        if name not in ("concept.csv", "concept_synonym.csv", "concept_relationship.csv"):
+            continue
+        former = found.setdefault(name.removesuffix(".csv"), file)
+        if former is not file:
+            raise InputError(
+                f"there are two files {file.base}: {former.name} and {file.name}",
+                path=source,
+                fix="name the folder of one download",
+            )
+    if "concept" not in found:
+        raise InputError(
+            "there is no CONCEPT.csv here", path=source, fix="give the zip or the folder of an Athena download"
+        )
+    return found
+
+
+def _code(options: OmopOptions) -> pl.Expr:
+    """The code of a concept, from ``concept_id``, ``vocabulary_id`` and ``concept_code``."""
+    if options.codes == "concept_id":
+        return pl.col("concept_id").cast(pl.String)
+    if options.codes == "concept_code":
+        return pl.col("concept_code")
+    return pl.concat_str([pl.col("vocabulary_id").cast(pl.String), pl.col("concept_code")], separator=":")
+
+
+def _read_concepts(file: SourceFile, options: OmopOptions, reading: Reading) -> _Concepts:
+    columns = (
+        "concept_id", "concept_name", "domain_id", "vocabulary_id", "concept_class_id", "standard_concept",
+        "concept_code", "invalid_reason",
+    )  # fmt: skip
+    checks = (
+        _id_check("concept_id", "concept_name"),
+        *(_text_check(name, "concept_id") for name in ("concept_name", "vocabulary_id", "concept_code")),
+    )
+    filters = {
+        "vocabulary_id": ("vocabularies", options.vocabularies),
+        "domain_id": ("domains", options.domains),
+        "concept_class_id": ("concept_classes", options.concept_classes),
+    }
+    seen: dict[str, set[str]] = {column: set() for column in filters}
+    kept, codes, languages = [], [], dict(LANGUAGES)
+    for block in read_columns(file, reading, separator="\t", columns=columns):
+        rows = reading.keep_valid(block, checks, path=file.path).with_columns(
+            pl.col("concept_id").cast(pl.Int64),
+            pl.col("domain_id", "vocabulary_id", "concept_class_id").cast(pl.Categorical),
+        )
+        codes.append(rows.select("concept_id", "vocabulary_id", "concept_code"))
+        of_language = rows.filter(pl.col("domain_id") == "Language").select("concept_id", "concept_name")
+        for concept_id, name in of_language.iter_rows():
+            word = name.lower().removesuffix(" language")
+            if word in LANGUAGE_NAMES:
+                languages.setdefault(concept_id, LANGUAGE_NAMES[word])
+        for column, (_, wanted) in filters.items():
+            if wanted:
+                seen[column].update(rows[column].cast(pl.String).unique())
+                rows = rows.filter(pl.col(column).cast(pl.String).is_in(wanted))
+        if options.standard_only:
+            rows = rows.filter(pl.col("standard_concept") == "S")
+        kept.append(
+            rows.with_columns(is_valid=pl.col("invalid_reason") == "").drop("standard_concept", "invalid_reason")
+        )
+    for column, (name, wanted) in filters.items():
+        check_chosen(name, wanted, seen[column], path=file.path)
+    if not kept:
+        raise InputError("there is no concept in it", path=file.path, fix="check that it was downloaded in full")
+    first, differing, n_same = first_of_each(pl.concat(kept), "concept_id")
+    reading.note("rows of CONCEPT that stand there twice", n_same)
+    reading.reject_rows(
+        differing.select("line", text=pl.col("concept_id").cast(pl.String)),
+        "a concept_id that occurred before, with something else",
+        path=file.path,
+        field="concept_id",
+        expected="one row for each concept",
+    )
+    return _Concepts(first, first_of_each(pl.concat(codes), "concept_id")[0], languages)
+
+
+def _id_check(field: str, shown: str) -> Check:
+    return Check(pl.col(field).str.contains(_CONCEPT_ID), field, "a number", shown)
+
+
+def _text_check(field: str, shown: str) -> Check:
+    return Check(pl.col(field).str.strip_chars() != "", field, "a text", shown)
+
+
+def _with_distinct_codes(rows: pl.DataFrame, path: Path, reading: Reading) -> pl.DataFrame:
+    """One concept for each code: the current one, where vocabularies use a code again that they had retired."""
+    is_shared = rows["code"].is_duplicated()
+    if not is_shared.any():
+        return rows
+    shared = rows.filter(is_shared).sort("is_valid", descending=True, maintain_order=True)
+    again = shared.filter(~pl.col("code").is_first_distinct())
+    reading.note("retired concepts whose code another concept has, left out", len(again.filter(~pl.col("is_valid"))))
+    reading.reject_rows(
+        again.filter("is_valid").sort("line").select("line", text="code"),
+        "several concepts have this code",
+        path=path,
+        field="concept_code",
+        expected="one current concept for each code",
+        fix="choose codes=vocabulary:code or codes=concept_id, or filter by vocabularies",
+    )
+    return rows.filter(~pl.col("concept_id").is_in(again["concept_id"].implode()))
+
+
+def _keeps_concept_names(options: OmopOptions) -> bool:
+    return not options.languages or "en" in options.languages
+
+
+def _concept_names(rows: pl.DataFrame, options: OmopOptions) -> pl.DataFrame:
+    if not _keeps_concept_names(options):
+        rows = rows.clear()
+    return rows.select(
+        concept_id="code",
+        text="concept_name",
+        language=pl.lit("en"),
+        source=pl.col("vocabulary_id").cast(pl.String),
+        term_type=pl.lit("name"),
+        preference=pl.lit(0, dtype=pl.UInt8),
+        is_suppressed=pl.lit(False),
+    )
+
+
+def _read_synonyms(
+    file: SourceFile, rows: pl.DataFrame, languages: dict[int, str], options: OmopOptions, reading: Reading
+) -> pl.DataFrame:
+    columns = ("concept_id", "concept_synonym_name", "language_concept_id")
+    checks = (
+        _id_check("concept_id", "concept_synonym_name"),
+        _text_check("concept_synonym_name", "concept_id"),
+        _id_check("language_concept_id", "concept_synonym_name"),
+    )
+    parts = []
+    for block in read_columns(file, reading, separator="\t", columns=columns):
+        language = pl.col("language_concept_id").cast(pl.Int64)
+        synonyms = reading.keep_valid(block, checks, path=file.path).select(
+            pl.col("concept_id").cast(pl.Int64),
+            text="concept_synonym_name",
+            language=language.replace_strict(languages, default="und", return_dtype=pl.String),
+        )
+        if options.languages:
+            synonyms = synonyms.filter(pl.col("language").is_in(options.languages))
+        parts.append(synonyms)
+    if not parts:
+        return pl.DataFrame(schema=SOURCE_NAMES)
+    n_read = sum(map(len, parts))
+    kept = pl.concat(parts).join(
+        rows.select("concept_id", "code", "vocabulary_id", "concept_name"), on="concept_id", maintain_order="left"
+    )
+    reading.note("synonyms of concepts that are not there or were filtered out", n_read - len(kept))
+    distinct = kept.unique(["concept_id", "text"], keep="first", maintain_order=True)
+    if _keeps_concept_names(options):
+        distinct = distinct.filter(pl.col("text") != pl.col("concept_name"))
+    reading.note("synonyms spelled as another name of their concept, left out", len(kept) - len(distinct))
+    reading.note("synonyms in a language that is not known (und)", int((distinct["language"] == "und").sum()))
+    return distinct.select(
+        concept_id="code",
+        text="text",
+        language="language",
+        source=pl.col("vocabulary_id").cast(pl.String),
+        term_type=pl.lit("synonym"),
+        preference=pl.lit(1, dtype=pl.UInt8),
+        is_suppressed=pl.lit(False),
+    )
+
+
+def _read_links(file: SourceFile, options: OmopOptions, reading: Reading) -> pl.DataFrame:
+    """The rows of CONCEPT_RELATIONSHIP that become anything."""
+    columns = ("concept_id_1", "concept_id_2", "relationship_id", "invalid_reason")
+    checks = (
+        _id_check("concept_id_1", "concept_id_2"),
+        _id_check("concept_id_2", "concept_id_1"),
+        _text_check("relationship_id", "concept_id_1"),
+    )
+    wanted = {*options.chosen_relations, REPLACED_BY, SAME_AS, *([MAPS_TO] if options.maps else [])}
+    parts, seen = [pl.DataFrame(schema=_LINKS)], set[str]()
+    for block in read_columns(file, reading, separator="\t", columns=columns):
+        rows = reading.keep_valid(block, checks, path=file.path)
+        seen.update(rows["relationship_id"].unique())
+        rows = rows.filter(pl.col("invalid_reason") == "")
+        if not options.reads_all_relations:
+            rows = rows.filter(pl.col("relationship_id").is_in(wanted))
+        parts.append(rows.select(_LINKS.names()).cast(_LINKS))
+    named = [word for word in options.chosen_relations if word != "Is a"]  # the default, which RxNorm has none of
+    check_chosen("relations", named, seen, path=file.path)
+    return pl.concat(parts)
+
+
+def _is(*relationships: str) -> pl.Expr:
+    return pl.col("relationship_id").cast(pl.String).is_in(relationships)
+
+
+def _successors(links: pl.DataFrame, rows: pl.DataFrame, codes: pl.DataFrame, options: OmopOptions) -> pl.DataFrame:
+    """``old`` (concept_id) and the code ``replaced_by`` of each retired concept that has one."""
+    retired = rows.filter(~pl.col("is_valid"))["concept_id"]
+    clear = clear_successors(
+        links.filter(_is(REPLACED_BY, SAME_AS) & pl.col("concept_id_1").is_in(retired.implode())).select(
+            old="concept_id_1", new="concept_id_2", rank=_is(SAME_AS).cast(pl.Int32)
+        )
+    )
+    return clear.rename({"new": "concept_id"}).join(codes, on="concept_id").select("old", replaced_by=_code(options))
+
+
+def _relations(links: pl.DataFrame, rows: pl.DataFrame, options: OmopOptions, reading: Reading) -> pl.DataFrame:
+    rest = links.filter(_is(*options.chosen_relations))
+    if options.reads_all_relations:
+        rest = links.filter(~_is(MAPS_TO, REPLACED_BY, SAME_AS))
+    if rest.is_empty():
+        return pl.DataFrame(schema=SOURCE_RELATIONS)
+    codes = rows.select("concept_id", "code", source=pl.col("vocabulary_id").cast(pl.String))
+    both = rest.join(
+        codes.rename({"code": "head"}), left_on="concept_id_1", right_on="concept_id", maintain_order="left"
+    ).join(
+        codes.select("concept_id", tail="code"), left_on="concept_id_2", right_on="concept_id", maintain_order="left"
+    )
+    reading.note("relations to or from concepts that are not there or were filtered out", len(rest) - len(both))
+    words = {word: relation_name(word) for word in both["relationship_id"].cast(pl.String).unique()}
+    relation = pl.col("relationship_id").cast(pl.String).replace_strict(words, return_dtype=pl.String)
+    return both.select("head", "tail", "source", "line", relation=relation).select(SOURCE_RELATIONS.names())
+
+
+def _maps(links: pl.DataFrame, rows: pl.DataFrame, codes: pl.DataFrame, reading: Reading) -> pl.DataFrame:
+    maps = links.filter(_is(MAPS_TO) & (pl.col("concept_id_1") != pl.col("concept_id_2"))).join(
+        rows.select("concept_id", "code", source=pl.col("vocabulary_id").cast(pl.String)),
+        left_on="concept_id_1",
+        right_on="concept_id",
+        maintain_order="left",
+    )
+    found = maps.join(codes, left_on="concept_id_2", right_on="concept_id", maintain_order="left")
+    reading.note("maps to concepts that are not there", len(maps) - len(found))
+    target = pl.concat_str([pl.col("vocabulary_id").cast(pl.String), pl.col("concept_code")], separator=":")
+    return found.select(concept_id="code", code=target, relation=pl.lit("xref"), source="source", line="line")
+
+
+def _no_references() -> pl.DataFrame:
+    return pl.DataFrame(schema=SOURCE_CROSS_REFERENCES)
+
+
+FORMAT = Format(
+    name="omop",
+    description="OMOP Standardized Vocabularies (Athena): CONCEPT, CONCEPT_SYNONYM, CONCEPT_RELATIONSHIP",
+    source="the zip or folder of an Athena download, or its CONCEPT.csv",
+    obtain="https://athena.ohdsi.org (free account): choose vocabularies, press download",
+    licence="that of each vocabulary chosen; some need a licence of their own (CPT-4, MedDRA)",
+    options=OmopOptions,
+    read=read_omop,
+)

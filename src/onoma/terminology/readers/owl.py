@@ -1,0 +1,372 @@
+"""OWL ontologies and SKOS thesauri in RDF: RDF/XML, Turtle, N-Triples, TriG, JSON-LD (the ``.owl`` of the OBO Foundry).
+
+A class (``owl:Class``, ``rdfs:Class``) or ``skos:Concept`` with a label is a concept. IRIs become codes as
+`onoma.terminology.readers.iris` says (``http://purl.obolibrary.org/obo/MONDO_0005148`` is ``MONDO:0005148``); an IRI
+without a known prefix is its own code (option ``iri_prefixes``).
+
+==========================================  ======================================================================
+property                                    becomes
+==========================================  ======================================================================
+rdfs:label, skos:prefLabel                  names, term type "label"; the preferred one is the first in ``language``
+                                            (or without a language), rdfs:label before skos:prefLabel
+oboInOwl:hasExactSynonym, skos:altLabel,    a name of term type "exact_synonym"; with oboInOwl:hasSynonymType on its
+IAO_0000118 (alternative term),             axiom "exact_synonym/abbreviation". Broad, narrow and related synonyms
+efo:alternative_term, NCIt's P90            likewise; option ``scopes`` says which are kept. skos:hiddenLabel counts
+                                            as related
+IAO_0000115, skos:definition,               a definition: the first in ``language``, else the first
+efo:definition, NCIt's P97
+owl:deprecated                              status "obsolete"
+IAO_0100001 (term replaced by)              ``replaced_by``; from the second on (rare) a relation "replaced_by"
+oboInOwl:consider                           a relation "consider"
+oboInOwl:hasAlternativeId                   an obsolete concept without names, replaced by the term
+oboInOwl:hasDbXref                          a cross-reference; exactMatch, broadMatch, ... where the source on its
+                                            axiom says so (MONDO, GO), else "xref"
+skos:exactMatch, skos:closeMatch, ...       a cross-reference
+oboInOwl:hasOBONamespace, NCIt's P106       the semantic type (the ontology's default-namespace where there is none)
+rdfs:subClassOf                             a relation "is_a" to a class; to a restriction (P some C) the relation P,
+                                            named by oboInOwl:shorthand, else by the label, of the property
+skos:broader, skos:narrower, skos:related   relations "broader" (narrower turned round) and "related"
+owl:equivalentClass                         between classes "equivalent_to"; to a class outside also a cross-reference
+==========================================  ======================================================================
+
+The language of a name is that of its literal, or ``language``. Not read: imported ontologies (``owl:imports``; merge
+them with ROBOT), other class expressions (intersections, unions, cardinalities, ``only``), disjointness, individuals
+other than ``skos:Concept``, SKOS-XL labels, ``skos:notation``, names of graphs. OWL functional, Manchester and XML
+syntax are refused.
+
+Specifications: https://www.w3.org/TR/owl2-mapping-to-rdf/, https://www.w3.org/TR/skos-reference/,
+https://github.com/geneontology/go-ontology/blob/master/contrib/oboInOwl.
+
+The triples may stand in any order. What they say is kept in columns until the end: about 0.2 GB for a million triples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+from pydantic import Field
+from pyoxigraph import BlankNode, Literal, NamedNode
+
+from onoma.terminology.assembly import SourceTables
+from onoma.terminology.files.archives import SourceFile
+from onoma.terminology.files.rdf_stream import rdf_triples
+from onoma.terminology.files.text_files import only_file
+from onoma.terminology.formats import Format
+from onoma.terminology.options import tidy_language
+from onoma.terminology.readers.iris import (
+    OBO,
+    OBO_IN_OWL,
+    SKOS,
+    IriPrefixes,
+    code_maker,
+    mapping_relation,
+    relation_name,
+    synonym_type,
+)
+from onoma.terminology.readers.ontology import (
+    LABEL,
+    XREF,
+    Columns,
+    OntologyOptions,
+    OntologyTerm,
+    Synonym,
+    tables_from_terms,
+    text_problem,
+    with_default_type,
+    with_equivalents,
+)
+from onoma.terminology.reading import Reading
+from onoma.terminology.tables import MAPPING_RELATIONS
+
+_OWL = "http://www.w3.org/2002/07/owl#"
+_RDFS = "http://www.w3.org/2000/01/rdf-schema#"
+_NARROWER = SKOS + "narrower"
+_RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+_EFO = "http://www.ebi.ac.uk/efo/"
+_NCIT = "http://ncicb.nci.nih.gov/xml/owl/EVS/Thesaurus.owl#"
+_CLASSES = {_OWL + "Class", _RDFS + "Class", SKOS + "Concept"}
+
+_KIND_OF = {
+    _RDFS + "label": LABEL,
+    SKOS + "prefLabel": "prefLabel",
+    OBO_IN_OWL + "hasExactSynonym": "exact",
+    OBO_IN_OWL + "hasBroadSynonym": "broad",
+    OBO_IN_OWL + "hasNarrowSynonym": "narrow",
+    OBO_IN_OWL + "hasRelatedSynonym": "related",
+    SKOS + "altLabel": "exact",
+    SKOS + "hiddenLabel": "related",
+    OBO + "IAO_0000118": "exact",
+    _EFO + "alternative_term": "exact",
+    _NCIT + "P90": "exact",
+    OBO + "IAO_0000115": "definition",
+    SKOS + "definition": "definition",
+    _EFO + "definition": "definition",
+    _NCIT + "P97": "definition",
+    _NCIT + "P106": "namespace",
+    _OWL + "deprecated": "deprecated",
+    OBO + "IAO_0100001": "replaced_by",
+    OBO_IN_OWL + "consider": "consider",
+    OBO_IN_OWL + "hasAlternativeId": "alternative",
+    OBO_IN_OWL + "hasOBONamespace": "namespace",
+    OBO_IN_OWL + "hasDbXref": XREF,
+    **{SKOS + name: name for name in ("exactMatch", "closeMatch", "broadMatch", "narrowMatch", "relatedMatch")},
+    _RDFS + "subClassOf": "is_a",
+    SKOS + "broader": "broader",
+    SKOS + "related": "related_to",
+    _OWL + "equivalentClass": "equivalent",
+    OBO_IN_OWL + "shorthand": "shorthand",
+    OBO_IN_OWL + "hasDefaultNamespace": "default",
+    OBO_IN_OWL + "default-namespace": "default",
+    _OWL + "onProperty": "onProperty",
+    _OWL + "someValuesFrom": "someValuesFrom",
+    _OWL + "annotatedSource": "annotatedSource",
+    _OWL + "annotatedProperty": "annotatedProperty",
+    _OWL + "annotatedTarget": "annotatedTarget",
+    OBO_IN_OWL + "hasSynonymType": "synonymType",
+    OBO_IN_OWL + "source": "source",
+}
+_SYNONYMS = ("exact", "broad", "narrow", "related")
+_OF_BLANK_NODES = {
+    *("onProperty", "someValuesFrom"),
+    *("annotatedSource", "annotatedProperty", "annotatedTarget", "synonymType", "source"),
+}
+_STATEMENTS = pl.Schema(
+    {
+        "subject": pl.String(),
+        "kind": pl.Enum(["class", *dict.fromkeys(_KIND_OF.values())]),
+        "value": pl.String(),
+        "language": pl.String(),
+    }
+)
+
+
+class OwlOptions(OntologyOptions):
+    """Options of the OWL reader."""
+
+    iri_prefixes: IriPrefixes = Field(
+        default=(), description="prefixes for IRIs outside the OBO library, e.g. MY=http://example.org/my#"
+    )
+
+
+def read_owl(source: str, options: OwlOptions, reading: Reading) -> SourceTables:
+    """Read an ontology or a thesaurus.
+
+    Args:
+        source: The file, plain, gzip or in a zip archive by itself.
+        options: What to keep.
+        reading: Where bad terms go.
+
+    Raises:
+        InputError: no such file, no RDF, or no class with a label in it; under "strict" also a blank name.
+    """
+    file = only_file(Path(source))
+    ontology = _Ontology(_statements(file, reading), options, reading)
+    tables = tables_from_terms(ontology.terms(), path=file.path, language=options.language, reading=reading)
+    return ontology.completed(tables)
+
+
+def _statements(file: SourceFile, reading: Reading) -> pl.DataFrame:
+    """The triples that say something of a concept, an axiom or a restriction."""
+    found = Columns(_STATEMENTS)
+    languages = {"": ""}
+    for triple in rdf_triples(file, reading):
+        subject, predicate, value = triple.subject, triple.predicate.value, triple.object
+        if predicate == _NARROWER and isinstance(subject, NamedNode) and isinstance(value, NamedNode):
+            subject, predicate, value = value, SKOS + "broader", subject
+        kind = _KIND_OF.get(predicate)
+        if kind is None:
+            is_class = predicate == _RDF_TYPE and isinstance(value, NamedNode) and value.value in _CLASSES
+            if is_class and isinstance(subject, NamedNode):
+                found.add(subject.value, "class", "", "")
+            continue
+        if isinstance(subject, BlankNode) != (kind in _OF_BLANK_NODES):
+            continue
+        if not isinstance(subject, NamedNode | BlankNode):
+            continue
+        name = subject.value if isinstance(subject, NamedNode) else f"_:{subject.value}"
+        if isinstance(value, NamedNode):
+            found.add(name, kind, value.value, "")
+        elif isinstance(value, BlankNode):
+            found.add(name, kind, f"_:{value.value}", "")
+        elif isinstance(value, Literal):
+            tag = value.language or ""
+            if tag not in languages:
+                languages[tag] = _language(tag)
+            found.add(name, kind, value.value, languages[tag])
+    return found.frame()
+
+
+class _Ontology:
+    """What the triples say, term by term."""
+
+    def __init__(self, statements: pl.DataFrame, options: OwlOptions, reading: Reading) -> None:
+        self._statements, self._options, self._reading = statements, options, reading
+        self._code_of = code_maker(options.iri_prefixes)
+        self._restrictions = (
+            self._of("someValuesFrom")
+            .select("subject", filler="value")
+            .filter(~_is_blank("filler"))
+            .join(self._of("onProperty").select("subject", property="value"), on="subject")
+            .unique("subject", keep="first", maintain_order=True)
+        )
+        self._names_of_properties = self._names_of(self._restrictions.select(subject="property").unique())
+
+    def terms(self) -> Iterator[OntologyTerm]:
+        """The concepts, in the order in which the file names them first as such."""
+        classes = self._of("class").select("subject").unique(maintain_order=True)
+        about = (
+            self._statements.filter(pl.col("kind") != "class")
+            .join(classes, on="subject", how="semi", maintain_order="left")
+            .join(self._details(), on=["subject", "kind", "value"], how="left", maintain_order="left")
+            .join(self._restrictions.rename({"subject": "value"}), on="value", how="left", maintain_order="left")
+        )
+        gathered: _Gathered | None = None
+        for row in classes.join(about, on="subject", how="left", maintain_order="left_right").iter_rows():
+            subject, kind, value, language, detail, filler, predicate = row
+            if gathered is None or gathered.iri != subject:
+                if gathered is not None:
+                    yield from self._finished(gathered)
+                gathered = _Gathered(subject, OntologyTerm(self._code_of(subject)))
+            if kind == "is_a" and filler is not None:
+                relation = self._names_of_properties.get(predicate) or relation_name(predicate, self._code_of)
+                gathered.term.relations.append((relation, self._code_of(filler)))
+            elif kind is not None:
+                self._add(gathered, kind, value, language, detail or "")
+        if gathered is not None:
+            yield from self._finished(gathered)
+
+    def completed(self, tables: SourceTables) -> SourceTables:
+        """The tables with what stands elsewhere: the default of semantic types, and equivalent classes."""
+        defaults = [value for value in self._of("default")["value"] if not text_problem(value)]
+        if defaults:
+            tables = with_default_type(tables, defaults[0])
+        pairs = self._of("equivalent").filter(~_is_blank("value")).select("subject", "value")
+        sets = (([self._code_of(one), self._code_of(other)], None) for one, other in pairs.iter_rows())
+        return with_equivalents(tables, sets, self._reading)
+
+    def _of(self, *kinds: str) -> pl.DataFrame:
+        return self._statements.filter(pl.col("kind").is_in(kinds))
+
+    def _details(self) -> pl.DataFrame:
+        """What axioms say of a synonym or cross-reference: subject, kind and value of it, and the detail."""
+        sources = self._of("source")
+        telling = [source for source in sources["value"].unique() if mapping_relation([source]) != XREF]
+        sources = sources.filter(pl.col("value").is_in(telling))
+        of_kinds = {"synonymType": list(_SYNONYMS), "source": [XREF]}
+        details = pl.concat([self._of("synonymType"), sources]).select(axiom="subject", about="kind", detail="value")
+        kinds = self._of("annotatedProperty").select(
+            axiom="subject",
+            kind=pl.col("value").replace_strict(_KIND_OF, default=None, return_dtype=_STATEMENTS["kind"]),
+        )
+        subjects = self._of("annotatedSource").select(axiom="subject", subject="value")
+        targets = self._of("annotatedTarget").select("value", axiom="subject")
+        fits = pl.any_horizontal(
+            (pl.col("about") == about) & pl.col("kind").is_in(kinds_of) for about, kinds_of in of_kinds.items()
+        )
+        return (
+            details.join(kinds, on="axiom", maintain_order="left")
+            .filter(fits)
+            .join(subjects, on="axiom", maintain_order="left")
+            .join(targets, on="axiom", maintain_order="left")
+            .unique(["subject", "kind", "value"], keep="first", maintain_order=True)
+            .select("subject", "kind", "value", "detail")
+        )
+
+    def _names_of(self, subjects: pl.DataFrame) -> dict[str, str]:
+        """What properties are called: the shorthand that OBO gives them, or their label."""
+        named = self._of("shorthand", LABEL, "prefLabel").join(
+            subjects, on="subject", how="semi", maintain_order="left"
+        )
+        names: dict[str, tuple[bool, bool, str]] = {}
+        for subject, kind, value, language in named.iter_rows():
+            key = (kind != "shorthand", not self._is_wanted(language), value)
+            if not text_problem(value) and (subject not in names or key[:2] < names[subject][:2]):
+                names[subject] = key
+        return {subject: name for subject, (_, _, name) in names.items()}
+
+    def _is_wanted(self, language: str) -> bool:
+        return language in {"", self._options.language} or language.split("-", maxsplit=1)[0] == self._options.language
+
+    def _add(self, gathered: _Gathered, kind: str, value: str, language: str, detail: str) -> None:
+        term = gathered.term
+        if kind in {LABEL, "prefLabel"}:
+            gathered.labels.append(((not self._is_wanted(language), kind != LABEL), value.strip(), language))
+        elif kind in _SYNONYMS:
+            if kind in self._options.scopes:
+                term.synonyms.append(Synonym(value.strip(), synonym_type(kind, detail), language))
+        elif kind == "definition":
+            gathered.definitions.append((not self._is_wanted(language), value.strip()))
+        elif kind == "deprecated":
+            term.is_obsolete = value in {"true", "1"}
+        elif value.startswith("_:"):
+            if kind == "is_a":
+                self._reading.note("class expressions that say no relation between two classes, left out", 1)
+        elif kind == "namespace":
+            term.semantic_types.append(value)
+        elif kind == "replaced_by":
+            term.replaced_by.append(self._code_of(value))
+        elif kind == "alternative":
+            term.alternative_ids.append(self._code_of(value))
+        elif kind in {"is_a", "consider", "broader", "related_to"}:
+            term.relations.append(("related" if kind == "related_to" else kind, self._code_of(value)))
+        elif kind == XREF or kind in MAPPING_RELATIONS:
+            term.cross_references.append((mapping_relation([kind, detail]), self._code_of(value)))
+
+    def _finished(self, gathered: _Gathered) -> Iterator[OntologyTerm]:
+        term = gathered.term
+        if gathered.iri.startswith((_OWL, _RDFS)):
+            return
+        if not self._options.keeps(term.term_id):
+            self._reading.note("terms with other prefixes, left out", 1)
+            return
+        labels = sorted(gathered.labels, key=lambda label: label[0])
+        if labels:
+            term.labels, term.label_language = [labels[0][1]], labels[0][2]
+            term.synonyms = [Synonym(text, LABEL, language) for _, text, language in labels[1:]] + term.synonyms
+        languages = [language for _, language in {(text, language) for _, text, language in labels}]
+        self._reading.note(
+            "labels besides another of their language, kept as names", len(languages) - len(set(languages))
+        )
+        definitions = sorted(gathered.definitions, key=lambda definition: definition[0])
+        term.definition = definitions[0][1] if definitions else ""
+        self._reading.note("definitions besides another of their term, left out", max(len(set(definitions)) - 1, 0))
+        yield term
+
+
+@dataclass
+class _Gathered:
+    """A concept while its statements go by."""
+
+    iri: str
+    term: OntologyTerm
+    labels: list[tuple[tuple[bool, bool], str, str]] = field(default_factory=list)
+    """(in another language than wanted, no rdfs:label), text, language."""
+    definitions: list[tuple[bool, str]] = field(default_factory=list)
+
+
+def _language(tag: str) -> str:
+    """A tag spelled as usual ("pt-BR", "zh-Hant"), which the parser makes all lower case; a private one as it is."""
+    try:
+        language, *subtags = tidy_language(tag).split("-")
+    except ValueError:
+        return tag
+    capitals = {2: str.upper, 4: str.title}
+    return "-".join([language, *(capitals.get(len(part), str)(part) for part in subtags)])
+
+
+def _is_blank(column: str) -> pl.Expr:
+    return pl.col(column).str.starts_with("_:")
+
+
+FORMAT = Format(
+    name="owl",
+    description="OWL ontologies and SKOS thesauri: RDF/XML, Turtle, N-Triples, TriG, JSON-LD",
+    source="an .owl, .rdf, .ttl, .nt, .trig or .jsonld file, plain, gzip, or zipped",
+    obtain="http://purl.obolibrary.org/obo/NAME.owl, e.g. mondo.owl; https://bioportal.bioontology.org, https://evs.nci.nih.gov",
+    licence="each ontology's own (mostly CC BY 4.0 or CC0)",
+    options=OwlOptions,
+    read=read_owl,
+)

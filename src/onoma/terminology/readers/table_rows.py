@@ -1,0 +1,221 @@
+"""Rows of a table as text, in batches, from CSV, TSV, Parquet or JSON Lines.
+
+Every function yields a column ``line`` (1-based; for Parquet the row) and the columns asked for: String, or a list of
+String where the file has lists and the column may be one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+
+from onoma.errors import InputError, did_you_mean
+from onoma.terminology.files.archives import SourceFile
+from onoma.terminology.files.delimited import read_delimited
+from onoma.terminology.files.quoted import ROWS_PER_BATCH, read_quoted
+from onoma.terminology.files.text_files import LineBlock, line_problem, read_blocks, text_lines
+from onoma.terminology.reading import Reading
+
+Row = dict[str, Any]
+
+
+def text_rows(
+    file: SourceFile, reading: Reading, *, columns: Sequence[str], delimiter: str, quoting: Literal["auto", "yes", "no"]
+) -> Iterator[pl.DataFrame]:
+    """Rows of a CSV or TSV file with a header, quoted or not."""
+    may_be_quoted = quoting == "yes" or (quoting == "auto" and delimiter != "\t")
+    header_line = b""
+    has_quotes = False
+    for block in read_blocks(file, reading):
+        header_line = header_line or _first_line(block, file.path)
+        has_quotes = has_quotes or (may_be_quoted and b'"' in block.data)
+        if has_quotes or not may_be_quoted:
+            break
+    if has_quotes:
+        return read_quoted(
+            file,
+            reading,
+            delimiter=delimiter,
+            keep=columns,
+            check_fields=lambda fields: _check_columns(fields, columns, file.path, line=1),
+            advice="close it, or import with --set quoting=no if quotes are ordinary characters here",
+        )
+    fields = [name.strip() for name in header_line.decode().split(delimiter)]
+    _check_columns(fields, columns, file.path, line=1)
+    return read_delimited(
+        file, reading, separator=delimiter, fields=fields, keep=columns, skip_lines=1, skip_blank_lines=True
+    )
+
+
+def parquet_rows(
+    file: SourceFile, reading: Reading, *, columns: Sequence[str], may_be_lists: Collection[str]
+) -> Iterator[pl.DataFrame]:
+    """Rows of a Parquet file; integers, truth values and categories become text."""
+    path = file.path
+    if file.member is not None:
+        raise InputError("a Parquet file in an archive", path=path, fix="unpack it")
+    try:
+        scanned = pl.scan_parquet(path)
+        schema = scanned.collect_schema()
+        _check_columns(list(schema), columns, path)
+        rows = scanned.select(columns).collect()
+    except (pl.exceptions.ComputeError, OSError) as error:
+        raise InputError("not a Parquet file, or a damaged one", path=path, found=str(error)) from None
+    reading.files.append(path)
+    converted = []
+    for column in columns:
+        dtype = schema[column]
+        if isinstance(dtype, pl.List) and column in may_be_lists:
+            converted.append(pl.col(column).cast(pl.List(pl.String)))
+        elif dtype.is_integer() or dtype in {pl.String, pl.Boolean, pl.Categorical} or isinstance(dtype, pl.Enum):
+            converted.append(pl.col(column).cast(pl.String).fill_null(""))
+        else:
+            raise InputError("a column of a type that is no text", path=path, field=column, found=str(dtype))
+    rows = rows.select(converted).with_row_index("line", offset=1)
+    for batch in rows.iter_slices(ROWS_PER_BATCH):
+        yield batch
+        reading.tell(int(batch["line"][-1]), len(rows), path.name)
+
+
+def json_rows(
+    file: SourceFile,
+    reading: Reading,
+    *,
+    columns: Sequence[str],
+    may_be_lists: Collection[str],
+    separator: str | None,
+) -> Iterator[pl.DataFrame]:
+    """Rows of a JSON Lines file: an object on each line, whose keys are the columns.
+
+    A key that is missing in a line is an empty cell; one that is missing in all of them is an error. Numbers keep the
+    spelling of the file. Columns that may be lists are lists throughout.
+    """
+    path = file.path
+    schema = pl.Schema(
+        {
+            "line": pl.UInt32(),
+            **{name: pl.List(pl.String) if name in may_be_lists else pl.String() for name in columns},
+        }
+    )
+    seen: dict[str, None] = {}
+    batch: list[Row] = []
+    for first_line, lines in text_lines(file, reading):
+        for number, line in enumerate(lines, first_line):
+            if not line.strip():
+                continue
+            try:
+                record = _record(line)
+                seen.update(dict.fromkeys(record))
+                batch.append(
+                    {"line": number, **{name: _cell(record, name, may_be_lists, separator) for name in columns}}
+                )
+            except _BadLineError as problem:
+                reading.reject(str(problem), path=path, line=number, text=line, field=problem.field)
+        if len(batch) >= ROWS_PER_BATCH:
+            _check_keys(seen, columns[:1], path)  # a wrong name of the first is told before a million rows are rejected
+            yield pl.DataFrame(batch, schema=schema)
+            batch = []
+    if seen:
+        _check_keys(seen, columns, path)
+    if batch:
+        yield pl.DataFrame(batch, schema=schema)
+
+
+class _BadLineError(Exception):
+    def __init__(self, problem: str, field: str | None = None) -> None:
+        super().__init__(problem)
+        self.field = field
+
+
+def _record(line: str) -> Row:
+    def without_repeats(pairs: list[tuple[str, Any]]) -> Row:
+        record = dict(pairs)
+        if len(record) != len(pairs):
+            keys = [key for key, _ in pairs]
+            raise _BadLineError("a key occurs twice", next(key for key in keys if keys.count(key) > 1))
+        return record
+
+    def no_constant(name: str) -> Any:
+        raise _BadLineError(f"not JSON ({name} is no value of it)")
+
+    try:
+        record = json.loads(
+            line,
+            object_pairs_hook=without_repeats,
+            parse_int=str,
+            parse_float=str,
+            parse_constant=no_constant,
+        )
+    except ValueError as error:
+        raise _BadLineError(f"not JSON ({error})") from None
+    except RecursionError:
+        raise _BadLineError("JSON nested too deeply") from None
+    if not isinstance(record, dict):
+        raise _BadLineError("a JSON value that is no object, where one is needed on each line")
+    return record
+
+
+def _cell(record: Row, name: str, may_be_lists: Collection[str], separator: str | None) -> list[str] | str:
+    value = record.get(name)
+    if name not in may_be_lists:
+        if isinstance(value, list):
+            raise _BadLineError("a list where one value belongs", name)
+        return _text(value, name)
+    if isinstance(value, list):
+        return [_text(element, name) for element in value]
+    text = _text(value, name)
+    return [text] if separator is None else [part.strip() for part in text.split(separator)]
+
+
+def _text(value: object, name: str) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str):
+        raise _BadLineError("an object or a list inside, where a text, number or null belongs", name)
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise _BadLineError("half a character (a lone surrogate)", name)
+    return value
+
+
+def _check_keys(seen: Collection[str], columns: Sequence[str], path: Path) -> None:
+    for column in columns:
+        if column not in seen:
+            raise InputError(
+                f"no line has the key '{column}'.{did_you_mean(column, seen)}",
+                path=path,
+                field=column,
+                expected=f"one of {', '.join(seen)}",
+                fix="say which key is what with the options id, name, ...",
+            )
+
+
+def _first_line(block: LineBlock, path: Path) -> bytes:
+    line = block.data.split(b"\n", 1)[0]
+    problem = line_problem(line)
+    if problem:
+        raise InputError(problem, path=path, line=1, fix="convert the file to UTF-8")
+    return line
+
+
+def _check_columns(fields: list[str], columns: Sequence[str], path: Path, *, line: int | None = None) -> None:
+    for column in columns:
+        if fields.count(column) == 1:
+            continue
+        twice = column in fields
+        hint = "" if line is None or len(fields) > 1 else "; or is another delimiter meant (option delimiter)?"
+        raise InputError(
+            f"two columns are called '{column}'"
+            if twice
+            else f"there is no column '{column}'.{did_you_mean(column, fields)}",
+            path=path,
+            line=line,
+            field=column,
+            expected=f"one of {', '.join(fields)}" if not twice else None,
+            fix=f"say which column is what with the options id, name, ...{hint}",
+        )
