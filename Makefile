@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SOURCES := src tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test test-all lint types contracts docs bench pr format clean
+.PHONY: help quickstart test test-all lint types contracts docs bench fuzz pr format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,11 @@ docs: $(VENV)/.dev ## build the documentation, strictly, into site/
 
 bench: $(VENV)/.dev ## measure speed against the reference design, as ratios in one run
 	$(BIN)/python benchmarks/loss_and_mining.py
+	$(BIN)/python benchmarks/data_preparation.py
+
+MINUTES ?= 10
+fuzz: $(VENV)/.dev ## spoil the input of every reader for MINUTES (10) of processor time
+	$(BIN)/python tests/terminology/fuzz_readers.py --minutes $(MINUTES)
 
 pr: lint types contracts docs test-all ## everything a change must pass before it is offered
 

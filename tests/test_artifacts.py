@@ -18,6 +18,7 @@ from onoma.artifacts import (
     open_artifact,
     verify_artifact,
     write_artifact,
+    write_file,
 )
 from onoma.errors import (
     ArtifactExistsError,
@@ -269,3 +270,21 @@ def test_a_living_writer_is_left_alone(tmp_path: Path) -> None:
     other.mkdir()
     make(tmp_path / "x")
     assert other.is_dir()
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    file = tmp_path / "deep" / "file.txt"
+    with write_file(file) as aside:
+        aside.write_text("one")
+        assert not file.exists()
+    with pytest.raises(ArtifactExistsError, match="--force"), write_file(file):
+        pass
+    with pytest.raises(TypeError), write_file(file, overwrite=True) as aside:
+        aside.write_text("tw" + 1)  # type: ignore[operator]
+    assert file.read_text() == "one"
+    with write_file(file, overwrite=True) as aside:
+        aside.write_text("two")
+    assert file.read_text() == "two"
+    assert list(file.parent.iterdir()) == [file]
+    with pytest.raises(ArtifactExistsError, match="is a folder"), write_file(file.parent, overwrite=True):
+        pass

@@ -7,6 +7,8 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import polars as pl
@@ -29,11 +31,12 @@ class LetterEncoder:
     fingerprint: str = "f" * 64
     width: int = 27
     max_tokens: int = 512
+    normalisation: str = "sapbert"
     asked: list[str] = field(default_factory=list)
 
     @property
     def folder(self) -> EncoderFolder:
-        raise NotImplementedError
+        return cast(EncoderFolder, SimpleNamespace(normalisation=self.normalisation))
 
     def encode(
         self,
@@ -162,6 +165,14 @@ def test_equal_scores_come_in_the_order_of_lines() -> None:
     assert [candidate.ids for candidate in found] == [("0",), ("1",), ("3",), ("4",)]
     assert [candidate.ids for candidate in equal_lines(lines, ["ab", "x"], k=5)["ab"]] == [("1",), ("3",)]
     assert equal_lines(lines, ["x"], k=5) == {"x": []}
+
+
+def test_names_and_texts_are_prepared_as_in_the_encoders_training() -> None:
+    encoder = LetterEncoder(normalisation="coder")
+    lines = [DictionaryLine("aab", ("1",)), DictionaryLine("A-AB NOS (xyz)", ("2",)), DictionaryLine("zz", ("3",))]
+    found = nearest_lines(encoder, lines, ["A-AB"], k=2)["A-AB"]
+    assert encoder.asked == ["aab", "a ab", "zz", "a ab"]
+    assert [(candidate.ids, candidate.name) for candidate in found] == [(("2",), "A-AB NOS (xyz)"), (("1",), "aab")]
 
 
 def test_results_are_not_replaced_unasked(data: Path, tmp_path: Path) -> None:

@@ -170,6 +170,8 @@ def test_verify(place: Path) -> None:
         ("terminology", "import"),
         ("terminology", "info"),
         ("terminology", "search"),
+        ("terminology", "merge"),
+        ("terminology", "diff"),
         ("train",),
         ("linker", "build"),
         ("link",),

@@ -36,6 +36,12 @@ class Sample:
     """A package that the folder holds, which must not be imported."""
     codes: Mapping[str, str] = field(default_factory=dict)
     """Code in this format to ``X:n``, where a format cannot take a code such as ``X:1``."""
+    has_definitions: bool | None = None
+    """``None``: where it has relations."""
+    order: tuple[str, ...] = ("X:1", "X:2", "X:3")
+    """Of the concepts, in formats that nest the narrower in the broader."""
+    is_document: bool = False
+    """JSON, XML or RDF: bytes that are no text cannot be read past, whatever ``on_error`` says."""
 
 
 def write_text(name: str, text: str) -> Callable[[Path], str]:

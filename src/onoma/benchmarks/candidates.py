@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from onoma.benchmarks.biosyn import DictionaryLine
 from onoma.encoders import Encoder
 from onoma.indexes import ExactIndex
 from onoma.linking import MentionLinker
+from onoma.terminology import normalise
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +39,15 @@ def nearest_lines(
 ) -> Candidates:
     """The ``k`` dictionary lines nearest to each text by cosine; of equal scores the earlier line first.
 
-    Equal names are encoded once, so that lines which differ in their ids alone have exactly equal scores.
+    Names and texts go through the normalisation that the encoder was trained with. What is equal then is encoded once,
+    so that lines which differ in their ids alone have exactly equal scores.
     """
-    names = list(dict.fromkeys(line.name for line in dictionary))
-    place = {name: row for row, name in enumerate(names)}
-    vectors = encoder.encode(names, progress=progress)
-    index = ExactIndex(vectors[np.array([place[line.name] for line in dictionary])])
-    rows, scores = index.search(encoder.encode(texts), k=k)
+    prepare = partial(normalise, preset=encoder.folder.normalisation)
+    names = [prepare(line.name) for line in dictionary]
+    place = {name: row for row, name in enumerate(dict.fromkeys(names))}
+    vectors = encoder.encode(list(place), progress=progress)
+    index = ExactIndex(vectors[np.array([place[name] for name in names])])
+    rows, scores = index.search(encoder.encode([prepare(text) for text in texts]), k=k)
     return {
         text: [
             Candidate(dictionary[row].ids, dictionary[row].name, score)

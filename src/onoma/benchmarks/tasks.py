@@ -52,8 +52,9 @@ _NCBI_DISEASE = BenchmarkTask(
     citation="Doğan, Leaman, Lu 2014, doi:10.1016/j.jbi.2013.12.006; protocol: Sung et al. 2020, ACL, BioSyn; "
     "Liu et al. 2021, NAACL, SapBERT",
     metrics=("acc@1", "acc@5"),
-    protocol="biosyn: the dictionary is the ontology and the names of the training and development mentions; its "
-    "lines are ranked by cosine similarity; a composite mention is split on | and +, and every part must be right; a "
+    protocol="biosyn: the dictionary is the ontology and the names of the training and development mentions; "
+    "names and mentions are prepared as in the encoder's training; lines are ranked by cosine similarity; a "
+    "composite mention is split on | and +, and every part must be right; a "
     "part is right at k when one of the ids of one of the k best lines is among the query's gold ids",
     linker_protocol="linker: concepts of the linker's own terminology are ranked; a composite mention is split on | "
     "and +, and every part must be right; a part is right at k when the id of one of the k best concepts (split on |) "

@@ -33,6 +33,7 @@ def main() -> None:
     except SystemExit as leaving:
         if leaving.code == 130:
             sys.stderr.write(
-                "\nonoma: stopped. Nothing half-written was kept; train and quickstart go on where they were.\n"
+                "\nonoma: stopped. Nothing half-written passes for whole; "
+                "train, quickstart and fetch go on where they were.\n"
             )
         raise

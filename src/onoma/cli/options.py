@@ -31,14 +31,15 @@ Precision = Annotated[
 Normalisation = Annotated[
     str | None,
     typer.Option(
-        metavar="PRESET", help="How names are prepared: sapbert, loose or exact. Unset: as in the encoder's training."
+        metavar="PRESET",
+        help="How names are prepared: sapbert, exact, loose, biosyn or coder. Unset: as in the encoder's training.",
     ),
 ]
 TopK = Annotated[int, typer.Option("--top-k", "-k", min=1, help="How many concepts to return for a mention.")]
 
 
-def parse_assignments(assignments: Sequence[str]) -> dict[str, str]:
-    """``["a=1", "b=x"]`` to ``{"a": "1", "b": "x"}``.
+def parse_assignments(assignments: Sequence[str], option: str = "--set") -> dict[str, str]:
+    """``["a=1", "b=x"]`` to ``{"a": "1", "b": "x"}``; ``option`` is what an error calls them.
 
     Raises:
         ConfigError: an entry has no ``=``, or a key is given twice.
@@ -47,8 +48,8 @@ def parse_assignments(assignments: Sequence[str]) -> dict[str, str]:
     for assignment in assignments:
         key, sign, value = assignment.partition("=")
         if not sign or not key.strip():
-            raise ConfigError(f"--set takes key=value; found '{assignment}'.")
+            raise ConfigError(f"{option} takes key=value; found '{assignment}'.")
         if key.strip() in pairs:
-            raise ConfigError(f"--set {key.strip()} is given twice.")
+            raise ConfigError(f"{option} {key.strip()} is given twice.")
         pairs[key.strip()] = value.strip()
     return pairs

@@ -9,7 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -64,6 +73,28 @@ def progress_bar(label: str, unit: str) -> Iterator[Callable[..., None]]:
             elapsed = bar.tasks[0].elapsed or 0.0
             rate = f"{done / elapsed:,.0f} {unit}/s" if elapsed > 1 else ""
             bar.update(task, completed=done, total=total, description=what or label, rate=rate)
+
+        yield update
+
+
+@contextlib.contextmanager
+def download_bar(label: str) -> Iterator[Callable[..., None]]:
+    """The same for bytes."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        console=err,
+        transient=True,
+        disable=not err.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(label, total=None)
+
+        def update(done: int, total: int | None = None, what: str | None = None) -> None:
+            bar.update(task, completed=done, total=total, description=what or label)
 
         yield update
 

@@ -1,4 +1,4 @@
-"""``onoma terminology``: import, info, search."""
+"""``onoma terminology``: list, fetch, import, info, search, merge, diff, export."""
 
 from __future__ import annotations
 
@@ -49,6 +49,114 @@ def import_(
     show.out.print(str(report), markup=False)
 
 
+@app.command("list")
+def list_(as_json: Json = False) -> None:
+    """List the vocabularies of the catalogue: size, licence, and which are fetched or must be got by hand."""
+    from onoma.cli import show
+    from onoma.terminology import known_vocabularies
+    from onoma.terminology.catalogue.fetching import size_in_words
+
+    entries = known_vocabularies().values()
+    if as_json:
+        show.out.print_json(json.dumps([entry.model_dump(mode="json") for entry in entries]))
+        return
+    fetched = [entry for entry in entries if entry.url is not None]
+    show.table(
+        ["name", "vocabulary", "size", "format", "licence"],
+        [
+            [
+                entry.name,
+                entry.title,
+                "?" if entry.size_bytes is None else size_in_words(entry.size_bytes),
+                entry.format,
+                entry.licence,
+            ]
+            for entry in fetched
+        ],
+        numeric=["size"],
+    )
+    show.out.print("\nGot by a person, not fetched:", style="bold")
+    for entry in entries:
+        if entry.by_hand is not None:
+            show.out.print(f"\n{entry.name}: {entry.title}", markup=False, style="bold")
+            show.out.print(
+                f"  takes    {entry.by_hand}\n  page     {entry.page}\n  format   {entry.format}\n"
+                f"  licence  {entry.licence}",
+                markup=False,
+            )
+
+
+@app.command()
+def fetch(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="See: onoma terminology list.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the file and its record.")
+    ] = Path(),
+    sha256: Annotated[str | None, typer.Option(metavar="HEX", help="What the file must have.")] = None,
+    md5: Annotated[str | None, typer.Option(metavar="HEX", help="The same, where a publisher names that.")] = None,
+    url: Annotated[
+        str | None, typer.Option("--from", metavar="URL", help="Another address: a mirror, or another release.")
+    ] = None,
+    import_to: Annotated[
+        Path | None, typer.Option("--import", metavar="DIR", help="Import it right away into this terminology folder.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Fetch a vocabulary from its publisher: resumed where it was cut, checked, recorded.
+
+    Run again, it asks whether there is a newer version. What lies beside the file as NAME.fetch.json says where it
+    came from, with its SHA-256; give that to --sha256 on another machine.
+    """
+    from onoma.artifacts import ensure_writable
+    from onoma.cli import show
+    from onoma.terminology import fetch as fetch_vocabulary
+    from onoma.terminology import get_vocabulary, import_terminology
+    from onoma.terminology.catalogue.downloading import without_secrets
+    from onoma.terminology.catalogue.fetching import size_in_words
+    from onoma.terminology.tables import KIND
+
+    entry = get_vocabulary(name)
+    if import_to is not None:
+        ensure_writable(import_to, KIND, overwrite=force)
+    address = url or entry.url
+    if address is not None:
+        show.remark(f"{entry.title} ({size_in_words(entry.size_bytes)}), {without_secrets(address)}")
+        show.remark(f"licence: {entry.licence}; {entry.page}")
+    with show.download_bar(f"fetching {name}") as update:
+        report = fetch_vocabulary(name, out, url=url, sha256=sha256, md5=md5, overwrite=force, progress=update)
+    show.out.print(str(report), markup=False)
+    if import_to is None:
+        return
+    with show.progress_bar(f"reading {report.path}", "rows") as update:
+        imported = import_terminology(
+            entry.format, report.path, import_to, overwrite=force, options=entry.options, progress=update
+        )
+    show.out.print(str(imported), markup=False)
+
+
+@app.command()
+def export(
+    format: Annotated[str, typer.Argument(metavar="FORMAT", help="umls, obographs, biosyn or csv.")],
+    folder: Folder,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT", help="The folder (umls, csv) or file to write.")],
+    on_error: Annotated[
+        Literal["strict", "skip"],
+        typer.Option("--on-error", help="Stop at the first value the format cannot hold, or leave out and count them."),
+    ] = "strict",
+    force: Force = False,
+) -> None:
+    """Write a terminology in a format that other tools read.
+
+    What the format has no place for is counted. umls and csv are folders, biosyn (id||name) and obographs (JSON) files;
+    csv carries everything.
+    """
+    from onoma.cli import show
+    from onoma.terminology import export_terminology
+
+    report = export_terminology(folder, format, out, on_error=on_error, overwrite=force)
+    show.out.print(str(report), markup=False)
+
+
 @app.command()
 def formats() -> None:
     """List the formats that can be read, what SOURCE is for each, and where to get the files."""
@@ -67,16 +175,30 @@ def formats() -> None:
 
 
 @app.command()
-def info(folder: Folder, as_json: Json = False) -> None:
-    """Say what a terminology holds: concepts, names, languages, sources, homonyms, relations."""
+def info(
+    folder: Folder,
+    as_json: Json = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the names per concept into a .png, .svg or .pdf (needs onoma[plot])."),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Say what a terminology holds: concepts, names, languages, sources, semantic types, homonyms, relations."""
     from onoma.cli import show
     from onoma.terminology import Terminology
+    from onoma.terminology.plotting import check_plot, plot_names_per_concept
 
+    if plot is not None:
+        check_plot(plot, overwrite=force)
     told = Terminology.open(folder).info()
     if as_json:
         show.out.print_json(json.dumps(dataclasses.asdict(told)))
     else:
         show.out.print(str(told), markup=False)
+    if plot is not None:
+        plot_names_per_concept(told, plot, title=folder.resolve().name, overwrite=force)
+        show.remark(f"names per concept drawn in {plot}")
 
 
 @app.command()
@@ -100,3 +222,86 @@ def search(
         )
     else:
         show.remark(f"nothing in {folder} has the code '{text}', or a name that contains it")
+
+
+@app.command()
+def merge(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Terminology folders; the first decides.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where to write the merged terminology.")],
+    join: Annotated[
+        str,
+        typer.Option(
+            "--join",
+            metavar="RELATIONS",
+            help="Cross-references that make one concept of two codes: exactMatch, closeMatch, xref, by commas.",
+        ),
+    ] = "",
+    match: Annotated[
+        Literal["prefixes", "exact"],
+        typer.Option(help="How their codes find concepts: whatever the spelling of the prefix (MSH, MESH), or exact."),
+    ] = "prefixes",
+    prefix: Annotated[
+        list[str] | None,
+        typer.Option("--prefix", metavar="NAME=PREFIX", help="Begin the codes of folder NAME with PREFIX, e.g. OURS:."),
+    ] = None,
+    vocabulary: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--vocabulary",
+            metavar="NAME=PREFIX",
+            help="For --join: codes of folder NAME without a prefix are of this vocabulary (MESH). They stay as is.",
+        ),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Make one terminology of several.
+
+    Concepts with the same code become one; the first terminology that has it says its preferred name. With --join,
+    so do concepts of different codes that a cross-reference says to be the same; the first names them, and the other
+    codes stay as cross-references.
+    """
+    from onoma.cli import show
+    from onoma.terminology import merge_terminologies
+    from onoma.terminology.options import split_words
+
+    with show.progress_bar("merging", "names") as update:
+        report = merge_terminologies(
+            folders,
+            out,
+            join_by_cross_references=split_words(join),
+            match_codes=match,
+            prefixes=parse_assignments(prefix or [], "--prefix"),
+            vocabularies=parse_assignments(vocabulary or [], "--vocabulary"),
+            overwrite=force,
+            progress=update,
+        )
+    show.out.print(str(report), markup=False)
+
+
+@app.command()
+def diff(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="Folder of the older release.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="Folder of the newer release.")],
+    details: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write every change here, as Parquet.")
+    ] = None,
+    as_json: Json = False,
+    force: Force = False,
+) -> None:
+    """Say what changed between two releases: concepts added, retired, replaced, renamed; names; relations."""
+    from onoma.artifacts import ensure_file_writable
+    from onoma.cli import show
+    from onoma.terminology import diff_terminologies
+
+    if details is not None:
+        ensure_file_writable(details, overwrite=force)
+    changes = diff_terminologies(old, new)
+    if details is not None:
+        changes.write_details(details, overwrite=force)
+    if as_json:
+        show.out.print_json(json.dumps(changes.figures()))
+        return
+    for line in str(changes).split("\n"):
+        show.out.print(show.plain(line))
+    if details is not None:
+        show.remark(f"{details}: {show.count(len(changes.details), 'change')}")

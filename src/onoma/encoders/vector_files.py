@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from onoma.artifacts import ensure_file_writable, write_file
 from onoma.encoders.protocol import Encoder, ProgressCallback
-from onoma.errors import ArtifactExistsError, InputError
+from onoma.errors import InputError
 
 _NAMES_AT_ONCE = 1 << 16
 
@@ -47,14 +47,9 @@ def encode_file(
     output = Path(output)
     if output.suffix not in {".npy", ".parquet"}:
         raise InputError("unknown kind of file for vectors", path=output, expected="a name ending in .npy or .parquet")
-    if output.is_dir():
-        raise ArtifactExistsError(f"{output} is a folder; it will not be replaced. Choose another name.")
-    if output.exists() and not overwrite:
-        raise ArtifactExistsError(f"{output} exists already. Choose another name, or allow overwriting (--force).")
+    ensure_file_writable(output, overwrite=overwrite)
     texts = read_lines(names)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    aside = output.with_name(f".{output.name}.partial-{os.getpid()}")
-    try:
+    with write_file(output, overwrite=overwrite) as aside:
         if output.suffix == ".npy" and texts:
             file = np.lib.format.open_memmap(aside, mode="w+", dtype=np.float32, shape=(len(texts), encoder.width))
             vectors: np.ndarray[tuple[int, int], np.dtype[np.float32]] = file
@@ -79,10 +74,6 @@ def encode_file(
                 {"name": texts, "vector": pl.Series(vectors, dtype=pl.Array(pl.Float32, encoder.width))}
             )
             table.write_parquet(aside)
-        aside.replace(output)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
     return len(texts)
 
 

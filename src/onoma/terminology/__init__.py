@@ -7,9 +7,14 @@ mondo = Terminology.open("mondo")
 mondo.concept("MONDO:0005148").preferred_name
 """
 
+from onoma.terminology.catalogue.entries import CatalogueEntry, get_vocabulary, known_vocabularies
+from onoma.terminology.catalogue.fetching import FetchReport, fetch
+from onoma.terminology.diffing import TerminologyDiff, diff_terminologies
+from onoma.terminology.exporting import ExportFormat, ExportReport, export_formats, export_terminology
 from onoma.terminology.formats import Format, known_formats
 from onoma.terminology.importing import ImportReport, import_terminology
 from onoma.terminology.information import TerminologyInfo
+from onoma.terminology.merging import MergeReport, merge_terminologies
 from onoma.terminology.normalisation import NORMALISATION_PRESETS, normalise, normalise_expr
 from onoma.terminology.options import describe_options
 from onoma.terminology.search import SearchHit
@@ -18,16 +23,29 @@ from onoma.terminology.terminology import Concept, Terminology
 
 __all__ = [
     "NORMALISATION_PRESETS",
+    "CatalogueEntry",
     "Concept",
+    "ExportFormat",
+    "ExportReport",
+    "FetchReport",
     "Format",
     "ImportReport",
+    "MergeReport",
     "SearchHit",
     "Terminology",
+    "TerminologyDiff",
     "TerminologyInfo",
     "TerminologyTables",
     "describe_options",
+    "diff_terminologies",
+    "export_formats",
+    "export_terminology",
+    "fetch",
+    "get_vocabulary",
     "import_terminology",
     "known_formats",
+    "known_vocabularies",
+    "merge_terminologies",
     "normalise",
     "normalise_expr",
     "write_terminology",

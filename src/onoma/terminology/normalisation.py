@@ -8,19 +8,31 @@ preset    what it does
 sapbert   lower case, white space collapsed to single spaces and stripped; what SapBERT's data were prepared with
 exact     outer white space stripped, nothing else
 loose     Unicode NFKC, case folded, punctuation and symbols to spaces, white space collapsed and stripped
+biosyn    lower case, ASCII punctuation to spaces, white space collapsed and stripped; as BioSyn prepares mentions
+          and dictionaries (without its expansion of abbreviations and its map of misspellings)
+coder     lower case, whatever stands in round brackets dropped, hyphens to spaces, the word "nos" (not otherwise
+          specified) dropped, white space collapsed and stripped; as CODER prepares the names of the UMLS
 ========  =====================================================================================================
 
-White space is what `str.isspace` says; punctuation and symbols are the Unicode categories P* and S*. Every preset is
-idempotent: a normalised name normalises to itself.
+White space is what `str.isspace` says; punctuation and symbols are the Unicode categories P* and S*, ASCII punctuation
+the 32 characters of `string.punctuation`. Every preset is idempotent: a normalised name normalises to itself. A name of
+which nothing is left (for "coder", "(disorder)") is blank, and no preset's blank names are trained on or linked to.
+
+CODER's released code is not idempotent: it drops "nos" before it drops brackets and hyphens, so that "tumour-nos",
+"nos (x)" and the second of "nos nos" keep theirs, and its brackets end with their line. Here white space is collapsed
+first and "nos" dropped last. Both agree wherever a second run of the released code would change nothing, on one line.
+A bracket reaches, as there, from "(" to the nearest ")": "a (b (c) d)" becomes "a d)".
 
 Python's own Unicode tables decide, for single names and for columns: Polars carries tables of another Unicode version
 (50 letters lower-case differently under Python 3.11), and its white space lacks U+001C to U+001F. A column therefore
-takes Polars' vectorised functions only for strings that are ASCII throughout, where both are the same by definition,
-and Python for each distinct other one.
+takes Polars' vectorised functions only for plain strings, which are ASCII throughout and have no white space but single
+spaces, where both are the same by definition, and Python for each distinct other one.
 """
 
 from __future__ import annotations
 
+import re
+import string
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +41,12 @@ import polars as pl
 
 from onoma.errors import ConfigError, did_you_mean
 
-_ASCII_SPACE = r"[\x09-\x0d\x1c-\x20]"
+_NOT_PLAIN = [*"\t\n\v\f\r\x1c\x1d\x1e\x1f", "  "]
+"""What a plain string does not contain, besides what is not ASCII."""
+_ASCII_PUNCTUATION = r"[!-/:-@\[-`{-~]"
+_ASCII_PUNCTUATION_TO_SPACE = str.maketrans(dict.fromkeys(string.punctuation, " "))
+_BRACKET = r"\([^)]*\)"
+_NOT_OTHERWISE_SPECIFIED = "nos"
 
 
 class _PunctuationToSpace(dict[int, int]):
@@ -63,32 +80,50 @@ def _loose(text: str) -> str:
     return _collapse(text.translate(_PUNCTUATION_TO_SPACE))
 
 
-def _collapse_ascii(column: pl.Expr) -> pl.Expr:
-    return column.str.replace_all(_ASCII_SPACE + "+", " ").str.strip_chars(" ")
+def _biosyn(text: str) -> str:
+    return _collapse(text.lower().translate(_ASCII_PUNCTUATION_TO_SPACE))
 
 
-def _sapbert_ascii(column: pl.Expr) -> pl.Expr:
-    return _collapse_ascii(column.str.to_lowercase())
+def _coder(text: str) -> str:
+    words = re.sub(_BRACKET, "", _collapse(text.lower())).replace("-", " ").split()
+    return " ".join(word for word in words if word != _NOT_OTHERWISE_SPECIFIED)
 
 
-def _exact_ascii(column: pl.Expr) -> pl.Expr:
-    return column.str.replace(f"^{_ASCII_SPACE}+", "").str.replace(_ASCII_SPACE + r"+\z", "")
+def _strip_plain(column: pl.Expr) -> pl.Expr:
+    return column.str.strip_chars(" ")
 
 
-def _loose_ascii(column: pl.Expr) -> pl.Expr:
-    return _collapse_ascii(column.str.to_lowercase().str.replace_all(r"[!-/:-@\[-`{-~]", " "))
+def _sapbert_plain(column: pl.Expr) -> pl.Expr:
+    return _strip_plain(column.str.to_lowercase())
+
+
+def _collapse_spaces(column: pl.Expr) -> pl.Expr:
+    return _strip_plain(column.str.replace_all("  +", " "))
+
+
+def _loose_plain(column: pl.Expr) -> pl.Expr:
+    return _collapse_spaces(column.str.to_lowercase().str.replace_all(_ASCII_PUNCTUATION, " "))
+
+
+def _coder_plain(column: pl.Expr) -> pl.Expr:
+    bare = column.str.to_lowercase().str.replace_all(_BRACKET, "").str.replace_all("-", " ", literal=True)
+    # Two spaces between words and one around all: each word has spaces of its own, so that no two matches overlap.
+    spaced = pl.concat_str(pl.lit(" "), bare.str.replace_all(" ", "  ", literal=True), pl.lit(" "))
+    return _collapse_spaces(spaced.str.replace_all(f" {_NOT_OTHERWISE_SPECIFIED} ", " ", literal=True))
 
 
 @dataclass(frozen=True)
 class _Preset:
     text: Callable[[str], str]
-    ascii_column: Callable[[pl.Expr], pl.Expr]
+    plain_column: Callable[[pl.Expr], pl.Expr]
 
 
 _PRESETS = {
-    "sapbert": _Preset(_sapbert, _sapbert_ascii),
-    "exact": _Preset(_exact, _exact_ascii),
-    "loose": _Preset(_loose, _loose_ascii),
+    "sapbert": _Preset(_sapbert, _sapbert_plain),
+    "exact": _Preset(_exact, _strip_plain),
+    "loose": _Preset(_loose, _loose_plain),
+    "biosyn": _Preset(_biosyn, _loose_plain),  # on ASCII the two are the same
+    "coder": _Preset(_coder, _coder_plain),
 }
 
 NORMALISATION_PRESETS = tuple(_PRESETS)
@@ -106,11 +141,16 @@ def normalise(text: str, preset: str = "sapbert") -> str:
         ConfigError: there is no such preset.
 
     Source:
-        "sapbert": Liu et al. 2021, appendix on data preparation (lower-cased names).
+        "sapbert": Liu et al. 2021, appendix on data preparation (lower-cased names). "biosyn": Sung et al. 2020
+        (BioSyn), its released code. "coder": Yuan et al. 2020 (CODER), its released code; the paper does not say.
 
     Example:
         >>> normalise("  Type 2\tDiabetes "), normalise("β-Thalassämie, (minor)", "loose")
         ('type 2 diabetes', 'β thalassämie minor')
+        >>> normalise("Renal-cell carcinoma, NOS (disorder)", "biosyn")
+        'renal cell carcinoma nos disorder'
+        >>> normalise("Renal-cell carcinoma NOS (disorder)", "coder")
+        'renal cell carcinoma'
     """
     return _preset(preset).text(text)
 
@@ -130,23 +170,23 @@ def normalise_expr(column: pl.Expr, preset: str = "sapbert") -> pl.Expr:
         ['heart attack', None]
     """
     chosen = _preset(preset)
-    return column.map_batches(lambda series: _normalise_series(series, chosen), return_dtype=pl.String)
+    return column.map_batches(
+        lambda series: _normalise_series(series, chosen), return_dtype=pl.String, is_elementwise=True
+    )
 
 
 def _normalise_series(series: pl.Series, preset: _Preset) -> pl.Series:
-    is_ascii = series.str.len_bytes() == series.str.len_chars()
     name = series.name
-    normalised = series.to_frame("text").select(preset.ascii_column(pl.col("text"))).to_series()
-    if is_ascii.all():
+    is_plain = (series.str.len_bytes() == series.str.len_chars()) & ~series.str.contains_any(_NOT_PLAIN)
+    normalised = series.to_frame("text").select(preset.plain_column(pl.col("text"))).to_series()
+    if is_plain.all():
         return normalised.alias(name)
-    others = series.filter(~is_ascii).unique()
-    by_python = pl.Series([preset.text(text) for text in others.to_list()], dtype=pl.String)
-    replaced = (
-        pl.DataFrame({"text": series.set(is_ascii, None)})
-        .join(pl.DataFrame({"text": others, "normalised": by_python}), on="text", how="left", maintain_order="left")
-        .to_series(1)
-    )
-    return replaced.zip_with(~is_ascii.fill_null(True), normalised).alias(name)
+    rows = (~is_plain).arg_true()
+    others = series.gather(rows)
+    distinct = others.unique()
+    by_python = pl.Series([preset.text(text) for text in distinct.to_list()], dtype=pl.String)
+    replaced = others.replace_strict(distinct, by_python, return_dtype=pl.String)
+    return normalised.scatter(rows, replaced).alias(name)
 
 
 def _preset(name: str) -> _Preset:

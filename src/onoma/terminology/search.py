@@ -82,7 +82,8 @@ def search_names(concepts: pl.LazyFrame, names: pl.LazyFrame, text: str, *, limi
     )
     numbered = concepts.with_row_index("concept_row").select("concept_row", "concept_id", "preferred_name", "status")
     by_code = numbered.filter(pl.col("concept_id").str.to_lowercase() == query).collect()
-    hits = by_name.join(numbered.collect(), on="concept_row")
+    found = numbered.filter(pl.col("concept_row").is_in(by_name["concept_row"].unique().implode())).collect()
+    hits = by_name.join(found, on="concept_row")
     hits = pl.concat(
         [
             by_code.select(

@@ -157,8 +157,8 @@ class Terminology:
             self.concepts(),
             self.names(),
             self.relations(),
+            self.cross_references(),
             n_definitions=self.n_definitions,
-            n_cross_references=self.n_cross_references,
         )
 
     def search(self, text: str, *, limit: int = 20) -> list[SearchHit]:

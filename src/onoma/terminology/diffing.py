@@ -1,0 +1,282 @@
+"""What changed from one release of a terminology to the next.
+
+Concepts are the same if their codes are; a change is one row of a table (`DETAILS`), of one of these kinds:
+
+=======================  =============================================================================================
+change                   what it is; ``old``, ``new``, ``qualifier``
+=======================  =============================================================================================
+added                    an active code that was not there; new: its preferred name
+added_obsolete           a code that was not there, obsolete from the start; new: its preferred name
+retired                  was active, is obsolete, without successor; old, new: preferred names
+replaced                 was active, is obsolete, with ``replaced_by``; old, new: preferred names
+removed                  an active code that is gone altogether; old: its preferred name
+removed_obsolete         an obsolete code that is gone altogether; old: its preferred name
+revived                  was obsolete, is active; old, new: preferred names
+successor_changed        status as before, another ``replaced_by``; old, new: successors
+renamed                  status as before, another preferred name; old, new: preferred names
+respelled                likewise, but only upper and lower case or white space differ
+name_added, ...          a name (text and language) that was not there, is not there any more; qualifier: the language
+name_removed
+type_added, ...          a semantic type
+type_removed
+relation_added, ...      a relation; qualifier: its kind; old, new: the tail's code
+relation_removed
+definition_added, ...    a text
+definition_removed
+reference_added, ...     a cross-reference; qualifier: its relation; old, new: the other vocabulary's code
+reference_removed
+=======================  =============================================================================================
+
+``replaced_by`` is that of the new release, null where the code is gone. Names, types, definitions and references are
+compared for codes that both releases have, relations between such codes: what comes and goes with a code is said by
+its one row. Order, sources and term types are not compared, nor is whether a name is suppressed. Rows are sorted by the
+kind of change (in the table's order), then ``concept_id``, ``qualifier``, ``old``, ``new``, by code point.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from onoma.artifacts import write_file
+from onoma.terminology.normalisation import normalise_expr
+from onoma.terminology.tables import ACTIVE
+from onoma.terminology.terminology import Terminology
+
+CHANGES = (
+    "added",
+    "added_obsolete",
+    "retired",
+    "replaced",
+    "removed",
+    "removed_obsolete",
+    "revived",
+    "successor_changed",
+    "renamed",
+    "respelled",
+    "name_added",
+    "name_removed",
+    "type_added",
+    "type_removed",
+    "relation_added",
+    "relation_removed",
+    "definition_added",
+    "definition_removed",
+    "reference_added",
+    "reference_removed",
+)
+DETAILS = pl.Schema(
+    {
+        "concept_id": pl.String(),
+        "change": pl.String(),
+        "old": pl.String(),
+        "new": pl.String(),
+        "qualifier": pl.String(),
+        "replaced_by": pl.String(),
+    }
+)
+_EXAMPLES = 3
+_EXAMPLE_LENGTH = 100
+
+
+@dataclass(frozen=True, eq=False)
+class TerminologyDiff:
+    """What changed; ``str()`` is a text for a person.
+
+    Attributes:
+        old: Folder of the old release.
+        new: Folder of the new one.
+        n_concepts: Codes, in the old and in the new release; so the following.
+        n_active: Of them active.
+        n_names: Rows of the table of names.
+        counts: Number of changes of each kind, in the module's order, zero included.
+        details: One row per change, columns `DETAILS`; the module says what they hold.
+        seconds: Wall time.
+    """
+
+    old: Path
+    new: Path
+    n_concepts: tuple[int, int]
+    n_active: tuple[int, int]
+    n_names: tuple[int, int]
+    counts: dict[str, int]
+    details: pl.DataFrame
+    seconds: float
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changed."""
+        return self.details.is_empty()
+
+    def figures(self) -> dict[str, object]:
+        """All but the details, JSON-serialisable."""
+        return {
+            "old": str(self.old),
+            "new": str(self.new),
+            "n_concepts": list(self.n_concepts),
+            "n_active": list(self.n_active),
+            "n_names": list(self.n_names),
+            "counts": self.counts,
+        }
+
+    def write_details(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the details as Parquet, whole or not at all.
+
+        Raises:
+            ArtifactExistsError: ``path`` is taken.
+        """
+        with write_file(path, overwrite=overwrite) as aside:
+            self.details.write_parquet(aside)
+
+    def __str__(self) -> str:
+        (old_concepts, new_concepts), (old_active, new_active) = self.n_concepts, self.n_active
+        lines = [
+            f"{self.old} -> {self.new}: {old_concepts:,} -> {new_concepts:,} concepts, "
+            f"{old_active:,} -> {new_active:,} of them active, "
+            f"{self.n_names[0]:,} -> {self.n_names[1]:,} names, in {self.seconds:.1f} s"
+        ]
+        if self.is_empty:
+            lines.append("nothing changed")
+        for change, count in self.counts.items():
+            if count:
+                lines.append(f"{change.replace('_', ' '):<19} {count:>9,}")
+                some = self.details.filter(pl.col("change") == change).head(_EXAMPLES)
+                lines += [f"    {_shortened(_told(row))}" for row in some.iter_rows(named=True)]
+        return "\n".join(lines)
+
+
+def diff_terminologies(old: str | Path | Terminology, new: str | Path | Terminology) -> TerminologyDiff:
+    """Compare two releases of a terminology; the module says what is compared.
+
+    Args:
+        old: The older one, a folder or opened.
+        new: The newer one.
+
+    Raises:
+        InputError: there is nothing at one of the places.
+        ArtifactError: one is no whole terminology.
+    """
+    started = time.perf_counter()
+    before, after = (given if isinstance(given, Terminology) else Terminology.open(given) for given in (old, new))
+    concepts = _both(before, after)
+    kept = concepts.drop_nulls(["row", "row_new"])
+    details = pl.concat([*_concept_changes(concepts), *_content_changes(before, after, kept)])
+    order = pl.DataFrame({"change": CHANGES}).with_row_index("order")
+    details = (
+        details.join(order, on="change", maintain_order="left")
+        .sort("order", "concept_id", "qualifier", "old", "new")
+        .select(DETAILS.names())
+        .cast(DETAILS)
+    )
+    counted = dict(details["change"].value_counts().iter_rows())
+    return TerminologyDiff(
+        old=before.path,
+        new=after.path,
+        n_concepts=(before.n_concepts, after.n_concepts),
+        n_active=(_n_active(before), _n_active(after)),
+        n_names=(before.n_names, after.n_names),
+        counts={change: counted.get(change, 0) for change in CHANGES},
+        details=details,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _n_active(terminology: Terminology) -> int:
+    return int(terminology.concepts().select((pl.col("status") == ACTIVE).sum()).collect().item())
+
+
+def _both(before: Terminology, after: Terminology) -> pl.DataFrame:
+    """Concepts of either, side by side; those of the new release in columns with the ending _new."""
+    old, new = (side.concepts().with_row_index("row").collect() for side in (before, after))
+    return old.join(new, on="concept_id", how="full", coalesce=True, suffix="_new")
+
+
+def _concept_changes(concepts: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    was_there, is_there = pl.col("row").is_not_null(), pl.col("row_new").is_not_null()
+    was_active, is_active = pl.col("status") == ACTIVE, pl.col("status_new") == ACTIVE
+    change = (
+        pl.when(~was_there)
+        .then(pl.when(is_active).then(pl.lit("added")).otherwise(pl.lit("added_obsolete")))
+        .when(~is_there)
+        .then(pl.when(was_active).then(pl.lit("removed")).otherwise(pl.lit("removed_obsolete")))
+        .when(was_active & ~is_active)
+        .then(pl.when(pl.col("replaced_by_new").is_null()).then(pl.lit("retired")).otherwise(pl.lit("replaced")))
+        .when(~was_active & is_active)
+        .then(pl.lit("revived"))
+    )
+    old, new = pl.col("preferred_name"), pl.col("preferred_name_new")
+    yield _rows(concepts.with_columns(change=change).drop_nulls("change"), pl.col("change"), old, new)
+    as_before = concepts.filter(pl.col("status") == pl.col("status_new"))
+    old_successor, successor = pl.col("replaced_by"), pl.col("replaced_by_new")
+    led_elsewhere = as_before.filter(old_successor.ne_missing(successor))
+    yield _rows(led_elsewhere, pl.lit("successor_changed"), old_successor, successor)
+    is_same = normalise_expr(old) == normalise_expr(new)  # lower case, white space collapsed
+    kind = pl.when(is_same).then(pl.lit("respelled")).otherwise(pl.lit("renamed"))
+    yield _rows(as_before.filter(old != new), kind, old, new)
+
+
+def _rows(
+    concepts: pl.DataFrame, change: pl.Expr, old: pl.Expr, new: pl.Expr, qualifier: pl.Expr | None = None
+) -> pl.DataFrame:
+    return concepts.select(
+        "concept_id",
+        change=change,
+        old=old,
+        new=new,
+        qualifier=pl.lit(None, dtype=pl.String) if qualifier is None else qualifier,
+        replaced_by="replaced_by_new",
+    )
+
+
+def _content_changes(before: Terminology, after: Terminology, kept: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Changes of what hangs on concepts that are in both."""
+    kept_before, kept_after = (kept.lazy().select("concept_id", row=row, to="row_new") for row in ("row", "row_new"))
+    concepts = kept.select("concept_id", "replaced_by_new", to="row_new")
+    for (kind, was), (_, now) in zip(_contents(before, kept_before), _contents(after, kept_after), strict=True):
+        old, new = was.unique().collect(), now.unique().collect()
+        key = ["to", "value", "qualifier"]
+        added = new.join(old, on=key, how="anti", nulls_equal=True).join(concepts, on="to")
+        removed = old.join(new, on=key, how="anti", nulls_equal=True).join(concepts, on="to")
+        value, qualifier, nothing = pl.col("value"), pl.col("qualifier"), pl.lit(None, dtype=pl.String)
+        yield _rows(added, pl.lit(f"{kind}_added"), nothing, value, qualifier)
+        yield _rows(removed, pl.lit(f"{kind}_removed"), value, nothing, qualifier)
+
+
+def _contents(side: Terminology, kept: pl.LazyFrame) -> Iterator[tuple[str, pl.LazyFrame]]:
+    """What hangs on concepts that both have: kind, and a table of to (row in the new release), value, qualifier."""
+    nothing = pl.lit(None, dtype=pl.String)
+    tails = kept.select(tail_row="row", value="concept_id")
+    types = side.concepts().select(value="semantic_types").with_row_index("concept_row").explode("value")
+    tables = {
+        "name": side.names().select("concept_row", value="text", qualifier="language"),
+        "type": types.drop_nulls("value").with_columns(qualifier=nothing),
+        "relation": side.relations()
+        .join(tails, on="tail_row")
+        .select("value", concept_row="head_row", qualifier="relation"),
+        "definition": side.definitions().select("concept_row", value="text", qualifier=nothing),
+        "reference": side.cross_references().select("concept_row", value="code", qualifier="relation"),
+    }
+    for kind, table in tables.items():
+        yield kind, table.join(kept, left_on="concept_row", right_on="row").select("to", "value", "qualifier")
+
+
+def _told(row: dict[str, str | None]) -> str:
+    """A change as a person reads it."""
+    change, concept_id, old, new = row["change"] or "", row["concept_id"], row["old"], row["new"]
+    if change in {"renamed", "respelled", "successor_changed"}:
+        return f"{concept_id}: {old or '-'} -> {new or '-'}"
+    if change == "replaced":
+        return f"{concept_id} {old} -> {row['replaced_by']}"
+    if change in {"retired", "revived"}:
+        return f"{concept_id} {old if change == 'retired' else new}"
+    qualifier = f" {row['qualifier']}" if row["qualifier"] is not None else ""
+    return f"{concept_id}{qualifier} {new if old is None else old}"
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.splitlines())
+    return line if len(line) <= _EXAMPLE_LENGTH else line[: _EXAMPLE_LENGTH - 3] + "..."

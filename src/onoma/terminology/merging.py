@@ -1,0 +1,273 @@
+"""Several terminologies into one.
+
+What has the same code is one concept. Of the terminologies that have it, the first (in the order given) says its status
+and ``replaced_by``, and the first that has a name for it says the preferred name; names, semantic types, relations,
+definitions and cross-references of all are united. A name that an earlier terminology has for the concept in the same
+language, of the same source and term type, is not added again; whether it is suppressed, the earlier one says.
+Concepts stand in the order of the terminologies.
+
+Where one code means different things in two terminologies (two tables that both count 1, 2, 3), a prefix keeps the
+codes of one apart. The report says how many codes were shared, and how many of those have no name in common.
+
+Cross-references join concepts of different codes only if asked to; `onoma.terminology.joining` has the rules. The
+concept that stands first names the joined one, and the codes of the others become cross-references "exactMatch" to it
+(source "merge"), so that every code is found again. ``replaced_by`` follows its concept to the new code. Relations
+within one joined concept are left out, and successions that a merge closes to a circle are dropped; both are counted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from onoma.artifacts import ensure_writable
+from onoma.errors import ConfigError, InputError, did_you_mean
+from onoma.terminology.joining import JOINING_RELATIONS
+from onoma.terminology.reading import Progress, Reading, no_progress
+from onoma.terminology.tables import KIND, OBSOLETE, write_terminology
+from onoma.terminology.terminology import Terminology
+from onoma.terminology.uniting import Concordance, MergeSource, United, concord, unite
+from onoma.terminology.vocabularies import vocabulary_of
+
+MatchCodes: TypeAlias = Literal["prefixes", "exact"]
+_SHOWN_REFUSED = 5
+
+
+@dataclass(frozen=True)
+class MergedPart:
+    """What one terminology gave.
+
+    Attributes:
+        path: Its folder.
+        n_concepts: Concepts it has.
+        n_shared: Of them those whose code an earlier one has.
+        n_joined: Of the others those that a cross-reference joined to a concept of another code.
+    """
+
+    path: Path
+    n_concepts: int
+    n_shared: int
+    n_joined: int
+
+
+@dataclass(frozen=True)
+class MergeReport:
+    """What a merge did; ``str()`` is a text for a person.
+
+    Attributes:
+        path: Where the merged terminology lies.
+        parts: The terminologies, in their order.
+        n_concepts: In all.
+        n_obsolete: Of them obsolete.
+        n_names: Rows of the table of names.
+        n_relations: Likewise.
+        n_definitions: Likewise.
+        n_cross_references: Likewise.
+        n_shared: Codes that several terminologies have.
+        n_strangers: Of them those with names in several terminologies, and none in common (upper and lower case aside).
+        n_joined: Concepts that became part of one of another code.
+        n_refused: References not followed, because they would have united two concepts of one terminology.
+        refused: The first of them: code of the concept, and the code referred to, as it was compared.
+        notes: Counts of what else is worth knowing.
+        seconds: Wall time.
+    """
+
+    path: Path
+    parts: tuple[MergedPart, ...]
+    n_concepts: int
+    n_obsolete: int
+    n_names: int
+    n_relations: int
+    n_definitions: int
+    n_cross_references: int
+    n_shared: int
+    n_strangers: int
+    n_joined: int
+    n_refused: int
+    refused: tuple[tuple[str, str], ...]
+    notes: dict[str, int]
+    seconds: float
+
+    def __str__(self) -> str:
+        obsolete = f" ({self.n_obsolete:,} of them obsolete)" if self.n_obsolete else ""
+        lines = [
+            f"{self.path}: {self.n_concepts:,} concepts{obsolete}, {self.n_names:,} names, "
+            f"{self.n_relations:,} relations, {self.n_definitions:,} definitions, "
+            f"{self.n_cross_references:,} cross-references in {self.seconds:.1f} s"
+        ]
+        for part in self.parts:
+            met = f"{part.n_shared:,} with a code that was there" + (
+                f", {part.n_joined:,} joined to one of another code" if self.n_joined or self.n_refused else ""
+            )
+            lines.append(f"  {part.path}: {part.n_concepts:,} concepts, {met}")
+        lines += [f"  {what}: {count:,}" for what, count in self.notes.items()]
+        if self.n_strangers:
+            lines.append(
+                f"  warning: {self.n_strangers:,} of {self.n_shared:,} shared codes have no name in common; if they "
+                "mean different things, keep them apart with --prefix NAME=..."
+            )
+        if self.n_refused:
+            shown = "; ".join(f"{concept} to {code}" for concept, code in self.refused)
+            lines.append(
+                f"  {self.n_refused:,} references not followed, since they would make one concept of two of one "
+                f"terminology: {shown}{' ...' if self.n_refused > len(self.refused) else ''}"
+            )
+        return "\n".join(lines)
+
+
+def merge_terminologies(
+    folders: Sequence[str | Path],
+    out: str | Path,
+    *,
+    join_by_cross_references: Sequence[str] = (),
+    match_codes: str = "prefixes",
+    prefixes: Mapping[str, str] | None = None,
+    vocabularies: Mapping[str, str] | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> MergeReport:
+    """Write several terminologies as one; the module says what becomes of them.
+
+    Args:
+        folders: Terminology folders; the first has the last word.
+        out: Where the merged folder shall lie. It appears whole or not at all.
+        join_by_cross_references: Relations that make one concept of two with different codes: "exactMatch",
+            "closeMatch", "xref", the more trusted first. None: only equal codes do.
+        match_codes: How the code of a cross-reference finds a concept: "exact", as written; "prefixes", whatever the
+            spelling of its prefix, see `onoma.terminology.vocabularies`.
+        prefixes: Name of a folder to what its codes shall begin with, e.g. ``{"mine": "MINE:"}``.
+        vocabularies: Name of a folder to the vocabulary that its codes without a prefix are of, e.g.
+            ``{"ours": "MESH"}``: so that "MESH:D009203" finds the concept "D009203". The codes stay as they are. For
+            folders imported from a format with such codes (UMLS, MeSH, ...) it is known.
+        overwrite: Replace a terminology at ``out``.
+        progress: Called with (names done, names in all, what is done).
+
+    Raises:
+        InputError: there is nothing to merge, a folder is given twice, or ``out`` lies in one of them.
+        ConfigError: an option has a value that it cannot have.
+        ArtifactError: a folder is no whole terminology, or ``out`` is taken.
+    """
+    started = time.perf_counter()
+    paths = [Path(folder) for folder in folders]
+    _check_places(paths, Path(out))
+    relations = _checked_relations(join_by_cross_references)
+    if match_codes not in get_args(MatchCodes):
+        raise ConfigError(f"match_codes is 'prefixes' or 'exact'; found '{match_codes}'.")
+    if vocabularies and not (relations and match_codes == "prefixes"):
+        raise ConfigError("Vocabularies matter only where cross-references join concepts, by prefixes.")
+    prefix_of = _by_folder(prefixes or {}, paths, "prefix")
+    named_vocabulary = _by_folder(vocabularies or {}, paths, "vocabulary")
+    ensure_writable(out, KIND, overwrite=overwrite)
+    sources = []
+    for path in paths:
+        terminology, prefix = Terminology.open(path), prefix_of.get(path, "")
+        known = None if prefix else vocabulary_of(terminology.manifest.config)
+        sources.append(MergeSource(terminology, prefix, named_vocabulary.get(path, known), match_codes == "prefixes"))
+    reading = Reading(progress=progress or no_progress)
+    concordance = concord(sources, relations)
+    united = unite(concordance, reading)
+    write_terminology(
+        out,
+        united.tables,
+        config={
+            "merged": [_name(path) for path in paths],
+            "join_by_cross_references": list(relations),
+            "match_codes": match_codes,
+            "prefixes": {_name(path): prefix for path, prefix in prefix_of.items()},
+            "vocabularies": {_name(path): vocabulary for path, vocabulary in named_vocabulary.items()},
+        },
+        parents=[source.terminology.manifest.as_parent() for source in sources],
+        overwrite=overwrite,
+    )
+    return _report(Path(out), concordance, united, reading, time.perf_counter() - started)
+
+
+def _check_places(paths: Sequence[Path], out: Path) -> None:
+    if not paths:
+        raise InputError("there is nothing to merge", expected="terminology folders")
+    seen: set[Path] = set()
+    for path in paths:
+        place = path.resolve()
+        if place in seen:
+            raise InputError("this folder is given twice", path=path, fix="give each terminology once")
+        seen.add(place)
+    for path in paths:
+        if path.is_dir() and out.resolve().is_relative_to(path.resolve()):
+            raise InputError(
+                "the merged terminology cannot lie where one of its parts lies", path=out, fix="choose another place"
+            )
+
+
+def _checked_relations(relations: Sequence[str]) -> tuple[str, ...]:
+    for relation in relations:
+        if relation not in JOINING_RELATIONS:
+            raise ConfigError(
+                f"Concepts cannot be joined by '{relation}'.{did_you_mean(relation, JOINING_RELATIONS)} "
+                f"What may say that two codes are one concept: {', '.join(JOINING_RELATIONS)}."
+            )
+    return tuple(dict.fromkeys(relations))
+
+
+def _by_folder(given: Mapping[str, str], paths: Sequence[Path], what: str) -> dict[Path, str]:
+    """Settings of single terminologies by their folder; a folder goes by its name, or by its path as given."""
+    found = {}
+    for name, value in given.items():
+        meant = [path for path in paths if name in {str(path), _name(path)}]
+        if not meant:
+            names = [_name(path) for path in paths]
+            raise ConfigError(
+                f"There is no terminology '{name}' to give a {what}.{did_you_mean(name, names)} "
+                f"There are: {', '.join(names)}."
+            )
+        if len(meant) > 1:
+            raise ConfigError(f"Several terminologies are called '{name}'; give the {what} by the path of the folder.")
+        if not value.strip():
+            raise ConfigError(f"The {what} of '{name}' is blank.")
+        if meant[0] in found:
+            raise ConfigError(f"The terminology '{name}' is given two of: {what}.")
+        found[meant[0]] = value
+    return found
+
+
+def _name(folder: Path) -> str:
+    """What a folder is called: the same for the same terminology wherever it lies."""
+    return folder.resolve().name
+
+
+def _report(path: Path, concordance: Concordance, united: United, reading: Reading, seconds: float) -> MergeReport:
+    code_of, codes, tables = concordance.code_of, concordance.codes, united.tables
+    n_records = np.bincount(code_of)
+    is_first = np.zeros(len(code_of), np.bool_)
+    is_first[np.unique(code_of, return_index=True)[1]] = True
+    is_joined = np.isin(code_of, concordance.joined_codes)
+    parts = []
+    for source, start, end in zip(concordance.sources, concordance.offsets, concordance.offsets[1:], strict=False):
+        is_new = is_first[start:end]
+        n_joined = int((is_new & is_joined[start:end]).sum())
+        parts.append(MergedPart(source.terminology.path, int(end - start), int((~is_new).sum()), n_joined))
+    refused = [] if concordance.joining is None else list(concordance.joining.refused.iter_rows())
+    notes = dict(reading.notes)
+    if concordance.joining is not None and concordance.joining.n_to_retired:
+        notes["cross-references to retired concepts, not followed"] = concordance.joining.n_to_retired
+    return MergeReport(
+        path=path,
+        parts=tuple(parts),
+        n_concepts=len(tables.concepts),
+        n_obsolete=int((tables.concepts["status"] == OBSOLETE).sum()),
+        n_names=len(tables.names),
+        n_relations=len(tables.relations),
+        n_definitions=0 if tables.definitions is None else len(tables.definitions),
+        n_cross_references=0 if tables.cross_references is None else len(tables.cross_references),
+        n_shared=int((n_records > 1).sum()),
+        n_strangers=united.n_strangers,
+        n_joined=len(concordance.joined_codes),
+        n_refused=len(refused),
+        refused=tuple((str(codes[concept]), key) for concept, key in refused[:_SHOWN_REFUSED]),
+        notes=notes,
+        seconds=seconds,
+    )

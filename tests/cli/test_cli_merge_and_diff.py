@@ -1,0 +1,82 @@
+"""``onoma terminology merge`` and ``diff``, through the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from test_cli_road import ok, onoma
+
+MERGE, DIFF = ("terminology", "merge"), ("terminology", "diff")
+
+ONTOLOGY = "\n[Term]\nid: {0}\nname: {1}\n{2}"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an ontology in two releases and a table of codes that the ontology refers to."""
+    folder = tmp_path_factory.mktemp("merge")
+    old = [("X:1", "heart attack", "xref: MSH:D1\n"), ("X:2", "stroke", ""), ("X:3", "cold", "")]
+    new = [("X:1", "heart [attack]", ""), ("X:2", "obsolete stroke", "is_obsolete: true\nreplaced_by: X:1\n")]
+    for name, terms in (("old", old), ("new", [*new, ("X:4", "flu", "")])):
+        (folder / f"{name}.obo").write_text("format-version: 1.4\n" + "".join(ONTOLOGY.format(*term) for term in terms))
+        ok("terminology", "import", "obo", folder / f"{name}.obo", "-o", folder / name)
+    (folder / "mesh.tsv").write_text("code\tname\nD1\tMyocardial Infarction\nD2\tGout\n")
+    columns = ("--set", "id=code", "--set", "name=name")
+    ok("terminology", "import", "table", folder / "mesh.tsv", "-o", folder / "mesh", *columns)
+    return folder
+
+
+def test_merge_and_join(place: Path) -> None:
+    told = ok(*MERGE, place / "old", place / "mesh", "-o", place / "apart")
+    assert "5 concepts" in told
+    joining = ("--join", "exactMatch, xref", "--vocabulary", "mesh=MESH")
+    told = ok(*MERGE, place / "old", place / "mesh", "-o", place / "one", *joining)
+    assert "4 concepts" in told
+    assert "1 joined" in told
+    hits = json.loads(ok("terminology", "search", place / "one", "infarction", "--json"))
+    assert [(hit["concept_id"], hit["preferred_name"]) for hit in hits] == [("X:1", "heart attack")]
+    assert json.loads(ok("terminology", "info", place / "one", "--json"))["n_cross_references"] == 2
+    assert "made from: terminology" in ok("verify", place / "one")
+
+
+def test_prefix_and_force(place: Path) -> None:
+    command = (*MERGE, place / "mesh", "-o", place / "prefixed", "--prefix", "mesh=MESH:")
+    ok(*command)
+    assert "MESH:D1" in ok("terminology", "search", place / "prefixed", "infarction")
+    assert "--force" in onoma(*command).stderr
+    ok(*command, "--force")
+
+
+def test_diff_as_text_json_and_parquet(place: Path) -> None:
+    told = ok(*DIFF, place / "old", place / "new")
+    assert "X:1: heart attack -> heart [attack]" in told
+    assert "X:2 stroke -> X:1" in told
+    counts = json.loads(ok(*DIFF, place / "old", place / "new", "-o", place / "d.parquet", "--json"))["counts"]
+    assert (counts["added"], counts["removed"], counts["replaced"], counts["renamed"]) == (1, 1, 1, 1)
+    details = pl.read_parquet(place / "d.parquet")
+    assert dict(details["change"].value_counts().iter_rows()) == {kind: n for kind, n in counts.items() if n}
+    again = onoma(*DIFF, place / "old", place / "new", "-o", place / "d.parquet")
+    assert again.returncode == 1
+    assert "--force" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((*MERGE, "old", "old", "-o", "x"), "this folder is given twice"),
+        ((*MERGE, "old", "new", "-o", "x", "--join", "exact"), "Did you mean 'exactMatch'"),
+        ((*MERGE, "old", "new", "-o", "x", "--prefix", "old"), "--prefix takes key=value"),
+        ((*DIFF, "old", "nowhere"), "there is nothing here"),
+    ],
+)
+def test_errors_are_one_sentence(arguments: tuple[str, ...], said: str, place: Path) -> None:
+    paths = {"old", "new", "nowhere", "x"}
+    before = sorted(place.rglob("*"))
+    done = onoma(*(place / argument if argument in paths else argument for argument in arguments))
+    assert done.returncode == 1, done.stdout
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(place.rglob("*")) == before

@@ -1,0 +1,83 @@
+"""The little ontology as CTD writes it, as JSON Lines, and as a folder of CSV files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from sample import DEFINITION, NAMES, Sample, write_text
+
+CTD_HEAD = """\
+# The Comparative Toxicogenomics Database (CTD) - http://ctdbase.org/
+#   Copyright 2012-2024 NC State University. All rights reserved.
+#
+# Fields:
+# {}
+#
+"""
+CTD_FIELDS = ["DiseaseName", "DiseaseID", "AltDiseaseIDs", "Definition", "ParentIDs", "TreeNumbers",
+              "ParentTreeNumbers", "Synonyms", "SlimMappings"]  # fmt: skip
+
+
+def _ctd_rows() -> list[list[str]]:
+    return [
+        [names[0], code, "OMIM:1|MESH:D2" if code == "X:1" else "", DEFINITION if code == "X:1" else "",
+         "X:2" if code == "X:1" else "", "C14.1/X1|C14.2", "", "|".join(names[1:]), "disease"]
+        for code, names in NAMES.items()
+    ]  # fmt: skip
+
+
+def csv_text(rows: Iterable[Iterable[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+CTD_TSV = CTD_HEAD.format("\t".join(CTD_FIELDS)) + "".join("\t".join(row) + "\n" for row in _ctd_rows())
+CTD_CSV = CTD_HEAD.format(",".join(CTD_FIELDS)) + csv_text(_ctd_rows())
+JSONL = "".join(
+    json.dumps({"code": code, "label": names[0], "aliases": names[1:], "kind": "disease", "note": {"x": 1}}) + "\n"
+    for code, names in NAMES.items()
+)
+CSV_FOLDER: dict[str, list[tuple[str, ...]]] = {
+    "concepts": [
+        ("concept_id", "status", "replaced_by"),
+        *((code, "active", "") for code in NAMES),
+        ("X:4", "obsolete", "X:1"),
+    ],
+    "names": [
+        ("note", "concept_id", "text", "language", "source", "term_type", "is_preferred", "is_suppressed"),
+        *(
+            ("", code, name, "en", "S", "SY", "true" if name == names[0] else "false", "false")
+            for code, names in NAMES.items()
+            for name in names
+        ),
+        ("", "X:4", "obsolete coronary", "en", "", "", "true", "true"),
+    ],
+    "semantic_types": [("concept_id", "semantic_type"), *((code, "disease") for code in (*NAMES, "X:4"))],
+    "relations": [("head", "relation", "tail", "source"), ("X:1", "is_a", "X:2", "S")],
+    "definitions": [("concept_id", "text", "source"), ("X:1", DEFINITION, "")],
+}
+
+
+def write_csv_folder(**changes: str) -> Callable[[Path], str]:
+    """A writer of the folder; some files may hold another text."""
+
+    def write(folder: Path) -> str:
+        for name, rows in CSV_FOLDER.items():
+            (folder / f"{name}.csv").write_bytes(changes.get(name, csv_text(rows)).encode())
+        return str(folder)
+
+    return write
+
+
+_COLUMNS = {"id": "code", "name": "label,aliases", "semantic_type": "kind"}
+SAMPLES = {
+    "ctd-tsv": Sample("ctd", write_text("CTD_diseases.tsv", CTD_TSV), {}, "CTD_diseases.tsv", 7, True, True),
+    "ctd-csv": Sample("ctd", write_text("CTD_diseases.csv", CTD_CSV), {}, "CTD_diseases.csv", 7, True, True),
+    "jsonl": Sample("table", write_text("names.jsonl", JSONL), _COLUMNS, "names.jsonl", 1, has_types=True),
+    "csv-folder": Sample("csv", write_csv_folder(), {}, "names.csv", 2, True, True, True),
+}

@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+import contextlib
+import io
+import shutil
+import struct
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sample_rrf import zipped
+
+from onoma.errors import InputError
+from onoma.terminology.files import archives
+from onoma.terminology.files.archives import SourceFile, archives_opened, is_zip, joined, source_files
+from onoma.terminology.files.text_files import read_blocks
+from onoma.terminology.reading import Reading
+
+
+def packed(tmp_path: Path, data: bytes, name: str = "a.zip") -> Path:
+    (tmp_path / name).write_bytes(data)
+    return tmp_path / name
+
+
+def content(file: SourceFile) -> bytes:
+    with file.open() as handle:
+        return handle.read()
+
+
+def test_folder_zip_and_file_are_alike(tmp_path: Path) -> None:
+    members: dict[str, bytes | str] = {"b/x.txt": "x", "a.txt": "a", "b/c/": "", "b/ü.txt": "ü"}
+    archive = packed(tmp_path, zipped(members))
+    folder = tmp_path / "folder"
+    (folder / "b" / "c").mkdir(parents=True)
+    for name in ("b/x.txt", "a.txt", "b/ü.txt"):
+        (folder / name).write_bytes(str(members[name]).encode())
+    for source in (archive, folder):
+        files = source_files(source)
+        assert [file.name for file in files] == ["a.txt", "b/x.txt", "b/ü.txt"]
+        assert [content(file) for file in files] == [b"a", b"x", "ü".encode()]
+        assert [file.size() for file in files] == [1, 1, 2]
+        assert [file.base for file in files] == ["a.txt", "x.txt", "ü.txt"]
+        assert [file.folder for file in files] == [".", "b", "b"]
+        assert [file.path for file in files] == [source / "a.txt", source / "b" / "x.txt", source / "b" / "ü.txt"]
+    assert {file.containers for file in source_files(archive)} == {(archive,)}
+    (one,) = source_files(folder / "a.txt")
+    assert (one.name, one.path, one.folder, content(one)) == ("a.txt", folder / "a.txt", ".", b"a")
+    with pytest.raises(InputError, match="nothing here"):
+        source_files(tmp_path / "none")
+
+
+def test_file_that_is_read_twice_begins_anew(tmp_path: Path) -> None:
+    (file,) = source_files(packed(tmp_path, zipped({"a.txt": "abc"})))
+    with file.open() as handle:
+        assert handle.read(2) == b"ab"
+        handle.seek(0)
+        assert handle.read() == b"abc"
+    assert content(file) == b"abc"
+
+
+HOSTILE_NAMES = ["../x", "a/../../x", "/etc/x", "C:/x", "c:x", "..\\x", "\\x", "//server/x"]
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
+def test_archive_that_points_outside_itself(name: str, tmp_path: Path) -> None:
+    archive = packed(tmp_path, zipped({"good.txt": "x", name: "x"}))
+    with pytest.raises(InputError, match="outside itself") as caught:
+        source_files(archive)
+    assert caught.value.path == archive
+
+
+def test_archive_with_nameless_member(tmp_path: Path) -> None:
+    nameless = zipped({"\\": "x"}).replace(b"\\", b"\0")  # a name ends at the first NUL
+    for data in (zipped({".": "x"}), nameless):
+        with pytest.raises(InputError, match="without a name"):
+            source_files(packed(tmp_path, data))
+
+
+def test_archive_that_lists_a_name_twice(tmp_path: Path) -> None:
+    archive = tmp_path / "a.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("x", "1")
+        with pytest.warns(UserWarning, match="Duplicate"):
+            file.writestr("x", "2")
+    with pytest.raises(InputError, match="two files named 'x'"):
+        source_files(archive)
+
+
+def test_archive_that_is_encrypted_or_packed_otherwise(tmp_path: Path) -> None:
+    data = bytearray(zipped({"x": "1"}))
+    entry = data.index(b"PK\x01\x02")
+    data[entry + 8] |= 1
+    with pytest.raises(InputError, match="encrypted"):
+        source_files(packed(tmp_path, bytes(data)))
+    with zipfile.ZipFile(tmp_path / "b.zip", "w", zipfile.ZIP_BZIP2) as file:
+        file.writestr("x", "1")
+    with pytest.raises(InputError, match="other than deflate"):
+        source_files(tmp_path / "b.zip")
+
+
+def test_bomb_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "MAX_UNCHECKED_BYTES", 1 << 16)
+    archive = packed(tmp_path, zipped({"x": bytes(1 << 20)}))
+    assert archive.stat().st_size < 1 << 12
+    with pytest.raises(InputError, match=r"would swell to 1,048,576 bytes from .* bomb"):
+        source_files(archive)
+    assert source_files(packed(tmp_path, zipped({"x": bytes(1 << 16)})))
+
+
+def test_member_that_is_larger_than_it_says(tmp_path: Path) -> None:
+    """It is cut off where it should end, and then its checksum does not fit."""
+    data = zipped({"x": b"line\n" * 1000})
+    lie = data.replace(struct.pack("<L", 5000), struct.pack("<L", 50))
+    (file,) = source_files(packed(tmp_path, lie))
+    with pytest.raises(InputError, match=r"damaged or cut off|cannot be unpacked"):
+        list(read_blocks(file, Reading()))
+
+
+def test_damaged_archives(tmp_path: Path) -> None:
+    data = zipped({"x": b"some text that is long enough\n" * 99, "y": "y"})
+    for cut in (len(data) - 1, len(data) // 2, 5):
+        with pytest.raises(InputError, match="damaged or cut off") as caught:
+            source_files(packed(tmp_path, data[:cut]))
+        assert caught.value.path == tmp_path / "a.zip"
+    spoilt = bytearray(data)
+    spoilt[40:60] = b"\xff" * 20
+    file, _ = source_files(packed(tmp_path, bytes(spoilt)))
+    with pytest.raises(InputError, match=r"damaged or cut off|cannot be unpacked") as caught:
+        list(read_blocks(file, Reading()))
+    assert caught.value.path == tmp_path / "a.zip" / "x"
+
+
+def test_archives_within_archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = zipped({"META/x.txt": "x", "deeper.nlm": zipped({"y": "y"})})
+    outer = packed(tmp_path, zipped({"r/1.nlm": inner, "r/readme": "read"}))
+    opened: list[BinaryIO] = []
+    make = tempfile.TemporaryFile
+
+    def noted() -> BinaryIO:
+        opened.append(cast(BinaryIO, make()))
+        return opened[-1]
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", noted)
+    with archives_opened(source_files(outer), lambda file: file.base.endswith(".nlm")) as files:
+        assert [file.name for file in files] == ["r/1.nlm/META/x.txt", "r/1.nlm/deeper.nlm", "r/readme"]
+        assert [file.folder for file in files] == ["META", ".", "r"]
+        assert files[0].path == outer / "r" / "1.nlm" / "META" / "x.txt"
+        assert [content(file)[:4] for file in files] == [b"x", b"PK\x03\x04", b"read"]
+        with files[0].open() as first, files[1].open() as second:  # both in one copy
+            assert (second.read(2), first.read(), second.read(2)) == (b"PK", b"x", b"\x03\x04")
+        assert files[0].size() == 1
+        assert [file.closed for file in opened] == [False]
+    assert [file.closed for file in opened] == [True]
+
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "1.nlm").write_bytes(inner)
+    with archives_opened(source_files(folder), lambda file: file.base.endswith(".nlm")) as files:
+        assert [file.path for file in files] == [folder / "1.nlm" / "META" / "x.txt", folder / "1.nlm" / "deeper.nlm"]
+        assert files[0].containers == (folder / "1.nlm",)
+        assert content(files[0]) == b"x"
+    assert len(opened) == 1
+
+
+def test_bad_archives_within_archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "MAX_UNCHECKED_BYTES", 1 << 16)
+
+    def refused(inner: bytes) -> str:
+        outer = packed(tmp_path, zipped({"r/1.nlm": inner}))
+        with (
+            pytest.raises(InputError) as caught,
+            archives_opened(source_files(outer), lambda file: file.base.endswith(".nlm")),
+        ):
+            pass
+        assert caught.value.path == outer / "r" / "1.nlm"
+        return str(caught.value)
+
+    assert "outside itself" in refused(zipped({"../x": "x"}))
+    assert "bomb" in refused(zipped({"x": bytes(1 << 20)}))
+    assert "damaged or cut off" in refused(zipped({"x": "x"})[:-3])
+    assert "damaged or cut off" in refused(b"no archive")
+    assert "damaged or cut off" in refused(b"")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfileobj", full)
+    assert "TMPDIR" in refused(zipped({"x": "x"}))
+
+
+@settings(deadline=None, max_examples=50)
+@given(parts=st.lists(st.binary(max_size=20), min_size=1, max_size=5), sizes=st.lists(st.integers(1, 30), max_size=20))
+def test_pieces_read_as_one(parts: list[bytes], sizes: list[int], tmp_path_factory: pytest.TempPathFactory) -> None:
+    tmp_path = tmp_path_factory.mktemp("pieces")
+    archive = packed(tmp_path, zipped({f"x.a{chr(97 + number)}": part for number, part in enumerate(parts)}))
+    file = joined("x", source_files(archive))
+    whole = io.BytesIO(b"".join(parts))
+    assert file.size() == len(whole.getvalue())
+    assert (file.path, file.containers) == (archive / "x", (archive,))
+    with file.open() as handle:
+        for size in sizes:
+            assert handle.read(size) == whole.read(size)
+            assert handle.tell() == whole.tell()
+        handle.seek(0)
+        assert handle.tell() == 0
+        assert handle.read() == whole.getvalue()
+        with pytest.raises(io.UnsupportedOperation):
+            handle.seek(1)
+
+
+def test_pieces_on_disk_are_all_counted_as_read(tmp_path: Path) -> None:
+    for name, text in (("x.aa", "one\ntw"), ("x.ab", "o\n")):
+        (tmp_path / name).write_text(text)
+    reading = Reading()
+    blocks = list(read_blocks(joined("x", source_files(tmp_path)), reading))
+    assert [line for block in blocks for line in block.lines()] == [b"one", b"two"]
+    assert reading.files == [tmp_path / "x.aa", tmp_path / "x.ab"]
+
+
+@settings(deadline=None, max_examples=100)
+@given(position=st.integers(0, 10_000), new=st.binary(min_size=1, max_size=4), cut=st.integers(0, 400))
+def test_whatever_is_wrong_with_an_archive(
+    position: int, new: bytes, cut: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    data = bytearray(zipped({"a/x.txt": "some text\n" * 20, "y.nlm": zipped({"z": "z\n"})}))
+    position %= len(data)
+    data[position : position + len(new)] = new
+    archive = packed(tmp_path_factory.mktemp("fuzz"), bytes(data[: len(data) - cut] if cut < 100 else data))
+    if not is_zip(archive):
+        return
+    with (
+        contextlib.suppress(InputError),
+        archives_opened(source_files(archive), lambda file: file.base.endswith(".nlm")) as files,
+    ):
+        for file in files:
+            with contextlib.suppress(InputError):
+                list(read_blocks(file, Reading()))

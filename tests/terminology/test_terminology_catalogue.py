@@ -1,0 +1,129 @@
+"""The catalogue, and the commands that show and fetch it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from file_server import FileServer, serve
+from typer.testing import CliRunner
+
+from onoma.cli.app import app
+from onoma.errors import ArtifactExistsError, OnomaError, UnavailableError
+from onoma.terminology import CatalogueEntry, Terminology, known_formats, known_vocabularies
+from onoma.terminology.catalogue.entries import CatalogueEntry as Entry
+from onoma.terminology.options import parse_options
+
+OBO = b"""format-version: 1.2
+
+[Term]
+id: MONDO:1
+name: heart attack
+synonym: "myocardial infarction" EXACT []
+
+[Term]
+id: HP:1
+name: pain
+"""
+ENTRIES = known_vocabularies()
+
+
+def invoke(*arguments: str | Path) -> str:
+    done = CliRunner().invoke(app, ["terminology", *map(str, arguments)])
+    if isinstance(done.exception, OnomaError):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.mark.parametrize("entry", ENTRIES.values(), ids=list(ENTRIES))
+def test_entry(entry: CatalogueEntry) -> None:
+    for address in (entry.page, entry.url):
+        if address is not None:
+            parsed = urlsplit(address)
+            assert parsed.scheme == "https"
+            assert parsed.hostname
+            assert "." in parsed.hostname
+            assert parsed.path.startswith("/")
+            assert " " not in address
+    if entry.url is not None:
+        assert "." in entry.url.rpartition("/")[2], "a file name"
+    assert entry.licence
+    assert entry.format in known_formats()
+    parse_options(known_formats()[entry.format].options, entry.options, entry.format)
+    words = shlex.split(entry.import_command("a b.obo"))
+    assert words[:7] == ["onoma", "terminology", "import", entry.format, "a b.obo", "-o", entry.name]
+    assert words[7::2] == ["--set"] * len(entry.options)
+
+
+def test_everything_a_user_looks_for_is_there() -> None:
+    wanted = {"mondo", "hpo", "doid", "go", "uberon", "cl", "chebi", "efo", "symp", "hgnc", "icd10cm", "cellosaurus"}
+    by_hand = {name for name, entry in ENTRIES.items() if entry.url is None}
+    assert wanted <= set(ENTRIES) - by_hand
+    assert by_hand == {"umls", "snomed-ct", "rxnorm", "omop", "loinc", "ctd-diseases", "ctd-chemicals"}
+    addresses = [entry.url for entry in ENTRIES.values() if entry.url is not None]
+    assert len(addresses) == len(set(addresses))
+
+
+def test_entry_is_fetched_or_got_by_hand() -> None:
+    fields = {"name": "x", "title": "X", "page": "https://x.org/", "format": "obo", "licence": "CC0-1.0"}
+    with pytest.raises(ValueError, match="either url or by_hand"):
+        Entry.model_validate(fields)
+    with pytest.raises(ValueError, match="either url or by_hand"):
+        Entry.model_validate({**fields, "url": "https://x.org/x", "by_hand": "an account"})
+
+
+def test_list() -> None:
+    shown = invoke("list")
+    for name, entry in ENTRIES.items():
+        assert name in shown
+        assert entry.url is not None or entry.page in shown
+    assert "53.0 MB" in shown
+    listed = json.loads(invoke("list", "--json"))
+    assert [entry["name"] for entry in listed] == list(ENTRIES)
+    assert listed[0]["url"] == ENTRIES["mondo"].url
+
+
+@pytest.mark.usefixtures("only_this_machine")
+def test_fetch_and_the_command_it_prints(server: FileServer, tmp_path: Path) -> None:
+    server.answers["/mondo.obo"] = [serve(OBO)]
+    done = CliRunner().invoke(
+        app, ["terminology", "fetch", "mondo", "-o", str(tmp_path), "--from", f"{server.url}/mondo.obo?key=1"]
+    )
+    assert isinstance(done.exception, UnavailableError)  # no such path, with the query
+    assert "licence: CC-BY-4.0; https://mondo.monarchinitiative.org/" in done.stderr
+    assert "key=1" not in done.stderr
+    shown = invoke("fetch", "mondo", "-o", tmp_path, "--from", f"{server.url}/mondo.obo")
+    words = shlex.split(shown.rpartition("next: ")[2])
+    assert words[:2] == ["onoma", "terminology"]
+    words[words.index("-o") + 1] = str(tmp_path / "t")
+    invoke(*words[2:])
+    terminology = Terminology.open(tmp_path / "t")
+    assert terminology.concept("MONDO:1").preferred_name == "heart attack"
+    assert terminology.info().n_concepts == 1
+    assert "unchanged" in invoke("fetch", "mondo", "-o", tmp_path, "--from", f"{server.url}/mondo.obo")
+
+
+@pytest.mark.usefixtures("only_this_machine")
+def test_fetch_and_import(server: FileServer, tmp_path: Path) -> None:
+    server.answers["/mondo.obo"] = [serve(OBO)]
+    fetched: list[str | Path] = [
+        "fetch",
+        "mondo",
+        "-o",
+        tmp_path,
+        "--from",
+        f"{server.url}/mondo.obo",
+        "--import",
+        tmp_path / "t",
+    ]
+    assert "1 concepts" in invoke(*fetched)
+    assert Terminology.open(tmp_path / "t").info().n_concepts == 1
+    n_requests = len(server.requests)
+    with pytest.raises(ArtifactExistsError):
+        invoke(*fetched)
+    assert len(server.requests) == n_requests  # refused before anything is downloaded
+    invoke(*fetched, "--force")

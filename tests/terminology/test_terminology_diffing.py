@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from small_terminologies import Record, record, small_terminologies, write
+
+from onoma.errors import ArtifactExistsError, InputError, NotAnArtifactError
+from onoma.terminology import Terminology, TerminologyDiff, diff_terminologies
+from onoma.terminology.diffing import CHANGES, DETAILS
+
+TERMINOLOGY = small_terminologies()
+Row = tuple[str, str, str | None, str | None, str | None, str | None]
+
+
+def diff(tmp_path: Path, old: list[Record], new: list[Record]) -> TerminologyDiff:
+    return diff_terminologies(write(tmp_path / "old", old), write(tmp_path / "new", new))
+
+
+def changes(old: list[Record], new: list[Record]) -> Iterator[Row]:
+    """The changes between two releases, by plain sets."""
+    before, after = ({entry.code: entry for entry in side} for side in (old, new))
+    both = before.keys() & after.keys()
+    for code in before.keys() | after.keys():
+        was, now = before.get(code), after.get(code)
+        if now is None:
+            assert was is not None
+            change = "removed" if was.status == "active" else "removed_obsolete"
+            yield code, change, was.preferred_name, None, None, None
+            continue
+        if was is None:
+            change = "added" if now.status == "active" else "added_obsolete"
+            yield code, change, None, now.preferred_name, None, now.replaced_by
+            continue
+        old_name, name = was.preferred_name, now.preferred_name
+        if was.status != now.status:
+            change = "revived" if now.status == "active" else "replaced" if now.replaced_by else "retired"
+            yield code, change, old_name, name, None, now.replaced_by
+        else:
+            if was.replaced_by != now.replaced_by:
+                yield code, "successor_changed", was.replaced_by, now.replaced_by, None, now.replaced_by
+            if old_name != name:
+                is_same = old_name.lower().split() == name.lower().split()
+                yield code, "respelled" if is_same else "renamed", old_name, name, None, now.replaced_by
+        contents = {
+            "name": [{(name.text, name.language) for name in entry.names} for entry in (was, now)],
+            "type": [{(kind, None) for kind in entry.types} for entry in (was, now)],
+            "relation": [{(tail, kind) for kind, tail, _ in entry.relations if tail in both} for entry in (was, now)],
+            "definition": [{(text, None) for text, _ in entry.definitions} for entry in (was, now)],
+            "reference": [{(other, kind) for other, kind, _ in entry.references} for entry in (was, now)],
+        }
+        for kind, (formerly, lately) in contents.items():
+            for value, qualifier in lately - formerly:
+                yield code, f"{kind}_added", None, value, qualifier, now.replaced_by
+            for value, qualifier in formerly - lately:
+                yield code, f"{kind}_removed", value, None, qualifier, now.replaced_by
+
+
+def order(row: Row) -> tuple[object, ...]:
+    code, change, old, new, qualifier, _ = row
+    return CHANGES.index(change), code, *((text is not None, text or "") for text in (qualifier, old, new))
+
+
+@settings(deadline=None, max_examples=30)
+@given(old=TERMINOLOGY, new=TERMINOLOGY)
+def test_a_diff_is_what_sets_say(
+    old: list[Record], new: list[Record], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    found = diff(tmp_path_factory.mktemp("diff"), old, new)
+    wanted = sorted(changes(old, new), key=order)
+    assert found.details.rows() == wanted
+    assert found.details.schema == DETAILS
+    assert found.counts == {change: sum(row[1] == change for row in wanted) for change in CHANGES}
+    assert found.is_empty == (not wanted)
+    count = found.counts
+    grown = count["added"] + count["added_obsolete"] - count["removed"] - count["removed_obsolete"]
+    assert found.n_concepts[0] + grown == found.n_concepts[1] == len(new)
+    gone = count["removed"] + count["retired"] + count["replaced"]
+    assert found.n_active[0] + count["added"] + count["revived"] - gone == found.n_active[1]
+    assert len(str(found).splitlines()) >= 2
+    assert json.loads(json.dumps(found.figures()))["counts"] == found.counts
+
+
+@settings(deadline=None, max_examples=5)
+@given(content=TERMINOLOGY)
+def test_nothing_changes_by_itself(content: list[Record], tmp_path_factory: pytest.TempPathFactory) -> None:
+    found = diff(tmp_path_factory.mktemp("diff"), content, content[::-1])  # the order of concepts is no change
+    assert found.is_empty
+    assert not any(found.counts.values())
+    assert "nothing changed" in str(found)
+
+
+def test_kinds_of_change_as_a_person_reads_them(tmp_path: Path) -> None:
+    old = [
+        record("X:1", "Heart attack", "MI"),
+        record("X:2", "Angina"),
+        record("X:3", "Stroke"),
+        record("X:4", "Cold"),
+        record("X:5", "flu "),
+        record("X:6", status="obsolete"),
+        record("X:7", "Gone"),
+    ]
+    new = [
+        record("X:1", "Myocardial infarction", "MI"),
+        record("X:2", "obsolete Angina", status="obsolete", replaced_by="X:1"),
+        record("X:3", "obsolete Stroke", status="obsolete"),
+        record("X:4", "Cold", relations=[("is_a", "X:5", "S")]),
+        record("X:5", "Flu"),
+        record("X:6", "Back"),
+        record("X:8", "New\nname"),
+    ]
+    found = diff(tmp_path, old, new)
+    told = str(found)
+    assert {change: count for change, count in found.counts.items() if count} == {
+        "added": 1,
+        "retired": 1,
+        "replaced": 1,
+        "removed": 1,
+        "revived": 1,
+        "renamed": 1,
+        "respelled": 1,
+        "name_added": 5,
+        "name_removed": 4,
+        "relation_added": 1,
+    }
+    for line in (
+        "X:8 New name",
+        "X:2 Angina -> X:1",
+        "X:3 Stroke",
+        "X:1: Heart attack -> Myocardial infarction",
+        "X:5: flu  -> Flu",
+        "X:4 is_a X:5",
+        "X:6 Back",
+    ):
+        assert f"    {line}\n" in told + "\n"
+    assert "name added" in told
+    assert "type added" not in told
+
+
+def test_details_are_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = diff(tmp_path, [record("X:1", "x")], [record("X:1", "y")])
+    file = tmp_path / "deep" / "details.parquet"
+    found.write_details(file)
+    assert pl.read_parquet(file).equals(found.details)
+    with pytest.raises(ArtifactExistsError, match="--force"):
+        found.write_details(file)
+    before = file.read_bytes()
+
+    def fail(_frame: pl.DataFrame, path: Path) -> None:
+        path.write_bytes(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", fail)
+    with pytest.raises(OSError, match="disk full"):
+        found.write_details(file, overwrite=True)
+    assert file.read_bytes() == before
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+
+def test_what_cannot_be_compared(tmp_path: Path) -> None:
+    folder = write(tmp_path / "old", [record("X:1", "x")])
+    with pytest.raises(InputError, match="nothing here"):
+        diff_terminologies(folder, tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(NotAnArtifactError):
+        diff_terminologies(tmp_path / "empty", folder)
+    opened = Terminology.open(folder)
+    assert diff_terminologies(opened, folder).is_empty

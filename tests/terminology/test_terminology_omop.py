@@ -1,0 +1,313 @@
+"""OMOP: fields without quoting, three kinds of code, filters, languages, successors and maps."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sample_omop import CONTENT, ENGLISH, SPANISH, Row, concept, link, write_omop
+
+from onoma.errors import ConfigError, InputError
+from onoma.terminology import ImportReport, Terminology, import_terminology
+
+
+def run(source: Path, out: Path, **options: Any) -> tuple[ImportReport, Terminology]:
+    on_error = options.pop("on_error", "strict")
+    report = import_terminology("omop", source, out, on_error=on_error, options=options, overwrite=True)
+    return report, Terminology.open(out)
+
+
+def ids_of(terminology: Terminology) -> list[str]:
+    return terminology.concepts().collect()["concept_id"].to_list()
+
+
+def write(folder: Path, concepts: Sequence[Row], synonyms: Sequence[Row] = (), links: Sequence[Row] = ()) -> Path:
+    folder.mkdir(exist_ok=True)
+    return write_omop(folder, {"CONCEPT": concepts, "CONCEPT_SYNONYM": synonyms, "CONCEPT_RELATIONSHIP": links})
+
+
+INFARCTION = concept("312327", "Acute myocardial infarction", "SNOMED", "57054005", domain="Condition")
+HEART = concept("4217142", "Heart structure", "SNOMED", "80891009", domain="Spec Anatomic Site", kind="Body Structure")
+ICD = concept(
+    "45533436", "Acute myocardial infarction, unspecified", "ICD10CM", "I21.9", domain="Condition", standard=""
+)
+ASPIRIN = concept("1112807", "aspirin", "RxNorm", "1191", domain="Drug", kind="Ingredient")
+
+
+def test_quotes_belong_to_names(tmp_path: Path) -> None:
+    names = ['"Quoted"', 'inch 1/2" needle', '"', 'open "only', "it''s"]
+    rows = [concept(str(number), name, "V", str(number)) for number, name in enumerate(names)]
+    _, found = run(write(tmp_path / "in", rows, [("0", '"more" of it', ENGLISH)]), tmp_path / "out")
+    assert found.names().collect()["text"].to_list() == [names[0], '"more" of it', *names[1:]]
+
+
+@given(
+    names=st.lists(
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\n\r\0")).filter(
+            lambda text: bool(text.strip()) and not text.startswith("\ufeff")
+        ),
+        min_size=1,
+        max_size=5,
+        unique=True,
+    )
+)
+@settings(deadline=None, max_examples=15)
+def test_any_text_is_a_name(names: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("omop")
+    rows = [concept(str(number), name, "V", str(number)) for number, name in enumerate(names)]
+    _, found = run(write(folder, rows), folder / "out")
+    assert found.names().collect()["text"].to_list() == names
+
+
+def test_codes(tmp_path: Path) -> None:
+    source = write(tmp_path / "in", [INFARCTION, ICD], links=[link("45533436", "Is a", "312327")])
+    for codes, expected in (
+        ("concept_id", ["312327", "45533436"]),
+        ("concept_code", ["57054005", "I21.9"]),
+        ("vocabulary:code", ["SNOMED:57054005", "ICD10CM:I21.9"]),
+    ):
+        report, found = run(source, tmp_path / "out", codes=codes)
+        assert ids_of(found) == expected
+        assert report.n_relations == 1
+    with pytest.raises(ConfigError, match="codes"):
+        run(source, tmp_path / "out", codes="code")
+
+
+def test_code_of_several_concepts(tmp_path: Path) -> None:
+    retired = concept("9", "old use of the code", "DRG", "1191", invalid="D")
+    source = write(tmp_path / "in", [retired, ASPIRIN], [("9", "old synonym", ENGLISH)])
+    report, found = run(source, tmp_path / "out", codes="concept_code")
+    assert found.names().collect()["text"].to_list() == ["aspirin"]
+    assert report.notes["retired concepts whose code another concept has, left out"] == 1
+    other = concept("8", "something else", "DRG", "1191")
+    source = write(tmp_path / "in", [retired, ASPIRIN, other])
+    with pytest.raises(InputError, match="vocabulary:code") as caught:
+        run(source, tmp_path / "out", codes="concept_code")
+    assert caught.value.line == 4
+    report, found = run(source, tmp_path / "out", codes="concept_code", on_error="skip")
+    assert (report.n_rejected, found.names().collect()["text"].to_list()) == (1, ["aspirin"])
+    assert len(ids_of(run(source, tmp_path / "out", codes="vocabulary:code", vocabularies="RxNorm")[1])) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        ({"vocabularies": "SNOMED,RxNorm"}, ["312327", "4217142", "1112807"]),
+        ({"domains": "Condition"}, ["312327", "45533436"]),
+        ({"concept_classes": "Ingredient"}, ["1112807"]),
+        ({"standard_only": "yes"}, ["312327", "4217142", "1112807"]),
+        ({"vocabularies": "SNOMED", "domains": "Condition"}, ["312327"]),
+        ({"languages": "es"}, ["312327"]),
+    ],
+)
+def test_filters(options: dict[str, str], kept: list[str], tmp_path: Path) -> None:
+    synonyms = [("312327", "infarto agudo de miocardio", SPANISH), ("1112807", "ASA", ENGLISH)]
+    links = [link("312327", "Is a", "4217142"), link("45533436", "Is a", "312327")]
+    source = write(tmp_path / "in", [INFARCTION, HEART, ICD, ASPIRIN], synonyms, links)
+    report, found = run(source, tmp_path / "out", **options)
+    assert ids_of(found) == kept
+    left_out = sum(not {first, second} <= set(kept) for first, second, *_ in links)
+    assert report.notes.get("relations to or from concepts that are not there or were filtered out", 0) == left_out
+
+
+def test_filter_that_names_nothing(tmp_path: Path) -> None:
+    source = write(tmp_path / "in", [INFARCTION], links=[link("312327", "Has finding site", "312327")])
+    for options in ({"vocabularies": "SNOMEDCT"}, {"domains": "condition"}, {"relations": "Has finding sit"}):
+        with pytest.raises(InputError, match="Did you mean"):
+            run(source, tmp_path / "out", **options)
+
+
+def test_languages_of_synonyms(tmp_path: Path) -> None:
+    danish = concept("4180183", "Danish language", "SNOMED", "12345", domain="Language", kind="Qualifier Value")
+    klingon = concept("77", "Klingon language", "SNOMED", "77", domain="Language", kind="Qualifier Value")
+    synonyms = [
+        ("312327", "infarto agudo de miocardio", SPANISH),
+        ("312327", "akut hjerteinfarkt", "4180183"),
+        ("312327", "tIq", "77"),
+        ("312327", "AMI", "0"),
+    ]
+    source = write(tmp_path / "in", [INFARCTION, danish, klingon], synonyms)
+    report, found = run(source, tmp_path / "out")
+    rows = found.names().filter(pl.col("term_type") == "synonym").select("language", "text").collect().rows()
+    assert rows == [
+        ("es", "infarto agudo de miocardio"),
+        ("da", "akut hjerteinfarkt"),
+        ("und", "tIq"),
+        ("und", "AMI"),
+    ]
+    assert report.notes["synonyms in a language that is not known (und)"] == 2
+    _, both = run(source, tmp_path / "out", languages="da,es", domains="Condition")
+    assert both.names().collect()["text"].to_list() == ["infarto agudo de miocardio", "akut hjerteinfarkt"]
+    source = write(tmp_path / "in", [INFARCTION, ASPIRIN], [("1112807", "aspirin", SPANISH)])
+    assert ids_of(run(source, tmp_path / "out", languages="es")[1]) == ["1112807"]
+
+
+def test_synonyms_of_nobody_and_repeated(tmp_path: Path) -> None:
+    synonyms = [("5", "of nobody", ENGLISH), ("1112807", "aspirin", ENGLISH), ("1112807", "ASA", ENGLISH)] * 2
+    report, found = run(write(tmp_path / "in", [ASPIRIN], synonyms), tmp_path / "out")
+    assert found.names().collect()["text"].to_list() == ["aspirin", "ASA"]
+    assert report.notes["synonyms of concepts that are not there or were filtered out"] == 2
+    assert report.notes["synonyms spelled as another name of their concept, left out"] == 3
+
+
+@pytest.mark.parametrize(
+    ("links", "expected"),
+    [
+        ([("1", "Concept replaced by", "2")], "2"),
+        ([("1", "Concept replaced by", "2"), ("1", "Concept same_as to", "3")], "2"),
+        ([("1", "Concept replaced by", "2"), ("1", "Concept replaced by", "3")], None),
+        ([("1", "Concept replaced by", "2"), ("1", "Concept replaced by", "3"), ("1", "Concept same_as to", "3")], "3"),
+        ([("1", "Concept same_as to", "3")], "3"),
+        ([("1", "Maps to", "3")], None),
+        ([("1", "Concept replaced by", "404")], None),  # not in the download
+        ([("2", "Concept replaced by", "3")], None),  # 2 is valid
+    ],
+)
+def test_successors(links: list[tuple[str, str, str]], expected: str | None, tmp_path: Path) -> None:
+    rows = [concept("1", "old", "V", "a", invalid="U"), concept("2", "new", "V", "b"), concept("3", "newer", "W", "c")]
+    source = write(tmp_path / "in", rows, links=[link(*entry) for entry in links])
+    concepts = run(source, tmp_path / "out")[1].concepts().collect()
+    assert concepts["status"].to_list() == ["obsolete", "active", "active"]
+    assert concepts["replaced_by"].to_list() == [expected, None, None]
+    # A successor that a filter left out is still named.
+    found = run(source, tmp_path / "out", codes="vocabulary:code", vocabularies="V")[1].concepts().collect()
+    names = {"2": "V:b", "3": "W:c", None: None}
+    assert found["replaced_by"].to_list() == [names[expected], None]
+
+
+def test_maps(tmp_path: Path) -> None:
+    links = [
+        link("45533436", "Maps to", "312327"),
+        link("45533436", "Maps to", "404"),
+        link("45533436", "Maps to", "4217142", "D"),
+        link("312327", "Maps to", "312327"),
+        link("312327", "Mapped from", "45533436"),
+    ]
+    source = write(tmp_path / "in", [INFARCTION, ICD, HEART], links=links)
+    report, found = run(source, tmp_path / "out", vocabularies="ICD10CM")
+    assert found.cross_references().select("code", "relation", "source").collect().rows() == [
+        ("SNOMED:57054005", "xref", "ICD10CM")
+    ]
+    assert report.notes["maps to concepts that are not there"] == 1
+    assert run(source, tmp_path / "out", maps="no")[0].n_cross_references == 0
+
+
+def test_relations(tmp_path: Path) -> None:
+    links = [
+        link("312327", "Has finding site", "4217142"),
+        link("4217142", "Finding site of", "312327"),
+        link("312327", "Is a", "45533436"),
+        link("312327", "Maps to", "4217142"),
+        link("312327", "RxNorm - CVX", "4217142"),
+        link("312327", "Is a", "700360"),  # CPT-4, whose names the download does not have
+    ]
+    source = write(tmp_path / "in", [INFARCTION, HEART, ICD], links=links)
+
+    def relations(**options: str) -> set[str]:
+        found = run(source, tmp_path / "out", **options)[1].relations().collect()
+        return set(found["relation"])
+
+    assert relations() == {"is_a"}
+    assert relations(relations="Has finding site") == {"has_finding_site"}
+    assert relations(relations="Is a, Has finding site") == {"is_a", "has_finding_site"}
+    assert relations(relations="all") == {"is_a", "has_finding_site", "finding_site_of", "rxnorm_cvx"}
+    assert relations(relations="no") == set()
+
+
+def test_rows_that_stand_twice(tmp_path: Path) -> None:
+    report, found = run(write(tmp_path / "in", [ASPIRIN, HEART, ASPIRIN]), tmp_path / "out")
+    assert report.notes["rows of CONCEPT that stand there twice"] == 1
+    assert ids_of(found) == ["1112807", "4217142"]
+    other = concept("1112807", "something else", "RxNorm", "1191")
+    source = write(tmp_path / "in", [ASPIRIN, HEART, other, ASPIRIN])
+    with pytest.raises(InputError, match="occurred before") as caught:
+        run(source, tmp_path / "out")
+    assert caught.value.line == 4
+    report, _ = run(source, tmp_path / "out", on_error="skip")
+    assert report.n_rejected == 1
+
+
+def test_zip_and_case_of_names(tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", CONTENT["CONCEPT"], CONTENT["CONCEPT_SYNONYM"], CONTENT["CONCEPT_RELATIONSHIP"])
+    with zipfile.ZipFile(tmp_path / "download.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in folder.iterdir():
+            archive.write(path, f"vocabulary/{path.name.lower()}")
+    _, zipped = run(tmp_path / "download.zip", tmp_path / "a")
+    _, unpacked = run(folder, tmp_path / "b")
+    _, by_file = run(folder / "CONCEPT.csv", tmp_path / "c")
+    for other in (unpacked, by_file):
+        assert zipped.names().collect().equals(other.names().collect())
+        assert zipped.relations().collect().equals(other.relations().collect())
+
+
+def test_what_is_no_download(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"there is no CONCEPT\.csv"):
+        run(tmp_path / "empty", tmp_path / "out")
+    with pytest.raises(InputError, match="there is nothing here"):
+        run(tmp_path / "nowhere", tmp_path / "out")
+    (tmp_path / "names.csv").write_text("a,b\n")
+    with pytest.raises(InputError, match="no Athena download"):
+        run(tmp_path / "names.csv", tmp_path / "out")
+    for name in ("a", "b"):
+        write(tmp_path / "empty" / name, [ASPIRIN])
+    with pytest.raises(InputError, match="two files"):
+        run(tmp_path / "empty", tmp_path / "out")
+    (tmp_path / "alone").mkdir()
+    report, _ = run(write_omop(tmp_path / "alone", {"CONCEPT": [ASPIRIN]}), tmp_path / "out")
+    assert list(report.notes) == [
+        "files that the download does not have: CONCEPT_SYNONYM.csv",
+        "files that the download does not have: CONCEPT_RELATIONSHIP.csv",
+    ]
+
+
+def test_header_is_checked(tmp_path: Path) -> None:
+    source = write(tmp_path / "in", [ASPIRIN])
+    file = source / "CONCEPT.csv"
+    good = file.read_text()
+    file.write_text(good.replace("concept_code", "code"))
+    with pytest.raises(InputError, match="no column 'concept_code'") as caught:
+        run(source, tmp_path / "out")
+    assert (caught.value.path, caught.value.line, caught.value.field) == (file, 1, "concept_code")
+    file.write_text(good.replace("\t", ","))
+    with pytest.raises(InputError, match=r"divided by 'tab'.*found concept_id,concept_name"):
+        run(source, tmp_path / "out")
+    file.write_text(good.replace("concept_code", "CONCEPT_CODE"))
+    assert ids_of(run(source, tmp_path / "out")[1]) == ["1112807"]
+    file.write_text(good.splitlines()[0])
+    with pytest.raises(InputError, match="no concept in it"):
+        run(source, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "expected"),
+    [
+        ("CONCEPT", concept("12.5", "x", "V", "1"), "a number"),
+        ("CONCEPT", concept("-5", "x", "V", "1"), "a number"),
+        ("CONCEPT", concept("9" * 19, "x", "V", "1"), "a number"),
+        ("CONCEPT", concept("5", " ", "V", "1"), "a text"),
+        ("CONCEPT", concept("5", "x", "", "1"), "a text"),
+        ("CONCEPT_SYNONYM", ("1112807", "", ENGLISH), "a text"),
+        ("CONCEPT_SYNONYM", ("1112807", "x", "en"), "a number"),
+        ("CONCEPT_RELATIONSHIP", link("1112807", "", "1112807"), "a text"),
+        ("CONCEPT_RELATIONSHIP", link("1112807", "Is a", ""), "a number"),
+        ("CONCEPT_RELATIONSHIP", ("1112807", "Is a"), "6 fields divided by 'tab'"),
+    ],
+)
+def test_bad_rows(name: str, row: Row, expected: str, tmp_path: Path) -> None:
+    contents: dict[str, list[Row]] = {"CONCEPT": [ASPIRIN], "CONCEPT_SYNONYM": [], "CONCEPT_RELATIONSHIP": []}
+    contents[name] = [*contents[name], row]
+    (tmp_path / "in").mkdir()
+    source = write_omop(tmp_path / "in", contents)
+    with pytest.raises(InputError, match=expected) as caught:
+        run(source, tmp_path / "out")
+    assert (caught.value.path, caught.value.line) == (source / f"{name}.csv", len(contents[name]) + 1)
+    report, found = run(source, tmp_path / "out", on_error="skip")
+    assert report.n_rejected == 1
+    assert ids_of(found) == ["1112807"]

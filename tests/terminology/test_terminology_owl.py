@@ -1,0 +1,368 @@
+from __future__ import annotations
+
+import contextlib
+import gzip
+import random
+from pathlib import Path
+
+import pyoxigraph
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onoma.errors import InputError
+from onoma.terminology import ImportReport, Terminology, import_terminology
+from onoma.terminology.files import rdf_stream
+
+PREFIXES = {
+    "obo": "http://purl.obolibrary.org/obo/",
+    "oio": "http://www.geneontology.org/formats/oboInOwl#",
+    "owl": "http://www.w3.org/2002/07/owl#",
+    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "skos": "http://www.w3.org/2004/02/skos/core#",
+}
+TURTLE_HEAD = "".join(f"@prefix {prefix}: <{iri}> .\n" for prefix, iri in PREFIXES.items())
+XML_HEAD = "<rdf:RDF " + " ".join(f'xmlns:{prefix}="{iri}"' for prefix, iri in PREFIXES.items()) + ">\n"
+
+
+def read(
+    tmp_path: Path, text: str, name: str = "x.ttl", *, on_error: str = "strict", **options: str
+) -> tuple[Terminology, ImportReport]:
+    (tmp_path / name).write_text(text, encoding="utf-8", newline="")
+    report = import_terminology(
+        "owl", tmp_path / name, tmp_path / "out", on_error=on_error, options=options, overwrite=True
+    )
+    return Terminology.open(tmp_path / "out"), report
+
+
+def names(terminology: Terminology) -> list[tuple[object, ...]]:
+    return terminology.names().select("concept_row", "term_type", "text", "language").collect().rows()
+
+
+def relations(terminology: Terminology) -> list[tuple[object, ...]]:
+    return terminology.relations().select("head_row", "relation", "tail_row").collect().rows()
+
+
+ONTOLOGY = (
+    TURTLE_HEAD
+    + """
+obo:x.owl a owl:Ontology ; oio:default-namespace "common" .
+owl:Thing a owl:Class ; rdfs:label "Thing" .
+obo:BFO_0000050 a owl:ObjectProperty ; rdfs:label "part of" ; oio:shorthand "part_of" .
+obo:RO_0000001 a owl:ObjectProperty ; rdfs:label "stammt von"@de , "derives from"@en .
+obo:X_1 a owl:Class ; rdfs:label "Herzinfarkt"@de , "heart attack"@en-US , "cardiac infarction"@en ;
+  oio:hasExactSynonym "MI" , "myocardial infarction" ; oio:hasBroadSynonym "heart disease" ;
+  oio:hasNarrowSynonym "STEMI" ; oio:hasRelatedSynonym "angina" ; skos:altLabel "infarto"@pt-BR ;
+  obo:IAO_0000118 "coronary" ; skos:hiddenLabel "hart atack" ;
+  obo:IAO_0000115 "Tod"@de , "Death" ; oio:hasOBONamespace "own" ;
+  oio:hasDbXref "MESH:D1" , "UMLS:C2" , "DOID:3" ; skos:closeMatch <http://identifiers.org/mesh/D4> ;
+  oio:hasAlternativeId "X:9" ; oio:consider obo:X_3 ;
+  rdfs:subClassOf obo:X_3 , owl:Thing ,
+    [ a owl:Restriction ; owl:onProperty obo:BFO_0000050 ; owl:someValuesFrom obo:X_3 ] ,
+    [ a owl:Restriction ; owl:someValuesFrom obo:X_3 ; owl:onProperty obo:RO_0000001 ] ,
+    [ a owl:Restriction ; owl:onProperty obo:RO_0000002 ; owl:someValuesFrom obo:X_3 ] ,
+    [ a owl:Restriction ; owl:onProperty obo:BFO_0000050 ; owl:allValuesFrom obo:X_3 ] ,
+    [ a owl:Restriction ; owl:onProperty obo:BFO_0000050 ; owl:someValuesFrom [ a owl:Class ] ] ;
+  owl:equivalentClass obo:X_3 , <http://example.org/9> , [ a owl:Class ; owl:intersectionOf ( obo:X_3 ) ] .
+obo:X_2 a owl:Class ; owl:deprecated true ; obo:IAO_0100001 obo:X_1 , "X:3" .
+obo:X_3 a owl:Class , skos:Concept ; skos:prefLabel "three" ; rdfs:label "drei"@de .
+obo:X_4 a owl:Class .
+obo:X_5 a owl:NamedIndividual ; rdfs:label "thing" .
+[] a owl:Axiom ; owl:annotatedSource obo:X_1 ; owl:annotatedProperty oio:hasExactSynonym ; owl:annotatedTarget "MI" ;
+  oio:hasDbXref "DOID:1" ; oio:hasSynonymType <http://purl.obolibrary.org/obo/mondo#ABBREVIATION> .
+[] a owl:Axiom ; owl:annotatedSource obo:X_1 ; owl:annotatedProperty oio:hasDbXref ; owl:annotatedTarget "MESH:D1" ;
+  oio:source "DOID:7" , "MONDO:equivalentTo" .
+[] a owl:Axiom ; owl:annotatedSource obo:X_1 ; owl:annotatedProperty oio:hasDbXref ; owl:annotatedTarget "UMLS:C2" ;
+  oio:source "DOID:7" .
+[] a owl:Axiom ; owl:annotatedSource obo:X_1 ; owl:annotatedProperty rdfs:label ; owl:annotatedTarget "MI" ;
+  oio:source "MONDO:equivalentTo" .
+"""
+)
+
+
+def check_ontology(terminology: Terminology, report: ImportReport) -> None:
+    concepts = terminology.concepts().select("concept_id", "preferred_name", "status", "replaced_by").collect().rows()
+    assert concepts == [
+        ("X:1", "heart attack", "active", None),
+        ("X:2", "", "obsolete", "X:1"),
+        ("X:3", "three", "active", None),
+        ("X:9", "", "obsolete", "X:1"),
+    ]
+    assert sorted(map(str, names(terminology))) == sorted(
+        map(
+            str,
+            [
+                (0, "label", "heart attack", "en-US"),
+                (0, "label", "cardiac infarction", "en"),
+                (0, "label", "Herzinfarkt", "de"),
+                (0, "exact_synonym/abbreviation", "MI", "en"),
+                (0, "exact_synonym", "myocardial infarction", "en"),
+                (0, "broad_synonym", "heart disease", "en"),
+                (0, "narrow_synonym", "STEMI", "en"),
+                (0, "related_synonym", "angina", "en"),
+                (0, "exact_synonym", "infarto", "pt-BR"),
+                (0, "exact_synonym", "coronary", "en"),
+                (0, "related_synonym", "hart atack", "en"),
+                (2, "label", "three", "en"),
+                (2, "label", "drei", "de"),
+            ],
+        )
+    )
+    assert terminology.concept("X:1").semantic_types == ("own",)
+    assert terminology.concept("X:3").semantic_types == ("common",)
+    assert set(relations(terminology)) == {
+        (0, "is_a", 2),
+        (0, "consider", 2),
+        (0, "part_of", 2),
+        (0, "derives from", 2),
+        (0, "RO:0000002", 2),
+        (0, "equivalent_to", 2),
+        (1, "replaced_by", 2),
+    }
+    references = terminology.cross_references().select("concept_row", "relation", "code").collect().rows()
+    assert set(references) == {
+        (0, "exactMatch", "MESH:D1"),
+        (0, "xref", "UMLS:C2"),
+        (0, "xref", "DOID:3"),
+        (0, "closeMatch", "MESH:D4"),
+        (0, "exactMatch", "http://example.org/9"),
+    }
+    assert terminology.definitions().select("concept_row", "text").collect().rows() == [(0, "Death")]
+    assert report.notes == {
+        "class expressions that say no relation between two classes, left out": 2,
+        "definitions besides another of their term, left out": 1,
+        "terms without a name (only referred to), left out": 1,
+        "relations to or from terms outside the file, left out": 1,
+        "concepts without a name (retired codes)": 2,
+    }
+
+
+def test_everything_that_an_ontology_says(tmp_path: Path) -> None:
+    check_ontology(*read(tmp_path, ONTOLOGY, scopes="all"))
+
+
+@pytest.mark.parametrize("name", ["x.nt", "x.owl", "x.jsonld", "x.trig", "x.nq", "x.rdf.gz"])
+def test_other_syntaxes(name: str, tmp_path: Path) -> None:
+    format = pyoxigraph.RdfFormat.from_extension(name.split(".")[1].replace("owl", "rdf"))
+    assert format
+    triples = list(pyoxigraph.parse(ONTOLOGY.encode(), format=pyoxigraph.RdfFormat.TURTLE))
+    data = pyoxigraph.serialize(triples, format=format)
+    assert data
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    report = import_terminology("owl", tmp_path / name, tmp_path / "out", options={"scopes": "all"})
+    check_ontology(Terminology.open(tmp_path / "out"), report)
+
+
+def test_triples_in_any_order(tmp_path: Path) -> None:
+    triples = list(pyoxigraph.parse(ONTOLOGY.encode(), format=pyoxigraph.RdfFormat.TURTLE))
+    first = [triple for triple in triples if "X_" in str(triple.subject) and "type" in str(triple.predicate)]
+    others = [triple for triple in triples if triple not in first]
+    labels = [triple for triple in others if "abel" in str(triple.predicate) or "IAO_0100001" in str(triple.predicate)]
+    others = [triple for triple in others if triple not in labels]
+    random.Random(0).shuffle(others)
+    shuffled = [*others[::2], *labels, *first, *others[1::2]]
+    text = "".join(f"{triple} .\n" for triple in shuffled)
+    check_ontology(*read(tmp_path, text, "x.nt", scopes="all"))
+
+
+def test_thesaurus(tmp_path: Path) -> None:
+    text = (
+        TURTLE_HEAD
+        + """
+@prefix t: <http://example.org/t#> .
+t:1 a skos:Concept ; skos:prefLabel "maladie"@fr , "Krankheit"@de ; skos:narrower t:2 ; skos:related t:3 .
+t:2 a skos:Concept ; skos:prefLabel "grippe"@fr ; skos:altLabel "influenza"@fr ; skos:broader t:1 .
+t:3 a skos:Concept ; skos:prefLabel "malade"@fr ; skos:definition "Qui est malade."@fr .
+"""
+    )
+    terminology, report = read(tmp_path, text, language="fr", iri_prefixes="T=http://example.org/t#")
+    assert terminology.concepts().collect()["concept_id"].to_list() == ["T:1", "T:2", "T:3"]
+    assert names(terminology) == [
+        (0, "label", "maladie", "fr"),
+        (0, "label", "Krankheit", "de"),
+        (1, "label", "grippe", "fr"),
+        (1, "exact_synonym", "influenza", "fr"),
+        (2, "label", "malade", "fr"),
+    ]
+    assert sorted(relations(terminology)) == [(0, "related", 2), (1, "broader", 0)]
+    assert report.n_definitions == 1
+
+
+def test_two_labels_in_one_language(tmp_path: Path) -> None:
+    text = TURTLE_HEAD + 'obo:X_1 a owl:Class ; rdfs:label "one" , "two" ; skos:prefLabel "one" .'
+    terminology, report = read(tmp_path, text)
+    assert terminology.concept("X:1").names == ("one", "two")
+    assert report.notes == {
+        "labels besides another of their language, kept as names": 1,
+        "synonyms spelled as another name of their term, left out": 1,
+    }
+
+
+def test_private_language(tmp_path: Path) -> None:
+    terminology, _ = read(tmp_path, TURTLE_HEAD + 'obo:X_1 a owl:Class ; rdfs:label "a"@x-mine , "b"@zh-hant-TW .')
+    assert names(terminology) == [(0, "label", "a", "x-mine"), (0, "label", "b", "zh-Hant-TW")]
+
+
+def test_line_of_an_error_in_a_long_file(tmp_path: Path) -> None:
+    comments = "<!-- see <http://example.org> -->\n" * 9000
+    read(tmp_path, XML + comments + "</rdf:RDF>", "x.owl")
+    with pytest.raises(InputError, match="not RDF/XML") as caught:
+        read(tmp_path, XML + comments + "</rdf:x>\n</rdf:RDF>", "x.owl")
+    assert caught.value.line == 9005
+
+
+def test_the_same_name_in_two_languages(tmp_path: Path) -> None:
+    terminology, _ = read(tmp_path, TURTLE_HEAD + 'obo:X_1 a owl:Class ; rdfs:label "Diabetes"@en , "Diabetes"@de .')
+    assert names(terminology) == [(0, "label", "Diabetes", "en"), (0, "label", "Diabetes", "de")]
+
+
+def test_prefixes_and_blank_names(tmp_path: Path) -> None:
+    text = TURTLE_HEAD + 'obo:X_1 a owl:Class ; rdfs:label "a" ; oio:hasExactSynonym " " . '
+    text += 'obo:Y_1 a owl:Class ; rdfs:label "b" .'
+    with pytest.raises(InputError, match="a blank name"):
+        read(tmp_path, text)
+    terminology, report = read(tmp_path, text, on_error="skip", prefixes="X")
+    assert (terminology.n_concepts, report.n_rejected) == (1, 1)
+    assert report.notes == {"terms with other prefixes, left out": 1}
+
+
+XML = (
+    XML_HEAD + '<owl:Class rdf:about="http://purl.obolibrary.org/obo/X_1">\n<rdfs:label>a</rdfs:label>\n</owl:Class>\n'
+)
+BAD = {
+    "cut off after a term": ("x.owl", XML, None, "the XML is cut off"),
+    "cut off in a tag": ("x.owl", XML + "<owl:Cla", None, "cut off|not RDF/XML"),
+    "other end tag": ("x.owl", XML + "</owl:Class></rdf:RDF>", 5, "not RDF/XML"),
+    "relative IRI": ("x.owl", XML + '\n<owl:Class rdf:about="x y"/>\n</rdf:RDF>', 6, "not RDF/XML"),
+    "undeclared entity": ("x.owl", XML + "\n\n<owl:Class>&foo;</owl:Class></rdf:RDF>", 7, "not RDF/XML"),
+    "latin-1": ("x.owl", '<?xml version="1.0" encoding="ISO-8859-1"?>' + XML + "</rdf:RDF>", None, "RDF/XML"),
+    "web page": ("x.owl", "<!DOCTYPE html>\n<html><body/></html>", None, "another kind of XML"),
+    "OWL/XML": ("x.owl", '<?xml version="1.0"?>\n<Ontology xmlns="http://www.w3.org/2002/07/owl#"/>', None, "ROBOT"),
+    "functional syntax": ("x.owl", "# c\nPrefix(:=<http://x>)\nOntology(<http://x>)\n", 1, "OWL functional syntax"),
+    "Manchester syntax": ("x.omn", "Prefix: : <http://x>\nOntology: <http://x>\n", 1, "OWL Manchester syntax"),
+    "OBO": ("x.owl", "format-version: 1.4\n\n[Term]\n", 1, "use format obo"),
+    "OBO Graphs": ("x.json", '{\n  "graphs": []}', 1, "use format obographs"),
+    "something else": ("x.txt", "code,name\n", 1, "this is no RDF"),
+    "turtle": ("x.ttl", TURTLE_HEAD + 'obo:X_1 a owl:Class ;\n rdfs:label "a ', 8, "not Turtle"),
+    "n-triples": ("x.nt", '<http://a> <http://b> "c" .\n<http://a> <http://b>\n', 3, "not N-Triples"),
+    "remote context": ("x.jsonld", '{"@context": "http://example.org/c", "@id": "http://a"}', None, "not fetched"),
+    "nothing in it": ("x.ttl", TURTLE_HEAD, None, "there is no concept with a name"),
+    "entities": (
+        "x.owl",
+        '<!DOCTYPE r [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]>' + XML + "</rdf:RDF>",
+        None,
+        "a bomb",
+    ),
+    "long entity": ("x.owl", f'<!DOCTYPE r [<!ENTITY a "{"a" * 500}">]>' + XML + "</rdf:RDF>", None, "a bomb"),
+    "hidden entities": (
+        "x.owl",
+        '<!DOCTYPE r [<!-- ]><rdf:RDF > --><!ENTITY a "aaa"><!ENTITY b "&a;">]>' + XML + "</rdf:RDF>",
+        None,
+        "a bomb",
+    ),
+    "file as an entity": ("x.owl", '<!DOCTYPE r [<!ENTITY a SYSTEM "file:///x">]>' + XML + "</rdf:RDF>", None, "bomb"),
+    "deep XML": (
+        "x.owl",
+        XML_HEAD + "<owl:a><owl:b>" * 20_000 + "</owl:b></owl:a>" * 20_000 + "</rdf:RDF>",
+        None,
+        "deep",
+    ),
+    "deep triples": (
+        "x.nt",
+        "<http://a> <http://b> " + "<<( <http://a> <http://b> " * 9999,
+        None,
+        "nested more than 100",
+    ),
+    "deep JSON": ("x.jsonld", '{"http://a":' * 999 + "1" + "}" * 999, None, "JSON nested more than 100"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_files(case: str, tmp_path: Path) -> None:
+    name, text, line, problem = BAD[case]
+    for on_error in ("strict", "skip"):
+        with pytest.raises(InputError, match=problem) as caught:
+            read(tmp_path, text, name, on_error=on_error)
+        assert caught.value.path == tmp_path / name
+        assert line is None or caught.value.line == line
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_text_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rdf_stream, "MAX_TEXT_BYTES", 1 << 10)
+    read(tmp_path, XML + f"<!-- {'x' * 1000} --></rdf:RDF>", "x.owl")
+    with pytest.raises(InputError, match="without a tag"):
+        read(tmp_path, XML + f"<!-- {'x' * 1050} --></rdf:RDF>", "x.owl")
+
+
+@pytest.mark.parametrize(
+    "end", ["</rdf:RDF>", "</rdf:RDF >\n", "</rdf:RDF><!-- <b/> -->\n", "</rdf:RDF>\n<!-- a -->\n"]
+)
+def test_ends_of_xml(end: str, tmp_path: Path) -> None:
+    terminology, _ = read(
+        tmp_path, '<!-- <a> -->\n<?x y?>\n<!DOCTYPE rdf:RDF [\n<!ENTITY o "http://o#">\n]>' + XML + end
+    )
+    assert terminology.n_concepts == 1
+
+
+def test_brackets_in_texts_are_no_nesting(tmp_path: Path) -> None:
+    text = "".join(f'<http://purl.obolibrary.org/obo/X_{n}> <{PREFIXES["rdfs"]}label> "{{[<<(" .\n' for n in range(300))
+    text += f"<http://purl.obolibrary.org/obo/X_1> <{PREFIXES['rdf']}type> <{PREFIXES['owl']}Class> .\n"
+    triples = list(pyoxigraph.parse(text.encode(), format=pyoxigraph.RdfFormat.N_TRIPLES))
+    data = pyoxigraph.serialize(triples, format=pyoxigraph.RdfFormat.JSON_LD)
+    assert data
+    terminology, _ = read(tmp_path, data.decode(), "x.jsonld")
+    assert terminology.concept("X:1").names == ("{[<<(",)
+
+
+SMALL = {
+    "x.owl": '<!DOCTYPE rdf:RDF [<!ENTITY o "http://purl.obolibrary.org/obo/">]>\n'
+    + XML
+    + '<owl:Class rdf:about="&o;X_2"><rdfs:subClassOf rdf:resource="&o;X_1"/></owl:Class></rdf:RDF>',
+    "x.ttl": TURTLE_HEAD + 'obo:X_1 a owl:Class ; rdfs:label "a"@en , "b" ; rdfs:subClassOf [ owl:onProperty obo:p ] .',
+    "x.nt": f"<http://x> <{PREFIXES['rdf']}type> <{PREFIXES['owl']}Class> .\n"
+    f'<http://x> <{PREFIXES["rdfs"]}label> "a" .\n',
+    "x.jsonld": '{"@id": "http://x", "@type": ["http://www.w3.org/2002/07/owl#Class"], '
+    '"http://www.w3.org/2000/01/rdf-schema#label": [{"@value": "a", "@language": "en"}]}',
+}
+PIECES = [
+    "",
+    '"',
+    "<",
+    ">",
+    "/>",
+    "<!--",
+    "&a;",
+    "]]>",
+    "<![CDATA[",
+    "\\u",
+    "\\",
+    "@en",
+    "[",
+    "{",
+    "<<(",
+    ".",
+    "\n",
+    "_:b",
+    "\0",
+]
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    name=st.sampled_from(list(SMALL)),
+    start=st.integers(0, 700),
+    length=st.integers(0, 40),
+    text=st.one_of(st.sampled_from(PIECES), st.text(max_size=5)),
+    on_error=st.sampled_from(["strict", "skip"]),
+)
+def test_whatever_stands_there(
+    name: str, start: int, length: int, text: str, on_error: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    whole = SMALL[name]
+    start %= len(whole) + 1
+    with contextlib.suppress(InputError):
+        spoilt = (whole[:start] + text + whole[start + length :]).encode("utf-8", "replace").decode()
+        terminology, _ = read(tmp_path_factory.mktemp("fuzz"), spoilt, name, on_error=on_error)
+        assert terminology.n_names > 0

@@ -1,0 +1,86 @@
+"""Quoted rows: the fast way and the strict one read the same, wherever blocks are cut."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from onoma.errors import InputError
+from onoma.terminology.files import quoted
+from onoma.terminology.files.text_files import LineBlock, read_blocks
+from onoma.terminology.reading import Reading
+
+VALUES = st.text('aé", |#\ufeff', max_size=4)
+TABLES = st.lists(st.tuples(VALUES, VALUES, VALUES), min_size=1, max_size=5)
+
+
+def written(rows: list[tuple[str, str, str]], quoting: int = csv.QUOTE_MINIMAL) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n", quoting=quoting).writerows(rows)  # type: ignore[arg-type]
+    return text.getvalue()
+
+
+@settings(deadline=None, max_examples=100)
+@given(rows=TABLES, quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
+def test_what_a_writer_writes_is_split_fast(rows: list[tuple[str, str, str]], quoting: int) -> None:
+    data = written(rows, quoting).encode()
+    block = LineBlock(data, 7, len(rows))
+    assert quoted._is_regular(block, ",", 3) == (not data.startswith(b"\xef\xbb\xbf"))
+    if not data.startswith(b"\xef\xbb\xbf"):
+        assert quoted._split(block, ",", ["a", "b", "c"], ["c", "a", "b"]).rows() == [
+            (line, c, a, b) for line, (a, b, c) in enumerate(rows, 7)
+        ]
+
+
+@settings(deadline=None, max_examples=200)
+@given(text=st.text('a",\n\r ', max_size=14))
+def test_what_is_split_fast_is_what_the_strict_reader_reads(text: str) -> None:
+    data = (text + "\n").encode()
+    if quoted._is_regular(LineBlock(data, 1, data.count(b"\n")), ",", 2):
+        strict = list(csv.reader((line + "\n" for line in (text.split("\n"))), strict=True))
+        assert quoted._split(LineBlock(data, 1, len(strict)), ",", ["a", "b"], ["a", "b"]).rows() == [
+            (line, *row) for line, row in enumerate(strict, 1)
+        ]
+
+
+@settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(st.tuples(*[st.text('ab",\n\r ', max_size=4)] * 3), min_size=1, max_size=6),
+    block_bytes=st.integers(1, 24),
+    bad_line=st.sampled_from(["", "x\n", 'x,y,"a"b\n']),
+)
+def test_blocks_may_be_cut_anywhere(
+    rows: list[tuple[str, str, str]], block_bytes: int, bad_line: str, tmp_path: Path
+) -> None:
+    text = written(rows, csv.QUOTE_ALL)  # the writer does not think of a carriage return alone
+    file = tmp_path / "x.csv"
+    file.write_bytes((bad_line + text + written([("last", "", "")])).encode())
+    reading = Reading("skip")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quoted, "read_blocks", functools.partial(read_blocks, block_bytes=block_bytes))
+        found = [
+            row
+            for batch in quoted.read_quoted(
+                file, reading, delimiter=",", keep="abc", fields="abc", keep_carriage_returns=True
+            )
+            for row in batch.rows()
+        ]
+    expected, line = [], 1 + bool(bad_line)
+    for row in [*rows, ("last", "", "")]:
+        expected.append((line, *row))
+        line += written([row], csv.QUOTE_ALL).count("\n")
+    assert found == expected
+    assert reading.rejects["line"].to_list() == ([1] if bad_line else [])
+
+
+def test_quote_that_is_never_closed(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text('a,b\n"c,d\ne,f\n')
+    with pytest.raises(InputError, match="never closed") as caught:
+        list(quoted.read_quoted(tmp_path / "x.csv", Reading("skip"), delimiter=",", keep="x", fields="xy"))
+    assert caught.value.line == 2
