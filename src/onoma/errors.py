@@ -73,7 +73,7 @@ class InputError(OnomaError):
         if expected:
             text += f"; expected {_bare(expected)}"
         if found:
-            text += f"; found {found if len(found) <= 80 else found[:77] + '...'}"
+            text += f"; found {found if len(found) <= 80 else found[:79] + '…'}"
         text = _bare(text) + "."
         if fix:
             text += f" To mend it: {_bare(fix)}."

@@ -36,6 +36,9 @@ def test_merge_and_join(place: Path) -> None:
     told = ok(*MERGE, place / "old", place / "mesh", "-o", place / "one", *joining)
     assert "4 concepts" in told
     assert "1 joined" in told
+    told = ok(*MERGE, place / "old", place / "mesh", "-o", place / "none", "--join", "xref")
+    assert "cross-references joined: 0" in told
+    assert "X:1" in ok("terminology", "search", place / "one", "D1")
     hits = json.loads(ok("terminology", "search", place / "one", "infarction", "--json"))
     assert [(hit["concept_id"], hit["preferred_name"]) for hit in hits] == [("X:1", "heart attack")]
     assert json.loads(ok("terminology", "info", place / "one", "--json"))["n_cross_references"] == 2

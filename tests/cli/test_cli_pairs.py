@@ -59,7 +59,7 @@ def test_pairs_of_every_sort_and_an_encoder_from_all_of_them(place: Path) -> Non
     assert "triples: 1 triple of 1 kind, 8 names" in said
     assert "2 in all, 1 of other kinds" in said
 
-    settings = [f"--set={pair}" for pair in (f"base={place / 'base'}", "steps=3", "batch_pairs=7", "ambiguous=mark")]
+    settings = [f"--set={pair}" for pair in (f"base={place / 'base'}", "steps=3", "batch_pairs=7")]
     said = run("train", "quickstart", "--pairs", place / "merged", "-o", place / "encoder", *settings)
     assert "trained 3 steps" in said
     manifest = json.loads((place / "encoder" / "onoma.json").read_text())
@@ -80,6 +80,9 @@ def test_pairs_and_recipe_must_agree(place: Path) -> None:
         run(*train)
     with pytest.raises(MismatchError, match="Set max_tokens=32"):
         run(*train, "--set=normalisation=coder")
+    for setting in ("languages=en", "include_suppressed=true", "max_pairs_per_concept=3", "ambiguous=drop"):
+        with pytest.raises(ConfigError, match=f"settled already, by onoma pairs: {setting.partition('=')[0]}"):
+            run(*train, "--set", setting)
     for sources in ((), ("-t", place / "t", "--pairs", place / "coder")):
         with pytest.raises(ConfigError, match="either --terminology or --pairs"):
             run("train", "quickstart", "-o", place / "never", *sources)

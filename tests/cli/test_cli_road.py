@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tiny import tiny_encoder
+from tiny import make_terminology, tiny_encoder
 
 WORDS = ["heart", "lung", "liver", "bone", "skin", "eye", "ear", "brain"]
 
@@ -74,6 +74,21 @@ def test_info_and_search(place: Path) -> None:
     assert "concepts" in ok("terminology", "info", place / "t")
     assert "X:heart" in ok("terminology", "search", place / "t", "heart dis")
     assert json.loads(ok("terminology", "search", place / "t", "X:eye", "--json"))[0]["concept_id"] == "X:eye"
+
+
+def test_search_says_what_is_obsolete_and_that_there_is_more(tmp_path: Path) -> None:
+    make_terminology(tmp_path / "t", {"X:1": ["eye"], "X:2": ["eyelid"], "X:3": ["eyebrow"]}, obsolete=["X:1"])
+    told = ok("terminology", "search", tmp_path / "t", "eye")
+    assert [line.split()[-1] for line in told.splitlines()] == ["status", "obsolete", "active", "active"]
+    assert "the first 2 of more" in onoma("terminology", "search", tmp_path / "t", "eye", "-n", "2").stderr
+    assert onoma("terminology", "search", tmp_path / "t", "eye", "-n", "3").stderr == ""
+
+
+def test_a_recipe_is_shown_as_it_is_set(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('steps = 5\nlanguages = "en+pt-BR"\ndecay_all = true\n')
+    shown = dict(line.split()[:2] for line in ok("recipes", "show", own).splitlines() if len(line.split()) > 1)
+    assert (shown["languages"], shown["decay_all"], shown["include_suppressed"]) == ("en+pt-BR", "true", "false")
 
 
 def test_link_as_table_and_as_json(place: Path) -> None:

@@ -167,7 +167,10 @@ def test_other_tables_are_refused(terminology: Terminology, tmp_path: Path, rows
         build_mention_pairs(terminology, rows, small_tokenizer(), tmp_path / "p")
 
 
-@pytest.mark.parametrize("options", [{"max_pairs_per_mention": 0}, {"ambiguous": "forget"}, {"normalisation": "x"}])
+@pytest.mark.parametrize(
+    "options",
+    [{"max_pairs_per_mention": 0}, {"ambiguous": "forget"}, {"normalisation": "x"}, {"on_unknown": "ignore"}],
+)
 def test_settings_that_cannot_be(terminology: Terminology, tmp_path: Path, options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
         build_mention_pairs(terminology, table(("a", "C:1")), small_tokenizer(), tmp_path / "p", **options)

@@ -78,6 +78,17 @@ def test_a_profile(tmp_path: Path) -> None:
     }
 
 
+def test_a_label_that_is_a_synonym_too_is_the_label(tmp_path: Path) -> None:
+    rows = (
+        row("HP:1", "oio:hasExactSynonym", "nom"),
+        row("HP:1", "rdfs:label", "autre", "CANDIDATE"),
+        row("HP:1", "rdfs:label", "nom"),
+    )
+    terminology, report = read(tmp_path, HEADER + "".join(rows))
+    assert names(terminology) == [(0, "fr", "label", "nom"), (0, "fr", "label", "autre")]
+    assert report.notes == {"names given more than once": 1}
+
+
 def test_names_of_the_source(tmp_path: Path) -> None:
     terminology, _ = read(tmp_path, PROFILE, source_names="yes", statuses="official")
     assert names(terminology) == [
@@ -209,7 +220,7 @@ def test_options_that_cannot_be(tmp_path: Path) -> None:
         read(tmp_path, PROFILE, languages="French (Canada)")
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=25)
 @given(
     name=st.sampled_from(["hp-fr.babelon.tsv", "hp-fr.synonyms.tsv", "hp-cs.synonyms.tsv"]),
     start=st.integers(0, 150),

@@ -46,7 +46,7 @@ def changes(old: list[Record], new: list[Record]) -> Iterator[Row]:
             if old_name != name:
                 is_same = old_name.lower().split() == name.lower().split()
                 yield code, "respelled" if is_same else "renamed", old_name, name, None, now.replaced_by
-        contents = {
+        contents: dict[str, list[set[tuple[str, str | None]]]] = {
             "name": [{(name.text, name.language) for name in entry.names} for entry in (was, now)],
             "type": [{(kind, None) for kind in entry.types} for entry in (was, now)],
             "relation": [{(tail, kind) for kind, tail, _ in entry.relations if tail in both} for entry in (was, now)],
@@ -65,7 +65,7 @@ def order(row: Row) -> tuple[object, ...]:
     return CHANGES.index(change), code, *((text is not None, text or "") for text in (qualifier, old, new))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=25)
 @given(old=TERMINOLOGY, new=TERMINOLOGY)
 def test_a_diff_is_what_sets_say(
     old: list[Record], new: list[Record], tmp_path_factory: pytest.TempPathFactory

@@ -133,7 +133,7 @@ def test_nothing_is_lost_silently(format: str, records: list[Record], tmp_path_f
     if not report.left_out:
         assert export_terminology(folder / "in", format, folder / "strict").n_names == report.n_names
     else:
-        with pytest.raises(InputError, match="of concept"):
+        with pytest.raises(InputError, match="found concept"):
             export_terminology(folder / "in", format, folder / "strict")
 
 
@@ -233,7 +233,7 @@ def test_skip_takes_along_what_hangs_on_a_concept(tmp_path: Path) -> None:
     ]
     with pytest.raises(InputError) as caught:
         export_terminology(write(tmp_path / "in", records), "umls", tmp_path / "out")
-    assert caught.value.found == "'a|b' of concept 'a|b'"
+    assert caught.value.found == "concept 'a|b': 'a|b'"
     assert "--on-error skip" in str(caught.value)
     report = export_terminology(tmp_path / "in", "umls", tmp_path / "out", on_error="skip")
     problem = "a value with '|' or a line end, which this format cannot hold"
@@ -262,12 +262,19 @@ BAD = {
 @pytest.mark.parametrize(("format", "code", "name"), [(f, *bad) for f, all_bad in BAD.items() for bad in all_bad])
 def test_values_that_a_format_cannot_hold(format: str, code: str, name: str, tmp_path: Path) -> None:
     source = write(tmp_path / "in", [record("good", "good"), record(code, name)])
-    with pytest.raises(InputError, match="of concept"):
+    with pytest.raises(InputError, match="found concept"):
         export_terminology(source, format, tmp_path / OUT[format])
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
     report = export_terminology(source, format, tmp_path / OUT[format], on_error="skip")
     assert sum(report.left_out.values()) >= 1
     assert report.n_names == 1
+
+
+def test_a_long_value_does_not_hide_its_concept(tmp_path: Path) -> None:
+    long = "long " * 40 + "a|b"
+    made = write(tmp_path / "in", [record("X:1", "fine"), record("X:2", long)])
+    with pytest.raises(InputError, match=r"concept 'X:2': 'long long .*…\. To mend it"):
+        export_terminology(made, "umls", tmp_path / "out")
 
 
 def test_language_without_a_code_of_three_letters(tmp_path: Path) -> None:

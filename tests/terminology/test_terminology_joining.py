@@ -120,7 +120,7 @@ def test_joining_follows_its_rules(graph: Graph) -> None:
     assert joining.named_by.tolist() == [named_by[concept] for concept in range(len(graph.keys))]
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=10)
 @given(
     parts=st.lists(small_terminologies([*CODES, "a:1"]), min_size=1, max_size=3),
     relations=st.sampled_from([[EXACT], [EXACT, "xref"], ["xref", "closeMatch", EXACT]]),

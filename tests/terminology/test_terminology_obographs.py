@@ -332,7 +332,7 @@ SMALL = json.dumps(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=25)
 @given(
     start=st.integers(0, len(SMALL)),
     length=st.integers(0, 30),

@@ -57,7 +57,7 @@ def test_quotes_belong_to_names(tmp_path: Path) -> None:
         unique=True,
     )
 )
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 def test_any_text_is_a_name(names: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("omop")
     rows = [concept(str(number), name, "V", str(number)) for number, name in enumerate(names)]
@@ -154,6 +154,18 @@ def test_synonyms_of_nobody_and_repeated(tmp_path: Path) -> None:
     assert found.names().collect()["text"].to_list() == ["aspirin", "ASA"]
     assert report.notes["synonyms of concepts that are not there or were filtered out"] == 2
     assert report.notes["synonyms spelled as another name of their concept, left out"] == 3
+
+
+def test_a_name_of_two_languages_is_a_name_in_each(tmp_path: Path) -> None:
+    synonyms = [("1112807", text, language) for text in ("aspirin", "ASA") for language in (ENGLISH, SPANISH)]
+    report, found = run(write(tmp_path / "in", [ASPIRIN], synonyms), tmp_path / "out")
+    assert found.names().select("language", "text").collect().rows() == [
+        ("en", "aspirin"),
+        ("es", "aspirin"),
+        ("en", "ASA"),
+        ("es", "ASA"),
+    ]
+    assert report.notes["synonyms spelled as another name of their concept, left out"] == 1
 
 
 @pytest.mark.parametrize(

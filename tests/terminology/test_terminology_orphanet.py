@@ -174,7 +174,7 @@ def test_languages_are_joined_by_code(tmp_path: Path) -> None:
 
     _, terminology = run(tmp_path, tmp_path / "x", languages="de")
     assert terminology.names().collect()["language"].unique().to_list() == ["de"]
-    with pytest.raises(InputError, match=r"there are no names in 'fr'; expected some of en, de"):
+    with pytest.raises(InputError, match=r"nothing of 'fr'; expected some of de, en"):
         run(tmp_path, tmp_path / "x", languages="en,fr")
     with pytest.raises(ConfigError, match="no language tag"):
         run(tmp_path, tmp_path / "x", languages="e n")

@@ -199,6 +199,19 @@ def test_two_labels_in_one_language(tmp_path: Path) -> None:
     }
 
 
+def test_ways_to_say_that_a_class_is_deprecated(tmp_path: Path) -> None:
+    said = {
+        "1": "a owl:DeprecatedClass ;",
+        "2": "a owl:Class , owl:DeprecatedClass ;",
+        "3": 'a owl:Class ; owl:deprecated "True" ;',
+        "4": "a owl:Class ; owl:deprecated 1 ;",
+        "5": "a owl:Class ; owl:deprecated false ;",
+    }
+    classes = "".join(f'obo:X_{number} {words} rdfs:label "x" .\n' for number, words in said.items())
+    terminology, _ = read(tmp_path, TURTLE_HEAD + classes)
+    assert terminology.concepts().collect()["status"].to_list() == ["obsolete"] * 4 + ["active"]
+
+
 def test_private_language(tmp_path: Path) -> None:
     terminology, _ = read(tmp_path, TURTLE_HEAD + 'obo:X_1 a owl:Class ; rdfs:label "a"@x-mine , "b"@zh-hant-TW .')
     assert names(terminology) == [(0, "label", "a", "x-mine"), (0, "label", "b", "zh-Hant-TW")]
@@ -210,6 +223,12 @@ def test_line_of_an_error_in_a_long_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not RDF/XML") as caught:
         read(tmp_path, XML + comments + "</rdf:x>\n</rdf:RDF>", "x.owl")
     assert caught.value.line == 9005
+
+
+def test_error_of_a_range_of_lines_is_told_without_the_parser(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="found Unexpected end of file") as caught:
+        read(tmp_path, TURTLE_HEAD + 'obo:X_1 a owl:Class ; rdfs:label "x\n')
+    assert caught.value.line == TURTLE_HEAD.count("\n") + 1
 
 
 def test_the_same_name_in_two_languages(tmp_path: Path) -> None:
@@ -349,7 +368,7 @@ PIECES = [
 ]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=25)
 @given(
     name=st.sampled_from(list(SMALL)),
     start=st.integers(0, 700),

@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import importlib.util
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from terminology_samples import CELLXGENE, SAMPLES, write_cellxgene
 
 from onoma.errors import InputError, UnavailableError
 from onoma.terminology import ImportReport, Terminology, import_terminology
+from onoma.terminology.readers import cellxgene
 
 
 def read(
@@ -120,6 +122,15 @@ def test_damaged_file(tmp_path: Path) -> None:
             read(tmp_path / "x.json", tmp_path / "out", on_error="skip")
 
 
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, zstandard.compress])
+def test_file_that_swells(compress: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x.json").write_bytes(compress(json.dumps(CELLXGENE).encode() + b" " * 100_000))
+    read(tmp_path / "x.json", tmp_path / "out")
+    monkeypatch.setattr(cellxgene, "MAX_BYTES", 50_000)
+    with pytest.raises(InputError, match="more than 50,000 bytes once decompressed"):
+        read(tmp_path / "x.json", tmp_path / "out", on_error="skip")
+
+
 BAD_TERMS = {
     "a term that is no object": "text",
     "without a label": {"deprecated": False},
@@ -172,7 +183,7 @@ TERM = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=25)
 @given(
     terms=st.dictionaries(st.text(max_size=4), st.one_of(TERM, TERM, JSON), max_size=4),
     on_error=st.sampled_from(["strict", "skip"]),

@@ -49,6 +49,14 @@ def test_biosyn_lines(tmp_path: Path) -> None:
     assert names["is_preferred"].to_list() == [True, False, True, False, False, True]
 
 
+def test_biosyn_several_names_in_a_line(tmp_path: Path) -> None:
+    terminology, _ = read(tmp_path, "biosyn", "d.txt", "C1||a| b ||\nC2|| c\n", separator="|")
+    assert named(terminology) == {"C1": ["a", "b"], "C2": ["c"]}
+    with pytest.raises(InputError, match="an empty name; expected id") as caught:
+        read(tmp_path, "biosyn", "d.txt", "C1||a\nC2|| | |\n", separator="|")
+    assert (caught.value.line, caught.value.found) == (2, "C2|| | |")
+
+
 @pytest.mark.parametrize(
     ("line", "problem"),
     [("no divider", r"no '\|\|'"), ("||name", "an empty id"), ("id|| ", "an empty name"), ("id|name", r"no '\|\|'")],
@@ -65,7 +73,7 @@ def test_biosyn_bad_lines(line: str, problem: str, tmp_path: Path) -> None:
         read(tmp_path, "biosyn", "d.txt", line, on_error="skip")
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(
     data=st.one_of(st.binary(max_size=60), st.text("ab|\n\r\0 ", max_size=40).map(str.encode)),
     on_error=st.sampled_from(["strict", "skip"]),
@@ -124,6 +132,17 @@ def test_several_names_in_a_row(tmp_path: Path) -> None:
     assert named(terminology) == {"1": ["a", "b", "c"], "2": ["d"]}  # a name given twice is kept once
 
 
+def test_error_tells_the_value_and_the_row(tmp_path: Path) -> None:
+    for data, found in {
+        "1,,a\n": "nothing (in the row of '1')",
+        ",x,a\n": "nothing (in the row of 'x')",
+        "1,b,maybe\n": "maybe",
+    }.items():
+        with pytest.raises(InputError) as caught:
+            read(tmp_path, "table", "t.csv", "code,name,mark\n" + data, id="code", name="name", preferred="mark")
+        assert caught.value.found == found
+
+
 def test_missing_columns_and_options(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no column 'nane'\. Did you mean 'name'"):
         read(tmp_path, "table", "t.csv", "code,name\n1,a\n", id="code", name="nane")
@@ -175,6 +194,23 @@ def test_quote_that_never_ends(tmp_path: Path, on_error: OnError) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_damaged_parquet(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    whole = tmp_path / "whole.parquet"
+    pl.DataFrame({"code": ["1", "2"], "name": [["a", "b"], ["c"]]}).write_parquet(whole)
+    data = whole.read_bytes()
+    places = []
+    for place in range(0, len(data), 11):
+        (tmp_path / "t.parquet").write_bytes(data[:place] + b"||" + data[place + 2 :])
+        try:
+            options = {"id": "code", "name": "name"}
+            import_terminology("table", tmp_path / "t.parquet", tmp_path / f"out{place}", options=options)
+        except InputError as error:
+            places.append(error.path)
+    assert len(places) > 20
+    assert set(places) == {tmp_path / "t.parquet"}
+    capfd.readouterr()  # Polars tells of its panics on standard error
+
+
 def test_parquet(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pl.DataFrame({"code": [3, 3, 1], "name": ["a", "b", "c"], "best": [False, True, True]}).write_parquet(path)
@@ -206,7 +242,7 @@ CELL = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(rows=st.lists(st.tuples(CELL.map(str.strip), CELL), min_size=1, max_size=6))
 def test_whatever_csv_writes_is_read(rows: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory) -> None:
     text = io.StringIO()
@@ -218,7 +254,7 @@ def test_whatever_csv_writes_is_read(rows: list[tuple[str, str]], tmp_path_facto
     assert named(terminology) == {code: list(dict.fromkeys(names)) for code, names in expected.items()}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(
     data=st.one_of(
         st.binary(max_size=60), st.text('id,name\n"\r1', max_size=40).map(lambda text: ("id,name\n" + text).encode())

@@ -12,6 +12,7 @@ from test_terminology_tables import tables
 from onoma.errors import InputError
 from onoma.terminology import Terminology, write_terminology
 from onoma.terminology.search import search_names
+from onoma.terminology.tables import CROSS_REFERENCES
 
 CONCEPTS = [
     ("heart", ["Organ of the chest", "pump"]),
@@ -50,6 +51,25 @@ def test_order(terminology: Terminology) -> None:
     assert [hit.concept_id for hit in terminology.search("heart", limit=2)] == ["heart", "F"]
 
 
+def test_by_the_code_of_another_vocabulary(tmp_path: Path) -> None:
+    rows = [
+        (1, "MESH:D1", "xref", "s"),
+        (2, "MESH:D1", "exactMatch", "s"),
+        (2, "Heart", "xref", "s"),
+        (0, "B", "xref", ""),
+    ]
+    references = pl.DataFrame(rows, schema=CROSS_REFERENCES, orient="row")
+    write_terminology(tmp_path / "t", dataclasses.replace(tables(CONCEPTS), cross_references=references))
+    terminology = Terminology.open(tmp_path / "t")
+    hits = terminology.search("mesh:d1")
+    assert [(hit.concept_id, hit.matched_by, hit.matched_name) for hit in hits] == [
+        ("B", "cross-reference", "Heart failure"),
+        ("C", "cross-reference", "Acute heart failure"),
+    ]
+    assert [hit.concept_id for hit in terminology.search("b", limit=2)] == ["B", "heart"]
+    assert [hit.matched_by for hit in terminology.search("heart", limit=3)] == ["code", "cross-reference", "name"]
+
+
 def test_patterns_are_text(terminology: Terminology) -> None:
     assert [hit.concept_id for hit in terminology.search("% (A+")] == ["H"]
     assert [hit.concept_id for hit in terminology.search("ärzte")] == ["H"]
@@ -84,5 +104,6 @@ def test_against_a_loop(query: str, names: list[str]) -> None:
             rank = 1 if lower.strip() == wanted else 2 if lower.startswith(wanted) else 3
             expected.append((rank, len(name), row))
     content = tables([(f"id{row}", [name]) for row, name in enumerate(names)])
-    hits = search_names(content.concepts.lazy(), content.names.lazy(), query)
+    references = pl.LazyFrame(schema=CROSS_REFERENCES)
+    hits = search_names(content.concepts.lazy(), content.names.lazy(), references, query)
     assert [hit.concept_id for hit in hits] == [f"id{row}" for _, _, row in sorted(expected)]

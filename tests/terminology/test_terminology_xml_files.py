@@ -327,7 +327,7 @@ def spoil(root: etree._Element, data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 def test_spoilt_documents_end_well_or_with_our_error(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

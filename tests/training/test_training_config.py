@@ -39,7 +39,13 @@ def test_loss_and_mining_are_chosen_by_name_and_set_by_part() -> None:
     assert load_recipe("quickstart", {"loss.offset": "0.4"}).config.loss == MultiSimilarity(offset=0.4)
     assert load_recipe("quickstart", {"mining": "all"}).config.mining == NoMining()
     rows = {key: value for key, value, _ in settings_of(load_recipe("quickstart", {"loss": "nca"}).config)}
-    assert (rows["loss"], rows["loss.distance_scale"], rows["mining.margin"]) == ("nca", 20.0, 0.2)
+    assert (rows["loss"], rows["loss.distance_scale"], rows["mining.margin"]) == ("nca", "20.0", "0.2")
+
+
+def test_true_and_false_in_any_case() -> None:
+    assert load_recipe("quickstart", {"decay_all": "True"}).config.decay_all
+    assert not load_recipe("sapbert-paper", {"include_suppressed": "FALSE"}).config.include_suppressed
+    assert load_recipe("quickstart", {"languages": "no"}).config.languages == ("no",)  # Norwegian
 
 
 def test_sets_of_languages(tmp_path: Path) -> None:

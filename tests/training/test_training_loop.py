@@ -87,6 +87,14 @@ def test_a_run_is_repeatable(base: Path, pairs: PairSet, tmp_path: Path) -> None
     assert any(not torch.equal(first[key], other[key]) for key in first)
 
 
+def test_what_a_run_killed_at_its_very_end_left_is_cleared(base: Path, pairs: PairSet, tmp_path: Path) -> None:
+    left = tmp_path / ".e.run.spent"
+    left.mkdir()
+    (left / CHECKPOINT_NAME).write_bytes(b"old")
+    train_encoder(config_for(base, steps=1), pairs, tmp_path / "e")
+    assert [path.name for path in tmp_path.iterdir()] == ["e"]
+
+
 KILLED = """
     import os, signal, sys
     from pathlib import Path

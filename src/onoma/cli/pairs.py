@@ -49,7 +49,7 @@ def build(
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
-    """Pair the synonyms of every concept (what onoma train --terminology does by itself)."""
+    """Pair the synonyms of every concept (onoma train --terminology does it by itself, with the recipe's settings)."""
     from onoma.cli import show
     from onoma.encoders import locate_tokenizer
     from onoma.pairs import build_pairs, parse_languages

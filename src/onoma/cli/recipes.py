@@ -28,7 +28,4 @@ def show_recipe(
 
     recipe = load_recipe(name)
     show.out.print(f"{recipe.name}: {recipe.description}\n", markup=False)
-    show.table(
-        ["setting", "value", "meaning"],
-        [[key, "" if value is None else str(value), meaning] for key, value, meaning in settings_of(recipe.config)],
-    )
+    show.table(["setting", "value", "meaning"], [list(row) for row in settings_of(recipe.config)])

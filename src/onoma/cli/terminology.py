@@ -208,20 +208,23 @@ def search(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many hits at most.")] = 20,
     as_json: Json = False,
 ) -> None:
-    """Find concepts by code, beginning of a name, or part of a name."""
+    """Find concepts by code (their own, or one that they cross-refer to), beginning of a name, or part of a name."""
     from onoma.cli import show
     from onoma.terminology import Terminology
 
-    hits = Terminology.open(folder).search(text, limit=limit)
+    found = Terminology.open(folder).search(text, limit=limit + 1)
+    hits = found[:limit]
     if as_json:
         show.out.print_json(json.dumps([dataclasses.asdict(hit) for hit in hits]))
     elif hits:
         show.table(
-            ["concept", "preferred name", "matched name"],
-            [[hit.concept_id, hit.preferred_name, hit.matched_name] for hit in hits],
+            ["concept", "preferred name", "matched name", "status"],
+            [[hit.concept_id, hit.preferred_name, hit.matched_name, hit.status] for hit in hits],
         )
     else:
-        show.remark(f"nothing in {folder} has the code '{text}', or a name that contains it")
+        show.remark(f"nothing in {folder} has or refers to the code '{text}', or has a name that contains it")
+    if len(found) > limit:
+        show.remark(f"the first {limit:,} of more; --limit shows others")
 
 
 @app.command()

@@ -31,11 +31,14 @@ def train(
     """
     from onoma.cli import show
     from onoma.training.config import load_recipe
-    from onoma.training.run import train_on_pairs, train_on_terminology
+    from onoma.training.run import SETTINGS_OF_PAIRS, train_on_pairs, train_on_terminology
 
     if (terminology is None) == (pairs is None):
         raise ConfigError("give either --terminology or --pairs.")
-    loaded = load_recipe(recipe, parse_assignments(settings or []))
+    given = parse_assignments(settings or [])
+    if settled := [key for key in SETTINGS_OF_PAIRS if pairs is not None and key in given]:
+        raise ConfigError(f"With --pairs these are settled already, by onoma pairs: {', '.join(settled)}.")
+    loaded = load_recipe(recipe, given)
     with show.training_bar() as (on_step, on_progress):
         if terminology is not None:
             report = train_on_terminology(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -155,6 +155,8 @@ def build_mention_pairs(
     """
     out = Path(out)
     check_ambiguous(ambiguous)
+    if on_unknown not in get_args(OnUnknown):
+        raise ConfigError(f"on_unknown must be one of {', '.join(get_args(OnUnknown))}; found '{on_unknown}'.")
     if max_pairs_per_mention is not None and max_pairs_per_mention < 1:
         raise ConfigError(f"max_pairs_per_mention must be at least 1; found {max_pairs_per_mention}.")
     own = own_tokenizer(tokenizer)

@@ -66,7 +66,7 @@ def join_concepts(
     to_retired = wanted["is_absent"] & wanted["key"].is_in(retired_keys.implode())
     wanted = wanted.filter(~to_retired & (~pl.col("is_absent") | (pl.col("relation") == TRANSITIVE)))
     ties = pl.concat([own, _by_trust(wanted, own)]).unique(maintain_order=True)
-    ties = ties.filter(pl.col("concept").n_unique().over("key") > 1)  # what ties nothing need not be looked at
+    ties = ties.filter(pl.col("key").is_duplicated())  # a key of one concept ties nothing
     keys = ties.select("key").unique(maintain_order=True).with_row_index("node", offset=n_concepts)
     heads = ties["concept"].to_numpy().astype(np.int64)
     tails = ties.join(keys, on="key", maintain_order="left")["node"].to_numpy().astype(np.int64)

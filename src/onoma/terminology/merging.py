@@ -158,8 +158,12 @@ def merge_terminologies(
     relations = _checked_relations(join_by_cross_references)
     if match_codes not in get_args(MatchCodes):
         raise ConfigError(f"match_codes is 'prefixes' or 'exact'; found '{match_codes}'.")
-    if vocabularies and not (relations and match_codes == "prefixes"):
-        raise ConfigError("Vocabularies matter only where cross-references join concepts, by prefixes.")
+    if not relations and (vocabularies or match_codes == "exact"):
+        raise ConfigError(
+            "How codes are matched matters only if cross-references join concepts; say by which (--join)."
+        )
+    if vocabularies and match_codes == "exact":
+        raise ConfigError("Codes that are matched exactly take no vocabulary: it would be a prefix to them.")
     prefix_of = _by_folder(prefixes or {}, paths, "prefix")
     named_vocabulary = _by_folder(vocabularies or {}, paths, "vocabulary")
     ensure_writable(out, KIND, overwrite=overwrite)
@@ -241,7 +245,6 @@ def _name(folder: Path) -> str:
 
 def _report(path: Path, concordance: Concordance, united: United, reading: Reading, seconds: float) -> MergeReport:
     code_of, codes, tables = concordance.code_of, concordance.codes, united.tables
-    n_records = np.bincount(code_of)
     is_first = np.zeros(len(code_of), np.bool_)
     is_first[np.unique(code_of, return_index=True)[1]] = True
     is_joined = np.isin(code_of, concordance.joined_codes)
@@ -254,6 +257,8 @@ def _report(path: Path, concordance: Concordance, united: United, reading: Readi
     notes = dict(reading.notes)
     if concordance.joining is not None and concordance.joining.n_to_retired:
         notes["cross-references to retired concepts, not followed"] = concordance.joining.n_to_retired
+    if concordance.joining is not None and not len(concordance.joined_codes):
+        notes["concepts that cross-references joined"] = 0  # it was asked for; the codes may want a vocabulary
     return MergeReport(
         path=path,
         parts=tuple(parts),
@@ -263,7 +268,7 @@ def _report(path: Path, concordance: Concordance, united: United, reading: Readi
         n_relations=len(tables.relations),
         n_definitions=0 if tables.definitions is None else len(tables.definitions),
         n_cross_references=0 if tables.cross_references is None else len(tables.cross_references),
-        n_shared=int((n_records > 1).sum()),
+        n_shared=int(concordance.is_shared.sum()),
         n_strangers=united.n_strangers,
         n_joined=len(concordance.joined_codes),
         n_refused=len(refused),

@@ -37,7 +37,7 @@ class Check:
         holds: An expression; null counts as no.
         field: The column it is about.
         expected: What would be right.
-        shown: The column to show of a row that fails.
+        shown: The column to show of a row that fails; if it is another, an error tells what stands in both.
         problem: What is wrong with it.
     """
 
@@ -161,8 +161,10 @@ class Reading:
         is_bad = failed.is_not_null()
         for number in failed.drop_nulls().unique(maintain_order=True):  # by the first row of each: strict ends there
             check = checks[number]
-            bad = rows.filter(failed.eq_missing(number)).select("line", text=pl.col(check.shown).fill_null(""))
-            self.reject_rows(bad, check.problem, path=path, field=check.field, expected=check.expected)
+            bad = rows.filter(failed.eq_missing(number))
+            shown = bad.select("line", text=pl.col(check.shown).fill_null(""))
+            found = _found(bad, check)
+            self.reject_rows(shown, check.problem, path=path, field=check.field, expected=check.expected, found=found)
         return rows.filter(~is_bad)
 
     @property
@@ -209,6 +211,17 @@ def check_chosen(field: str, wanted: Iterable[str], there: Iterable[str], *, pat
                 field=field,
                 expected=f"some of {', '.join(known[:40])}",
             )
+
+
+def _found(rows: pl.DataFrame, check: Check) -> str | None:
+    """What stands in the field in the first of the rows, where another column is shown; ``None``: what is shown."""
+    column, *others = check.holds.meta.root_names()
+    is_text = rows.schema[column] in (pl.String, pl.List(pl.String))
+    if check.field is None or check.shown in (column, *others) or not is_text:
+        return None
+    value, shown = rows.select(column, check.shown).row(0)
+    text = ", ".join(value) if isinstance(value, list) else str(value or "")
+    return f"{_printable(text)[:30].strip() or 'nothing'} (in the row of '{shown[:30]}')"
 
 
 def _printable(text: str) -> str:

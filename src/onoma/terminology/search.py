@@ -1,7 +1,8 @@
 """Finding concepts by code or name.
 
 Upper and lower case do not matter, nor does white space around the query. Hits come in this order: concepts with just
-that code; with just that name; with a name that begins so; with a name that contains it. Within each: active before
+that code; with a cross-reference to just that code; with just that name; with a name that begins so; with a name that
+contains it. Within each: active before
 obsolete, preferred names before others, shorter names before longer, then the order of the terminology. A concept comes
 once, with its best name.
 """
@@ -16,8 +17,8 @@ import polars as pl
 from onoma.errors import InputError
 from onoma.terminology.tables import OBSOLETE
 
-MatchedBy = Literal["code", "name", "prefix", "substring"]
-_MATCHED_BY: tuple[MatchedBy, ...] = ("code", "name", "prefix", "substring")
+MatchedBy = Literal["code", "cross-reference", "name", "prefix", "substring"]
+_MATCHED_BY: tuple[MatchedBy, ...] = ("code", "cross-reference", "name", "prefix", "substring")
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,8 @@ class SearchHit:
     Attributes:
         concept_id: Its code.
         preferred_name: Its preferred name.
-        matched_name: The name that matched (the preferred one if the code did).
-        matched_by: "code", "name" (equal), "prefix" or "substring".
+        matched_name: The name that matched (the preferred one if a code did).
+        matched_by: "code", "cross-reference", "name" (equal), "prefix" or "substring".
         status: "active" or "obsolete".
     """
 
@@ -39,12 +40,15 @@ class SearchHit:
     status: str
 
 
-def search_names(concepts: pl.LazyFrame, names: pl.LazyFrame, text: str, *, limit: int = 20) -> list[SearchHit]:
+def search_names(
+    concepts: pl.LazyFrame, names: pl.LazyFrame, cross_references: pl.LazyFrame, text: str, *, limit: int = 20
+) -> list[SearchHit]:
     """Search; the order is the module's.
 
     Args:
         concepts: Table of concepts.
         names: Table of names.
+        cross_references: Table of cross-references.
         text: A code, the beginning of a name, or a part of one.
         limit: How many concepts at most.
 
@@ -73,15 +77,25 @@ def search_names(concepts: pl.LazyFrame, names: pl.LazyFrame, text: str, *, limi
             "is_preferred",
             "name_row",
             rank=pl.when(lower.str.strip_chars() == query)
-            .then(1)
-            .when(lower.str.starts_with(query))
             .then(2)
-            .otherwise(3),
+            .when(lower.str.starts_with(query))
+            .then(3)
+            .otherwise(4),
         )
         .collect()
     )
     numbered = concepts.with_row_index("concept_row").select("concept_row", "concept_id", "preferred_name", "status")
-    by_code = numbered.filter(pl.col("concept_id").str.to_lowercase() == query).collect()
+    referring = cross_references.filter(pl.col("code").str.to_lowercase() == query).select("concept_row").collect()
+    by_code = (
+        numbered.with_columns(
+            rank=pl.when(pl.col("concept_id").str.to_lowercase() == query)
+            .then(0)
+            .when(pl.col("concept_row").is_in(referring["concept_row"].implode()))
+            .then(1)
+        )
+        .drop_nulls("rank")
+        .collect()
+    )
     found = numbered.filter(pl.col("concept_row").is_in(by_name["concept_row"].unique().implode())).collect()
     hits = by_name.join(found, on="concept_row")
     hits = pl.concat(
@@ -94,7 +108,7 @@ def search_names(concepts: pl.LazyFrame, names: pl.LazyFrame, text: str, *, limi
                 text="preferred_name",
                 is_preferred=pl.lit(True),
                 name_row=pl.lit(0, dtype=pl.UInt32),
-                rank=pl.lit(0, dtype=pl.Int32),
+                rank="rank",
             ),
             hits.select(
                 "concept_row", "concept_id", "preferred_name", "status", "text", "is_preferred", "name_row", "rank"

@@ -162,12 +162,12 @@ class Terminology:
         )
 
     def search(self, text: str, *, limit: int = 20) -> list[SearchHit]:
-        """Concepts by code or name, without regard to case; see `onoma.terminology.search`.
+        """Concepts by code, of their own or of a cross-reference, or name; see `onoma.terminology.search`.
 
         Raises:
             InputError: ``text`` is blank, or ``limit`` is less than 1.
         """
-        return search_names(self.concepts(), self.names(), text, limit=limit)
+        return search_names(self.concepts(), self.names(), self.cross_references(), text, limit=limit)
 
     def _scan(self, name: str) -> pl.LazyFrame:
         if f"{name}.parquet" not in self.manifest.files:

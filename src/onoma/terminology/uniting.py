@@ -111,6 +111,11 @@ class Concordance:
         return np.bincount(self.concept_of, minlength=len(self.first_record)) > 1
 
     @cached_property
+    def is_shared(self) -> BoolArray:
+        """Whether several sources have a code."""
+        return np.bincount(self.code_of) > 1
+
+    @cached_property
     def joined_codes(self) -> RowArray:
         """Numbers of the codes that became part of a concept of another code."""
         named = np.zeros(len(self.codes), np.bool_)
@@ -257,10 +262,10 @@ def _is_new(rows: pl.DataFrame, what: Sequence[str], concordance: Concordance) -
 
 
 def _count_strangers(names: pl.DataFrame, concordance: Concordance) -> int:
-    several = names.filter(pl.Series(concordance.has_several[names["concept_row"].to_numpy()]))
-    texts = several.select(
+    shared = names.filter(pl.Series(concordance.is_shared[concordance.code_of[names["record"].to_numpy()]]))
+    texts = shared.select(
         "record",
-        code=pl.Series(concordance.code_of[several["record"].to_numpy()]),
+        code=pl.Series(concordance.code_of[shared["record"].to_numpy()]),
         text=pl.col("text").str.to_lowercase(),
     ).unique()
     n_sharing = texts.group_by("code", "text").len().group_by("code").agg(pl.col("len").max())

@@ -48,11 +48,12 @@ PREFIX_SPELLINGS = {
 FORMAT_VOCABULARIES = {
     "icd10cm": "ICD10CM",
     "mesh": "MESH",
+    "orphanet": "ORPHANET",
     "rxnorm": "RXNORM",
     "snomed": "SNOMEDCT",
     "umls": "UMLS",
 }
-"""Formats (`onoma.terminology.formats`) whose codes have no prefix, and the vocabulary they are of."""
+"""Formats (`onoma.terminology.formats`) whose codes can be without a prefix, and the vocabulary they are of."""
 
 _SPELLED = {
     spelling: vocabulary for vocabulary, spellings in PREFIX_SPELLINGS.items() for spelling in (vocabulary, *spellings)

@@ -117,7 +117,7 @@ class Writing:
                     path=self.source,
                     field=check.field,
                     expected=check.expected,
-                    found=f"{value!r} of concept {concept_id!r}",
+                    found=f"concept {concept_id!r}: {value!r}",
                     fix="leave such rows out with on_error='skip' (--on-error skip), which counts them",
                 )
             self.leave_out(f"{table}: {check.problem}", len(bad))

@@ -196,21 +196,27 @@ def resolve_config(values: Mapping[str, Any], *, source: str = "training setting
         raise ConfigError(f"{source}: " + "; ".join(lines) + ".") from None
 
 
-def settings_of(config: TrainingConfig) -> list[tuple[str, Any, str]]:
-    """(key as ``--set`` takes it, value, description) of every setting, those of mining and loss with a dot."""
-    rows: list[tuple[str, Any, str]] = []
+def settings_of(config: TrainingConfig) -> list[tuple[str, str, str]]:
+    """(key, value, description) of every setting as ``--set`` takes them, those of mining and loss with a dot."""
+    rows: list[tuple[str, str, str]] = []
     for key, field in TrainingConfig.model_fields.items():
         value = getattr(config, key)
         if isinstance(value, BaseModel):
             rows.append((key, value.model_dump()["name"], field.description or ""))
             rows += [
-                (f"{key}.{name}", getattr(value, name), part.description or "")
+                (f"{key}.{name}", _shown(getattr(value, name)), part.description or "")
                 for name, part in type(value).model_fields.items()
                 if name != "name"
             ]
         else:
-            rows.append((key, value, field.description or ""))
+            rows.append((key, _shown(value), field.description or ""))
     return rows
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "+".join(value) if isinstance(value, tuple) else "" if value is None else str(value)
 
 
 def _fields_of_part(part: str, name: str) -> list[str]:
@@ -252,6 +258,8 @@ def _parse(text: str) -> Any:
     """Text of ``--set`` to a value: a TOML value where it is one, else the words themselves."""
     if text.lower() in {"none", "null", ""}:
         return None
+    if text.lower() in {"true", "false"}:
+        return text.lower() == "true"
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

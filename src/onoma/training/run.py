@@ -16,6 +16,9 @@ from onoma.training.loop import StepReport, TrainingReport, train_encoder
 from onoma.training.run_folder import run_folder
 from onoma.types import RowArray
 
+SETTINGS_OF_PAIRS = ("languages", "include_suppressed", "max_pairs_per_concept", "ambiguous")
+"""Settings of a recipe that say which pairs are made; `train_on_pairs` takes the pairs as they are."""
+
 
 def train_on_terminology(
     recipe: Recipe,
@@ -84,7 +87,8 @@ def train_on_pairs(
     """Train an encoder on pairs that were made before: of mentions, of translations, merged ones.
 
     Args:
-        recipe: See `load_recipe`. How names are prepared is a matter of the pairs, and the recipe must agree.
+        recipe: See `load_recipe`. How names are prepared is a matter of the pairs, and the recipe must agree; what it
+            says of `SETTINGS_OF_PAIRS` plays no part.
         pairs: A pair set or its folder.
         out: As in `train_on_terminology`.
         overwrite: Replace an encoder that is there.

@@ -47,6 +47,7 @@ def unfinished_run(out: Path) -> Iterator[Path]:
     try:
         yield run
         spent = run.with_name(f".{run.name}.spent")
+        shutil.rmtree(spent, ignore_errors=True)  # what such a kill left
         run.rename(spent)  # so that a kill in the next line leaves nothing that looks like an unfinished run
     finally:
         lock.release()

@@ -313,7 +313,7 @@ def _syntax_error(error: Exception, file: SourceFile, syntax: _Syntax) -> InputE
     if line is None and syntax.format == RdfFormat.RDF_XML:
         line = _line_of_error(file, syntax)
     problem = f"this is not {syntax.format.name}"
-    found = re.sub(r"^Parser error at .*?: |\s*\(line \d+\)$", "", message, flags=re.DOTALL)
+    found = re.sub(r"^Parser error (?:at|between) .*?: |\s*\(line \d+\)$", "", message, flags=re.DOTALL)
     fix = "get the file again"
     if "LoadDocumentCallback" in message:
         problem, found = "the file refers to a context elsewhere, which is not fetched", ""

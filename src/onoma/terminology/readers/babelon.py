@@ -56,7 +56,7 @@ from onoma.terminology.files.archives import SourceFile, source_files
 from onoma.terminology.files.quoted import read_quoted
 from onoma.terminology.files.text_files import read_blocks
 from onoma.terminology.formats import Format
-from onoma.terminology.options import LANGUAGE_TAG, ReaderOptions, split_words, tidy_language
+from onoma.terminology.options import LANGUAGE_TAG, LanguageTags, ReaderOptions, split_words, tidy_language
 from onoma.terminology.readers.iris import last_part, synonym_type
 from onoma.terminology.readers.ontology import LABEL, SCOPES, source_of
 from onoma.terminology.reading import Check, Reading
@@ -100,11 +100,6 @@ def _statuses(value: Any) -> Any:
     return tuple(str(word).upper() for word in words) if isinstance(words, list | tuple) else words
 
 
-def _languages(value: Any) -> Any:
-    words = split_words(value)
-    return tuple(tidy_language(str(word)) for word in words) if isinstance(words, list | tuple) else words
-
-
 class BabelonOptions(ReaderOptions):
     """Options of the Babelon reader."""
 
@@ -113,7 +108,7 @@ class BabelonOptions(ReaderOptions):
         min_length=1,
         description="keep translations of these statuses: OFFICIAL, UNDER_REVIEW, CANDIDATE, NOT_TRANSLATED",
     )
-    languages: Annotated[tuple[str, ...], BeforeValidator(_languages)] = Field(
+    languages: LanguageTags = Field(
         default=(), description="keep translations into these languages, e.g. fr,de; empty: all"
     )
     source_names: bool = Field(
@@ -143,7 +138,13 @@ def read_babelon(source: str, options: BabelonOptions, reading: Reading) -> Sour
             names.append(_names(good, options))
             definitions.append(_definitions(good))
     found = pl.concat(names)
-    distinct = found.unique(["concept_id", "text", "language"], keep="first", maintain_order=True)
+    distinct = (  # of what stands there as a label and as a synonym the label
+        found.with_row_index("row")
+        .sort("preference", "row")
+        .unique(["concept_id", "text", "language"], keep="first", maintain_order=True)
+        .sort("row")
+        .drop("row")
+    )
     reading.note("names given more than once", len(found) - len(distinct))
     return SourceTables(
         path=last if last != path and len(reading.files) == 1 else path,
@@ -282,10 +283,6 @@ def _checked(rows: pl.DataFrame, path: Path, reading: Reading) -> pl.DataFrame:
         Check((pl.col("text") != "") | ~is_translated, "translation_value", "a translation", "subject"),
     )
     return reading.keep_valid(rows, checks, path=path)
-
-
-def _is_tag(column: str) -> pl.Expr:
-    return pl.col(column).str.contains(LANGUAGE_TAG)
 
 
 def _kept(rows: pl.DataFrame, options: BabelonOptions, reading: Reading) -> pl.DataFrame:

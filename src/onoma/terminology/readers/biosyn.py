@@ -27,8 +27,7 @@ from onoma.terminology.reading import Check, Reading
 _DIVIDER = "||"
 _CHECKS = (
     Check(pl.col("text").is_not_null(), None, "id||name", "whole", "no '||' in the line"),
-    Check(pl.col("concept_id") != "", "id", "id||name", "whole", "an empty id"),
-    Check(pl.col("text").str.strip_chars() != "", "name", "id||name", "whole", "an empty name"),
+    Check(pl.col("concept_id") != "", None, "id||name", "whole", "an empty id"),
 )
 
 
@@ -54,6 +53,9 @@ def read_biosyn(source: str, options: BiosynOptions, reading: Reading) -> Source
         InputError: no such file, or nothing in it; under "strict" also a line that is not ``id||name``.
     """
     path = Path(source)
+    text = pl.col("text")
+    any_text = text.str.replace_all(options.separator, "", literal=True) if options.separator else text
+    checks = (*_CHECKS, Check(any_text.str.strip_chars() != "", None, "id||name", "whole", "an empty name"))
     parts = [pl.DataFrame(schema={"concept_id": pl.String, "text": pl.String})]
     for first_line, lines in text_lines(path, reading):
         rows = (
@@ -66,7 +68,7 @@ def read_biosyn(source: str, options: BiosynOptions, reading: Reading) -> Source
             .unnest("parts")
             .with_columns(pl.col("concept_id").str.strip_chars())
         )
-        rows = reading.keep_valid(rows, _CHECKS, path=path).select("concept_id", "text")
+        rows = reading.keep_valid(rows, checks, path=path).select("concept_id", "text")
         if options.separator:
             pieces = pl.col("text").str.split(options.separator).list.eval(pl.element().str.strip_chars())
             rows = rows.with_columns(pieces).explode("text").filter(pl.col("text") != "")

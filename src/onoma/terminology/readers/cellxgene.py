@@ -22,6 +22,7 @@ Source: https://github.com/chanzuckerberg/cellxgene-ontology-guide
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
 import re
 from collections import Counter
@@ -42,6 +43,8 @@ from onoma.terminology.reading import Reading
 PACKAGE = "cellxgene_ontology_guide"
 MAX_BYTES = 4 << 30
 """Of a file once decompressed; the largest in the bundle (NCBITaxon) has 0.9 GB."""
+_PIECE_BYTES = 1 << 12
+"""Of compressed data at a time: some hundred MB at most once decompressed."""
 
 _FILE_NAME = re.compile(r"(?P<ontology>.+)-ontology-(?P<version>.+)\.json\.zst")
 
@@ -204,15 +207,28 @@ def _decompressed(path: Path) -> bytes:
     try:
         if data.startswith(b"\x28\xb5\x2f\xfd"):
             decompressor = zstandard.ZstdDecompressor().decompressobj()
-            data = decompressor.decompress(data)
-            if not decompressor.eof:
+            pieces = (data[start : start + _PIECE_BYTES] for start in range(0, len(data), _PIECE_BYTES))
+            unpacked = bytearray()
+            for piece in pieces:
+                unpacked += decompressor.decompress(piece)
+                if len(unpacked) > MAX_BYTES or decompressor.eof:
+                    break
+            else:
                 raise InputError("the zstd file is cut off", path=path, fix="get the file again")
+            data = bytes(unpacked)
         elif data.startswith(b"\x1f\x8b"):
-            data = gzip.decompress(data)
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as handle:
+                data = handle.read(MAX_BYTES + 1)
     except (zstandard.ZstdError, EOFError, OSError, zlib.error) as error:
         raise InputError(f"the file is damaged ({error})", path=path, fix="get the file again") from None
     if not data:
         raise InputError("the file is empty", path=path, fix="get the file again")
+    if len(data) > MAX_BYTES:
+        raise InputError(
+            f"the file has more than {MAX_BYTES:,} bytes once decompressed (a bomb?)",
+            path=path,
+            fix="get the file from its publisher",
+        )
     return data.removeprefix(b"\xef\xbb\xbf")
 
 

@@ -28,6 +28,7 @@ trailing qualifiers are read as the format says. Not read: ``intersection_of``, 
 
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
 import re
@@ -96,7 +97,7 @@ def _terms(
         if not isinstance(frame, fastobo.term.TermFrame):
             continue
         term_id = _unescaped(frame.id)
-        if options.prefixes and term_id.partition(":")[0] not in options.prefixes:
+        if not options.keeps(term_id):
             reading.note("terms with other prefixes, left out", 1)
             continue
         numbers = line_of.get(term_id, [])
@@ -115,12 +116,16 @@ class _Header:
     """What the header says of all terms."""
 
     def __init__(self, clauses: Any) -> None:
+        import fastobo
+
         self.clauses = clauses
         self.namespace = ""
         self.relation_of: dict[str, str] = {}
         """How cross-references relate, by the prefix of their code."""
         for clause in clauses:
             tag = clause.raw_tag()
+            if isinstance(clause, fastobo.header.UnreservedClause):  # a tag of their own, however it is spelt
+                continue
             if tag == "default-namespace":
                 self.namespace = _unescaped(clause.namespace)
             elif tag in _RELATION_OF_MACRO:
@@ -169,14 +174,15 @@ def _frames(lines: list[str], path: Path, reading: Reading) -> Iterator[tuple[An
     document = ("\n".join(lines) + "\n").encode()
     n_frames = sum(1 for line in lines if line.startswith("["))
     try:
-        reader = fastobo.iter(io.BytesIO(document), ordered=True)
-        header = reader.header()
-        frames = []
-        for frame in reader:
-            frames.append((header, frame))
-            reading.tell(len(frames), n_frames, path.name)
+        with _panic_as_syntax_error():
+            reader = fastobo.iter(io.BytesIO(document), ordered=True)
+            header = reader.header()
+            frames = []
+            for frame in reader:
+                frames.append((header, frame))
+                reading.tell(len(frames), n_frames, path.name)
     except SyntaxError as error:
-        if reading.on_error == "strict":
+        if reading.on_error == "strict" and error.lineno is not None:
             _reject_syntax(error, 0, lines, path, reading)
         yield from _frames_one_by_one(lines, path, reading)
     else:
@@ -190,7 +196,8 @@ def _frames_one_by_one(lines: list[str], path: Path, reading: Reading) -> Iterat
     starts = [number for number, line in enumerate(lines) if line.startswith("[")]
     for begin, end in itertools.pairwise([0, *starts, len(lines)]):
         try:
-            document = fastobo.loads("\n".join(lines[begin:end]) + "\n")
+            with _panic_as_syntax_error():
+                document = fastobo.loads("\n".join(lines[begin:end]) + "\n")
         except SyntaxError as error:
             _reject_syntax(error, begin, lines[:end], path, reading)
             continue
@@ -199,6 +206,17 @@ def _frames_one_by_one(lines: list[str], path: Path, reading: Reading) -> Iterat
         for frame in document:
             yield header, frame
         reading.tell(begin, len(lines), path.name)
+
+
+@contextlib.contextmanager
+def _panic_as_syntax_error() -> Iterator[None]:
+    """Fastobo panics on some bad values instead of raising; here that is a syntax error without a line."""
+    try:
+        yield
+    except BaseException as error:  # the panics of a Rust library are no Exception, and have no name to import
+        if type(error).__name__ != "PanicException":
+            raise
+        raise SyntaxError("a value that its tag can have") from None
 
 
 def _reject_syntax(error: SyntaxError, n_before: int, lines: list[str], path: Path, reading: Reading) -> None:

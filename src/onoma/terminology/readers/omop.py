@@ -11,9 +11,9 @@ CONCEPT                a concept and its preferred name for each row: concept_na
                        vocabulary_id, term type "name"; the semantic type is domain_id (``semantic_type=class``:
                        concept_class_id). The code is concept_id, or what ``codes`` says. With an invalid_reason the
                        concept is obsolete
-CONCEPT_SYNONYM        names of term type "synonym", except those that only repeat another name of the concept. The
-                       language comes from language_concept_id: from `LANGUAGES`, or from the name of that concept in
-                       CONCEPT ("Danish language"); else it is "und"
+CONCEPT_SYNONYM        names of term type "synonym", except those that only repeat another name of the concept in
+                       the same language. The language comes from language_concept_id: from `LANGUAGES`, or from
+                       the name of that concept in CONCEPT ("Danish language"); else it is "und"
 CONCEPT_RELATIONSHIP   relations: rows of the relationship_ids in ``relations`` without invalid_reason, as sentences
                        "concept_id_1 relationship_id concept_id_2", in snake case: ``is_a``, ``has_finding_site``. The
                        file has every fact in both directions ("Is a" and "Subsumes"), so name the one you want; "Is
@@ -277,9 +277,10 @@ def _read_synonyms(
         rows.select("concept_id", "code", "vocabulary_id", "concept_name"), on="concept_id", maintain_order="left"
     )
     reading.note("synonyms of concepts that are not there or were filtered out", n_read - len(kept))
-    distinct = kept.unique(["concept_id", "text"], keep="first", maintain_order=True)
+    distinct = kept.unique(["concept_id", "text", "language"], keep="first", maintain_order=True)
     if _keeps_concept_names(options):
-        distinct = distinct.filter(pl.col("text") != pl.col("concept_name"))
+        is_other_language = ~pl.col("language").is_in(["en", "und"])
+        distinct = distinct.filter((pl.col("text") != pl.col("concept_name")) | is_other_language)
     reading.note("synonyms spelled as another name of their concept, left out", len(kept) - len(distinct))
     reading.note("synonyms in a language that is not known (und)", int((distinct["language"] == "und").sum()))
     return distinct.select(

@@ -253,8 +253,8 @@ def with_equivalents(
 
 
 def source_of(term_id: str) -> str:
-    """The prefix of an id: "HP" of "HP:0000001", "CVCL" of "CVCL_0001"; "" if it has none."""
-    match = re.match(r"([^:_/\s]+)[:_]\S", term_id)
+    """The prefix of an id: "HP" of "HP:0000001", "CVCL" of "CVCL_0001"; "" if it has none, as an IRI."""
+    match = re.match(r"([^:_/\s]+)[:_](?!//)\S", term_id)
     return match[1] if match else ""
 
 

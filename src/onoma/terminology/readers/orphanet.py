@@ -35,18 +35,17 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
 
 import polars as pl
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from onoma.errors import InputError
 from onoma.terminology.assembly import SOURCE_RELATIONS, SourceTables
 from onoma.terminology.files.xml_files import Element, XmlFile, find_xml, line_of, text_of, texts_of, xml_elements
 from onoma.terminology.formats import Format
-from onoma.terminology.options import LANGUAGE_TAG, LanguageTag, ReaderOptions, split_words, tidy_language
+from onoma.terminology.options import LANGUAGE_TAG, LanguageTags, ReaderOptions, tidy_language
 from onoma.terminology.readers.ontology import Columns, OntologyTerm, Synonym, join_tables, tables_from_terms
-from onoma.terminology.reading import Reading
+from onoma.terminology.reading import Reading, check_chosen
 
 SOURCE = "ORPHA"
 _ROOT = "JDBOR"
@@ -64,7 +63,7 @@ _MAX_PREFERENCE = 255
 class OrphanetOptions(ReaderOptions):
     """Options of the Orphanet reader."""
 
-    languages: Annotated[tuple[LanguageTag, ...], BeforeValidator(split_words)] = Field(
+    languages: LanguageTags = Field(
         default=(),
         description="keep these languages, e.g. de,en: the first names the concept; empty: all, English first",
     )
@@ -139,14 +138,7 @@ def _wanted(names: list[_Nomenclature], options: OrphanetOptions, path: Path) ->
                 found=str(other.path),
                 fix="keep one",
             )
-    for language in options.languages:
-        if language not in file_of:
-            raise InputError(
-                f"there are no names in '{language}'",
-                path=path,
-                field="languages",
-                expected=f"some of {', '.join(file_of)}",
-            )
+    check_chosen("languages", options.languages, file_of, path=path)
     return {language: file_of[language] for language in options.languages or file_of}
 
 

@@ -15,7 +15,7 @@ efo:alternative_term, NCIt's P90            likewise; option ``scopes`` says whi
                                             as related
 IAO_0000115, skos:definition,               a definition: the first in ``language``, else the first
 efo:definition, NCIt's P97
-owl:deprecated                              status "obsolete"
+owl:deprecated, owl:DeprecatedClass         status "obsolete"
 IAO_0100001 (term replaced by)              ``replaced_by``; from the second on (rare) a relation "replaced_by"
 oboInOwl:consider                           a relation "consider"
 oboInOwl:hasAlternativeId                   an obsolete concept without names, replaced by the term
@@ -87,7 +87,8 @@ _NARROWER = SKOS + "narrower"
 _RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 _EFO = "http://www.ebi.ac.uk/efo/"
 _NCIT = "http://ncicb.nci.nih.gov/xml/owl/EVS/Thesaurus.owl#"
-_CLASSES = {_OWL + "Class", _RDFS + "Class", SKOS + "Concept"}
+_DEPRECATED_CLASS = _OWL + "DeprecatedClass"
+_CLASSES = {_OWL + "Class", _RDFS + "Class", SKOS + "Concept", _DEPRECATED_CLASS}
 
 _KIND_OF = {
     _RDFS + "label": LABEL,
@@ -178,9 +179,11 @@ def _statements(file: SourceFile, reading: Reading) -> pl.DataFrame:
             subject, predicate, value = value, SKOS + "broader", subject
         kind = _KIND_OF.get(predicate)
         if kind is None:
-            is_class = predicate == _RDF_TYPE and isinstance(value, NamedNode) and value.value in _CLASSES
-            if is_class and isinstance(subject, NamedNode):
-                found.add(subject.value, "class", "", "")
+            if predicate == _RDF_TYPE and isinstance(subject, NamedNode) and isinstance(value, NamedNode):
+                if value.value in _CLASSES:
+                    found.add(subject.value, "class", "", "")
+                if value.value == _DEPRECATED_CLASS:
+                    found.add(subject.value, "deprecated", "true", "")
             continue
         if isinstance(subject, BlankNode) != (kind in _OF_BLANK_NODES):
             continue
@@ -300,7 +303,7 @@ class _Ontology:
         elif kind == "definition":
             gathered.definitions.append((not self._is_wanted(language), value.strip()))
         elif kind == "deprecated":
-            term.is_obsolete = value in {"true", "1"}
+            term.is_obsolete |= value.lower() in {"true", "1"}
         elif value.startswith("_:"):
             if kind == "is_a":
                 self._reading.note("class expressions that say no relation between two classes, left out", 1)

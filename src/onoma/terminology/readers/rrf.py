@@ -5,14 +5,14 @@ Columns are called as in the UMLS here (RXCUI of RxNorm is CUI), and as their sp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol
 
 import polars as pl
 from pydantic import BeforeValidator, Field
 
-from onoma.errors import InputError, did_you_mean
+from onoma.errors import InputError
 from onoma.terminology.assembly import (
     SOURCE_CONCEPTS,
     SOURCE_CROSS_REFERENCES,
@@ -21,7 +21,7 @@ from onoma.terminology.assembly import (
 from onoma.terminology.options import ReaderOptions, Words, split_words
 from onoma.terminology.readers.rrf_release import Family, Release
 from onoma.terminology.readers.semantic_types import TYPES, group_words, is_one_of, type_words
-from onoma.terminology.reading import Check, Reading
+from onoma.terminology.reading import Check, Reading, check_chosen
 from onoma.terminology.tables import OBSOLETE
 
 LANGUAGES = {
@@ -282,22 +282,11 @@ def _check_filters(
     release: Release, options: RrfOptions, seen: dict[str, set[str]], further_sources: Sequence[str]
 ) -> None:
     languages = {LANGUAGES.get(code, code.lower()) for code in seen["LAT"]}
-    check_words("languages", options.languages, languages, release)
-    check_words("sources", options.sources, seen["SAB"], release)
-    check_words("codes", further_sources, seen["SAB"], release)
-    check_words("term_types", options.term_types, seen["TTY"], release)
-
-
-def check_words(option: str, wanted: Iterable[str], there: set[str], release: Release, table: str = "CONSO") -> None:
-    """Refuse a word of a filter that the release does not have."""
-    for word in wanted:
-        if word not in there:
-            raise InputError(
-                f"the release has nothing of '{word}'.{did_you_mean(word, there)}".rstrip("."),
-                path=release.path(table),
-                field=option,
-                expected=f"some of {', '.join(sorted(there)[:40])}",
-            )
+    path = release.path("CONSO")
+    check_chosen("languages", options.languages, languages, path=path)
+    check_chosen("sources", options.sources, seen["SAB"], path=path)
+    check_chosen("codes", further_sources, seen["SAB"], path=path)
+    check_chosen("term_types", options.term_types, seen["TTY"], path=path)
 
 
 def read_types(release: Release, options: RrfOptions, reading: Reading) -> tuple[pl.DataFrame, pl.Series | None]:
@@ -325,7 +314,7 @@ def read_types(release: Release, options: RrfOptions, reading: Reading) -> tuple
     if not options.filters_types:
         return pl.concat(parts), None
     there.update(name for tui, name in TYPES.items() if tui in there)
-    check_words("semantic_types", options.semantic_types, there, release, "STY")
+    check_chosen("semantic_types", options.semantic_types, there, path=release.path("STY"))
     return pl.concat(parts), pl.concat(kept).unique()
 
 

@@ -63,8 +63,10 @@ def parquet_rows(
         schema = scanned.collect_schema()
         _check_columns(list(schema), columns, path)
         rows = scanned.select(columns).collect()
-    except (pl.exceptions.ComputeError, OSError) as error:
-        raise InputError("not a Parquet file, or a damaged one", path=path, found=str(error)) from None
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:  # Polars panics on some damage
+        raise InputError(
+            "not a Parquet file, or a damaged one", path=path, found=str(error), fix="write or download it again"
+        ) from None
     reading.files.append(path)
     converted = []
     for column in columns:
@@ -208,7 +210,7 @@ def _check_columns(fields: list[str], columns: Sequence[str], path: Path, *, lin
         if fields.count(column) == 1:
             continue
         twice = column in fields
-        hint = "" if line is None or len(fields) > 1 else "; or is another delimiter meant (option delimiter)?"
+        hint = "" if line is None or len(fields) > 1 else ", or name another delimiter (option delimiter)"
         raise InputError(
             f"two columns are called '{column}'"
             if twice
