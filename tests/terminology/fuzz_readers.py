@@ -102,8 +102,9 @@ def spoilt(draw: st.DrawFn, files: dict[str, bytes]) -> dict[str, bytes]:
     files = dict(files)
     for _ in range(draw(st.integers(1, 4))):
         # Without its __init__.py a package would not be found, and the one that is installed be read.
-        name = draw(st.sampled_from(sorted(name for name in files if not name.endswith("__init__.py"))))
-        if draw(st.integers(0, 40)) == 0 and len(files) > 1:
+        names = sorted(name for name in files if not name.endswith("__init__.py"))
+        name = draw(st.sampled_from(names))
+        if draw(st.integers(0, 40)) == 0 and len(names) > 1:
             del files[name]
         else:
             files[name] = draw(_spoilt_file(files[name]))

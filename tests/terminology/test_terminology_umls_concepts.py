@@ -216,7 +216,7 @@ def test_retired_concepts(tmp_path: Path) -> None:
     rows = terminology.concepts().select("concept_id", "preferred_name", "status", "replaced_by").collect().rows()
     assert rows == [
         ("C1", "a", "active", None),
-        ("C2", "b", "active", None),
+        ("C2", "b", "obsolete", "C1"),
         ("C8", "", "obsolete", "C1"),
         ("C9", "", "obsolete", None),
         ("C5", "", "obsolete", None),
@@ -224,9 +224,9 @@ def test_retired_concepts(tmp_path: Path) -> None:
         ("C7", "", "obsolete", None),
         ("C4", "", "obsolete", "C0"),
     ]
-    assert report.n_obsolete == 6
+    assert report.n_obsolete == 7
     assert report.notes["retired codes with several successors, of which none is taken"] == 1
-    assert report.notes["codes said to be retired that have names"] == 1
+    assert report.notes["retired concepts that have names"] == 1
     filtered, _ = read(tmp_path, files, options={"languages": "en"})
     assert filtered.concepts().collect()["concept_id"].to_list() == ["C1", "C8", "C2"]
     assert read(tmp_path, files, options={"retired": "no"})[0].n_concepts == 2

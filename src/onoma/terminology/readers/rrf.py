@@ -325,26 +325,21 @@ def retired_concepts(
 
     Args:
         given: concept_id, successor (or null); a concept may stand there several times.
-        concepts: Those that are not retired.
+        concepts: Those that have names. One of them that is retired too is in the result.
         reading: Told of what is odd.
-        options: With a filter, only those that one of ``concepts`` has replaced are kept.
+        options: With a filter, only those that one of ``concepts`` has replaced are kept, of those without names.
     """
-    alive = given.join(concepts, on="concept_id", how="semi")
-    reading.note("codes said to be retired that have names", alive["concept_id"].n_unique())
     successors = pl.col("successor").drop_nulls().unique()
-    codes = (
-        given.join(concepts, on="concept_id", how="anti", maintain_order="left")
-        .group_by("concept_id", maintain_order=True)
-        .agg(successors.first().alias("replaced_by"), n=successors.len())
+    codes = given.group_by("concept_id", maintain_order=True).agg(
+        successors.first().alias("replaced_by"), n=successors.len()
     )
     reading.note("retired codes with several successors, of which none is taken", int((codes["n"] > 1).sum()))
     codes = codes.with_columns(
         status=pl.lit(OBSOLETE), replaced_by=pl.when(pl.col("n") == 1).then("replaced_by")
     ).select(SOURCE_CONCEPTS.names())
     if options.has_filter:
-        codes = codes.join(
-            concepts.select(replaced_by="concept_id"), on="replaced_by", how="semi", maintain_order="left"
-        )
+        has_name = pl.col("concept_id").is_in(concepts["concept_id"].implode())
+        codes = codes.filter(has_name | pl.col("replaced_by").is_in(concepts["concept_id"].implode()))
     return codes
 
 

@@ -95,7 +95,9 @@ def read_rxnorm(source: str, options: RxNormOptions, reading: Reading) -> Source
         concepts = named_concepts(names)
         if options.retired and "ATOMARCHIVE" in release:
             successors, archived = _archive(release, options, reading, atoms)
-            concepts = pl.concat([concepts, retired_concepts(successors, concepts, reading, options)])
+            retired = retired_concepts(successors, concepts, reading, options)
+            # A code keeps its names when only some of its atoms were archived; it is not retired.
+            concepts = pl.concat([concepts, retired.join(concepts, on="concept_id", how="anti", maintain_order="left")])
             names = pl.concat([names, archived.join(concepts, on="concept_id", how="semi", maintain_order="left")])
         references = codes.table().filter(pl.col("source") != _OWN)
         paths = {"semantic_types": "STY", "relations": "REL", "cross_references": "REL"}

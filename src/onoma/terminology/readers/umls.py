@@ -14,9 +14,10 @@ MRREL        relations. REL and RELA say what the SECOND concept is to the first
              head CUI2, tail CUI1, which reads as a sentence: "CUI2 isa CUI1". The relation is RELA, or REL where that
              is empty. Rows between atoms count for their concepts; rows that then say the same are kept once
 MRDEF        definitions
-MRCUI        retired CUIs: obsolete concepts without names, replaced by CUI2 where REL is SY (merged). Broader, narrower
-             or other CUIs (RB, RN, RO) are no replacement, nor is a choice of several. If a filter is set, only those
-             that a concept which is kept has replaced. ``retired=no`` leaves them out
+MRCUI        retired CUIs: obsolete concepts, replaced by CUI2 where REL is SY (merged). Broader, narrower or other CUIs
+             (RB, RN, RO) are no replacement, nor is a choice of several. In the UMLS they have no names; where a file
+             gives them some (`onoma terminology export umls` does) they keep them. If a filter is set, only those with
+             names and those that a concept which is kept has replaced. ``retired=no`` leaves them out
 MRRANK       with ``codes``: which term types of a source are preferred
 ===========  =====================================================================================================
 
@@ -82,6 +83,7 @@ from onoma.terminology.readers.rrf_release import Family, Release, open_release
 from onoma.terminology.readers.umls_codes import SourceAtoms
 from onoma.terminology.readers.umls_codes import preference as preference_for_codes
 from onoma.terminology.reading import Check, Reading
+from onoma.terminology.tables import ACTIVE
 
 FAMILY = Family("the UMLS", "MR", "", ("CONSO", "STY", "REL", "DEF"), ("CUI", "RANK"))
 _PREFERENCE = weighted(
@@ -217,7 +219,11 @@ def _with_retired(release: Release, options: UmlsOptions, reading: Reading, name
         good = reading.keep_valid(rows, checks, path=release.path("CUI"))
         parts.append(good.select(concept_id="CUI1", successor=pl.when(is_merged).then("CUI2")))
     concepts = named_concepts(names)
-    return pl.concat([concepts, retired_concepts(pl.concat(parts), concepts, reading, options)])
+    retired = retired_concepts(pl.concat(parts), concepts, reading, options)
+    reading.note("retired concepts that have names", len(retired.join(concepts, on="concept_id", how="semi")))
+    named = concepts.select("concept_id").join(retired, on="concept_id", how="left", maintain_order="left")
+    nameless = retired.join(concepts, on="concept_id", how="anti", maintain_order="left")
+    return pl.concat([named.with_columns(pl.col("status").fill_null(ACTIVE)), nameless])
 
 
 FORMAT = Format(

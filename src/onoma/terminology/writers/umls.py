@@ -6,9 +6,9 @@ Columns as in the UMLS Reference Manual, chapter 3 (https://www.ncbi.nlm.nih.gov
   files: one SUI for each string of a language, one LUI for strings that differ in case alone (the UMLS joins more).
 * The first name of a concept in each language is its TS=P, STT=PF, ISPREF=Y: the preferred name is found again.
 * LAT is the three-letter code of the language; ``pt-BR`` becomes POR, which is counted.
-* SUPPRESS is Y for suppressed names, O for the names of obsolete concepts: RRF has no obsolete concept with names.
-  Those without names stand in MRCUI, with REL=SY and what replaced them, or REL=DEL. Its VER stays empty, since a
-  terminology does not say when a code was retired.
+* SUPPRESS is Y for suppressed names. Obsolete concepts stand in MRCUI, with REL=SY and what replaced them, or REL=DEL;
+  their names, which the UMLS drops, stay in MRCONSO. VER stays empty, since a terminology does not say when a code was
+  retired.
 * CODE is NOCODE, SAUI, SCUI, SDUI are empty: a terminology does not say which code a name has in its source.
 * In MRREL each relation stands once ("CUI2 RELA CUI1"), where the UMLS gives the inverse too. REL is CHD for isa and
   is_a, PAR for inverse_isa, else RO.
@@ -133,12 +133,11 @@ def _retired_last(content: Content, writing: Writing) -> Content:
     content = writing.without_nameless(content)
     has_name = content.concepts["row"].is_in(content.names["row"].implode())
     named, retired = content.concepts.filter(has_name), content.concepts.filter(~has_name)
-    is_obsolete = named["status"] == OBSOLETE
+    is_active = named["status"] != OBSOLETE
     last_named = int(named["row"][-1]) if len(named) else 0
     for what, count in (
         ("places of concepts without a name, which come last", (retired["row"] < last_named).sum()),
-        ("obsolete concepts with names, which become active with suppressed names", is_obsolete.sum()),
-        ("what replaced a concept that has names", len(named) - named["replaced_by"].null_count()),
+        ("what replaced a concept that is active", (is_active & named["replaced_by"].is_not_null()).sum()),
     ):
         writing.lose(what, int(count))
     return replace(content, concepts=pl.concat([named, retired]))
@@ -149,10 +148,9 @@ def _atoms(content: Content, writing: Writing) -> pl.DataFrame:
     names = content.names
     latin = {tag: _lat(tag) or "" for tag in names["language"].unique()}
     read_back = {tag: LANGUAGES.get(lat, lat.lower()) for tag, lat in latin.items()}
-    is_obsolete = pl.col("row").is_in(content.concepts.filter(pl.col("status") == OBSOLETE)["row"].implode())
     atoms = names.with_columns(
         LAT=pl.col("language").replace_strict(latin, return_dtype=pl.String),
-        SUPPRESS=pl.when("is_suppressed").then(pl.lit("Y")).when(is_obsolete).then(pl.lit("O")).otherwise(pl.lit("N")),
+        SUPPRESS=pl.when("is_suppressed").then(pl.lit("Y")).otherwise(pl.lit("N")),
         CODE=pl.lit(NO_CODE),
         SRL=pl.lit("0"),
     )
@@ -220,9 +218,8 @@ def _with_atoms(definitions: pl.DataFrame, atoms: pl.DataFrame) -> pl.DataFrame:
 
 
 def _retired(content: Content) -> pl.DataFrame:
-    has_name = pl.col("row").is_in(content.names["row"].implode())
     is_there = pl.col("replaced_by").is_in(content.concepts["concept_id"].implode())
-    return content.concepts.filter(~has_name).with_columns(
+    return content.concepts.filter(pl.col("status") == OBSOLETE).with_columns(
         REL=pl.when(pl.col("replaced_by").is_null()).then(pl.lit("DEL")).otherwise(pl.lit("SY")),
         MAPIN=pl.when(is_there).then(pl.lit("Y")).when(~is_there).then(pl.lit("N")),
     )
