@@ -337,7 +337,10 @@ def test_retired_concepts_are_not_joined(tmp_path: Path) -> None:
         [refers("E:1", "D:1")],
     )
     assert codes(terminology) == ["M:1", "M:2", "D:1", "D:2", "D:3", "E:1"]
-    assert report.notes == {"cross-references to retired concepts, not followed": 3}
+    assert report.notes == {
+        "cross-references to retired concepts, not followed": 3,
+        "concepts that cross-references joined": 0,
+    }
 
 
 def test_a_merged_terminology_is_merged_on(tmp_path: Path) -> None:
