@@ -93,6 +93,10 @@ def test_code_of_several_concepts(tmp_path: Path) -> None:
     report, found = run(source, tmp_path / "out", codes="concept_code", on_error="skip")
     assert (report.n_rejected, found.names().collect()["text"].to_list()) == (1, ["aspirin"])
     assert len(ids_of(run(source, tmp_path / "out", codes="vocabulary:code", vocabularies="RxNorm")[1])) == 1
+    source = write(tmp_path / "in", [other, concept("7", "a third thing", "DRG", "1191")])
+    with pytest.raises(InputError, match="several concepts have this code") as caught:
+        run(source, tmp_path / "out", codes="vocabulary:code")
+    assert caught.value.line == 3
 
 
 @pytest.mark.parametrize(

@@ -87,8 +87,8 @@ def read_omop(source: str, options: OmopOptions, reading: Reading) -> SourceTabl
             reading.note(f"files that the download does not have: {name.upper()}.csv", 1)
     found = _read_concepts(concept_file, options, reading)
     rows = found.rows.with_columns(code=_code(options))
-    if options.codes == "concept_code":
-        rows = _with_distinct_codes(rows, concept_file.path, reading)
+    if options.codes != "concept_id":
+        rows = _with_distinct_codes(rows, options, concept_file.path, reading)
     names = [pl.DataFrame(schema=SOURCE_NAMES), _concept_names(rows, options)]
     if "concept_synonym" in files:
         names.append(_read_synonyms(files["concept_synonym"], rows, found.languages, options, reading))
@@ -213,7 +213,7 @@ def _text_check(field: str, shown: str) -> Check:
     return Check(pl.col(field).str.strip_chars() != "", field, "a text", shown)
 
 
-def _with_distinct_codes(rows: pl.DataFrame, path: Path, reading: Reading) -> pl.DataFrame:
+def _with_distinct_codes(rows: pl.DataFrame, options: OmopOptions, path: Path, reading: Reading) -> pl.DataFrame:
     """One concept for each code: the current one, where vocabularies use a code again that they had retired."""
     is_shared = rows["code"].is_duplicated()
     if not is_shared.any():
@@ -227,7 +227,9 @@ def _with_distinct_codes(rows: pl.DataFrame, path: Path, reading: Reading) -> pl
         path=path,
         field="concept_code",
         expected="one current concept for each code",
-        fix="choose codes=vocabulary:code or codes=concept_id, or filter by vocabularies",
+        fix="choose codes=vocabulary:code or codes=concept_id, or filter by vocabularies"
+        if options.codes == "concept_code"
+        else "choose codes=concept_id",
     )
     return rows.filter(~pl.col("concept_id").is_in(again["concept_id"].implode()))
 
