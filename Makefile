@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-SOURCES := src tests benchmarks
+SOURCES := src tests benchmarks docs/extensions
 
 .DEFAULT_GOAL := help
 .PHONY: help quickstart test test-all lint types contracts docs bench fuzz pr format clean

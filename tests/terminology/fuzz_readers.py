@@ -28,6 +28,7 @@ import tempfile
 import time
 import warnings
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -115,7 +116,7 @@ def spoilt(draw: st.DrawFn, files: dict[str, bytes]) -> dict[str, bytes]:
 def _spoilt_file(draw: st.DrawFn, data: bytes) -> bytes:
     inside = draw(st.integers(0, 4))  # of compressed data mostly the content: on the outside a checksum finds it
     if inside and data[:2] == b"\x1f\x8b":
-        with contextlib.suppress(OSError, EOFError):
+        with contextlib.suppress(OSError, EOFError, zlib.error):
             return gzip.compress(draw(_spoilt_file(gzip.decompress(data))), 1)
     if inside and data[:4] == b"\x28\xb5\x2f\xfd":
         with contextlib.suppress(zstandard.ZstdError):
