@@ -37,6 +37,7 @@ from typing import Any
 import zstandard
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
+from hypothesis.errors import HypothesisWarning
 from sample import Sample
 from terminology_samples import SAMPLES
 
@@ -283,6 +284,7 @@ def _alarm() -> Iterator[None]:
 def _work(job: tuple[str, float, int, Path]) -> tuple[str, Counter[str], float]:
     name, seconds, first_seed, keep = job
     warnings.simplefilter("error")
+    warnings.simplefilter("ignore", HypothesisWarning)  # that an input is too large to be shown
     outcomes = fuzz(name, seconds=seconds, first_seed=first_seed, keep=keep)
     return name, outcomes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
