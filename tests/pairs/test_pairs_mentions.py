@@ -178,9 +178,9 @@ def test_settings_that_cannot_be(terminology: Terminology, tmp_path: Path, optio
 
 def test_files_of_queries(tmp_path: Path) -> None:
     file = tmp_path / "train.txt"
-    file.write_bytes("D1||heart attack\r\n\r\nD1|D2||a+b\nD1+D2||both\nD3|D4||e||té\n".encode())
+    file.write_bytes("D1||heart attack\r\n\r\nD1|D2||a+b\nD1+D2||both\nD3|D4||e||té\nD5||CD4+ cell\n".encode())
     reading = Reading()
-    assert read_mentions(file, reading).rows() == [("heart attack", "D1"), ("both", "D1|D2")]
+    assert read_mentions(file, reading).rows() == [("heart attack", "D1"), ("both", "D1|D2"), ("CD4+ cell", "D5")]
     assert reading.notes == {"composite mentions left out": 2}
     file.write_text("D1||x\nno divider\n||x\nD2|| \n", encoding="utf-8")
     with pytest.raises(InputError, match=r"train.txt, line 2: no '\|\|'"):

@@ -6,7 +6,7 @@ Files of mentions are
   are divided by ``|``;
 * any other text in the form of BioSyn's queries: a line ``id||mention`` for each, several codes divided by ``|`` or
   ``+``. Composite mentions, several texts divided by the same signs, are left out and counted, since they do not say
-  which text means what.
+  which text means what. A ``+`` in the mention of a single concept ("CD4+ cell") divides nothing.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ def read_mentions(file: str | Path, reading: Reading) -> pl.DataFrame:
             .unnest("parts")
         )
         rows = reading.keep_valid(rows, checks, path=path)
-        is_composite = rows["mention"].str.contains("[|+]")
+        is_composite = rows["mention"].str.contains("|", literal=True) | (
+            rows["mention"].str.contains("+", literal=True) & rows["concept_id"].str.contains("[|+]")
+        )
         reading.note(COMPOSITE, int(is_composite.sum()))
         rows = rows.filter(~is_composite).with_columns(pl.col("concept_id").str.replace_all("+", "|", literal=True))
         parts.append(rows.select(_COLUMNS))
