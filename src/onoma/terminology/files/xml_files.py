@@ -197,13 +197,18 @@ def _with_root(file: SourceFile, roots: Collection[str]) -> XmlFile:
         path=file.path,
         line=1,
         expected=f"the root element {_listed(roots)}",
-        found=f"<{etree.QName(found.root).localname}>",
+        found=f"<{_local_name(found.root)}>",
         fix=fix,
     )
 
 
 def _listed(roots: Collection[str]) -> str:
-    return " or ".join(f"<{etree.QName(root).localname}>" for root in roots)
+    return " or ".join(f"<{_local_name(root)}>" for root in roots)
+
+
+def _local_name(tag: str) -> str:
+    """Without the namespace, ``{http://...}name``. (lxml's QName refuses names such as ``:x``, which its parser takes.)"""
+    return tag.rpartition("}")[2]
 
 
 def _parsed(
