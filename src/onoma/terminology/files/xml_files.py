@@ -207,7 +207,7 @@ def _listed(roots: Collection[str]) -> str:
 
 
 def _local_name(tag: str) -> str:
-    """Without the namespace, ``{http://...}name``. (lxml's QName refuses names such as ``:x``, which its parser takes.)"""
+    """Of ``{http://...}name`` the name; lxml's QName refuses names such as ``:x``, which its parser takes."""
     return tag.rpartition("}")[2]
 
 
