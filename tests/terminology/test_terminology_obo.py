@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from onoma.errors import ConfigError, InputError
 from onoma.terminology import ImportReport, Terminology, import_terminology
+from onoma.terminology.files.text_files import BLOCK_BYTES
 
 HEADER = "format-version: 1.4\nontology: x\n\n"
 
@@ -276,6 +277,31 @@ def test_frame_on_which_the_parser_panics(tmp_path: Path, capfd: pytest.CaptureF
     assert terminology.concepts().collect()["concept_id"].to_list() == ["X:3"]
     assert report.n_rejected == 1
     assert "panicked" in capfd.readouterr().err
+
+
+def test_file_of_several_blocks(tmp_path: Path) -> None:
+    """The header holds for all of it, and lines are counted from its beginning, also after a bad frame."""
+    long = "long " * (BLOCK_BYTES // 50)
+    frames = [term(f"X:{n}", f"name: name {n}", f'def: "{long}{n}" []', "xref: Y:1") for n in range(30)]
+    frames[7] = frames[7].replace("xref: ", "nonsense: ")
+    frames[27] = frames[27].replace("xref: ", "nonsense: ")
+    body = "".join(frames)
+    assert len(body) > 2 * BLOCK_BYTES
+    header = HEADER.removesuffix("\n") + "treat-xrefs-as-equivalent: Y\ndefault-namespace: disease\n\n"
+    terminology, _ = read(tmp_path, body, header=header, on_error="skip")
+    kept = [f"X:{n}" for n in range(30) if n not in (7, 27)]
+    assert terminology.concepts().collect()["concept_id"].to_list() == kept
+    lines = (header + body).splitlines()
+    bad = [number for number, line in enumerate(lines, 1) if line.startswith("nonsense")]
+    assert pl.read_parquet(tmp_path / "out" / "rejects.parquet")["line"].to_list() == bad
+    last = terminology.concept("X:29")
+    assert last.semantic_types == ("disease",)
+    references = pl.read_parquet(tmp_path / "out" / "cross_references.parquet")
+    assert references.height == len(kept)
+    assert set(references["relation"]) == {"exactMatch"}
+    with pytest.raises(InputError, match="an id that occurred before") as caught:
+        read(tmp_path, "".join(frames[:7] + frames[8:27] + frames[28:] + frames[:1]), header=header)
+    assert caught.value.line == header.count("\n") + 2 + 28 * frames[0].count("\n")
 
 
 def test_bad_header(tmp_path: Path) -> None:

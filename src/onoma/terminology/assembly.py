@@ -142,7 +142,7 @@ def assemble(found: SourceTables, reading: Reading) -> TerminologyTables:
     relations = relations.select(
         pl.col("head").alias("head_row"), "relation", pl.col("tail").alias("tail_row"), "source"
     )
-    distinct = relations.unique(maintain_order=True)
+    distinct = without_repeats(relations, relations.columns)
     reading.note("relations given more than once", len(relations) - len(distinct))
 
     ordered = _ordered_names(found.names, rows)
@@ -152,6 +152,7 @@ def assemble(found: SourceTables, reading: Reading) -> TerminologyTables:
     )
     distinct_definitions = definitions.unique(("concept_id", "text", "source"), keep="first", maintain_order=True)
     reading.note("definitions given more than once", len(definitions) - len(distinct_definitions))
+    references = references.rename({"concept_id": "concept_row"}).select(CROSS_REFERENCES.names())
     preferred = names.filter("is_preferred").select("concept_row", preferred_name="text")
     types_by_row = (
         types.group_by("concept_id", maintain_order=True)
@@ -174,10 +175,7 @@ def assemble(found: SourceTables, reading: Reading) -> TerminologyTables:
         definitions=distinct_definitions.rename({"concept_id": "concept_row"})
         .select(DEFINITIONS.names())
         .cast(DEFINITIONS),
-        cross_references=references.rename({"concept_id": "concept_row"})
-        .select(CROSS_REFERENCES.names())
-        .cast(CROSS_REFERENCES)
-        .unique(maintain_order=True),
+        cross_references=without_repeats(references, references.columns).cast(CROSS_REFERENCES),
     )
 
 

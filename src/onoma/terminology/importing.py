@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast, get_args
@@ -104,7 +105,10 @@ def import_terminology(
     ensure_writable(out, KIND, overwrite=overwrite)
     reading = Reading(on_error=cast(OnError, on_error), progress=progress or no_progress)
     found = chosen.read(str(source), parsed, reading)
-    tables = assemble(found, reading)
+    # Hashing leaves Python's lock alone, so that it costs no time of its own.
+    with ThreadPoolExecutor(1, "sha256") as executor:
+        hashes = {path.name: executor.submit(sha256_file, path) for path in dict.fromkeys(reading.files)}
+        tables = assemble(found, reading)
     rejects = reading.rejects
     write_terminology(
         out,
@@ -113,7 +117,7 @@ def import_terminology(
             "format": format,
             # The name only: the same release gives the same manifest wherever it lies.
             "source": Path(source).name,
-            "source_files": {path.name: sha256_file(path) for path in dict.fromkeys(reading.files)},
+            "source_files": {name: hashed.result() for name, hashed in hashes.items()},
             "options": parsed.model_dump(mode="json"),
             "on_error": on_error,
             "n_rejected": len(rejects),

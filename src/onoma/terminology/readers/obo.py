@@ -33,6 +33,7 @@ import io
 import itertools
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,48 +69,64 @@ def read_obo(source: str, options: OboOptions, reading: Reading) -> SourceTables
             blank name.
     """
     path = Path(source)
-    lines: list[str] = []
-    for _, block in text_lines(path, reading):
-        lines += block
     equivalents: list[tuple[list[str], int | None]] = []
-    terms = _terms(lines, equivalents, path, options, reading)
+    terms = _terms(path, equivalents, options, reading)
     tables = tables_from_terms(terms, path=path, language=options.language, reading=reading)
     return with_equivalents(tables, equivalents, reading)
 
 
 def _terms(
-    lines: list[str],
-    equivalents: list[tuple[list[str], int | None]],
-    path: Path,
-    options: OboOptions,
-    reading: Reading,
+    path: Path, equivalents: list[tuple[list[str], int | None]], options: OboOptions, reading: Reading
 ) -> Iterator[OntologyTerm]:
     import fastobo
 
     scopes = {scope.upper(): scope for scope in options.scopes}
-    line_of = _id_lines(lines)
     header = _Header(())
-    for clauses, frame in _frames(lines, path, reading):
-        if clauses is not header.clauses:
-            header = _Header(clauses)
-        if isinstance(frame, fastobo.instance.InstanceFrame):
-            reading.note("individuals (instances of concepts), left out", 1)
-        if not isinstance(frame, fastobo.term.TermFrame):
+    for part in _parts(path, reading):
+        line_of = _id_lines(part)
+        for frame in _frames(part, path, reading):
+            if isinstance(frame, fastobo.header.HeaderFrame):
+                header = _Header(frame)
+            if isinstance(frame, fastobo.instance.InstanceFrame):
+                reading.note("individuals (instances of concepts), left out", 1)
+            if not isinstance(frame, fastobo.term.TermFrame):
+                continue
+            term_id = _unescaped(frame.id)
+            if not options.keeps(term_id):
+                reading.note("terms with other prefixes, left out", 1)
+                continue
+            numbers = line_of.get(term_id, [])
+            line = numbers.pop(0) if len(numbers) > 1 else (numbers[0] if numbers else None)
+            term = OntologyTerm(term_id, line=line)
+            for clause in frame:
+                _add(term, clause, header, scopes)
+                if clause.raw_tag() == "equivalent_to":
+                    equivalents.append(([term_id, _unescaped(clause.term)], line))
+            if header.namespace and not term.semantic_types:
+                term.semantic_types.append(header.namespace)
+            yield term
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Whole frames of the file, in the first part after the header; ``first_line`` counts from 1."""
+
+    lines: list[str]
+    first_line: int
+
+
+def _parts(path: Path, reading: Reading) -> Iterator[_Part]:
+    """The file a few MiB at a time: the parsed frames of a whole one take ten times its size."""
+    pending: list[str] = []
+    first_line = 1
+    for number, block in text_lines(path, reading):
+        last_frame = next((at for at in range(len(block) - 1, -1, -1) if block[at].startswith("[")), None)
+        if last_frame is None:
+            pending += block
             continue
-        term_id = _unescaped(frame.id)
-        if not options.keeps(term_id):
-            reading.note("terms with other prefixes, left out", 1)
-            continue
-        numbers = line_of.get(term_id, [])
-        line = numbers.pop(0) if len(numbers) > 1 else (numbers[0] if numbers else None)
-        term = OntologyTerm(term_id, line=line)
-        for clause in frame:
-            _add(term, clause, header, scopes)
-            if clause.raw_tag() == "equivalent_to":
-                equivalents.append(([term_id, _unescaped(clause.term)], line))
-        if header.namespace and not term.semantic_types:
-            term.semantic_types.append(header.namespace)
-        yield term
+        yield _Part([*pending, *block[:last_frame]], first_line)
+        pending, first_line = block[last_frame:], number + last_frame
+    yield _Part(pending, first_line)
 
 
 class _Header:
@@ -118,7 +135,6 @@ class _Header:
     def __init__(self, clauses: Any) -> None:
         import fastobo
 
-        self.clauses = clauses
         self.namespace = ""
         self.relation_of: dict[str, str] = {}
         """How cross-references relate, by the prefix of their code."""
@@ -167,45 +183,40 @@ def _add(term: OntologyTerm, clause: Any, header: _Header, scopes: Mapping[str, 
             term.cross_references.append((relation, _CODE_OF(_unescaped(clause.property_value.value))))
 
 
-def _frames(lines: list[str], path: Path, reading: Reading) -> Iterator[tuple[Any, Any]]:
-    """(header, frame) for each frame that is OBO; the others are rejected."""
+def _frames(part: _Part, path: Path, reading: Reading) -> Iterator[Any]:
+    """The header, if it is here, and each frame that is OBO; the others are rejected."""
     import fastobo
 
-    document = ("\n".join(lines) + "\n").encode()
-    n_frames = sum(1 for line in lines if line.startswith("["))
     try:
         with _panic_as_syntax_error():
-            reader = fastobo.iter(io.BytesIO(document), ordered=True)
-            header = reader.header()
-            frames = []
-            for frame in reader:
-                frames.append((header, frame))
-                reading.tell(len(frames), n_frames, path.name)
+            reader = fastobo.iter(io.BytesIO(_document(part.lines)), ordered=True)
+            frames = [reader.header(), *reader]
     except SyntaxError as error:
         if reading.on_error == "strict" and error.lineno is not None:
-            _reject_syntax(error, 0, lines, path, reading)
-        yield from _frames_one_by_one(lines, path, reading)
+            _reject_syntax(error, 0, part, path, reading)
+        yield from _frames_one_by_one(part, path, reading)
     else:
-        yield from frames
+        yield from frames if frames[0] else frames[1:]
 
 
-def _frames_one_by_one(lines: list[str], path: Path, reading: Reading) -> Iterator[tuple[Any, Any]]:
+def _frames_one_by_one(part: _Part, path: Path, reading: Reading) -> Iterator[Any]:
     import fastobo
 
-    header: Any = ()
-    starts = [number for number, line in enumerate(lines) if line.startswith("[")]
-    for begin, end in itertools.pairwise([0, *starts, len(lines)]):
+    starts = [number for number, line in enumerate(part.lines) if line.startswith("[")]
+    for begin, end in itertools.pairwise([0, *starts, len(part.lines)]):
         try:
             with _panic_as_syntax_error():
-                document = fastobo.loads("\n".join(lines[begin:end]) + "\n")
+                document = fastobo.load(io.BytesIO(_document(part.lines[begin:end])))
         except SyntaxError as error:
-            _reject_syntax(error, begin, lines[:end], path, reading)
+            _reject_syntax(error, begin, replace(part, lines=part.lines[:end]), path, reading)
             continue
-        if begin == 0 and document.header:
-            header = document.header
-        for frame in document:
-            yield header, frame
-        reading.tell(begin, len(lines), path.name)
+        if document.header:
+            yield document.header
+        yield from document
+
+
+def _document(lines: list[str]) -> bytes:
+    return ("\n".join(lines) + "\n").encode()
 
 
 @contextlib.contextmanager
@@ -219,21 +230,21 @@ def _panic_as_syntax_error() -> Iterator[None]:
         raise SyntaxError("a value that its tag can have") from None
 
 
-def _reject_syntax(error: SyntaxError, n_before: int, lines: list[str], path: Path, reading: Reading) -> None:
-    line = min(n_before + (error.lineno or 1), len(lines))
+def _reject_syntax(error: SyntaxError, n_before: int, part: _Part, path: Path, reading: Reading) -> None:
+    line = min(n_before + (error.lineno or 1), len(part.lines))
     reading.reject(
         "this is not OBO; the frame cannot be read",
         path=path,
-        line=line,
-        text=lines[line - 1],
+        line=part.first_line + line - 1,
+        text=part.lines[line - 1],
         expected=str(error.msg).removeprefix("expected "),
     )
 
 
-def _id_lines(lines: list[str]) -> dict[str, list[int]]:
+def _id_lines(part: _Part) -> dict[str, list[int]]:
     """Where each id is given, 1-based; usually once."""
     found: dict[str, list[int]] = {}
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(part.lines, part.first_line):
         if line.startswith("id:"):
             match = _ID.match(line)
             if match:
