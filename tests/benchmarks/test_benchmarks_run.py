@@ -163,8 +163,9 @@ def test_equal_scores_come_in_the_order_of_lines() -> None:
     lines = [DictionaryLine(name, (str(row),)) for row, name in enumerate(names)]
     found = nearest_lines(LetterEncoder(), lines, ["ab"], k=4)["ab"]
     assert [candidate.ids for candidate in found] == [("0",), ("1",), ("3",), ("4",)]
-    assert [candidate.ids for candidate in equal_lines(lines, ["ab", "x"], k=5)["ab"]] == [("1",), ("3",)]
-    assert equal_lines(lines, ["x"], k=5) == {"x": []}
+    equal = equal_lines(lines, ["aB", "x"], k=5, normalisation="sapbert")
+    assert [candidate.ids for candidate in equal["aB"]] == [("1",), ("3",)]
+    assert equal["x"] == []
 
 
 def test_names_and_texts_are_prepared_as_in_the_encoders_training() -> None:

@@ -86,16 +86,25 @@ def find_file(folder: Path, name: str, *, subfolder: str = "biosyn") -> Path:
     """
     if not folder.is_dir():
         raise InputError("there is no such folder", path=folder, fix="give the folder that holds the benchmark's data")
-    for place in (folder, folder / subfolder):
-        for candidate in (place / name, place / f"{name}.gz"):
-            if candidate.is_file():
-                return candidate
-    raise InputError(
-        f"the benchmark's file {name} is not here",
-        path=folder,
-        expected=f"{name} or {name}.gz, here or in {subfolder}/",
-        fix="give the folder that holds the benchmark's data",
-    )
+    found = _place_of(folder, name, subfolder)
+    if found is None:
+        raise InputError(
+            f"the benchmark's file {name} is not here",
+            path=folder,
+            expected=f"{name} or {name}.gz, here or in {subfolder}/",
+            fix="give the folder that holds the benchmark's data",
+        )
+    return found
+
+
+def has_file(folder: Path, name: str, *, subfolder: str = "biosyn") -> bool:
+    """Whether `find_file` would find it."""
+    return _place_of(folder, name, subfolder) is not None
+
+
+def _place_of(folder: Path, name: str, subfolder: str) -> Path | None:
+    candidates = [place / file for place in (folder, folder / subfolder) for file in (name, f"{name}.gz")]
+    return next((candidate for candidate in candidates if candidate.is_file()), None)
 
 
 def _fields(path: Path) -> Iterator[tuple[int, str, str]]:

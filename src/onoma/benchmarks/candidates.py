@@ -57,12 +57,14 @@ def nearest_lines(
     }
 
 
-def equal_lines(dictionary: Sequence[DictionaryLine], texts: Sequence[str], *, k: int) -> Candidates:
-    """The first ``k`` dictionary lines that are equal to each text: exact match alone."""
+def equal_lines(
+    dictionary: Sequence[DictionaryLine], texts: Sequence[str], *, k: int, normalisation: str
+) -> Candidates:
+    """The first ``k`` dictionary lines that are equal to each text once both are normalised: exact match alone."""
     lines = defaultdict(list)
     for line in dictionary:
-        lines[line.name].append(Candidate(line.ids, line.name, 1.0))
-    return {text: lines[text][:k] if text in lines else [] for text in texts}
+        lines[normalise(line.name, preset=normalisation)].append(Candidate(line.ids, line.name, 1.0))
+    return {text: lines.get(normalise(text, preset=normalisation), [])[:k] for text in texts}
 
 
 def linked_concepts(linker: MentionLinker, texts: Sequence[str], *, k: int) -> Candidates:

@@ -20,6 +20,7 @@ class BenchmarkResult:
 
     Attributes:
         task: Name of the task.
+        split: What of it was measured.
         protocol: Its rules in words.
         tie_rule: Which of two equal scores comes first.
         accuracy: acc@k by k.
@@ -36,6 +37,7 @@ class BenchmarkResult:
     """
 
     task: str
+    split: str
     protocol: str
     tie_rule: str
     accuracy: Mapping[int, Accuracy]
@@ -54,6 +56,7 @@ class BenchmarkResult:
         """The content of ``results.json``; ``acc@1`` and so on stand at its top level."""
         return {
             "task": self.task,
+            "split": self.split,
             **{f"acc@{k}": accuracy.value for k, accuracy in self.accuracy.items()},
             "confidence_interval_95": {f"acc@{k}": [a.low, a.high] for k, a in self.accuracy.items()},
             "confidence_interval_method": "percentile bootstrap over queries, 10,000 resamples",
@@ -82,7 +85,7 @@ class BenchmarkResult:
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
         )
         return (
-            f"{self.task}: {self.n_queries:,} queries, {self.n_dictionary:,} names; "
+            f"{self.task}, {self.split}: {self.n_queries:,} queries, {self.n_dictionary:,} names; "
             f"gold among them for {100 * self.coverage:.1f} % of the queries\n"
             f"{table}\nper cent, in brackets the 95 % confidence interval; protocol {self.protocol.split(':')[0]}; "
             f"results in {self.path}"

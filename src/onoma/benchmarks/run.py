@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from onoma.artifacts import ensure_writable, sha256_file, write_artifact
-from onoma.benchmarks.biosyn import DictionaryLine, Query, find_file, read_dictionary, read_queries
+from onoma.benchmarks.biosyn import DictionaryLine, Query
 from onoma.benchmarks.candidates import Candidates, equal_lines, linked_concepts, nearest_lines
 from onoma.benchmarks.metrics import accuracy_at, composite_rank, first_hit_rank
 from onoma.benchmarks.results import BenchmarkResult, versions_in_use
@@ -30,6 +30,7 @@ def run_benchmark(
     out: str | Path,
     encoder: str | Path | Encoder | None = None,
     linker: str | Path | Linker | None = None,
+    split: str | None = None,
     seed: int = 0,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -41,10 +42,11 @@ def run_benchmark(
 
     Args:
         task: A name from `TASKS`, or a declaration.
-        data: Folder with the task's files, possibly gzipped, directly or below ``biosyn/``.
+        data: Folder with the task's files, possibly gzipped, directly or below ``biosyn/`` (or the task's name).
         out: Folder to write ``results.json`` and ``predictions.parquet`` to (artefact kind "benchmark-results").
         encoder: Encoder, or what `open_encoder` takes.
         linker: Linker, or its folder. Exactly one of encoder and linker is given.
+        split: One of the task's; unset: the one to report.
         seed: Of the confidence intervals.
         overwrite: Replace earlier results at ``out``.
         progress: Called with names encoded so far and in all.
@@ -56,22 +58,25 @@ def run_benchmark(
     declared = get_task(task) if isinstance(task, str) else task
     ensure_writable(out, "benchmark-results", overwrite=overwrite)
     started = time.perf_counter()
-    query_file, dictionary_file = (find_file(Path(data), name) for name in (declared.queries, declared.dictionary))
-    queries = read_queries(query_file)
+    chosen = declared.split(split)
+    queries, files = declared.queries(Path(data), chosen)
     k = max(declared.cutoffs)
     if encoder is not None and linker is None:
         opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
-        ranking = _rank_with_encoder(opened, read_dictionary(dictionary_file), queries, k=k, progress=progress)
-        files, protocol, tie_rule = [query_file, dictionary_file], declared.protocol, declared.tie_rule
+        dictionary, dictionary_files = declared.dictionary(Path(data), chosen)
+        files = list(dict.fromkeys([*files, *dictionary_files]))
+        ranking = _rank_with_encoder(opened, dictionary, queries, k=k, progress=progress)
+        protocol, tie_rule = declared.protocol, declared.tie_rule
     elif linker is not None and encoder is None:
         linking = Linker.open(linker) if isinstance(linker, str | Path) else linker
         ranking = _rank_with_linker(linking, queries, k=k)
-        files, protocol, tie_rule = [query_file], declared.linker_protocol, declared.linker_tie_rule
+        protocol, tie_rule = declared.linker_protocol, declared.linker_tie_rule
     else:
         raise InputError("give exactly one of encoder and linker")
     ranks, exact_ranks = query_ranks(queries, ranking.found), query_ranks(queries, ranking.exact)
     result = BenchmarkResult(
         task=declared.name,
+        split=chosen,
         protocol=protocol,
         tie_rule=tie_rule,
         accuracy={k: accuracy_at(ranks, k, seed=seed) for k in declared.cutoffs},
@@ -112,7 +117,7 @@ def _rank_with_encoder(
     texts = _distinct_parts(queries)
     return _Ranking(
         found=nearest_lines(encoder, dictionary, texts, k=k, progress=progress),
-        exact=equal_lines(dictionary, texts, k=k),
+        exact=equal_lines(dictionary, texts, k=k, normalisation=encoder.folder.normalisation),
         known_ids={concept_id for line in dictionary for concept_id in line.ids},
         n_dictionary=len(dictionary),
         model={"kind": "encoder", "name": encoder.name, "fingerprint": encoder.fingerprint},
@@ -190,7 +195,7 @@ def _write(result: BenchmarkResult, predictions: pl.DataFrame, *, overwrite: boo
     with write_artifact(
         result.path,
         "benchmark-results",
-        config={"task": result.task, "model": dict(result.model)},
+        config={"task": result.task, "split": result.split, "model": dict(result.model)},
         seed=result.seed,
         overwrite=overwrite,
     ) as folder:

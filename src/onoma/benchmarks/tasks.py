@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias, TypeVar
 
+from onoma.benchmarks import askapatient
+from onoma.benchmarks.biosyn import DictionaryLine, Query, find_file, has_file, read_dictionary, read_queries
 from onoma.errors import InputError, did_you_mean
+
+T = TypeVar("T")
+
+
+Read: TypeAlias = Callable[[Path, str], tuple[list[T], list[Path]]]
+"""(folder with the task's files, which may be gzip; split) -> what is in them, and the files that were read."""
 
 
 @dataclass(frozen=True)
@@ -14,12 +25,12 @@ class BenchmarkTask:
     Attributes:
         name: For the command line.
         description: One line for people.
-        queries: File of queries in the data folder (or its ``biosyn/``), possibly with ``.gz``.
-        dictionary: File of names to choose from, likewise.
+        splits: What can be measured on, the one to report first.
+        queries: Reads the mentions of a split and their right ids.
+        dictionary: Reads the names to choose from.
         data_source: Where the data come from and how to get them.
         licence: Of the data.
         citation: What to cite.
-        metrics: Names of the figures in the results; all are fractions.
         protocol: Name and rules of the evaluation, for an encoder.
         linker_protocol: The same for a linker, which ranks concepts of its own terminology.
         tie_rule: Which of two equal scores comes first, and why.
@@ -29,44 +40,146 @@ class BenchmarkTask:
 
     name: str
     description: str
-    queries: str
-    dictionary: str
+    splits: tuple[str, ...]
+    queries: Read[Query]
+    dictionary: Read[DictionaryLine]
     data_source: str
     licence: str
     citation: str
-    metrics: tuple[str, ...]
     protocol: str
     linker_protocol: str
     tie_rule: str
     linker_tie_rule: str
     cutoffs: tuple[int, ...]
 
+    def split(self, name: str | None) -> str:
+        """The name of a split; unset: the one to report.
+
+        Raises:
+            InputError: there is none of this name.
+        """
+        if name is None:
+            return self.splits[0]
+        if name not in self.splits:
+            raise InputError(
+                f"{self.name} has no split '{name}'.{did_you_mean(name, self.splits)} Known: {', '.join(self.splits)}",
+                field="split",
+            )
+        return name
+
+
+def biosyn_queries(folder: Path, split: str) -> tuple[list[Query], list[Path]]:
+    """``test_queries.txt`` or ``dev_queries.txt``."""
+    file = find_file(folder, f"{split}_queries.txt")
+    return read_queries(file), [file]
+
+
+def biosyn_dictionary(folder: Path, split: str) -> tuple[list[DictionaryLine], list[Path]]:
+    """``test_dictionary.txt`` or ``dev_dictionary.txt``.
+
+    Where the latter is missing it is made as BioSyn makes it: the names of the ontology (``dictionary.txt``) and the
+    mentions of ``train_queries.txt``. Composite mentions are left out, as the file does not say which id is of which
+    part.
+    """
+    if split != "dev" or has_file(folder, "dev_dictionary.txt"):
+        file = find_file(folder, f"{split}_dictionary.txt")
+        return read_dictionary(file), [file]
+    files = [find_file(folder, name) for name in ("dictionary.txt", "train_queries.txt")]
+    mentions = [
+        DictionaryLine(query.text, tuple(sorted(query.gold)))
+        for query in read_queries(files[1])
+        if len(query.parts) == 1
+    ]
+    return [*read_dictionary(files[0]), *dict.fromkeys(mentions)], files
+
+
+def askapatient_queries(folder: Path, split: str) -> tuple[list[Query], list[Path]]:
+    """All folds of "test" or "validation", or the test part of "fold-0" to "fold-9"."""
+    folds, part = list(range(askapatient.N_FOLDS)), split
+    if split.startswith("fold-"):
+        folds, part = [int(split.removeprefix("fold-"))], "test"
+    files = [askapatient.fold_file(folder, fold, part) for fold in folds]
+    return askapatient.as_queries([row for file in files for row in askapatient.read_fold(file)]), files
+
+
+def askapatient_dictionary(folder: Path, split: str) -> tuple[list[DictionaryLine], list[Path]]:
+    """One name for each concept of the corpus, whatever the split."""
+    files = [askapatient.fold_file(folder, 0, part) for part in askapatient.PARTS]  # each fold holds all concepts
+    return askapatient.concept_names([row for file in files for row in askapatient.read_fold(file)]), files
+
+
+_LINKER_TIES = (
+    "scores are compared to six decimals; of equal scores the concept whose preferred name the text "
+    "is comes first, then the one that stands earlier in the terminology"
+)
+_TIES = (
+    "of equal scores the earlier dictionary line comes first: the published protocol leaves ties to the sort, "
+    "and the order of the file is the one rule that depends on neither the gold ids nor the encoder"
+)
+_BIOSYN_PROTOCOL = (
+    "biosyn: the dictionary is the ontology and the names of the training and development mentions (for the "
+    "development set: of the training mentions); names and mentions are prepared as in the encoder's training; lines "
+    "are ranked by cosine similarity; a composite mention is split on | and +, and every part must be right; a "
+    "part is right at k when one of the ids of one of the k best lines is among the query's gold ids"
+)
+_BIOSYN_LINKER_PROTOCOL = (
+    "linker: concepts of the linker's own terminology are ranked; a composite mention is split on | "
+    "and +, and every part must be right; a part is right at k when the id of one of the k best concepts (split on |) "
+    "is among the query's gold ids. Not comparable with the published protocol"
+)
 
 _NCBI_DISEASE = BenchmarkTask(
     name="ncbi-disease",
-    description="NCBI disease corpus, test set, normalisation of given mentions",
-    queries="test_queries.txt",
-    dictionary="test_dictionary.txt",
+    description="NCBI disease corpus, normalisation of given mentions to MEDIC",
+    splits=("test", "dev"),
+    queries=biosyn_queries,
+    dictionary=biosyn_dictionary,
     data_source="the processed files of BioSyn (github.com/dmis-lab/BioSyn): 960 queries, 73,024 names",
     licence="public domain (corpus); MEDIC is CTD's, with attribution",
     citation="Doğan, Leaman, Lu 2014, doi:10.1016/j.jbi.2013.12.006; protocol: Sung et al. 2020, ACL, BioSyn; "
     "Liu et al. 2021, NAACL, SapBERT",
-    metrics=("acc@1", "acc@5"),
-    protocol="biosyn: the dictionary is the ontology and the names of the training and development mentions; "
-    "names and mentions are prepared as in the encoder's training; lines are ranked by cosine similarity; a "
-    "composite mention is split on | and +, and every part must be right; a "
-    "part is right at k when one of the ids of one of the k best lines is among the query's gold ids",
-    linker_protocol="linker: concepts of the linker's own terminology are ranked; a composite mention is split on | "
-    "and +, and every part must be right; a part is right at k when the id of one of the k best concepts (split on |) "
-    "is among the query's gold ids. Not comparable with the published protocol",
-    tie_rule="of equal scores the earlier dictionary line comes first: the published protocol leaves ties to the sort, "
-    "and the order of the file is the one rule that depends on neither the gold ids nor the encoder",
-    linker_tie_rule="scores are compared to six decimals; of equal scores the concept whose preferred name the text "
-    "is comes first, then the one that stands earlier in the terminology",
+    protocol=_BIOSYN_PROTOCOL,
+    linker_protocol=_BIOSYN_LINKER_PROTOCOL,
+    tie_rule=_TIES,
+    linker_tie_rule=_LINKER_TIES,
+    cutoffs=(1, 5),
+)
+_BC5CDR_DISEASE = BenchmarkTask(
+    name="bc5cdr-disease",
+    description="BioCreative V CDR corpus, normalisation of given disease mentions to MEDIC",
+    splits=("test", "dev"),
+    queries=biosyn_queries,
+    dictionary=biosyn_dictionary,
+    data_source="the processed files of BioSyn (github.com/dmis-lab/BioSyn), folder bc5cdr-disease",
+    licence="free for research (corpus, BioCreative); MEDIC is CTD's, with attribution",
+    citation="Li et al. 2016, doi:10.1093/database/baw068; protocol: Sung et al. 2020, ACL, BioSyn",
+    protocol=_BIOSYN_PROTOCOL,
+    linker_protocol=_BIOSYN_LINKER_PROTOCOL,
+    tie_rule=_TIES,
+    linker_tie_rule=_LINKER_TIES,
+    cutoffs=(1, 5),
+)
+_ASKAPATIENT = BenchmarkTask(
+    name="askapatient",
+    description="AskAPatient: what patients write of drugs, to 1,036 concepts of SNOMED CT and AMT",
+    splits=("test", "validation", *(f"fold-{fold}" for fold in range(askapatient.N_FOLDS))),
+    queries=askapatient_queries,
+    dictionary=askapatient_dictionary,
+    data_source="https://doi.org/10.5281/zenodo.55013: AskAPatient.fold-0.train.txt ... fold-9.test.txt",
+    licence="CC BY 4.0",
+    citation="Limsopatham and Collier 2016, ACL, doi:10.18653/v1/P16-1096",
+    protocol="askapatient: the dictionary is one name for each of the concepts of the corpus; names and mentions are "
+    "prepared as in the encoder's training; names are ranked by cosine similarity; a mention is right at k when one of "
+    "the k best names is its concept's. The test parts of the ten folds are put together, each mention as often as it "
+    "occurs; fold-K measures one fold, for an encoder trained on the rest of it",
+    linker_protocol="linker: concepts of the linker's own terminology are ranked. Not comparable with the "
+    "published figures",
+    tie_rule="of equal scores the concept with the smaller code comes first",
+    linker_tie_rule=_LINKER_TIES,
     cutoffs=(1, 5),
 )
 
-TASKS: dict[str, BenchmarkTask] = {task.name: task for task in (_NCBI_DISEASE,)}
+TASKS: dict[str, BenchmarkTask] = {task.name: task for task in (_NCBI_DISEASE, _BC5CDR_DISEASE, _ASKAPATIENT)}
 """All benchmarks by name."""
 
 

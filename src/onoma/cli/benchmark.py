@@ -20,8 +20,8 @@ def list_tasks() -> None:
     from onoma.cli import show
 
     show.table(
-        ["task", "what it is", "licence", "data"],
-        [[task.name, task.description, task.licence, task.data_source] for task in TASKS.values()],
+        ["task", "what it is", "splits", "licence", "data"],
+        [[task.name, task.description, _shown(task.splits), task.licence, task.data_source] for task in TASKS.values()],
     )
 
 
@@ -35,6 +35,9 @@ def run(
     ] = None,
     linker: Annotated[
         Path | None, typer.Option("--linker", metavar="LINKER", help="Link the queries with it, to its own dictionary.")
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(metavar="SPLIT", help="E.g. dev; unset: the one that is reported (test).")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the confidence intervals.")] = 0,
     precision: Precision = "fp32",
@@ -52,6 +55,18 @@ def run(
     opened = None if encoder is None else open_encoder(encoder, precision=precision)
     with show.progress_bar("encoding", "names") as update:
         result = run_benchmark(
-            task, data, encoder=opened, linker=linker, out=out, seed=seed, overwrite=force, progress=update
+            task,
+            data,
+            encoder=opened,
+            linker=linker,
+            out=out,
+            split=split,
+            seed=seed,
+            overwrite=force,
+            progress=update,
         )
     show.out.print(str(result), markup=False)
+
+
+def _shown(splits: tuple[str, ...]) -> str:
+    return ", ".join(splits) if len(splits) < 5 else f"{', '.join(splits[:2])}, {splits[2]} ... {splits[-1]}"
