@@ -33,7 +33,7 @@ import io
 import itertools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -193,7 +193,7 @@ def _frames(part: _Part, path: Path, reading: Reading) -> Iterator[Any]:
             frames = [reader.header(), *reader]
     except SyntaxError as error:
         if reading.on_error == "strict" and error.lineno is not None:
-            _reject_syntax(error, 0, part, path, reading)
+            _reject_syntax(error, part, range(len(part.lines)), path, reading)
         yield from _frames_one_by_one(part, path, reading)
     else:
         yield from frames if frames[0] else frames[1:]
@@ -206,9 +206,9 @@ def _frames_one_by_one(part: _Part, path: Path, reading: Reading) -> Iterator[An
     for begin, end in itertools.pairwise([0, *starts, len(part.lines)]):
         try:
             with _panic_as_syntax_error():
-                document = fastobo.load(io.BytesIO(_document(part.lines[begin:end])))
+                document = fastobo.load(io.BytesIO(_document(part.lines[begin:end])), threads=1)
         except SyntaxError as error:
-            _reject_syntax(error, begin, replace(part, lines=part.lines[:end]), path, reading)
+            _reject_syntax(error, part, range(begin, end), path, reading)
             continue
         if document.header:
             yield document.header
@@ -230,8 +230,9 @@ def _panic_as_syntax_error() -> Iterator[None]:
         raise SyntaxError("a value that its tag can have") from None
 
 
-def _reject_syntax(error: SyntaxError, n_before: int, part: _Part, path: Path, reading: Reading) -> None:
-    line = min(n_before + (error.lineno or 1), len(part.lines))
+def _reject_syntax(error: SyntaxError, part: _Part, parsed: range, path: Path, reading: Reading) -> None:
+    """Reject the line of an error that parsing these lines of a part gave."""
+    line = min(parsed.start + (error.lineno or 1), parsed.stop)
     reading.reject(
         "this is not OBO; the frame cannot be read",
         path=path,
