@@ -29,8 +29,11 @@ def small_tokenizer(extra_tokens: Sequence[str] = ()) -> Tokenizer:
     return tokenizer
 
 
-def tiny_encoder(folder: Path, *, extra_tokens: Sequence[str] = (), seed: int = 0) -> Path:
-    """A random BERT of two layers and width 16 as a plain Hugging Face folder."""
+def tiny_encoder(folder: Path, *, extra_tokens: Sequence[str] = (), seed: int = 0, weight_std: float = 0.02) -> Path:
+    """A random BERT of two layers and width 16 as a plain Hugging Face folder.
+
+    With weights of the usual size all its vectors are nearly the same, and gradients as small as rounding errors.
+    """
     import torch
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
@@ -44,6 +47,7 @@ def tiny_encoder(folder: Path, *, extra_tokens: Sequence[str] = (), seed: int = 
             num_attention_heads=2,
             intermediate_size=32,
             max_position_embeddings=32,
+            initializer_range=weight_std,
         )
     )
     model.save_pretrained(folder)

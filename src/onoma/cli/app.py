@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from onoma._version import __version__
-from onoma.cli import benchmark, encode, link, linker, pairs, quickstart, recipes, terminology, train, verify
+from onoma.cli import benchmark, encode, encoder, link, linker, pairs, quickstart, recipes, terminology, train, verify
 
 app = typer.Typer(
     name="onoma",
@@ -42,5 +42,6 @@ app.command("train")(train.train)
 app.add_typer(linker.app, name="linker")
 app.command("link")(link.link)
 app.command("encode")(encode.encode)
+app.add_typer(encoder.app, name="encoder")
 app.add_typer(benchmark.app, name="benchmark")
 app.command("verify")(verify.verify)

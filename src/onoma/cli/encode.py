@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from onoma.cli.options import Force, Normalisation, Precision
+from onoma.cli.options import Dimensions, Force, Normalisation, Precision
 
 
 def encode(
@@ -23,6 +23,7 @@ def encode(
     unit_length: Annotated[bool, typer.Option(help="Scale every vector to length 1: dot product is cosine.")] = True,
     normalisation: Normalisation = None,
     precision: Precision = "fp32",
+    dimensions: Dimensions = None,
     force: Force = False,
 ) -> None:
     """Encode names, one per line: line n of the input is vector n."""
@@ -31,7 +32,7 @@ def encode(
     from onoma.encoders.vector_files import encode_file
     from onoma.terminology import normalise
 
-    opened = open_encoder(encoder, precision=precision)
+    opened = open_encoder(encoder, precision=precision, dimensions=dimensions)
     preset = normalisation or opened.folder.normalisation
     normalise("", preset)  # an unknown preset is refused before the work starts
     with show.progress_bar("encoding", "names") as update:

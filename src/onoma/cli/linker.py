@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from onoma.cli.options import Encoder, Force, Normalisation, Precision, TerminologyFolder
+from onoma.cli.options import Dimensions, Encoder, Force, Normalisation, Precision, TerminologyFolder
 
 app = typer.Typer(help="Build linkers.", no_args_is_help=True)
 
@@ -19,6 +19,7 @@ def build(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="LINKER", help="Where to write the linker folder.")],
     normalisation: Normalisation = None,
     precision: Precision = "fp32",
+    dimensions: Dimensions = None,
     force: Force = False,
 ) -> None:
     """Encode every name of a terminology, so that mentions can be linked to it.
@@ -29,7 +30,7 @@ def build(
     from onoma.encoders import open_encoder
     from onoma.linking import build_linker
 
-    opened = open_encoder(encoder, precision=precision)
+    opened = open_encoder(encoder, precision=precision, dimensions=dimensions)
     with show.progress_bar("encoding", "names") as update:
         linker = build_linker(terminology, opened, out, normalisation=normalisation, overwrite=force, progress=update)
     show.out.print(

@@ -25,8 +25,18 @@ Encoder = Annotated[
     ),
 ]
 Precision = Annotated[
-    Literal["fp32", "bf16"],
-    typer.Option(help="bf16 is several times as fast where the processor has it; needs torch (onoma[train])."),
+    Literal["fp32", "bf16", "fp16-weights", "int8-weights", "int8"],
+    typer.Option(
+        help="bf16 is several times as fast where the processor has it; needs torch (onoma[train]). The last three "
+        "are ONNX models that onoma encoder export made and measured; int8 changes some nearest names."
+    ),
+]
+Dimensions = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Keep only the first N numbers of each vector: for encoders trained with --set matryoshka=[N, ...].",
+    ),
 ]
 Normalisation = Annotated[
     str | None,

@@ -1,21 +1,28 @@
 """Names to vectors: open, run and save encoders. Torch is imported only where it runs."""
 
+from onoma.encoders.agreement import Agreement
 from onoma.encoders.catalogue import CATALOGUE, CatalogueEncoder
-from onoma.encoders.folders import POOLINGS, EncoderFolder, Pooling, read_folder
+from onoma.encoders.folders import LOWER_PRECISIONS, POOLINGS, EncoderFolder, Pooling, Precision, read_folder
 from onoma.encoders.opening import open_encoder
 from onoma.encoders.protocol import Encoder, ProgressCallback
+from onoma.encoders.rewriting import add_precisions, add_to_card
 from onoma.encoders.saving import export_encoder, save_encoder
 from onoma.encoders.sources import locate_encoder, locate_tokenizer
 from onoma.encoders.tokens import tokenise, tokenizer_fingerprint
 
 __all__ = [
     "CATALOGUE",
+    "LOWER_PRECISIONS",
     "POOLINGS",
+    "Agreement",
     "CatalogueEncoder",
     "Encoder",
     "EncoderFolder",
     "Pooling",
+    "Precision",
     "ProgressCallback",
+    "add_precisions",
+    "add_to_card",
     "export_encoder",
     "locate_encoder",
     "locate_tokenizer",

@@ -22,7 +22,11 @@ _COUNTS_FROM_PADDING = frozenset({"roberta", "xlm-roberta", "camembert"})
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One post-norm transformer layer: x = norm(x + attention(x)); x = norm(x + down(activate(up(x))))."""
+    """One post-norm transformer layer: x = norm(x + attention(x)); x = norm(x + down(activate(up(x)))).
+
+    While LoRA is trained, layers of PEFT stand in for ``query`` and ``value``, and norms may have adapters inside
+    (`onoma.encoders.adapters`). Call them: their weight is not all.
+    """
 
     query: nn.Linear
     key: nn.Linear

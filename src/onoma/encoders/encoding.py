@@ -48,7 +48,7 @@ class FolderEncoder:
     @property
     def width(self) -> int:
         """Numbers in a vector."""
-        return self._folder.width
+        return self._folder.dimensions or self._folder.width
 
     @property
     def max_tokens(self) -> int:
@@ -71,7 +71,7 @@ def encode_names(
     progress: ProgressCallback | None,
     normalise: bool,
 ) -> FloatArray:
-    """Vectors of names in their order, shape (n, width).
+    """Vectors of names in their order, shape (n, width), or (n, dimensions) where the folder says so.
 
     A name without a single token (only tokenisers that add no special tokens make one) has the vector zero.
 
@@ -86,7 +86,8 @@ def encode_names(
     """
     if isinstance(texts, str):
         raise InputError("encode takes a list of names, not one string", fix="write encode([name])")
-    vectors = np.zeros((len(texts), folder.width), np.float32)
+    kept = folder.dimensions or folder.width
+    vectors = np.zeros((len(texts), kept), np.float32)
     for begin in range(0, len(texts), WINDOW_NAMES):
         window = texts[begin : begin + WINDOW_NAMES]
         if folder.lower_case:
@@ -94,7 +95,7 @@ def encode_names(
         offsets, ids = tokenise(tokenizer, window)
         done = begin
         for rows in length_batches(np.diff(offsets), batch_tokens=batch_tokens):
-            found = run_batch(offsets, ids, rows)
+            found = run_batch(offsets, ids, rows)[:, :kept]
             vectors[begin + rows] = unit_rows(found) if normalise else found
             done += len(rows)
             if progress is not None:

@@ -6,6 +6,7 @@ plain Hugging Face folders. Nothing here loads weights or imports torch.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass
@@ -16,10 +17,10 @@ from typing import Any, Literal, get_args
 from tokenizers import Tokenizer
 
 from onoma.artifacts import MANIFEST_NAME, open_artifact, read_manifest, sha256_file
-from onoma.encoders.tokens import load_tokenizer, tokenizer_fingerprint
+from onoma.encoders.tokens import load_tokenizer, special_tokens_around, tokenizer_fingerprint
 from onoma.errors import ConfigError, InputError, UnavailableError, did_you_mean
 
-Pooling = Literal["cls", "mean", "mean-all"]
+Pooling = Literal["cls", "mean", "mean-nospec", "mean-all"]
 """Which token vectors make a name's vector; see `onoma.encoders.packed.PackedEncoder`."""
 
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
@@ -27,8 +28,36 @@ ENCODER_KIND = "encoder"
 ABOUT_NAME = "encoder.json"
 """In a folder that Onoma wrote: what the files of sentence-transformers have no place for."""
 ONNX_NAME = "onnx/model.onnx"
+OnnxPrecision = Literal["fp32", "fp16-weights", "int8-weights", "int8"]
+"""Of an ONNX model: fp32, or with ``-weights`` weights kept in so many bits and arithmetic in fp32, or both in int8."""
+
+Precision = Literal["fp32", "bf16", "fp16-weights", "int8-weights", "int8"]
+"""Numbers that vectors are computed with: of an ONNX model, or ``"bf16"``, which torch multiplies in."""
+
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+LOWER_PRECISIONS: tuple[OnnxPrecision, ...] = get_args(OnnxPrecision)[1:]
+"""Those that a folder has an ONNX model of only where one was asked for."""
+ADAPTED_PREFIX = "onoma-adapted-"
+"""Before the family's name in ``config.json`` of an encoder with bottleneck adapters inside, so that tools which would
+leave them out refuse it; see `onoma.encoders.adapters`."""
 DEFAULT_MAX_TOKENS = 25
 """For folders that do not say: SapBERT's setting; 0.5 % of biomedical names are longer."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where an encoder comes from, as far as that is known; kept in ``encoder.json``."""
+
+    hub_id: str | None = None
+    """Of these very weights."""
+    licence: str | None = None
+    """Of these very weights; SPDX where there is such a name."""
+    base: str | None = None
+    """Name of the encoder that training began with; None where nothing was trained."""
+    base_hub_id: str | None = None
+    """Of that one, or of the nearest one before it that has one."""
+    base_licence: str | None = None
+    """Likewise."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +85,12 @@ class EncoderFolder:
     """Whether Onoma wrote the folder."""
     recorded_weights_sha256: str | None
     """As written by Onoma beside the weights, so that they need not be read to know them."""
+    precision: OnnxPrecision = "fp32"
+    """Of ``onnx``."""
+    origin: Origin = Origin()
+    """Where it comes from."""
+    dimensions: int | None = None
+    """Only the first so many numbers of a vector are kept; None: all ``width``."""
 
     @cached_property
     def weights_sha256(self) -> str:
@@ -74,16 +109,50 @@ class EncoderFolder:
         return tokenizer_fingerprint(self.load_tokenizer())
 
     @cached_property
+    def special_tokens(self) -> tuple[int, int]:
+        """How many special tokens the tokeniser puts before a name and after it."""
+        return special_tokens_around(self.load_tokenizer())
+
+    @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over all that decides a name's vector: weights, tokeniser, pooling, ``max_tokens``, lower-casing."""
-        parts = (
+        """SHA-256 over all that decides a name's vector: weights, tokeniser, pooling, ``max_tokens``, lower-casing.
+
+        Of an ONNX model in a lower precision also that model, so that it is another fingerprint.
+        """
+        parts: tuple[str, ...] = (
             self.weights_sha256,
             self.tokenizer_fingerprint,
             self.pooling,
             str(self.max_tokens),
             str(self.lower_case),
         )
+        if self.precision != "fp32":
+            # Rounded so far that it is another encoder: what was built with one must not be queried with the other.
+            model = read_manifest(self.path).files[onnx_name(self.precision)]
+            parts = (*parts, self.precision, model.sha256)
+        if self.dimensions is not None:
+            parts = (*parts, f"first {self.dimensions} numbers")
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def cut(self, dimensions: int | None) -> EncoderFolder:
+        """The same encoder, of whose vectors only the first so many numbers are kept; None: unchanged.
+
+        Raises:
+            ConfigError: it has fewer.
+        """
+        whole = self.dimensions or self.width
+        if dimensions is None or dimensions == whole:
+            return self
+        if not 2 <= dimensions < whole:
+            raise ConfigError(f"dimensions must be from 2 to {whole} for {self.name}; not {dimensions}.")
+        return dataclasses.replace(self, dimensions=dimensions)
+
+    @property
+    def lower_precisions(self) -> tuple[OnnxPrecision, ...]:
+        """Other precisions that the folder has an ONNX model of."""
+        return tuple(
+            precision for precision in LOWER_PRECISIONS if self.is_own and (self.path / onnx_name(precision)).is_file()
+        )
 
     @cached_property
     def normalisation(self) -> str:
@@ -97,7 +166,12 @@ class EncoderFolder:
 
 
 def read_folder(
-    path: str | Path, *, name: str | None = None, pooling: Pooling | None = None, max_tokens: int | None = None
+    path: str | Path,
+    *,
+    name: str | None = None,
+    pooling: Pooling | None = None,
+    max_tokens: int | None = None,
+    precision: OnnxPrecision = "fp32",
 ) -> EncoderFolder:
     """Read what a folder says about its encoder.
 
@@ -106,6 +180,7 @@ def read_folder(
         name: How to call it; the folder's own name if not given.
         pooling: Overrides what the folder says; a plain Hugging Face folder says nothing and takes ``"cls"``.
         max_tokens: Overrides the folder's; a plain Hugging Face folder takes `DEFAULT_MAX_TOKENS`.
+        precision: Of the ONNX model.
 
     Raises:
         InputError: no encoder lies there, its weights are a pickle, or it does something Onoma does not.
@@ -125,11 +200,17 @@ def read_folder(
     sentence = _read_json(model_path / "sentence_bert_config.json", missing_is_empty=True)
     said = _said_pooling(folder / steps["Pooling"]) if "Pooling" in steps else None
     weights = _weights(model_path)
-    onnx = folder / ONNX_NAME
+    onnx = folder / onnx_name(precision)
+    if precision != "fp32" and not (about and onnx.is_file()):
+        elsewhere = "" if about else " -o ENCODER"
+        raise ConfigError(
+            f"{name or folder} has no ONNX model in {precision}. Make one, and see how well it agrees: "
+            f"onoma encoder export {name or folder} --precision {precision}{elsewhere}."
+        )
     if not weights and not onnx.is_file():
-        raise _no_weights(model_path)
+        raise _no_weights(model_path, folder)
     # Special tokens and RoBERTa's offset of positions both cost places; neither may leave none for text.
-    offset = config.get("pad_token_id", 0) + 1 if config.get("model_type") in _OFFSET_POSITIONS else 0
+    offset = config.get("pad_token_id", 0) + 1 if family_of(config) in _OFFSET_POSITIONS else 0
     limit = int(config.get("max_position_embeddings", 512)) - offset
     return EncoderFolder(
         path=folder,
@@ -145,7 +226,25 @@ def read_folder(
         onnx=onnx if onnx.is_file() else None,
         is_own=bool(about),
         recorded_weights_sha256=about.get("weights_sha256"),
+        precision=precision,
+        origin=Origin(**about.get("origin", {})),
+        dimensions=about.get("dimensions"),
     )
+
+
+def onnx_name(precision: OnnxPrecision) -> str:
+    """Where a folder has its ONNX model in this precision.
+
+    Example:
+        >>> onnx_name("int8")
+        'onnx/model_int8.onnx'
+    """
+    return ONNX_NAME if precision == "fp32" else f"onnx/model_{precision}.onnx"
+
+
+def family_of(config: dict[str, Any]) -> str:
+    """The family that a ``config.json`` names, adapters or not."""
+    return str(config.get("model_type", "")).removeprefix(ADAPTED_PREFIX)
 
 
 _OFFSET_POSITIONS = frozenset({"roberta", "xlm-roberta", "camembert"})
@@ -224,7 +323,12 @@ def _weights(folder: Path) -> tuple[Path, ...]:
     return tuple(folder / shard for shard in shards)
 
 
-def _no_weights(folder: Path) -> InputError | UnavailableError:
+def _no_weights(folder: Path, whole: Path) -> InputError | UnavailableError:
+    others = [precision for precision in LOWER_PRECISIONS if (whole / onnx_name(precision)).is_file()]
+    if others:
+        return InputError(
+            f"this folder has its encoder in {' and '.join(others)} only", path=whole, fix="ask for that precision"
+        )
     if (folder / "pytorch_model.bin").exists() or list(folder.glob("*.bin")):
         return InputError(
             "the weights are a pickle (.bin), which can run code when it is loaded; Onoma never does",

@@ -25,13 +25,13 @@ OWN_OUTPUT = "name_vectors"
 
 
 class OnnxEncoder(FolderEncoder):
-    """Names to vectors by ONNX Runtime, in fp32.
+    """Names to vectors by ONNX Runtime, in the precision of the folder's model.
 
     Runs the graphs that Onoma writes, which pool inside, and those other tools export, which give the vectors of all
     tokens (``last_hidden_state`` or ``token_embeddings``) to be pooled here.
 
     Args:
-        folder: An encoder's folder with ``onnx/model.onnx``.
+        folder: An encoder's folder with an ONNX model.
         threads: For one call; all processors this process may use if not given.
     """
 
@@ -39,7 +39,8 @@ class OnnxEncoder(FolderEncoder):
         if folder.onnx is None:
             raise InputError("this encoder has no ONNX model", path=folder.path, expected="onnx/model.onnx")
         super().__init__(folder)
-        self._session = _session(folder.onnx, threads or _usable_processors())
+        keeps_weights_small = folder.precision.endswith("-weights")
+        self._session = _session(folder.onnx, threads or _usable_processors(), unpacks_weights=keeps_weights_small)
         self._inputs = {value.name for value in self._session.get_inputs()}
         outputs = [value.name for value in self._session.get_outputs()]
         self._pools_inside = OWN_OUTPUT in outputs
@@ -86,7 +87,22 @@ class OnnxEncoder(FolderEncoder):
             return found[:, 0]
         if pads_all:
             return np.asarray(found.mean(1), np.float32)
+        if self._folder.pooling == "mean-nospec":
+            mask = text_mask(mask, *self._folder.special_tokens)
         return np.asarray((found * mask[:, :, None]).sum(1) / mask.sum(1, keepdims=True), np.float32)
+
+
+def text_mask(mask: npt.NDArray[np.int64], before: int, after: int) -> npt.NDArray[np.int64]:
+    """An attention mask without special tokens; a name that has no others keeps them.
+
+    Example:
+        >>> text_mask(np.array([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0]]), 1, 1).tolist()
+        [[0, 1, 1, 0, 0], [1, 1, 0, 0, 0]]
+    """
+    n_tokens = mask.sum(1, keepdims=True)
+    columns = np.arange(mask.shape[1])
+    text = ((columns >= before) & (columns < n_tokens - after)).astype(np.int64)
+    return np.where(n_tokens > before + after, text, mask)
 
 
 def padded_rows(
@@ -111,13 +127,15 @@ def padded_rows(
     return padded, real.astype(np.int64)
 
 
-def _session(file: Path, threads: int) -> onnxruntime.InferenceSession:
+def _session(file: Path, threads: int, *, unpacks_weights: bool) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
     if _is_written_fused(file):
         # Onoma's graphs are written fused; looking for more costs half the start and changes no speed.
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        # Small weights are made fp32 once, when the session starts, by the runtime's folding of constants.
+        levels = onnxruntime.GraphOptimizationLevel
+        options.graph_optimization_level = levels.ORT_ENABLE_BASIC if unpacks_weights else levels.ORT_DISABLE_ALL
     try:
         return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the runtime's own exceptions share no public base

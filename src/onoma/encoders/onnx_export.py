@@ -17,6 +17,7 @@ from tokenizers import Tokenizer
 from onoma.encoders.encoding import unit_rows
 from onoma.encoders.onnx_encoder import padded_rows
 from onoma.encoders.onnx_graph import ATTENTION_MASK, INPUT_IDS, NAME_VECTORS, OPSET, can_write_graph, write_graph
+from onoma.encoders.onnx_precision import save_onnx
 from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.packing import pack
 from onoma.encoders.tokens import tokenise
@@ -33,8 +34,6 @@ _CHECKED_NAMES = (
     "α-synuclein/β-amyloid",
     "acute disseminated encephalomyelitis following infection with an unidentified organism, unspecified",
 )
-_PROTOBUF_LIMIT = 2**31 - 2**24
-"""Bytes; a larger graph keeps its weights in a file beside it."""
 
 
 def write_onnx(encoder: PackedEncoder, file: Path, *, tokenizer: Tokenizer) -> None:
@@ -54,11 +53,10 @@ def write_onnx(encoder: PackedEncoder, file: Path, *, tokenizer: Tokenizer) -> N
     encoder.eval()
     try:
         if parts is not None and can_write_graph(parts):
-            model = write_graph(parts, pooling=encoder.pooling)
+            model = write_graph(parts, pooling=encoder.pooling, special_tokens=encoder.special_tokens)
         else:
             model = _traced(encoder)
-        large = sum(tensor.ByteSize() for tensor in model.graph.initializer) > _PROTOBUF_LIMIT
-        onnx.save_model(model, file, save_as_external_data=large, location=f"{file.name}.data" if large else None)
+        save_onnx(model, file)
         difference = _largest_difference(encoder, file, tokenizer)
     finally:
         encoder.train(was_training)
@@ -97,6 +95,7 @@ class _PaddedForward(torch.nn.Module):
         super().__init__()
         self.model = encoder.model
         self.pooling = encoder.pooling
+        self.special_tokens = encoder.special_tokens
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
         hidden: torch.Tensor = self.model(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
@@ -104,7 +103,14 @@ class _PaddedForward(torch.nn.Module):
             return hidden[:, 0]
         if self.pooling == "mean-all":
             return hidden.mean(1)
-        real = attention_mask.to(hidden.dtype)
+        counted = attention_mask
+        if self.pooling == "mean-nospec":
+            before, after = self.special_tokens
+            n_tokens = attention_mask.sum(1, keepdim=True)
+            place = attention_mask.cumsum(1)  # from 1
+            text = ((place > before) & (place <= n_tokens - after)).to(attention_mask.dtype) * attention_mask
+            counted = torch.where(n_tokens > before + after, text, attention_mask)
+        real = counted.to(hidden.dtype)
         return (hidden * real[:, :, None]).sum(1) / real.sum(1, keepdim=True)
 
 

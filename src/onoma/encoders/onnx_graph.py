@@ -20,7 +20,9 @@ import torch
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from torch import nn
 
+from onoma.encoders.adapters import AdaptedNorm, Bottleneck, CoupledNorm, Coupling
 from onoma.encoders.architectures import Architecture, Layer
+from onoma.errors import ConfigError
 
 if TYPE_CHECKING:
     from onoma.encoders.folders import Pooling
@@ -37,15 +39,25 @@ def can_write_graph(parts: Architecture) -> bool:
     return parts.activation in _GELU or parts.activation == "relu"
 
 
-def write_graph(parts: Architecture, *, pooling: Pooling) -> ModelProto:
+def write_graph(parts: Architecture, *, pooling: Pooling, special_tokens: tuple[int, int] = (1, 1)) -> ModelProto:
     """The graph of an encoder with its weights inside.
 
     Args:
         parts: The encoder; `can_write_graph` must hold.
         pooling: ``"mean-all"`` averages every position it is given, so the caller pads to ``max_tokens``.
+        special_tokens: How many stand before a name and after it; ``"mean-nospec"`` leaves them out.
+
+    Raises:
+        ConfigError: there are LoRA updates that are not merged.
     """
+    if any(type(linear) is not nn.Linear for layer in parts.layers for linear in (layer.query, layer.key, layer.value)):
+        raise ConfigError(
+            "LoRA must be merged into the weights before the graph is written: onoma.encoders.lora.merged."
+        )
     graph = _Graph()
     states = graph.layer_norm(_embeddings(graph, parts), parts.embedding_norm)
+    if isinstance(parts.embedding_norm, CoupledNorm):
+        states = _coupling(graph, states, parts.embedding_norm.coupling)
     mask = graph.add("Cast", [ATTENTION_MASK], to=TensorProto.INT32)
     for layer in parts.layers[:-1]:
         states = _after_attention(graph, parts, layer, states, _attention(graph, parts, layer, states, mask))
@@ -57,7 +69,7 @@ def write_graph(parts: Architecture, *, pooling: Pooling) -> ModelProto:
         graph.add("Squeeze", [pooled, graph.constant(np.array([1]))], output=NAME_VECTORS)
     else:
         states = _after_attention(graph, parts, last, states, _attention(graph, parts, last, states, mask))
-        _mean(graph, states, masked=pooling == "mean")
+        _mean(graph, states, pooling, special_tokens)
     return graph.model(width=parts.embedding_norm.normalized_shape[0])
 
 
@@ -121,18 +133,54 @@ def _after_attention(graph: _Graph, parts: Architecture, layer: Layer, states: s
     else:
         operator, domain = _GELU[parts.activation]
         active = graph.add(operator, [raised, bias], domain=domain)
+    if isinstance(layer.output_norm, AdaptedNorm):
+        return _adapted_norm(graph, active, layer.down, states, layer.output_norm)
     return graph.skip_layer_norm(active, layer.down, states, layer.output_norm)
 
 
-def _mean(graph: _Graph, states: str, *, masked: bool) -> None:
+def _adapted_norm(graph: _Graph, active: str, down: nn.Linear, states: str, norm: AdaptedNorm) -> str:
+    total = graph.add("Add", [states, graph.linear(active, down)])
+    narrow = graph.add("Relu", [graph.linear(graph.layer_norm(total, norm), norm.adapter.down)])
+    return graph.skip_layer_norm(narrow, norm.adapter.up, total, norm)
+
+
+def _coupling(graph: _Graph, states: str, coupling: Coupling) -> str:
+    middle, end = (graph.constant(np.array([place])) for place in (coupling.split[0], sum(coupling.split)))
+    start, axis = graph.constant(np.array([0])), graph.constant(np.array([2]))
+    first = graph.add("Slice", [states, start, middle, axis])
+    second = graph.add("Slice", [states, middle, end, axis])
+    first = graph.add("Add", [first, _bottleneck(graph, second, coupling.first)])
+    second = graph.add("Add", [second, _bottleneck(graph, first, coupling.second)])
+    return graph.add("Concat", [first, second], axis=-1)
+
+
+def _bottleneck(graph: _Graph, states: str, bottleneck: Bottleneck) -> str:
+    return graph.linear(graph.add("Relu", [graph.linear(states, bottleneck.down)]), bottleneck.up)
+
+
+def _mean(graph: _Graph, states: str, pooling: Pooling, special_tokens: tuple[int, int]) -> None:
     axis = graph.constant(np.array([1]))
-    if not masked:
+    if pooling == "mean-all":
         graph.add("ReduceMean", [states, axis], keepdims=0, output=NAME_VECTORS)
         return
-    real = graph.add("Cast", [ATTENTION_MASK], to=TensorProto.FLOAT)
+    counted = ATTENTION_MASK if pooling == "mean" else _text_mask(graph, *special_tokens)
+    real = graph.add("Cast", [counted], to=TensorProto.FLOAT)
     column = graph.add("Unsqueeze", [real, graph.constant(np.array([2]))])
     total = graph.add("ReduceSum", [graph.add("Mul", [states, column]), axis], keepdims=0)
     graph.add("Div", [total, graph.add("ReduceSum", [real, axis], keepdims=1)], output=NAME_VECTORS)
+
+
+def _text_mask(graph: _Graph, before: int, after: int) -> str:
+    """1 for the tokens between the special ones; for all of a name that has no others."""
+    along = graph.constant(np.array(1))
+    n_tokens = graph.add("ReduceSum", [ATTENTION_MASK, graph.constant(np.array([1]))], keepdims=1)
+    place = graph.add("CumSum", [ATTENTION_MASK, along])  # from 1; the padding's is that of the last token
+    end = graph.add("Sub", [n_tokens, graph.constant(np.array(after))])
+    past_start = graph.add("Greater", [place, graph.constant(np.array(before))])
+    inside = graph.add("And", [past_start, graph.add("LessOrEqual", [place, end])])
+    text = graph.add("Mul", [graph.add("Cast", [inside], to=TensorProto.INT64), ATTENTION_MASK])
+    has_text = graph.add("Greater", [n_tokens, graph.constant(np.array(before + after))])
+    return graph.add("Where", [has_text, text, ATTENTION_MASK])
 
 
 class _Graph:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from onoma.encoders.folders import EncoderFolder, Pooling
+from onoma.encoders.folders import PRECISIONS, EncoderFolder, Pooling, Precision
 from onoma.encoders.onnx_encoder import OnnxEncoder
 from onoma.encoders.protocol import Encoder
 from onoma.encoders.sources import locate_encoder
 from onoma.errors import ConfigError, did_you_mean, missing_extra
 
-if TYPE_CHECKING:
-    from onoma.encoders.torch_encoder import Precision
-
 Backend = Literal["auto", "onnx", "torch"]
 _BACKENDS = ("auto", "onnx", "torch")
-_PRECISIONS = ("fp32", "bf16")
 
 
 def open_encoder(
@@ -26,6 +22,7 @@ def open_encoder(
     precision: Precision = "fp32",
     pooling: Pooling | None = None,
     max_tokens: int | None = None,
+    dimensions: int | None = None,
     threads: int | None = None,
 ) -> Encoder:
     """Open an encoder for use.
@@ -36,11 +33,14 @@ def open_encoder(
         backend: ``"onnx"`` starts fast and needs no torch; ``"torch"`` needs no ONNX model. ``"auto"`` takes ONNX
             where the folder has it and the options allow it.
         precision: ``"bf16"`` needs torch; several times as fast on processors that multiply it natively, and keeps
-            about 99 of 100 nearest neighbours.
+            about 99 of 100 nearest neighbours. The lower ones of ONNX need a model that was made and measured before
+            (`onoma.encoders.add_precisions`), and have a fingerprint of their own.
         pooling: Overrides what the folder says. A plain Hugging Face folder says nothing: ``"cls"``, as SapBERT.
         max_tokens: Longest name in tokens, special tokens included. If not given: what the folder says, so that
             vectors equal sentence-transformers' for names of any length; 25, SapBERT's setting, for a plain
             Hugging Face folder, which says nothing.
+        dimensions: Keep only the first so many numbers of each vector, and scale these to length 1. For encoders that
+            were trained with ``matryoshka``; with others much of the meaning is lost.
         threads: Of the ONNX back end; all usable processors if not given. Torch has its own setting.
 
     Raises:
@@ -50,13 +50,46 @@ def open_encoder(
         ArtifactError: the folder is damaged.
     """
     _check("backend", backend, _BACKENDS)
-    _check("precision", precision, _PRECISIONS)
-    folder = locate_encoder(source, pooling=pooling, max_tokens=max_tokens)
+    _check("precision", precision, PRECISIONS)
+    if precision not in {"fp32", "bf16"}:
+        return _open_lower(
+            source,
+            precision,
+            backend,
+            pooling=pooling,
+            max_tokens=max_tokens,
+            dimensions=dimensions,
+            threads=threads,
+        )
+    folder = locate_encoder(source, pooling=pooling, max_tokens=max_tokens).cut(dimensions)
     obstacle = _onnx_obstacle(folder, precision)
     if backend == "onnx" and obstacle is not None:
         raise ConfigError(f"{folder.name} cannot be run by ONNX Runtime: {obstacle}. Open it with backend='torch'.")
     if backend == "torch" or obstacle is not None:
-        return _open_torch(folder, precision)
+        return _open_torch(folder, bf16=precision == "bf16")
+    return OnnxEncoder(folder, threads=threads)
+
+
+def _open_lower(
+    source: str | Path,
+    precision: Precision,
+    backend: Backend,
+    *,
+    pooling: Pooling | None,
+    max_tokens: int | None,
+    dimensions: int | None,
+    threads: int | None,
+) -> Encoder:
+    assert precision != "bf16"  # the caller knows the difference
+    if backend == "torch":
+        raise ConfigError(f"{precision} is a precision of ONNX models; torch runs fp32 and bf16.")
+    folder = locate_encoder(source, pooling=pooling, max_tokens=max_tokens, precision=precision)
+    folder = folder.cut(dimensions)
+    if folder.pooling != folder.said_pooling:
+        raise ConfigError(
+            f"the ONNX model of {folder.name} pools by '{folder.said_pooling}', not '{folder.pooling}', and in "
+            f"{precision} there is no other."
+        )
     return OnnxEncoder(folder, threads=threads)
 
 
@@ -70,7 +103,7 @@ def _onnx_obstacle(folder: EncoderFolder, precision: str) -> str | None:
     return None
 
 
-def _open_torch(folder: EncoderFolder, precision: Precision) -> Encoder:
+def _open_torch(folder: EncoderFolder, *, bf16: bool) -> Encoder:
     try:
         import torch
     except ImportError:
@@ -81,7 +114,7 @@ def _open_torch(folder: EncoderFolder, precision: Precision) -> Encoder:
     from onoma.encoders.torch_encoder import TorchEncoder
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    return TorchEncoder(load_folder(folder).to(device), precision=precision)
+    return TorchEncoder(load_folder(folder).to(device), precision="bf16" if bf16 else "fp32")
 
 
 def _check(option: str, value: str, known: tuple[str, ...]) -> None:

@@ -8,6 +8,7 @@ runs once per group of equally long names, which needs no padding either.
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,11 @@ from safetensors import safe_open
 from torch import nn
 from torch.nn import functional
 
+from onoma.encoders.adapters import insert_saved, is_adapter_name
 from onoma.encoders.architectures import BERT_LIKE, Architecture, Layer, read_architecture
 from onoma.encoders.attention import packed_attention
 from onoma.encoders.dropout import dropout
-from onoma.encoders.folders import EncoderFolder, Pooling
+from onoma.encoders.folders import ADAPTED_PREFIX, EncoderFolder, Pooling, family_of
 from onoma.encoders.packing import PackedBatch, pack, pack_lists
 from onoma.encoders.sources import locate_encoder
 from onoma.errors import ConfigError, InputError, missing_extra
@@ -41,8 +43,9 @@ class PackedEncoder(nn.Module):
     Args:
         model: A Hugging Face encoder; its weights are shared, not copied.
         pooling: ``"cls"``: the first token's vector; ``"mean"``: the mean over the name's tokens, special tokens
-            included; ``"mean-all"``: the mean over ``max_tokens`` positions, padding included, as SapBERT's released
-            code does for its ``mean-token`` model (``mean_all_tok``).
+            included; ``"mean-nospec"``: the mean over the tokens of its text, without special ones (Vulic et al. 2020),
+            or over these for a name without text; ``"mean-all"``: the mean over ``max_tokens`` positions, padding
+            included, as SapBERT's released code does for its ``mean-token`` model (``mean_all_tok``).
         max_tokens: Longest name in tokens, special tokens included; the width that ``"mean-all"`` pads to.
         source: The folder that the model came from, if it did.
     """
@@ -68,6 +71,11 @@ class PackedEncoder(nn.Module):
     def padding_id(self) -> int:
         """The token that fills rectangles, where an encoder cannot do without them."""
         return int(self.model.config.pad_token_id or 0)
+
+    @property
+    def special_tokens(self) -> tuple[int, int]:
+        """How many special tokens stand before a name and after it; one each in an encoder made in memory."""
+        return (1, 1) if self.source is None else self.source.special_tokens
 
     @property
     def runs_packed(self) -> bool:
@@ -107,10 +115,14 @@ class PackedEncoder(nn.Module):
     def _pool(self, tokens: torch.Tensor, batch: PackedBatch) -> torch.Tensor:
         if self.pooling == "cls":
             return tokens.index_select(0, batch.starts)
+        before, after = self.special_tokens if self.pooling == "mean-nospec" else (0, 0)
         groups = tokens.split_with_sizes([names * length for names, length in batch.groups])
-        return torch.cat(
-            [group.view(names, length, -1).mean(1) for group, (names, length) in zip(groups, batch.groups, strict=True)]
-        )
+        means = []
+        for group, (names, length) in zip(groups, batch.groups, strict=True):
+            rectangle = group.view(names, length, -1)
+            has_text = length > before + after
+            means.append((rectangle[:, before : length - after] if has_text else rectangle).mean(1))
+        return torch.cat(means)
 
     def _tokens_by_group(self, batch: PackedBatch) -> torch.Tensor:
         tokens = []
@@ -152,11 +164,7 @@ def _run_packed(parts: Architecture, batch: PackedBatch, *, training: bool, firs
     states = functional.pad(dropout(parts.embedding_norm(states), hidden_dropout), (0, 0, 0, spare))
     last = len(parts.layers) - 1
     for depth, layer in enumerate(parts.layers):
-        key_value = functional.linear(
-            states,
-            torch.cat([layer.key.weight, layer.value.weight]),
-            torch.cat([layer.key.bias, layer.value.bias]),
-        )
+        key_value = _keys_and_values(layer, states)
         asks_all = not (first_only and depth == last)
         if not asks_all:
             states = states.index_select(0, batch.starts)
@@ -172,6 +180,17 @@ def _run_packed(parts: Architecture, batch: PackedBatch, *, training: bool, firs
             context = functional.pad(context, (0, 0, 0, spare))
         states = _after_attention(layer, states, context, hidden_dropout)
     return states if first_only else states[:n_tokens]
+
+
+def _keys_and_values(layer: Layer, states: torch.Tensor) -> torch.Tensor:
+    """Side by side, shape (T, 2 D)."""
+    if type(layer.key) is nn.Linear and type(layer.value) is nn.Linear:
+        return functional.linear(
+            states,
+            torch.cat([layer.key.weight, layer.value.weight]),
+            torch.cat([layer.key.bias, layer.value.bias]),
+        )
+    return torch.cat([layer.key(states), layer.value(states)], -1)  # a layer of LoRA is more than its weight
 
 
 def _after_attention(layer: Layer, states: torch.Tensor, context: torch.Tensor, probability: float) -> torch.Tensor:
@@ -240,13 +259,25 @@ def load_model(folder: EncoderFolder) -> nn.Module:
         from transformers import AutoConfig, AutoModel
     except ImportError:
         raise missing_extra("transformers", "train", f"Running the encoder {folder.name} with torch") from None
+    if not folder.weights and folder.onnx is None:
+        raise InputError(
+            "this encoder was put together in memory and lies in no folder",
+            path=folder.path,
+            fix="save it with save_encoder and name that folder",
+        )
     if not folder.weights:
         raise InputError(
             "this folder holds only the ONNX model, without the weights that torch needs",
             path=folder.path,
             fix="open it with backend='onnx', or name the encoder that it was made from",
         )
-    config = AutoConfig.from_pretrained(str(folder.model_path), local_files_only=True)
+    raw = json.loads((folder.model_path / "config.json").read_text(encoding="utf-8"))
+    adapted = str(raw.get("model_type", "")).startswith(ADAPTED_PREFIX)
+    config: Any = (
+        AutoConfig.for_model(family_of(raw), **{key: value for key, value in raw.items() if key != "model_type"})
+        if adapted
+        else AutoConfig.from_pretrained(str(folder.model_path), local_files_only=True)
+    )
     options: dict[str, Any] = {}
     if config.model_type in BERT_LIKE - {"distilbert"}:
         options["add_pooling_layer"] = _has_pooler(folder)
@@ -259,6 +290,8 @@ def load_model(folder: EncoderFolder) -> nn.Module:
             use_safetensors=True,
             **options,
         )
+    if adapted:
+        insert_saved(model, _adapter_weights(folder))
     pooler = getattr(model, "pooler", None)
     if isinstance(pooler, nn.Module):
         pooler.requires_grad_(False)
@@ -281,6 +314,14 @@ def quiet_transformers() -> Iterator[None]:
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
+
+
+def _adapter_weights(folder: EncoderFolder) -> dict[str, torch.Tensor]:
+    found: dict[str, torch.Tensor] = {}
+    for file in folder.weights:
+        with safe_open(file, framework="pt") as tensors:
+            found |= {name: tensors.get_tensor(name) for name in tensors.keys() if is_adapter_name(name)}  # noqa: SIM118
+    return found
 
 
 def _has_pooler(folder: EncoderFolder) -> bool:

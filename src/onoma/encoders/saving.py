@@ -3,7 +3,7 @@
 The folder is a sentence-transformers model, with an ONNX model and Onoma's manifest beside it::
 
     onoma.json                   manifest: checksums, parents, settings, seed
-    encoder.json                 name, SHA-256 of the weights
+    encoder.json                 name, SHA-256 of the weights, where they come from
     modules.json                 the steps that sentence-transformers runs
     config.json                  the Hugging Face model's configuration
     model.safetensors            its weights
@@ -11,9 +11,14 @@ The folder is a sentence-transformers model, with an ONNX model and Onoma's mani
     sentence_bert_config.json    max_tokens
     1_Pooling/config.json        pooling
     onnx/model.onnx              the same encoder for ONNX Runtime, pooling inside
+    onnx/model_PRECISION.onnx    the same in a lower precision (onoma.encoders.rewriting), where one was asked for
+    README.md                    model card (onoma.encoders.model_card)
+    adapter/                     what was trained beside a frozen base, on its own (onoma.encoders.adapter_folders)
 
-A folder with pooling ``"mean-all"`` names it in ``1_Pooling/config.json``; sentence-transformers, which cannot average
-over padding, then refuses the folder instead of giving other vectors.
+A folder with pooling ``"mean-nospec"`` or ``"mean-all"`` names it in ``1_Pooling/config.json``; sentence-transformers,
+which can neither leave special tokens out nor average over padding, then refuses the folder instead of giving other
+vectors. It refuses an encoder with bottleneck adapters too, which ``config.json`` calls by another family's name; LoRA
+is merged, and such a folder is an ordinary one.
 """
 
 from __future__ import annotations
@@ -26,7 +31,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onoma.artifacts import Parent, sha256_file, write_artifact
-from onoma.encoders.folders import ABOUT_NAME, ENCODER_KIND, ONNX_NAME, EncoderFolder
+from onoma.encoders.agreement import read_agreements, write_agreements
+from onoma.encoders.folders import (
+    ABOUT_NAME,
+    ENCODER_KIND,
+    ONNX_NAME,
+    EncoderFolder,
+    OnnxPrecision,
+    Origin,
+    onnx_name,
+)
+from onoma.encoders.model_card import CARD_NAME, write_card
 from onoma.encoders.sources import locate_encoder
 from onoma.errors import ConfigError, missing_extra
 
@@ -68,7 +83,8 @@ def save_encoder(
         config: The settings that made it, for the manifest.
         parents: What it was made from.
         seed: Of every random choice made.
-        files: Small text files to add, relative path -> content (``train.json``, ``README.md``).
+        files: Small text files to add, relative path -> content (``train.json``; a ``README.md`` takes the place of
+            the model card).
         overwrite: Replace an encoder that is there.
 
     Returns:
@@ -79,17 +95,20 @@ def save_encoder(
         ConfigError: the encoder came from no folder.
         MismatchError: the ONNX model does not agree with torch; nothing is written.
     """
-    from onoma.encoders.packed import PackedEncoder, quiet_transformers
+    from onoma.encoders.adapter_folders import write_model
+    from onoma.encoders.packed import PackedEncoder
 
     if encoder.source is None:
         raise ConfigError("an encoder made in memory has no tokeniser to save; load it with load_packed.")
-    source = dataclasses.replace(encoder.source, max_tokens=max_tokens or encoder.max_tokens)
+    source = dataclasses.replace(encoder.source, max_tokens=max_tokens or encoder.max_tokens, dimensions=None)
     with write_artifact(out, ENCODER_KIND, config=config, parents=parents, seed=seed, overwrite=overwrite) as folder:
-        with quiet_transformers():
-            encoder.model.save_pretrained(folder, safe_serialization=True)
-        _write_rest(folder, source, name=name or Path(out).name, files=files)
-        cutting = PackedEncoder(encoder.model, pooling=encoder.pooling, max_tokens=source.max_tokens, source=source)
+        title = name or Path(out).name
+        model = write_model(encoder, folder, name=title, config=config, parents=parents, seed=seed)
+        _write_rest(folder, source, name=title, origin=_origin_of_saved(folder, source), files=files)
+        cutting = PackedEncoder(model, pooling=encoder.pooling, max_tokens=source.max_tokens, source=source)
         _write_onnx(cutting, source, folder / ONNX_NAME)
+        if not (folder / CARD_NAME).exists():
+            write_card(folder, source, config=config or {}, parents=parents, seed=seed)
     return locate_encoder(Path(out))
 
 
@@ -109,7 +128,8 @@ def export_encoder(
     Torch is needed only if the source has no ONNX model that Onoma wrote.
 
     Args:
-        source: A folder, catalogue name, hub id, or the ``folder`` of an open encoder.
+        source: A folder, catalogue name, hub id, or the ``folder`` of an open encoder; if that one runs in a lower
+            precision, its ONNX model goes with it (with ``onnx_only``: it alone).
         out: The folder to write; movable, it refers to nothing outside.
         onnx_only: Leave the safetensors weights out. Such a folder runs in ONNX Runtime only and takes half the room.
         name: How to call it; as the source if not given.
@@ -123,24 +143,68 @@ def export_encoder(
 
     Raises:
         InputError: the source is no encoder.
+        ConfigError: it keeps a part of each vector only, and the weights shall be written.
         ArtifactExistsError: ``out`` is taken.
         UnavailableError: the source, or torch, is not on this machine.
     """
     found = source if isinstance(source, EncoderFolder) else locate_encoder(source)
     with write_artifact(out, ENCODER_KIND, config=config, parents=parents, overwrite=overwrite) as folder:
-        shutil.copyfile(found.model_path / "config.json", folder / "config.json")
-        if not onnx_only:
-            for file in (*found.weights, *found.model_path.glob("model.safetensors.index.json")):
-                shutil.copyfile(file, folder / file.name)
-        _write_rest(folder, found, name=name or found.name, files=files)
-        if found.is_own and found.onnx is not None and found.pooling == found.said_pooling:
-            shutil.copytree(found.onnx.parent, folder / "onnx")
+        fill_folder(folder, found, onnx_only=onnx_only, name=name, files=files)
+        if not (folder / CARD_NAME).exists():
+            write_card(folder, found, config=config or {}, parents=parents, seed=None)
+    return locate_encoder(Path(out), precision=found.precision)
+
+
+def fill_folder(
+    folder: Path,
+    found: EncoderFolder,
+    *,
+    onnx_only: bool = False,
+    name: str | None = None,
+    files: Mapping[str, str] | None = None,
+) -> None:
+    """Write all files of an encoder but manifest and card into a folder; see `export_encoder`."""
+    if found.dimensions is not None and not onnx_only:
+        raise ConfigError(
+            f"{found.name} keeps the first {found.dimensions} numbers of each vector, and other tools would take its "
+            "weights for those of an encoder that keeps all. Write it with onnx_only, or whole."
+        )
+    shutil.copyfile(found.model_path / "config.json", folder / "config.json")
+    if not onnx_only:
+        for file in (*found.weights, *found.model_path.glob("model.safetensors.index.json")):
+            shutil.copyfile(file, folder / file.name)
+    _write_rest(folder, found, name=name or found.name, origin=found.origin, files=files)
+    precisions: set[OnnxPrecision] = {found.precision} if onnx_only else {"fp32", found.precision}
+    for precision in sorted(precisions):
+        file = found.path / onnx_name(precision)
+        if found.is_own and file.is_file() and found.pooling == found.said_pooling:
+            (folder / "onnx").mkdir(exist_ok=True)
+            for part in (file, file.with_name(f"{file.name}.data")):
+                if part.is_file():
+                    shutil.copyfile(part, folder / "onnx" / part.name)
         else:
             _write_onnx(_load(found), found, folder / ONNX_NAME)
-    return locate_encoder(Path(out))
+    measured = read_agreements(found.path).get(found.precision)
+    if measured is not None:
+        write_agreements(folder, [measured])
 
 
-def _write_rest(folder: Path, source: EncoderFolder, *, name: str, files: Mapping[str, str] | None) -> None:
+def _origin_of_saved(folder: Path, source: EncoderFolder) -> Origin:
+    """Of weights just written, which were loaded from ``source`` and trained since, or not."""
+    weights = folder / "model.safetensors"
+    if weights.exists() and sha256_file(weights) == source.weights_sha256:
+        return source.origin
+    known = source.origin
+    return Origin(
+        base=source.name,
+        base_hub_id=known.hub_id or known.base_hub_id,
+        base_licence=known.licence or known.base_licence,
+    )
+
+
+def _write_rest(
+    folder: Path, source: EncoderFolder, *, name: str, origin: Origin, files: Mapping[str, str] | None
+) -> None:
     """All but weights, configuration and graph."""
     for file in _TOKENIZER_FILES:
         if (source.model_path / file).is_file():
@@ -167,7 +231,12 @@ def _write_rest(folder: Path, source: EncoderFolder, *, name: str, files: Mappin
     weights = folder / "model.safetensors"
     _write_json(
         folder / ABOUT_NAME,
-        {"name": name, "weights_sha256": sha256_file(weights) if weights.exists() else source.weights_sha256},
+        {
+            "name": name,
+            "weights_sha256": sha256_file(weights) if weights.exists() else source.weights_sha256,
+            **({} if source.dimensions is None else {"dimensions": source.dimensions}),
+            "origin": {key: value for key, value in dataclasses.asdict(origin).items() if value is not None},
+        },
     )
     for path, text in (files or {}).items():
         added = folder / path
@@ -176,7 +245,7 @@ def _write_rest(folder: Path, source: EncoderFolder, *, name: str, files: Mappin
 
 
 def _pooling_config(source: EncoderFolder) -> dict[str, Any]:
-    if source.pooling == "mean-all":
+    if source.pooling in {"mean-nospec", "mean-all"}:
         return {"pooling_mode": source.pooling}
     return {
         "pooling_mode_cls_token": source.pooling == "cls",

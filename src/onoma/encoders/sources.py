@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
 from tokenizers import Tokenizer
 
 from onoma.encoders.catalogue import CATALOGUE, find_in_catalogue, locate_packaged
-from onoma.encoders.folders import EncoderFolder, Pooling, read_folder
+from onoma.encoders.folders import EncoderFolder, OnnxPrecision, Origin, Pooling, read_folder
 from onoma.errors import InputError, UnavailableError, did_you_mean, missing_extra
 
 HUB_FILES = (
@@ -25,7 +26,11 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
 def locate_encoder(
-    source: str | Path, *, pooling: Pooling | None = None, max_tokens: int | None = None
+    source: str | Path,
+    *,
+    pooling: Pooling | None = None,
+    max_tokens: int | None = None,
+    precision: OnnxPrecision = "fp32",
 ) -> EncoderFolder:
     """Find an encoder's folder, fetching it from the hub if it must be.
 
@@ -34,6 +39,7 @@ def locate_encoder(
             there.
         pooling: See `read_folder`.
         max_tokens: See `read_folder`.
+        precision: See `read_folder`.
 
     Raises:
         InputError: it is none of these, or no encoder.
@@ -43,17 +49,21 @@ def locate_encoder(
     text = str(source)
     path = Path(source).expanduser()
     name: str | None = None
+    origin: Origin | None = None
     if path.is_dir():
         folder = path
     elif path.is_file():
         raise InputError("this is a file; an encoder is a folder", path=path)
     elif entry := find_in_catalogue(text):
         folder, name = locate_packaged(entry), entry.name
+        origin = Origin(hub_id=entry.hub_id, licence=entry.licence)
     elif isinstance(source, Path) or not _HUB_ID.fullmatch(text):
         raise InputError("there is no such encoder folder", path=path, fix=_offline_choices())
     else:
         folder, name = _from_hub(text), text
-    return read_folder(folder, name=name, pooling=pooling, max_tokens=max_tokens)
+        origin = Origin(hub_id=text)
+    found = read_folder(folder, name=name, pooling=pooling, max_tokens=max_tokens, precision=precision)
+    return found if origin is None else dataclasses.replace(found, origin=origin)
 
 
 def locate_tokenizer(source: str | Path) -> Tokenizer:

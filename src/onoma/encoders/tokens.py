@@ -51,6 +51,17 @@ def tokenizer_fingerprint(tokenizer: Tokenizer) -> str:
     return hashlib.sha256(bare.to_str().encode()).hexdigest()
 
 
+def special_tokens_around(tokenizer: Tokenizer) -> tuple[int, int]:
+    """How many special tokens a tokeniser puts before a text and after it; [CLS] and [SEP] are one each.
+
+    Cutting a text leaves them in place.
+    """
+    is_special = tokenizer.encode("a fever of 1").special_tokens_mask
+    before = next((place for place, special in enumerate(is_special) if not special), 0)
+    after = next((place for place, special in enumerate(reversed(is_special)) if not special), 0)
+    return before, after
+
+
 def tokenise(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
     """Token ids of names, special tokens included, cut as the tokeniser is set to.
 

@@ -17,8 +17,6 @@ from onoma.encoders.protocol import ProgressCallback
 from onoma.errors import ConfigError
 from onoma.types import FloatArray, RowArray
 
-Precision = Literal["fp32", "bf16"]
-
 BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
 """Tokens per forward pass, by kind of device."""
 
@@ -31,7 +29,7 @@ class TorchEncoder(FolderEncoder):
         precision: ``"bf16"`` multiplies in bfloat16 and keeps sums, residuals and vectors in fp32.
     """
 
-    def __init__(self, model: PackedEncoder, *, precision: Precision = "fp32") -> None:
+    def __init__(self, model: PackedEncoder, *, precision: Literal["fp32", "bf16"] = "fp32") -> None:
         if model.source is None:
             raise ConfigError("an encoder made in memory has no tokeniser; save it and open the folder.")
         super().__init__(model.source)

@@ -33,7 +33,8 @@ def build_linker(
 
     Args:
         terminology: Terminology, or its folder.
-        encoder: Encoder, or what `open_encoder` takes.
+        encoder: Encoder, or what `open_encoder` takes. One opened in a lower precision of ONNX goes into the folder in
+            that precision, and mentions are encoded in it too.
         out: Where the linker's folder shall lie.
         normalisation: Preset that names and mentions go through; unset: the one that the encoder was trained with.
         overwrite: Replace a linker at ``out``.
@@ -58,6 +59,7 @@ def build_linker(
             "normalisation": preset,
             "encoder_name": opened.name,
             "encoder_fingerprint": opened.fingerprint,
+            "precision": opened.folder.precision,
             "n_concepts": dictionary.n_concepts,
             "n_texts": dictionary.n_texts,
         },

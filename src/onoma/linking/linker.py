@@ -73,7 +73,8 @@ class Linker:
         """
         folder = Path(path)
         manifest = open_artifact(folder, KIND, format_version=FORMAT_VERSION)
-        encoder = open_encoder(folder / ENCODER_FOLDER, backend="onnx")
+        precision = manifest.config.get("precision", "fp32")
+        encoder = open_encoder(folder / ENCODER_FOLDER, backend="onnx", precision=precision)
         made_by = manifest.config.get("encoder_fingerprint")
         if encoder.fingerprint != made_by:
             raise MismatchError(

@@ -1,0 +1,216 @@
+"""``onoma encoder``: what training puts out, looked at, made smaller, described."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from onoma.cli.options import Force, Json
+from onoma.errors import ConfigError
+
+if TYPE_CHECKING:
+    from onoma.encoders import Agreement
+    from onoma.encoders.folders import OnnxPrecision
+
+app = typer.Typer(help="Look at an encoder, make it smaller, write its card.", no_args_is_help=True)
+
+Source = Annotated[
+    str, typer.Argument(metavar="ENCODER", help="A folder, a catalogue name (all-MiniLM-L6-v2) or a hub id.")
+]
+_COLUMNS = ("precision", "size", "speed", "cosine mean", "cosine 1st percentile", "same neighbour")
+
+
+@app.command()
+def info(encoder: Source, as_json: Json = False) -> None:
+    """Show what an encoder is: size, pooling, where it comes from, its files and precisions."""
+    import dataclasses
+    import json
+
+    from onoma.cli import show
+    from onoma.encoders.information import encoder_info
+
+    found = encoder_info(encoder)
+    if as_json:
+        record = dataclasses.asdict(found) | {
+            "path": str(found.path),
+            "agreements": {key: one.model_dump() for key, one in found.agreements.items()},
+        }
+        typer.echo(json.dumps(record, ensure_ascii=False))
+        return
+    origin = found.origin
+    rows = [
+        ("name", found.name),
+        ("folder", str(found.path)),
+        ("architecture", found.architecture),
+        ("parameters", f"{found.n_parameters:,}" if found.n_parameters else "the ONNX model only"),
+        ("vector", f"{found.width} numbers"),
+        ("pooling", found.pooling),
+        ("longest name", f"{found.max_tokens} tokens"),
+        ("names prepared by", found.normalisation or ""),
+        ("same weights on the hub", origin.hub_id or ""),
+        ("licence", origin.licence or ""),
+        (
+            "trained from",
+            " ".join(filter(None, (origin.base, f"({origin.base_hub_id})" if origin.base_hub_id else ""))),
+        ),
+        ("licence of that", origin.base_licence or "" if origin.base else ""),
+        ("fingerprint", found.fingerprint),
+        *((f"made from {kind}", fingerprint) for kind, fingerprint in found.parents),
+        ("written", found.created or ""),
+        ("benchmark results", ", ".join(found.results)),
+    ]
+    show.table(["", ""], [row for row in rows if row[1]])
+    show.out.print()
+    show.table(["file", "bytes"], [[file, f"{size:,}"] for file, size in found.files.items()], numeric=["bytes"])
+    if found.agreements:
+        show.out.print()
+        _show_agreements(list(found.agreements.values()))
+
+
+@app.command()
+def export(
+    encoder: Source,
+    precision: Annotated[
+        list[str],
+        typer.Option(
+            "--precision",
+            metavar="PRECISION",
+            help="fp16-weights: half the size, the same speed and nearly the same vectors. int8-weights: a quarter of "
+            "the size, the same speed; about one nearest name in a hundred changes. int8: arithmetic in 8 bits too, "
+            "faster where the processor has it (VNNI, AMX), and about one nearest name in sixteen changes: never what "
+            "is opened unless it is asked for. May be given several times.",
+        ),
+    ],
+    terminology: Annotated[
+        Path | None,
+        typer.Option("--terminology", "-t", metavar="DIR", help="Measure the agreement on names of this terminology."),
+    ] = None,
+    names: Annotated[
+        Path | None, typer.Option("--names", metavar="FILE", help="Measure on these: UTF-8 text, one name per line.")
+    ] = None,
+    sample: Annotated[
+        int, typer.Option(min=100, help="How many names to measure on, drawn at random if there are more.")
+    ] = 4096,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="ENCODER", help="Write a new folder; unset: add to ENCODER itself."),
+    ] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="To measure with; unset: all usable processors.")] = None,
+    as_json: Json = False,
+    force: Force = False,
+) -> None:
+    """Make smaller ONNX models of an encoder, and measure how well each agrees with the one in fp32.
+
+    The table says, for each precision: size of the model; names per second as a multiple of fp32; cosine of a name's
+    two vectors; share of names whose nearest other name stays the same. It is kept in the folder and its card.
+    Open a precision with --precision of onoma encode, onoma linker build and onoma benchmark run.
+    """
+    import json
+
+    from onoma.cli import show
+    from onoma.encoders import add_precisions, locate_encoder
+
+    if (terminology is None) == (names is None):
+        raise ConfigError(
+            "give either --terminology DIR or --names FILE: agreement is measured on the names that will be searched."
+        )
+    wanted = cast("list[OnnxPrecision]", precision)  # what is none of these, add_precisions refuses
+    texts = _names(locate_encoder(encoder).normalisation, terminology, names, sample)
+    with show.progress_bar("measuring", "names") as update:
+        measured = add_precisions(encoder, wanted, texts, out=out, overwrite=force, threads=threads, progress=update)
+    if as_json:
+        typer.echo(json.dumps([one.model_dump() for one in measured]))
+        return
+    _show_agreements(measured)
+    show.remark(f"measured on {show.count(measured[0].n_names, 'name')}; written to {out or encoder}")
+
+
+@app.command()
+def card(
+    encoder: Annotated[Path, typer.Argument(metavar="ENCODER", help="A folder that Onoma wrote.")],
+    results: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--results", metavar="RESULTS", help="Results of a benchmark with this encoder (onoma benchmark run)."
+        ),
+    ] = None,
+    terminology: Annotated[
+        list[Path] | None,
+        typer.Option("--terminology", "-t", metavar="DIR", help="A terminology it was trained on, to be described."),
+    ] = None,
+    licence: Annotated[
+        str | None, typer.Option(metavar="SPDX", help="Of the encoder, which is yours to say: apache-2.0, cc-by-4.0.")
+    ] = None,
+) -> None:
+    """Write an encoder's model card (README.md) anew, with scores, data and licence added.
+
+    The card says only what the folder holds. Results of another encoder, and terminologies that it was not trained
+    on, are refused.
+    """
+    from onoma.cli import show
+    from onoma.encoders import add_to_card
+
+    told = [_described(folder) for folder in terminology or []]
+    found = add_to_card(encoder, results=results or [], terminologies=told, licence=licence)
+    show.out.print(f"{found.path / 'README.md'}", markup=False)
+
+
+def _names(preset: str, terminology: Path | None, file: Path | None, sample: int) -> list[str]:
+    """Distinct prepared names, a sample of them if there are many; the same ones every time."""
+    import random
+
+    from onoma.encoders.vector_files import decode_lines
+    from onoma.linking.dictionary import build_dictionary
+    from onoma.terminology import Terminology, normalise
+
+    if terminology is not None:
+        texts = list(build_dictionary(Terminology.open(terminology), normalisation=preset).texts)
+    else:
+        assert file is not None  # one of the two is given
+        lines = (normalise(line, preset) for line in decode_lines(file.read_bytes(), source=str(file)))
+        texts = [text for text in dict.fromkeys(lines) if text]
+    return texts if len(texts) <= sample else random.Random(0).sample(texts, sample)
+
+
+def _described(folder: Path) -> dict[str, Any]:
+    from onoma.terminology import Terminology
+    from onoma.terminology.formats import get_format
+
+    opened = Terminology.open(folder)
+    config = opened.manifest.config
+    return {
+        "fingerprint": opened.manifest.fingerprint,
+        "name": Path(str(config.get("source", folder.name))).name,
+        "format": config.get("format", ""),
+        "files": dict(config.get("source_files", {})),
+        "n_concepts": opened.n_concepts,
+        "n_names": opened.n_names,
+        "licence": get_format(config["format"]).licence if config.get("format") else "",
+    }
+
+
+def _show_agreements(agreements: list[Agreement]) -> None:
+    from onoma.cli import show
+    from onoma.encoders.model_card import megabytes
+
+    fp32 = agreements[0].fp32_bytes
+    show.table(
+        _COLUMNS,
+        [
+            ["fp32", megabytes(fp32), "1.00", "1.00000", "1.00000", "1.0000"],
+            *(
+                [
+                    one.precision,
+                    megabytes(one.bytes),
+                    f"{one.speed:.2f}",
+                    f"{one.mean_cosine:.5f}",
+                    f"{one.percentile_1_cosine:.5f}",
+                    f"{one.same_neighbour:.4f}",
+                ]
+                for one in agreements
+            ),
+        ],
+        numeric=_COLUMNS[1:],
+    )

@@ -1,0 +1,288 @@
+"""Adapters on disk: what was trained beside a frozen encoder, in a folder of its own that can be published.
+
+::
+
+    onoma.json                  manifest (artefact kind "adapter")
+    adapter.json                kind, sizes, pooling, and which encoder it belongs to
+    adapter_model.safetensors   its weights
+    adapter_config.json         LoRA only: PEFT's own file, so that ``PeftModel.from_pretrained`` opens the folder
+
+An adapter belongs to the weights it was trained beside, told by their SHA-256, and is loaded on no others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, ValidationError
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from onoma.artifacts import Parent, open_artifact, sha256_file, write_artifact
+from onoma.encoders.adapters import CoupledNorm, adapter_tensors, has_adapters, insert_saved
+from onoma.encoders.folders import ADAPTED_PREFIX, EncoderFolder, Pooling
+from onoma.encoders.lora import has_lora, insert_saved_lora, lora_config, lora_tensors, merged
+from onoma.encoders.packed import PackedEncoder, load_model, quiet_transformers
+from onoma.encoders.saving import save_encoder
+from onoma.encoders.sources import locate_encoder
+from onoma.errors import ConfigError, DamagedArtifactError, MismatchError
+
+ADAPTER_KIND = "adapter"
+ADAPTER_ABOUT_NAME = "adapter.json"
+ADAPTER_WEIGHTS_NAME = "adapter_model.safetensors"
+"""PEFT's name for them."""
+SUBFOLDER = "adapter"
+"""Where an encoder folder has the adapter it was trained with, on its own."""
+
+
+class AdapterAbout(BaseModel):
+    """What an adapter says about itself (file ``adapter.json``)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    kind: Literal["bottleneck", "lora"]
+    base: str
+    """Name of the encoder it was trained on: the hub's or the catalogue's if it came from there."""
+    base_weights_sha256: str
+    tokenizer_fingerprint: str
+    pooling: Pooling
+    max_tokens: int
+    width: int
+    """Of the encoder."""
+    parameters: int
+    """Numbers in the adapter."""
+    settings: dict[str, int | float | bool]
+    """Bottleneck: ``reduction`` and ``invertible``; LoRA: ``rank`` and ``alpha``."""
+
+
+def trained_adapter(model: torch.nn.Module) -> Literal["bottleneck", "lora"] | None:
+    """What stands beside the frozen weights of a model that `onoma.training.tuning.tune` prepared; None for others."""
+    if has_lora(model):
+        return "lora"
+    trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    return "bottleneck" if has_adapters(model) and trained == adapter_tensors(model).keys() else None
+
+
+def save_adapter(
+    encoder: PackedEncoder,
+    out: str | Path,
+    *,
+    name: str | None = None,
+    config: Mapping[str, Any] | None = None,
+    parents: Sequence[Parent] = (),
+    seed: int | None = None,
+    files: Mapping[str, str] | None = None,
+    overwrite: bool = False,
+) -> AdapterAbout:
+    """Save what was trained beside a frozen encoder, without the encoder.
+
+    Args:
+        encoder: Prepared by `onoma.training.tuning.tune` and trained, or not yet.
+        out: The folder to write.
+        name: How to call it; the name of ``out`` if not given.
+        config: The settings that made it, for the manifest.
+        parents: What it was made from.
+        seed: Of every random choice made.
+        files: Small text files to add, relative path -> content (``README.md``).
+        overwrite: Replace an adapter that is there.
+
+    Returns:
+        What was written about it.
+
+    Raises:
+        ArtifactExistsError: ``out`` is taken.
+        ConfigError: the encoder came from no folder, or nothing was trained beside frozen weights.
+    """
+    kind = trained_adapter(encoder.model)
+    if encoder.source is None or kind is None:
+        raise ConfigError(
+            "only of an encoder that was loaded from a folder and trained with tuning=adapter or tuning=lora is there "
+            "an adapter to save."
+        )
+    tensors = adapter_tensors(encoder.model) if kind == "bottleneck" else lora_tensors(encoder.model)
+    about = AdapterAbout(
+        name=name or Path(out).name,
+        kind=kind,
+        base=encoder.source.name,
+        base_weights_sha256=encoder.source.weights_sha256,
+        tokenizer_fingerprint=encoder.tokenizer_fingerprint,
+        pooling=encoder.pooling,
+        max_tokens=encoder.max_tokens,
+        width=encoder.width,
+        parameters=sum(tensor.numel() for tensor in tensors.values()),
+        settings=_settings(encoder, tensors) if kind == "bottleneck" else _lora_settings(encoder),
+    )
+    with write_artifact(out, ADAPTER_KIND, config=config, parents=parents, seed=seed, overwrite=overwrite) as folder:
+        contiguous = {key: tensor.detach().cpu().contiguous().clone() for key, tensor in tensors.items()}
+        save_file(contiguous, folder / ADAPTER_WEIGHTS_NAME, metadata={"format": "pt"})
+        (folder / ADAPTER_ABOUT_NAME).write_text(about.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        if kind == "lora":
+            values = lora_config(encoder.model).to_dict()
+            values |= {"base_model_name_or_path": about.base, "inference_mode": True}
+            text = json.dumps(values, indent=1, sort_keys=True, default=sorted)  # PEFT has sets in it
+            (folder / "adapter_config.json").write_text(text + "\n", encoding="utf-8")
+        for path, text in (files or {}).items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text, encoding="utf-8")
+    return about
+
+
+def read_adapter(folder: str | Path) -> AdapterAbout:
+    """What an adapter's folder says about it.
+
+    Raises:
+        InputError: there is nothing.
+        ArtifactError: it is no adapter, or damaged.
+    """
+    path = Path(folder)
+    open_artifact(path, ADAPTER_KIND)
+    try:
+        return AdapterAbout.model_validate_json((path / ADAPTER_ABOUT_NAME).read_bytes())
+    except (OSError, ValidationError) as error:
+        raise DamagedArtifactError(f"{path / ADAPTER_ABOUT_NAME} does not describe an adapter ({error}).") from None
+
+
+def load_adapter(folder: str | Path, base: str | Path | None = None) -> PackedEncoder:
+    """Load an adapter on the encoder it was trained on.
+
+    LoRA is merged into the weights. A bottleneck stays a part of its own (see `onoma.encoders.adapters`).
+
+    Args:
+        folder: An adapter's folder, or that of an encoder that was trained with one.
+        base: Folder, catalogue name or hub id; what the adapter says if not given.
+
+    Returns:
+        The encoder in evaluation mode, pooling as the adapter was trained. Save it with `save_encoder` or
+        `join_adapter` to open it elsewhere.
+
+    Raises:
+        MismatchError: ``base`` is another encoder than the one it was trained on.
+        InputError: there is no such encoder.
+        ArtifactError: it is no adapter, or damaged.
+        UnavailableError: the base, or PEFT, is not on this machine.
+    """
+    path = _adapter_path(folder)
+    about = read_adapter(path)
+    found = locate_encoder(base or about.base, pooling=about.pooling, max_tokens=about.max_tokens)
+    differs = (
+        "other weights"
+        if found.weights_sha256 != about.base_weights_sha256
+        else "another tokeniser"
+        if found.tokenizer_fingerprint != about.tokenizer_fingerprint
+        else None
+    )
+    if differs:
+        raise MismatchError(
+            f"the adapter {path} was trained on {about.base}, and {found.path} has {differs} "
+            f"(SHA-256 {found.weights_sha256[:12]}, where {about.base_weights_sha256[:12]} is needed). Adapters fit "
+            "only the encoder they were trained on: name that one as the base."
+        )
+    model = load_model(found)
+    try:
+        tensors = load_file(path / ADAPTER_WEIGHTS_NAME)
+    except SafetensorError as error:
+        raise DamagedArtifactError(f"{path / ADAPTER_WEIGHTS_NAME} is not readable ({error}).") from None
+    if about.kind == "bottleneck":
+        insert_saved(model, tensors)
+    else:
+        insert_saved_lora(model, str(path), tensors)
+        model = merged(model)
+    both = found.weights_sha256 + sha256_file(path / ADAPTER_WEIGHTS_NAME)
+    source = dataclasses.replace(
+        found,
+        weights=(),  # nobody shall take the base's files for this encoder's
+        onnx=None,
+        is_own=False,
+        recorded_weights_sha256=hashlib.sha256(both.encode()).hexdigest(),
+    )
+    return PackedEncoder(model, pooling=about.pooling, max_tokens=about.max_tokens, source=source).eval()
+
+
+def join_adapter(
+    folder: str | Path,
+    out: str | Path,
+    *,
+    base: str | Path | None = None,
+    name: str | None = None,
+    overwrite: bool = False,
+) -> EncoderFolder:
+    """Make a whole encoder folder of an adapter and the encoder it was trained on.
+
+    Args:
+        folder: See `load_adapter`.
+        out: The encoder folder to write.
+        base: See `load_adapter`.
+        name: How to call it; as the adapter if not given.
+        overwrite: Replace an encoder that is there.
+
+    Raises:
+        ArtifactExistsError: ``out`` is taken.
+        OnomaError: as `load_adapter`.
+    """
+    path = _adapter_path(folder)
+    manifest = open_artifact(path, ADAPTER_KIND)
+    encoder = load_adapter(path, base)
+    return save_encoder(
+        encoder,
+        out,
+        name=name or read_adapter(path).name,
+        config=manifest.config,
+        parents=(*manifest.parents, manifest.as_parent()),
+        seed=manifest.seed,
+        overwrite=overwrite,
+    )
+
+
+def write_model(
+    encoder: PackedEncoder,
+    folder: Path,
+    *,
+    name: str,
+    config: Mapping[str, Any] | None,
+    parents: Sequence[Parent],
+    seed: int | None,
+) -> torch.nn.Module:
+    """Write weights and configuration of an encoder, and beside them the adapter it was trained with, if it was.
+
+    LoRA is merged first. With bottlenecks inside, ``config.json`` names a family of its own: tools that know nothing
+    of adapters refuse the folder then, where they would leave out the adapters and give other vectors.
+
+    Returns:
+        The Hugging Face model that was written.
+    """
+    if trained_adapter(encoder.model) is not None:
+        save_adapter(encoder, folder / SUBFOLDER, name=name, config=config, parents=parents, seed=seed)
+    model: Any = merged(encoder.model)
+    with quiet_transformers():
+        model.save_pretrained(folder, safe_serialization=True)
+    if has_adapters(model):
+        file = folder / "config.json"
+        values = json.loads(file.read_text(encoding="utf-8"))
+        values["model_type"] = ADAPTED_PREFIX + values["model_type"]
+        file.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+    whole: torch.nn.Module = model
+    return whole
+
+
+def _settings(encoder: PackedEncoder, tensors: Mapping[str, torch.Tensor]) -> dict[str, int | float | bool]:
+    narrow = next(tensor.shape[0] for name, tensor in tensors.items() if name.endswith(".adapter.down.weight"))
+    invertible = any(isinstance(module, CoupledNorm) for module in encoder.model.modules())
+    return {"reduction": encoder.width // narrow, "invertible": invertible}
+
+
+def _lora_settings(encoder: PackedEncoder) -> dict[str, int | float | bool]:
+    config = lora_config(encoder.model)
+    return {"rank": config.r, "alpha": config.lora_alpha}
+
+
+def _adapter_path(folder: str | Path) -> Path:
+    path = Path(folder)
+    inside = path / SUBFOLDER
+    return inside if (inside / ADAPTER_ABOUT_NAME).is_file() else path

@@ -1,0 +1,98 @@
+"""What a person wants to know about an encoder before using it; read from its files, without running it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from onoma.artifacts import read_manifest
+from onoma.encoders.agreement import Agreement, read_agreements
+from onoma.encoders.folders import ADAPTED_PREFIX, Origin, family_of
+from onoma.encoders.model_card import RESULTS_FOLDER, count_parameters
+from onoma.encoders.sources import locate_encoder
+
+
+@dataclass(frozen=True)
+class EncoderInfo:
+    """Facts of an encoder.
+
+    Attributes:
+        name: How it is called.
+        path: Where it lies.
+        architecture: Family, number of layers, adapters.
+        n_parameters: Of the safetensors weights; 0 if there are none.
+        width: Numbers in a vector.
+        pooling: Which token vectors make a name's.
+        max_tokens: Longest name in tokens.
+        normalisation: Preset that its training names went through; None if nobody says.
+        fingerprint: In fp32.
+        origin: Where it comes from.
+        parents: (kind, fingerprint) of what it was made from.
+        created: When Onoma wrote the folder; None if another tool did.
+        files: Bytes of each file of the encoder.
+        agreements: What was measured of each lower precision.
+        results: Names of the benchmark results in the folder.
+    """
+
+    name: str
+    path: Path
+    architecture: str
+    n_parameters: int
+    width: int
+    pooling: str
+    max_tokens: int
+    normalisation: str | None
+    fingerprint: str
+    origin: Origin
+    parents: tuple[tuple[str, str], ...]
+    created: str | None
+    files: dict[str, int]
+    agreements: dict[str, Agreement]
+    results: tuple[str, ...]
+
+
+def encoder_info(source: str | Path) -> EncoderInfo:
+    """Read what there is to know of an encoder.
+
+    Args:
+        source: A folder, a catalogue name or a hub id.
+
+    Raises:
+        InputError: there is no such encoder.
+        ArtifactError: the folder is damaged.
+        UnavailableError: the encoder is not on this machine.
+    """
+    found = locate_encoder(source)
+    manifest = read_manifest(found.path) if found.is_own else None
+    config = json.loads((found.model_path / "config.json").read_text("utf-8"))
+    layers = config.get("num_hidden_layers") or config.get("n_layers")
+    adapted = str(config.get("model_type", "")).startswith(ADAPTED_PREFIX)
+    parts = [family_of(config), f"{layers} layers" if layers else "", "adapters inside" if adapted else ""]
+    files = (
+        {file: entry.bytes for file, entry in manifest.files.items()}
+        if manifest
+        else {
+            file.relative_to(found.path).as_posix(): file.stat().st_size
+            for file in sorted(found.path.rglob("*"))
+            if file.is_file() and "__pycache__" not in file.parts
+        }
+    )
+    training = manifest.config.get("training", {}) if manifest else {}
+    return EncoderInfo(
+        name=found.name,
+        path=found.path,
+        architecture=", ".join(part for part in parts if part),
+        n_parameters=count_parameters(found.model_path),
+        width=found.width,
+        pooling=found.pooling,
+        max_tokens=found.max_tokens,
+        normalisation=training.get("normalisation"),
+        fingerprint=found.fingerprint,
+        origin=found.origin,
+        parents=tuple((parent.kind, parent.fingerprint) for parent in manifest.parents) if manifest else (),
+        created=manifest.created if manifest else None,
+        files=files,
+        agreements=read_agreements(found.path),
+        results=tuple(sorted(file.stem for file in (found.path / RESULTS_FOLDER).glob("*.json"))),
+    )

@@ -1,0 +1,412 @@
+"""The model card ``README.md`` of an encoder's folder, made of what the folder says and of nothing else.
+
+Its head is YAML as the Hugging Face hub reads it. The same folder gives the same card, and no path of the machine that
+made it gets in: of a base that lay in a folder only the name is told.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from onoma.artifacts import Parent
+from onoma.encoders.agreement import Agreement, read_agreements
+from onoma.encoders.folders import ABOUT_NAME, ADAPTED_PREFIX, EncoderFolder, Origin, Pooling, family_of
+
+CARD_NAME = "README.md"
+TRAIN_NAME = "train.json"
+RESULTS_FOLDER = "results"
+
+_POOLING_IN_WORDS: dict[Pooling, str] = {
+    "cls": "the first token's vector ([CLS])",
+    "mean": "the mean over a name's tokens, special tokens included",
+    "mean-nospec": "the mean over a name's tokens, special tokens left out",
+    "mean-all": "the mean over all positions up to the longest name, padding included",
+}
+_POOLING_IN_CODE: dict[Pooling, str] = {
+    "cls": "vectors = states[:, 0]",
+    "mean": 'real = tokens["attention_mask"].unsqueeze(-1)\nvectors = (states * real).sum(1) / real.sum(1)',
+}
+_PREPARING = {
+    "sapbert": '" ".join(name.lower().split())',
+    "exact": "name.strip()",
+}
+"""Presets of `onoma.terminology.normalise` that are one expression."""
+
+_PAIRS = {
+    "languages": "languages",
+    "max_pairs_per_concept": "pairs per concept, at most",
+    "ambiguous": "equal names of different concepts",
+    "include_suppressed": "suppressed names too",
+}
+
+
+def write_card(
+    folder: Path, source: EncoderFolder, *, config: Mapping[str, Any], parents: Sequence[Parent], seed: int | None
+) -> None:
+    """Write the card of a folder whose other files are there; see `model_card`."""
+    text = model_card(folder, source, config=config, parents=parents, seed=seed)
+    (folder / CARD_NAME).write_text(text, encoding="utf-8")
+
+
+def model_card(
+    folder: Path, source: EncoderFolder, *, config: Mapping[str, Any], parents: Sequence[Parent], seed: int | None
+) -> str:
+    """The card of an encoder.
+
+    Args:
+        folder: Where its files lie; it may have no manifest yet.
+        source: How its vectors are made.
+        config: Of its manifest.
+        parents: Of its manifest.
+        seed: Of its manifest.
+    """
+    about = json.loads((folder / ABOUT_NAME).read_text("utf-8"))
+    architecture = json.loads((folder / "config.json").read_text("utf-8"))
+    origin = Origin(**about.get("origin", {}))
+    training: Mapping[str, Any] = config.get("training", {})
+    report = _read(folder / TRAIN_NAME)
+    sections = [
+        _head(folder, source, origin, config, is_adapted=_is_adapted(architecture)),
+        f"# {_plain(about['name'])}",
+        _what_it_is(folder, source, about, architecture, origin, training),
+        _use(source, about["name"], training.get("normalisation"), is_adapted=_is_adapted(architecture)),
+        _data(about, config, report, parents) if training else "",
+        _training(training, config, report, seed) if training else "",
+        _scores(folder, report),
+        _precisions(read_agreements(folder).values()),
+        _limits(source, training.get("normalisation")),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _head(folder: Path, source: EncoderFolder, origin: Origin, config: Mapping[str, Any], *, is_adapted: bool) -> str:
+    """YAML; every string is written as JSON, which is YAML too, so that no name can break it."""
+    opens_elsewhere = _opens_elsewhere(folder, source, is_adapted=is_adapted)
+    tags = ["onoma", "feature-extraction", *(["biomedical", "entity-linking"] if "training" in config else [])]
+    lines = []
+    if opens_elsewhere:
+        tags.append("sentence-transformers")
+        lines.append("library_name: sentence-transformers")
+    lines += ["pipeline_tag: sentence-similarity", "tags:", *(f"- {tag}" for tag in tags)]
+    languages = config.get("pairs", {}).get("languages")
+    if languages:
+        lines += ["language:", *(f"- {json.dumps(language)}" for language in languages)]
+    if base := origin.hub_id or origin.base_hub_id:
+        lines.append(f"base_model: {json.dumps(base)}")
+    if origin.licence is not None:
+        known = re.fullmatch(r"[A-Za-z0-9.-]+", origin.licence)
+        lines.append(f"license: {origin.licence.lower() if known else 'other'}")
+        if not known:
+            lines.append(f"license_name: {json.dumps(origin.licence)}")
+    return "\n".join(["---", *lines, "---"])
+
+
+def _what_it_is(
+    folder: Path,
+    source: EncoderFolder,
+    about: Mapping[str, Any],
+    architecture: Mapping[str, Any],
+    origin: Origin,
+    training: Mapping[str, Any],
+) -> str:
+    rows = []
+    if origin.base:
+        rows.append(("trained from", _known_as(origin.base, origin.base_hub_id, origin.base_licence)))
+    elif origin.hub_id:
+        rows.append(("weights", f"those of {_known_as(origin.hub_id, None, origin.licence)}, unchanged"))
+    layers = architecture.get("num_hidden_layers") or architecture.get("n_layers")
+    family = family_of(dict(architecture)) + (", with adapters" if _is_adapted(architecture) else "")
+    rows.append(("architecture", f"{family}, {layers} layers" if layers else family))
+    if n_parameters := count_parameters(folder):
+        rows.append(("parameters", f"{n_parameters:,}"))
+    kept = f"the first {source.dimensions} of " if source.dimensions else ""
+    rows += [
+        ("vector", f"{kept}{source.width} numbers; compare by cosine"),
+        ("pooling", f"{source.pooling}: {_POOLING_IN_WORDS[source.pooling]}"),
+        ("longest name", f"{source.max_tokens} tokens, special tokens included; what lies beyond is cut"),
+    ]
+    if preset := training.get("normalisation"):
+        rows.append(("names are prepared by", f"the preset `{preset}`, as its training names were"))
+    if origin.licence:
+        rows.append(("licence", origin.licence))
+    rows.append(("SHA-256 of the weights", f"`{about['weights_sha256']}`"))
+    first = "An encoder of names: it turns a name into a vector, so that names can be compared."
+    return f"{first}\n\n{_table(('', ''), rows)}"
+
+
+def _use(source: EncoderFolder, name: str, preset: str | None, *, is_adapted: bool) -> str:
+    place = json.dumps(f"path/to/{name}")
+    names = '["heart attack", "Myocardial infarction"]'
+    prepare = f'names = [onoma.normalise(name, "{preset}") for name in {names}]' if preset else f"names = {names}"
+    parts = [
+        "## How to use it",
+        "With [Onoma](https://pypi.org/project/onoma/), torch or not:",
+        _code(["import onoma", "", prepare, f"vectors = onoma.open_encoder({place}).encode(names)"]),
+    ]
+    if not source.weights:
+        return "\n\n".join([*parts, "The folder holds the ONNX model only, so other libraries cannot open it."])
+    if is_adapted or source.pooling not in _POOLING_IN_CODE:
+        why = "it has adapters inside" if is_adapted else "they do not know its pooling"
+        return "\n\n".join([*parts, f"sentence-transformers and transformers do not open it as it is: {why}."])
+    if preset in _PREPARING:
+        prepare = f"names = [{_PREPARING[preset]} for name in {names}]"
+    elif preset:
+        prepare = f"names = {names}  # prepared as by onoma.normalise(name, {preset!r})"
+    lower = ["names = [name.lower() for name in names]"] if source.lower_case else []
+    return "\n\n".join(
+        [
+            *parts,
+            "With sentence-transformers, the same vectors:",
+            _code(
+                [
+                    "from sentence_transformers import SentenceTransformer",
+                    "",
+                    prepare,
+                    f"vectors = SentenceTransformer({place}).encode(names)",
+                ]
+            ),
+            "With transformers:",
+            _code(
+                [
+                    "import torch",
+                    "from transformers import AutoModel, AutoTokenizer",
+                    "",
+                    prepare,
+                    *lower,
+                    f"tokenizer = AutoTokenizer.from_pretrained({place})",
+                    f"model = AutoModel.from_pretrained({place})",
+                    "tokens = tokenizer(names, padding=True, truncation=True, "
+                    f'max_length={source.max_tokens}, return_tensors="pt")',
+                    "with torch.no_grad():",
+                    "    states = model(**tokens).last_hidden_state",
+                    *_POOLING_IN_CODE[source.pooling].splitlines(),
+                    "vectors = torch.nn.functional.normalize(vectors)",
+                ]
+            ),
+        ]
+    )
+
+
+def _data(
+    about: Mapping[str, Any], config: Mapping[str, Any], report: Mapping[str, Any], parents: Sequence[Parent]
+) -> str:
+    told = report.get("data", {})
+    rows = [(what, f"{told[what]:,}") for what in ("pairs", "names", "concepts") if what in told]
+    pairs: Mapping[str, Any] = config.get("pairs", {})
+    rows += [(label, _shown(pairs[key])) for key, label in _PAIRS.items() if pairs.get(key) is not None]
+    if pairs.get("hidden_names"):
+        rows.append(("left out", "names set aside to measure it"))
+    if "merged" in pairs:
+        rows.append(("merged from", f"{len(pairs['merged'])} sets of pairs"))
+    rows += [(f"fingerprint of the {parent.kind}", f"`{parent.fingerprint}`") for parent in parents]
+    rows += [("fingerprint of the terminology", f"`{one}`") for one in config.get("terminology", ())]
+    described: list[Mapping[str, Any]] = about.get("terminologies", [])
+    parts = ["## What it was trained on", _table(("", ""), rows)]
+    for one in described:
+        files = "; ".join(f"{file}, SHA-256 `{checksum}`" for file, checksum in one["files"].items())
+        rows = [
+            ("concepts, names", f"{one['n_concepts']:,}, {one['n_names']:,}"),
+            ("read as", str(one["format"])),
+            ("files", files),
+            ("licence of what is usually read so", str(one["licence"])),
+            ("fingerprint", f"`{one['fingerprint']}`"),
+        ]
+        parts += [f"### Terminology {_plain(one['name'])}", _table(("", ""), [row for row in rows if row[1]])]
+    return "\n\n".join(parts)
+
+
+def _training(
+    training: Mapping[str, Any], config: Mapping[str, Any], report: Mapping[str, Any], seed: int | None
+) -> str:
+    rows = []
+    if "steps" in report:
+        planned = report.get("planned_steps", report["steps"])
+        rows.append(("steps", f"{report['steps']:,}" + (f" of {planned:,}" if planned != report["steps"] else "")))
+    if report.get("stopped_early"):
+        rows.append(("stopped early", str(report["stopped_early"])))
+    if report.get("saved_step", report.get("steps")) != report.get("steps"):
+        rows.append(("weights of step", f"{report['saved_step']:,}"))
+    if "first_loss" in report and "last_loss" in report:
+        rows.append(("loss, first and last ten steps", f"{report['first_loss']:.4f}, {report['last_loss']:.4f}"))
+    if "names_per_second" in report:
+        rows.append(("names per second", f"{report['names_per_second']:,.0f}"))
+    if "seconds" in report:
+        rows.append(("seconds", f"{report['seconds']:,.0f}"))
+    rows += [(_words(key), _shown(value)) for key, value in config.get("ran_on", {}).items()]
+    rows += [(f"version of {key}", str(value)) for key, value in report.get("versions", {}).items()]
+    if seed is not None:
+        rows.append(("seed", str(seed)))
+    settings = [
+        (key, _shown(value)) for key, value in _flat(training) if key not in {"base", "seed"} and value is not None
+    ]
+    parts = ["## How it was trained", _table(("", ""), rows), "### Settings", _table(("setting", "value"), settings)]
+    return "\n\n".join(parts)
+
+
+def _scores(folder: Path, report: Mapping[str, Any]) -> str:
+    parts = []
+    if evaluations := report.get("evaluations"):
+        by_step = {line["step"]: line for line in evaluations}
+        saved = report.get("saved_step")
+        shown = [
+            step for step in sorted(by_step) if step in {0, saved, max(by_step), (report.get("best") or {}).get("step")}
+        ]
+        rows = [
+            (f"{step:,}", name, *(_per_cent(scores[key]) for key in ("at_1", "at_5")))
+            for step in shown
+            for name, scores in by_step[step]["sets"].items()
+        ]
+        if rows:
+            parts += [
+                "On development data, which may have decided when to stop and what to keep (per cent):",
+                _table(("step", "set", "acc@1", "acc@5"), rows),
+            ]
+    results = [_read(file) for file in sorted((folder / RESULTS_FOLDER).glob("*.json"))]
+    if results:
+        rows = [
+            (
+                result["task"] + (f", {result['split']}" if "split" in result else ""),
+                result.get("precision", "fp32"),
+                str(result.get("protocol", "")).partition(":")[0],
+                f"{result['n_queries']:,}",
+                f"{result['n_dictionary']:,}",
+                *(_with_interval(result, key) for key in ("acc@1", "acc@5")),
+            )
+            for result in results
+        ]
+        parts += [
+            "On benchmarks (per cent, in brackets the 95 % confidence interval):",
+            _table(("task", "precision", "protocol", "queries", "names", "acc@1", "acc@5"), rows),
+        ]
+    return "\n\n".join(["## Scores", *(parts or ["No score was recorded in this folder."])])
+
+
+def _precisions(agreements: Iterable[Agreement]) -> str:
+    rows = [
+        (
+            one.precision,
+            megabytes(one.bytes),
+            f"{one.speed:.2f}",
+            f"{one.mean_cosine:.5f}",
+            f"{one.percentile_1_cosine:.5f}",
+            f"{one.same_neighbour:.3f}",
+            f"{one.n_names:,}",
+        )
+        for one in agreements
+    ]
+    if not rows:
+        return ""
+    columns = ("precision", "size", "speed", "cosine, mean", "cosine, 1st percentile", "same neighbour", "names")
+    return "\n\n".join(
+        [
+            "## Lower precisions",
+            "ONNX models beside the one in fp32, each compared with it: size, names per second as a multiple of fp32 "
+            "on the machine that measured, cosine of a name's two vectors, share of names whose nearest other name "
+            "stays the same, number of names measured.",
+            _table(columns, rows),
+        ]
+    )
+
+
+def _limits(source: EncoderFolder, preset: str | None) -> str:
+    lines = [
+        f"* Names longer than {source.max_tokens} tokens are cut, and differ in nothing that comes later.",
+        "* A cosine is no probability, and some name is always the nearest, right or wrong.",
+        "* Names out of context: one text has one vector, whatever it means where it stands.",
+        "* What is not among the scores above was not measured.",
+    ]
+    if preset:
+        lines.append(f"* Names that are not prepared by `{preset}` get other vectors than those it was trained on.")
+    return "\n".join(["## Limits", "", *lines])
+
+
+def count_parameters(folder: Path) -> int:
+    """Numbers in the safetensors files of a folder, by their headers; 0 where there are none."""
+    count = 0
+    for file in sorted(folder.glob("model*.safetensors")):
+        with file.open("rb") as handle:
+            header = json.loads(handle.read(int.from_bytes(handle.read(8), "little")))
+        count += sum(math.prod(entry["shape"]) for name, entry in header.items() if name != "__metadata__")
+    return count
+
+
+def megabytes(size: int) -> str:
+    """``megabytes(22_900_000)`` is ``"22.9 MB"``."""
+    return f"{size / 1e6:,.1f} MB"
+
+
+def _opens_elsewhere(folder: Path, source: EncoderFolder, *, is_adapted: bool) -> bool:
+    return bool(count_parameters(folder)) and source.pooling in {"cls", "mean"} and not is_adapted
+
+
+def _is_adapted(architecture: Mapping[str, Any]) -> bool:
+    return str(architecture.get("model_type", "")).startswith(ADAPTED_PREFIX)
+
+
+def _known_as(name: str, hub_id: str | None, licence: str | None) -> str:
+    origin = f" ({hub_id})" if hub_id and hub_id != name else ""
+    return f"{name}{origin}" + (f", licence {licence}" if licence else "")
+
+
+def _with_interval(result: Mapping[str, Any], key: str) -> str:
+    if key not in result:
+        return ""
+    low, high = result.get("confidence_interval_95", {}).get(key, (None, None))
+    return _per_cent(result[key]) + (f" [{100 * low:.1f}, {100 * high:.1f}]" if low is not None else "")
+
+
+def _per_cent(value: float) -> str:
+    return f"{100 * value:.1f}"
+
+
+def _flat(settings: Mapping[str, Any], before: str = "") -> Iterable[tuple[str, Any]]:
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", value
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_shown, value)) or "none"
+    return str(value)
+
+
+def _words(key: str) -> str:
+    return key.replace("_", " ")
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    code = re.fullmatch(r"(.*)`([0-9a-z-]+)`(.*)", text, re.DOTALL)
+    return f"{_plain(code[1])}`{code[2]}`{_plain(code[3])}" if code else _plain(text)
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown and HTML show as it is, on one line."""
+    shown = "".join("\ufffd" if unicodedata.category(c) in {"Cc", "Cs"} else c for c in text)
+    return re.sub(r"([\\`*_{}\[\]<>#|~&$])", r"\\\1", shown)
+
+
+def _code(lines: Sequence[str]) -> str:
+    return "\n".join(["```python", *lines, "```"])
+
+
+def _read(file: Path) -> dict[str, Any]:
+    if not file.is_file():
+        return {}
+    read: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    return read

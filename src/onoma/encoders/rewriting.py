@@ -1,0 +1,224 @@
+"""Add to a finished encoder folder: ONNX models in lower precisions, scores, what the card shall say.
+
+A finished folder is never edited. It is checked byte by byte, copied aside, added to, and renamed into place with a new
+manifest, as every folder is written: who opens it meanwhile sees the old one or the new, and `onoma verify` holds for
+both. What it was made from, its settings and its fingerprint as an encoder stay, so linkers made with it go on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onoma.artifacts import Manifest, verify_artifact, write_artifact
+from onoma.encoders.agreement import Agreement, measure_agreement, write_agreements
+from onoma.encoders.folders import (
+    ABOUT_NAME,
+    ENCODER_KIND,
+    LOWER_PRECISIONS,
+    ONNX_NAME,
+    EncoderFolder,
+    OnnxPrecision,
+    onnx_name,
+)
+from onoma.encoders.model_card import RESULTS_FOLDER, write_card
+from onoma.encoders.onnx_encoder import OnnxEncoder
+from onoma.encoders.protocol import ProgressCallback
+from onoma.encoders.saving import fill_folder
+from onoma.encoders.sources import locate_encoder
+from onoma.errors import ConfigError, InputError, MismatchError, did_you_mean, missing_extra
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+
+def add_precisions(
+    source: str | Path,
+    precisions: Sequence[OnnxPrecision],
+    names: Sequence[str],
+    *,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    threads: int | None = None,
+    progress: ProgressCallback | None = None,
+) -> list[Agreement]:
+    """Make ONNX models in lower precisions beside the one in fp32, and measure how well each agrees with it.
+
+    Args:
+        source: An encoder's folder, a catalogue name or a hub id.
+        precisions: See `onoma.encoders.onnx_precision`.
+        names: To measure on, prepared as they will be: best those of the dictionary that will be searched.
+        out: The folder to write; the source itself if not given, which must then be a folder that Onoma wrote.
+        overwrite: Replace an encoder at ``out``.
+        threads: To measure with; all usable processors if not given.
+        progress: Called with (names done, names in all).
+
+    Returns:
+        What was measured; the folder keeps it in ``onnx/agreement.json`` and tells it in its card.
+
+    Raises:
+        ConfigError: there is no such precision, or the source is no folder to add to.
+        InputError: too few names, or the source is no encoder.
+        ArtifactError: the source is damaged, or ``out`` is taken.
+        MismatchError: vectors in a lower precision are no numbers. Whatever is raised, nothing is written.
+        UnavailableError: the package onnx is not installed.
+    """
+    for precision in precisions:
+        if precision not in LOWER_PRECISIONS:
+            raise ConfigError(
+                f"there is no ONNX model in the precision '{precision}' to make."
+                f"{did_you_mean(precision, LOWER_PRECISIONS)} Known: {', '.join(LOWER_PRECISIONS)}."
+            )
+    found = locate_encoder(source)
+    with _rewritten(found, out, overwrite=overwrite) as folder:
+        model = _load_model(folder / ONNX_NAME)
+        exact = OnnxEncoder(dataclasses.replace(found, onnx=folder / ONNX_NAME, is_own=True), threads=threads)
+        lowered = []
+        for precision in dict.fromkeys(precisions):
+            file = folder / onnx_name(precision)
+            _write_lower(model, precision, file)
+            written = dataclasses.replace(found, onnx=file, is_own=True, precision=precision)
+            lowered.append(OnnxEncoder(written, threads=threads))
+        measured = measure_agreement(exact, lowered, names, progress=progress)
+        write_agreements(folder, measured)
+    return measured
+
+
+def add_to_card(
+    source: str | Path,
+    *,
+    results: Sequence[str | Path] = (),
+    terminologies: Sequence[Mapping[str, Any]] = (),
+    licence: str | None = None,
+) -> EncoderFolder:
+    """Write the card of an encoder's folder anew, with more to tell.
+
+    Args:
+        source: A folder that Onoma wrote.
+        results: ``results.json`` of benchmark runs with this encoder, or the folders they lie in. Of one task and
+            precision the newest given stays.
+        terminologies: Descriptions of terminologies that it was trained on: ``fingerprint``, ``name``, ``format``,
+            ``files`` (name -> SHA-256), ``n_concepts``, ``n_names``, ``licence``.
+        licence: Of the encoder; SPDX where there is such a name.
+
+    Raises:
+        InputError: a file is no benchmark's result.
+        MismatchError: results of another encoder, or a terminology that it was not trained on.
+        ConfigError: the source is no folder that Onoma wrote.
+        ArtifactError: the source is damaged.
+    """
+    found = locate_encoder(source)
+    read = [_read_result(Path(file), found) for file in results]
+    with _rewritten(found, None, overwrite=True) as folder:
+        for result in read:
+            (folder / RESULTS_FOLDER).mkdir(exist_ok=True)
+            name = "-".join((*_file_name_parts(result), result["precision"]))
+            _write_json(folder / RESULTS_FOLDER / f"{name}.json", result)
+        about = json.loads((folder / ABOUT_NAME).read_text("utf-8"))
+        if terminologies:
+            known = _check_trained_on(terminologies, found)
+            merged = {one["fingerprint"]: dict(one) for one in (*about.get("terminologies", []), *terminologies)}
+            about["terminologies"] = [merged[fingerprint] for fingerprint in known if fingerprint in merged]
+        if licence is not None:
+            about["origin"] = {**about.get("origin", {}), "licence": licence}
+        _write_json(folder / ABOUT_NAME, about)
+    return locate_encoder(source)
+
+
+@contextlib.contextmanager
+def _rewritten(found: EncoderFolder, out: str | Path | None, *, overwrite: bool) -> Iterator[Path]:
+    """A copy of an encoder's folder to add to; on leaving, it gets a card and takes its place at ``out``."""
+    if found.is_own:
+        manifest: Manifest | None = verify_artifact(found.path)  # or damage would be given a fresh checksum
+    elif out is None:
+        raise ConfigError(
+            f"{found.name} is not a folder that Onoma wrote, so nothing is added to it. Say where to write: -o ENCODER."
+        )
+    else:
+        manifest = None
+    config = manifest.config if manifest else {}
+    parents = manifest.parents if manifest else ()
+    seed = manifest.seed if manifest else None
+    with write_artifact(
+        out or found.path,
+        ENCODER_KIND,
+        config=config,
+        parents=parents,
+        seed=seed,
+        overwrite=overwrite or out is None,
+    ) as folder:
+        if manifest is None:
+            fill_folder(folder, found)
+        else:
+            for name in manifest.files:
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(found.path / name, folder / name)
+        yield folder
+        write_card(folder, found, config=config, parents=parents, seed=seed)
+
+
+def _load_model(file: Path) -> ModelProto:
+    try:
+        import onnx
+    except ImportError:
+        raise missing_extra("onnx", "train", "Writing an ONNX model in a lower precision") from None
+    if not file.is_file():
+        raise InputError("this folder has no ONNX model in fp32 to make another of", path=file)
+    return onnx.load(file)
+
+
+def _write_lower(model: ModelProto, precision: OnnxPrecision, file: Path) -> None:
+    from onoma.encoders.onnx_precision import lower_precision, save_onnx
+
+    save_onnx(lower_precision(model, precision), file)
+
+
+def _read_result(path: Path, found: EncoderFolder) -> dict[str, Any]:
+    """A benchmark's result with the precision of this encoder that it is of."""
+    file = path / "results.json" if path.is_dir() else path
+    try:
+        result: dict[str, Any] = json.loads(file.read_text("utf-8"))
+        model, needed = result["model"], ("task", "n_queries", "n_dictionary", "acc@1")
+        missing = [key for key in needed if key not in result]
+        kind, fingerprint = model["kind"], model["fingerprint"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"this is no result of a benchmark ({error})", path=file) from None
+    if missing:
+        raise InputError("this is no result of a benchmark", path=file, expected=", ".join(missing))
+    if strange := [part for part in _file_name_parts(result) if not re.fullmatch(r"\w[\w.+-]*", part)]:
+        raise InputError("this is no result of a benchmark", path=file, found=strange[0])
+    if kind != "encoder":
+        raise MismatchError(f"{file} was measured with a {kind}; a card tells what was measured with its encoder.")
+    precisions: tuple[OnnxPrecision, ...] = ("fp32", *found.lower_precisions)
+    for precision in precisions:
+        if dataclasses.replace(found, precision=precision).fingerprint == fingerprint:
+            return {**result, "precision": precision}
+    raise MismatchError(
+        f"{file} was measured with another encoder ({fingerprint[:12]}) than {found.path} ({found.fingerprint[:12]})."
+    )
+
+
+def _file_name_parts(result: Mapping[str, Any]) -> list[str]:
+    return [str(result[key]) for key in ("task", "split") if result.get(key) is not None]
+
+
+def _check_trained_on(terminologies: Sequence[Mapping[str, Any]], found: EncoderFolder) -> list[str]:
+    """Fingerprints of the terminologies that the manifest names."""
+    known = [str(fingerprint) for fingerprint in verify_artifact(found.path).config.get("terminology", [])]
+    for one in terminologies:
+        if one["fingerprint"] not in known:
+            raise MismatchError(
+                f"{found.path} was not trained on the terminology {one['name']} ({one['fingerprint'][:12]}), by its "
+                f"manifest: {', '.join(fingerprint[:12] for fingerprint in known) or 'it names none'}."
+            )
+    return known
+
+
+def _write_json(file: Path, content: Any) -> None:
+    file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,125 @@
+"""``onoma encoder``: info, export, card."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from huggingface_hub import ModelCard
+from typer.testing import CliRunner
+
+from onoma.artifacts import verify_artifact
+from onoma.cli import encoder as commands
+from onoma.encoders import locate_encoder, save_encoder
+from onoma.encoders.packed import load_packed
+from onoma.errors import ConfigError, InputError, OnomaError
+from tiny import make_terminology, tiny_encoder
+
+WORDS = ["heart", "lung", "liver", "bone", "skin", "eye", "ear", "brain", "hand", "knee"]
+KINDS = ["attack", "disease", "Pain", "cancer", "failure", "cyst", "infection", "injury", "defect", "ulcer", "stone"]
+
+
+def run(*arguments: str | Path) -> str:
+    """What a command prints; what it raises, raised."""
+    done = CliRunner().invoke(commands.app, list(map(str, arguments)), env={"COLUMNS": "200"})
+    if isinstance(done.exception, OnomaError):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A trained encoder and the terminology that its manifest names."""
+    names = {f"X:{word}": [f"{word} {kind}" for kind in KINDS] for word in WORDS}
+    terminology = make_terminology(tmp_path / "terminology", names)
+    model = load_packed(tiny_encoder(tmp_path / "base", weight_std=0.3), pooling="cls", max_tokens=12)
+    training: dict[str, Any] = {"normalisation": "sapbert", "base": "base"}
+    config = {"training": training, "terminology": [terminology.manifest.fingerprint]}
+    save_encoder(model, tmp_path / "encoder", config=config, seed=1)
+    return tmp_path
+
+
+def test_export_measures_on_a_terminology_and_info_tells_it(place: Path) -> None:
+    encoder = place / "encoder"
+    told = run(
+        "export", encoder, "--precision", "int8", "--precision", "fp16-weights", "-t", place / "terminology",
+        "--threads", "1",
+    )  # fmt: skip
+    assert [line.split()[0] for line in told.splitlines()] == ["precision", "fp32", "int8", "fp16-weights"]
+    verify_artifact(encoder)
+    found = json.loads(run("info", encoder, "--json"))
+    assert found["agreements"].keys() == {"int8", "fp16-weights"}
+    assert found["agreements"]["int8"]["n_names"] == len(WORDS) * len(KINDS)
+    assert (found["width"], found["pooling"], found["max_tokens"]) == (16, "cls", 12)
+    assert found["fingerprint"] == locate_encoder(encoder).fingerprint
+    assert found["files"]["onnx/model_int8.onnx"] == (encoder / "onnx/model_int8.onnx").stat().st_size
+    shown = run("info", encoder)
+    for piece in ("bert, 2 layers", "16 numbers", "12 tokens", "sapbert", "onnx/model_int8.onnx", "same neighbour"):
+        assert piece in shown
+
+
+def test_the_sample_is_the_same_every_time(place: Path) -> None:
+    file = place / "names.txt"
+    file.write_text("\n".join(f"{word}  {kind}" for word in WORDS for kind in KINDS) + "\n\n", encoding="utf-8")
+    sums = []
+    for out in ("one", "two"):
+        told = run(
+            "export", place / "encoder", "--precision", "int8-weights", "--names", file, "--sample", "100",
+            "-o", place / out, "--json",
+        )  # fmt: skip
+        [one] = json.loads(told)
+        assert one["n_names"] == 100
+        sums.append(one["names_sha256"])
+    assert sums[0] == sums[1]
+    assert locate_encoder(place / "encoder").lower_precisions == ()
+
+
+def test_what_export_refuses(place: Path) -> None:
+    encoder, terminology = place / "encoder", place / "terminology"
+    with pytest.raises(ConfigError, match="either --terminology DIR or --names FILE"):
+        run("export", encoder, "--precision", "int8")
+    with pytest.raises(ConfigError, match="either --terminology DIR or --names FILE"):
+        run("export", encoder, "--precision", "int8", "-t", terminology, "--names", place / "names.txt")
+    with pytest.raises(ConfigError, match="Known: fp16-weights, int8-weights, int8"):
+        run("export", encoder, "--precision", "bf16", "-t", terminology)
+    with pytest.raises(ConfigError, match="-o ENCODER"):
+        run("export", place / "base", "--precision", "int8", "-t", terminology)
+    (place / "few.txt").write_text("fever\n")
+    with pytest.raises(InputError, match="too few names"):
+        run("export", encoder, "--precision", "int8", "--names", place / "few.txt")
+    assert locate_encoder(encoder).lower_precisions == ()
+
+
+def test_info_of_what_another_tool_wrote(place: Path) -> None:
+    found = json.loads(run("info", place / "base", "--json"))
+    assert (found["name"], found["created"], found["normalisation"]) == ("base", None, None)
+    assert "model.safetensors" in found["files"]
+    assert "base" in run("info", place / "base")
+
+
+def test_card_with_scores_data_and_licence(place: Path) -> None:
+    encoder = place / "encoder"
+    result = {
+        "task": "ncbi-disease",
+        "acc@1": 0.9,
+        "n_queries": 10,
+        "n_dictionary": 20,
+        "model": {"kind": "encoder", "fingerprint": locate_encoder(encoder).fingerprint},
+    }
+    (place / "results.json").write_text(json.dumps(result))
+    told = run(
+        "card", encoder, "--results", place / "results.json", "-t", place / "terminology", "--licence", "cc-by-4.0"
+    )
+    assert told.strip().endswith("README.md")
+    text = (encoder / "README.md").read_text()
+    head: Any = ModelCard(text).data
+    assert head.license == "cc-by-4.0"
+    assert "| ncbi-disease | fp32 |" in text
+    assert "| concepts, names | 10, 110 |" in text
+    assert str(place) not in text
+    assert "ncbi-disease-fp32" in run("info", encoder)
+    with pytest.raises(ConfigError, match="not a folder that Onoma wrote"):
+        run("card", place / "base")

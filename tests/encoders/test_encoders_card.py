@@ -1,0 +1,332 @@
+"""The model card: all it says comes from the folder, whatever the names in it look like."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from huggingface_hub import ModelCard
+from tiny_encoders import MAX_TOKENS, write_tiny
+
+from onoma.artifacts import Parent, read_manifest, verify_artifact
+from onoma.encoders import (
+    add_precisions,
+    add_to_card,
+    export_encoder,
+    locate_encoder,
+    open_encoder,
+    save_encoder,
+)
+from onoma.encoders.model_card import count_parameters
+from onoma.encoders.packed import load_packed
+from onoma.errors import ConfigError, InputError, MismatchError
+
+ODD = 'odd: "name" | <b>*x*</b> # `--- [a](b) \\ $1 & {é} ```'
+TRAINING: dict[str, Any] = {
+    "base": "/somewhere/on/this/machine/base",
+    "normalisation": "sapbert",
+    "learning_rate": 2e-5,
+    "loss": {"name": "multi-similarity", "positive_scale": 2.0},
+    "languages": ["en", "no"],
+    "minutes": None,
+    "decay_all": False,
+    "seed": 3,
+}
+CONFIG: dict[str, Any] = {
+    "training": TRAINING,
+    "ran_on": {"device": "cpu", "precision": "fp32"},
+    "pairs": {"languages": ["en", "no"], "max_pairs_per_concept": 50, "ambiguous": "mark", "hidden_names": "a" * 64},
+    "terminology": ["c" * 64],
+}
+REPORT: dict[str, Any] = {
+    "steps": 40,
+    "planned_steps": 100,
+    "stopped_early": "no better in 3 evaluations",
+    "saved_step": 20,
+    "first_loss": 1.25,
+    "last_loss": 0.5,
+    "seconds": 61.4,
+    "names_per_second": 700.0,
+    "best": {"step": 20, "at_1": 0.75},
+    "evaluations": [
+        {"step": step, "at_1": at_1, "sets": {"dev|set": {"at_1": at_1, "at_5": 0.9, "mrr": 0.8}}, "seconds": 1.0}
+        for step, at_1 in ((0, 0.5), (10, 0.6), (20, 0.75), (40, 0.7))
+    ],
+    "data": {"pairs": 12_345, "names": 6_789, "concepts": 1_000},
+    "versions": {"torch": "2.0"},
+    "log": [{"step": 1, "loss": 1.25}],
+}
+PARENTS = (Parent(kind="pairs", fingerprint="b" * 64),)
+
+
+def save(folder: Path, family: str = "bert", **options: Any) -> Path:
+    """A trained encoder's folder below ``folder``, called `ODD`."""
+    pooling = options.pop("pooling", "mean")
+    model = load_packed(write_tiny(folder / "base", family), pooling=pooling, max_tokens=MAX_TOKENS)
+    given = {"name": ODD, "config": CONFIG, "parents": PARENTS, "seed": 3, "files": {"train.json": json.dumps(REPORT)}}
+    with torch.no_grad():
+        next(model.parameters()).add_(0.01)
+    save_encoder(model, folder / "encoder", **{**given, **options})
+    return folder / "encoder"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Not to be changed."""
+    return save(tmp_path_factory.mktemp("card"))
+
+
+def read_card(folder: Path) -> tuple[dict[str, Any], str]:
+    """(head as the hub reads it, text) of a card."""
+    card = ModelCard((folder / "README.md").read_text("utf-8"))
+    data: Any = card.data
+    return data.to_dict(), card.text
+
+
+def row(text: str, label: str) -> str:
+    """The second cell of the row of a table that begins with this label."""
+    [line] = [line for line in text.splitlines() if line.startswith(f"| {label} |")]
+    return line.split(" | ")[1].removesuffix(" |")
+
+
+def test_head_is_yaml_of_what_is_known(trained: Path) -> None:
+    head, _ = read_card(trained)
+    assert head == {
+        "library_name": "sentence-transformers",
+        "pipeline_tag": "sentence-similarity",
+        "tags": ["onoma", "feature-extraction", "biomedical", "entity-linking", "sentence-transformers"],
+        "language": ["en", "no"],  # which plain YAML would read as false
+    }
+
+
+def test_everything_in_the_card_is_in_the_folder(trained: Path) -> None:
+    _, text = read_card(trained)
+    folder = locate_encoder(trained)
+    assert row(text, "trained from") == "base"
+    assert row(text, "parameters") == f"{count_parameters(trained):,}"
+    assert row(text, "SHA-256 of the weights") == f"`{folder.weights_sha256}`"
+    assert row(text, "longest name").startswith(f"{MAX_TOKENS} tokens")
+    assert row(text, "pairs") == "12,345"
+    assert row(text, "fingerprint of the pairs") == f"`{'b' * 64}`"
+    assert row(text, "fingerprint of the terminology") == f"`{'c' * 64}`"
+    assert row(text, "steps") == "40 of 100"
+    assert row(text, "weights of step") == "20"
+    assert row(text, "loss, first and last ten steps") == "1.2500, 0.5000"
+    assert row(text, "learning\\_rate") == "2e-05"
+    assert row(text, "loss.positive\\_scale") == "2.0"
+    assert row(text, "decay\\_all") == "no"
+    assert "minutes" not in text
+    scores = re.findall(r"^\| (\d+) \| dev\\\|set \| ([\d.]+) \| ([\d.]+) \|$", text, re.MULTILINE)
+    assert scores == [("0", "50.0", "90.0"), ("20", "75.0", "90.0"), ("40", "70.0", "90.0")]
+
+
+def test_no_path_of_this_machine(trained: Path) -> None:
+    text = (trained / "README.md").read_text()
+    assert "/somewhere" not in text
+    assert str(trained.parent) not in text
+
+
+def test_the_same_folder_gives_the_same_card(trained: Path, tmp_path: Path) -> None:
+    shutil.copytree(trained, tmp_path / "encoder")
+    before = (trained / "README.md").read_bytes()
+    add_to_card(tmp_path / "encoder")
+    assert (tmp_path / "encoder" / "README.md").read_bytes() == before
+    manifest = verify_artifact(tmp_path / "encoder")
+    assert (manifest.config, manifest.parents, manifest.seed) == (CONFIG, PARENTS, 3)
+    assert manifest.files == read_manifest(trained).files
+
+
+def test_tables_have_as_many_cells_as_columns_whatever_the_names(trained: Path) -> None:
+    _, text = read_card(trained)
+    assert text.count("```") % 2 == 0
+    columns = 0
+    for line in text.splitlines():
+        cells = len(re.findall(r"(?<!\\)\|", line)) if line.startswith("|") else 0
+        if cells and columns:
+            assert cells == columns, line
+        columns = cells
+
+
+@pytest.mark.parametrize("name", ["a\nb: c\n---\n", "- x", "\0\x1b[2J", "{{x}}", "lone \ud800", "名前", "# head"])
+def test_names_break_neither_yaml_nor_markdown(tmp_path: Path, name: str) -> None:
+    folder = save(tmp_path, name=name)
+    head, text = read_card(folder)
+    assert head["pipeline_tag"] == "sentence-similarity"
+    headings = [line for line in text.splitlines() if line.startswith("# ")]
+    assert len(headings) == 1
+    assert not any(character in text for character in "\0\x1b")
+    verify_artifact(folder)
+    assert open_encoder(folder).name == name
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_the_code_in_the_card_gives_our_vectors(tmp_path: Path, pooling: str) -> None:
+    """Every piece of code is run as it stands."""
+    folder = save(tmp_path, name="plain", pooling=pooling)
+    _, text = read_card(folder)
+    pieces = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(pieces) == 3
+    expected = open_encoder(folder).encode(["heart attack", "myocardial infarction"])
+    for piece in pieces:
+        place: dict[str, Any] = {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the libraries about themselves
+            exec(piece.replace('"path/to/plain"', repr(str(folder))), place)
+        np.testing.assert_allclose(np.asarray(place["vectors"]), expected, atol=1e-5)
+
+
+def test_what_others_cannot_open_is_said(tmp_path: Path) -> None:
+    head, text = read_card(save(tmp_path, pooling="mean-all"))
+    assert "library_name" not in head
+    assert "sentence-transformers" not in head["tags"]
+    assert "do not open it as it is: they do not know its pooling" in text
+
+
+def test_a_card_of_ones_own_stays_until_it_is_written_anew(tmp_path: Path) -> None:
+    folder = save(tmp_path, files={"README.md": "mine"})
+    assert (folder / "README.md").read_text() == "mine"
+
+
+def test_an_untrained_encoder_claims_nothing(tmp_path: Path) -> None:
+    write_tiny(tmp_path / "base", "bert")
+    export_encoder(tmp_path / "base", tmp_path / "out")
+    head, text = read_card(tmp_path / "out")
+    assert "biomedical" not in head["tags"]
+    assert "license" not in head
+    assert "base_model" not in head
+    assert "trained on" not in text
+    assert "trained from" not in text
+    assert "How it was trained" not in text
+    assert "No score was recorded" in text
+
+
+def test_a_base_of_the_catalogue_is_named_with_its_licence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from onoma.encoders import catalogue
+
+    package = tmp_path / "onoma_card_package"
+    write_tiny(package / "model", "bert")
+    (package / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    known = catalogue.CatalogueEncoder(
+        name="small",
+        hub_id="somebody/small",
+        licence="Apache-2.0",
+        package="p",
+        module="onoma_card_package",
+        subfolder="model",
+        weights_sha256=locate_encoder(package / "model").weights_sha256,
+        extra="offline",
+    )
+    monkeypatch.setattr(catalogue, "CATALOGUE", (known,))
+    export_encoder("small", tmp_path / "copy")
+    head, text = read_card(tmp_path / "copy")
+    assert (head["base_model"], head["license"]) == ("somebody/small", "apache-2.0")
+    assert "those of somebody/small, licence Apache-2.0, unchanged" in text
+    model = load_packed(tmp_path / "copy")
+    with torch.no_grad():
+        next(model.parameters()).add_(0.01)
+    save_encoder(model, tmp_path / "first", config={"training": {"base": "copy"}})
+    save_encoder(load_packed(tmp_path / "first"), tmp_path / "again")
+    head, text = read_card(tmp_path / "first")
+    assert head["base_model"] == "somebody/small"
+    assert "license" not in head  # the base's licence is not the trained one's
+    assert row(text, "trained from") == "small (somebody/small), licence Apache-2.0"
+    assert locate_encoder(tmp_path / "again").origin == locate_encoder(tmp_path / "first").origin
+
+
+# ---- results, terminologies, licence
+
+
+def result_of(fingerprint: str, **more: Any) -> dict[str, Any]:
+    return {
+        "task": "ncbi-disease",
+        "split": "test",
+        "acc@1": 0.905,
+        "acc@5": 0.952,
+        "confidence_interval_95": {"acc@1": [0.886, 0.923], "acc@5": [0.938, 0.965]},
+        "n_queries": 960,
+        "n_dictionary": 73_024,
+        "protocol": "biosyn: the rules",
+        "model": {"kind": "encoder", "name": "x", "fingerprint": fingerprint},
+        **more,
+    }
+
+
+def test_scores_of_this_encoder_and_no_other(trained: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "encoder"
+    shutil.copytree(trained, folder)
+    add_precisions(folder, ["int8"], [f"{a} {b}" for a in range(12) for b in range(12)], threads=1)
+    fingerprints = {"fp32": locate_encoder(folder).fingerprint}
+    fingerprints["int8"] = locate_encoder(folder, precision="int8").fingerprint
+    for precision, fingerprint in fingerprints.items():
+        (tmp_path / precision).mkdir()
+        (tmp_path / precision / "results.json").write_text(json.dumps(result_of(fingerprint)))
+    add_to_card(folder, results=[tmp_path / "fp32", tmp_path / "int8" / "results.json"])
+    verify_artifact(folder)
+    _, text = read_card(folder)
+    expected = "biosyn | 960 | 73,024 | 90.5 [88.6, 92.3] | 95.2 [93.8, 96.5] |"
+    for precision in ("fp32", "int8"):
+        line = f"| ncbi-disease, test | {precision} | {expected}"
+        assert line.replace("[", "\\[").replace("]", "\\]") in text
+    assert row(text, "int8").endswith("MB")
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(result_of("d" * 64)))
+    with pytest.raises(MismatchError, match="another encoder"):
+        add_to_card(folder, results=[other])
+    other.write_text(json.dumps(result_of("d" * 64, model={"kind": "linker", "name": "x", "fingerprint": "d" * 64})))
+    with pytest.raises(MismatchError, match="measured with a linker"):
+        add_to_card(folder, results=[other])
+    other.write_text("[]")
+    with pytest.raises(InputError, match="no result of a benchmark"):
+        add_to_card(folder, results=[other])
+    other.write_text(json.dumps({**result_of(fingerprints["fp32"]), "task": "../../x"}))
+    with pytest.raises(InputError, match="no result of a benchmark"):
+        add_to_card(folder, results=[other])
+
+
+def test_terminologies_it_was_trained_on_and_its_licence(trained: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "encoder"
+    shutil.copytree(trained, folder)
+    described = {
+        "fingerprint": "c" * 64,
+        "name": "MON|DO",
+        "format": "obo",
+        "files": {"mondo.obo": "e" * 64},
+        "n_concepts": 31_000,
+        "n_names": 114_000,
+        "licence": "CC-BY-4.0",
+    }
+    add_to_card(folder, terminologies=[described], licence="MIT")
+    add_to_card(folder)
+    head, text = read_card(folder)
+    assert head["license"] == "mit"
+    assert "### Terminology MON\\|DO" in text
+    assert row(text, "concepts, names") == "31,000, 114,000"
+    assert row(text, "files") == f"mondo.obo, SHA-256 `{'e' * 64}`"
+    add_to_card(folder, licence="mine: ask me")
+    head, _ = read_card(folder)
+    assert (head["license"], head["license_name"]) == ("other", "mine: ask me")
+    with pytest.raises(MismatchError, match="was not trained on the terminology MON"):
+        add_to_card(folder, terminologies=[{**described, "fingerprint": "f" * 64}])
+    with pytest.raises(ConfigError, match="not a folder that Onoma wrote"):
+        add_to_card(trained.parent / "base")
+
+
+def test_transformers_loads_the_folder(trained: Path) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, model = AutoTokenizer.from_pretrained(trained), AutoModel.from_pretrained(trained)
+    tokens = tokenizer(["fever", "heart attack"], padding=True, return_tensors="pt", return_token_type_ids=False)
+    with torch.no_grad():
+        states = model(**tokens).last_hidden_state
+    real = tokens["attention_mask"][:, :, None]
+    vectors = (states * real).sum(1) / real.sum(1)
+    expected = open_encoder(trained).encode(["fever", "heart attack"], normalise=False)
+    np.testing.assert_allclose(vectors.numpy(), expected, atol=1e-5)

@@ -1,0 +1,86 @@
+"""A linker keeps to the precision that its vectors were made in."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from linking_data import small_terminology
+
+from onoma.artifacts import verify_artifact, write_text_atomically
+from onoma.encoders import add_precisions, open_encoder
+from onoma.errors import ConfigError, MismatchError
+from onoma.linking import Linker, build_linker
+from tiny import tiny_encoder
+
+NAMES = [f"{a}{b} attack" for a in "abcdefghij" for b in "klmnopqrst"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An encoder in two precisions, a terminology, and a linker in the lower one."""
+    folder = tmp_path_factory.mktemp("precision")
+    tiny_encoder(folder / "base", weight_std=0.3)
+    add_precisions(folder / "base", ["int8"], NAMES, out=folder / "encoder", threads=1)
+    small_terminology(folder / "terminology")
+    build_linker(folder / "terminology", open_encoder(folder / "encoder", precision="int8"), folder / "linker")
+    return folder
+
+
+def test_mentions_are_encoded_as_the_names_were(place: Path) -> None:
+    linker = Linker.open(place / "linker")
+    verify_artifact(place / "linker")
+    lower = open_encoder(place / "encoder", precision="int8")
+    assert linker.encoder.fingerprint == lower.fingerprint
+    texts = list(linker.dictionary.texts)
+    stored = np.load(place / "linker" / "vectors.npy")
+    np.testing.assert_allclose(linker.encoder.encode(texts), stored, atol=1e-5)
+    assert np.abs(open_encoder(place / "encoder").encode(texts) - stored).max() > 1e-4
+    [[best, *_]] = linker.link(["sugar DISEASE"], top_k=1)
+    assert best.concept_id == "D1"
+    assert best.score == pytest.approx(1, abs=1e-5)
+
+
+def test_another_precision_is_refused(place: Path, tmp_path: Path) -> None:
+    """The linker's own record is what decides, and it is checked against the vectors' maker."""
+    linker = tmp_path / "linker"
+    build_linker(place / "terminology", open_encoder(place / "encoder"), linker)
+    assert Linker.open(linker).encoder.folder.precision == "fp32"
+    manifest = (linker / "onoma.json").read_text()
+    assert manifest.count('"precision": "fp32"') == 1
+    write_text_atomically(linker / "onoma.json", manifest.replace('"precision": "fp32"', '"precision": "int8"'))
+    with pytest.raises(ConfigError, match="no ONNX model in int8"):
+        Linker.open(linker)
+    shutil.rmtree(linker / "encoder")
+    shutil.copytree(place / "encoder", linker / "encoder")
+    theirs = (place / "linker" / "onoma.json").read_text()
+    assert '"precision": "int8"' in theirs
+    with pytest.raises(MismatchError, match="vectors were made by the encoder"):
+        open_with_files_of(linker)
+
+
+def open_with_files_of(linker: Path) -> Linker:
+    """The linker after its manifest was made to fit the files that lie there now."""
+    import json
+
+    from onoma.artifacts import sha256_file
+
+    manifest = json.loads((linker / "onoma.json").read_text())
+    manifest["files"] = {
+        file.relative_to(linker).as_posix(): {"bytes": file.stat().st_size, "sha256": sha256_file(file)}
+        for file in linker.rglob("*")
+        if file.is_file() and file != linker / "onoma.json"
+    }
+    (linker / "onoma.json").write_text(json.dumps(manifest))
+    return Linker.open(linker)
+
+
+def test_a_linker_from_before_precisions_opens(place: Path, tmp_path: Path) -> None:
+    linker = tmp_path / "linker"
+    build_linker(place / "terminology", open_encoder(place / "encoder"), linker)
+    text = (linker / "onoma.json").read_text()
+    older = "\n".join(line for line in text.splitlines() if '"precision"' not in line)
+    write_text_atomically(linker / "onoma.json", older)
+    assert Linker.open(linker).encoder.folder.precision == "fp32"
