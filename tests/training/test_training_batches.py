@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from onoma.errors import InputError
 from onoma.training.batches import PairBatches
-from onoma.training.loop import learning_rate_factor
+from onoma.training.step import learning_rate_factor
+from onoma.types import FloatArray, RowArray
 
 
 @settings(deadline=None, max_examples=50)
@@ -53,3 +54,17 @@ def test_the_learning_rate_stays_between_zero_and_its_highest(total: int, warmup
     factors = [learning_rate_factor(s, total, schedule=schedule, warmup_steps=warmup) for s in range(total)]
     assert all(0 < factor <= 1 for factor in factors)
     assert warmup >= total or max(factors) == 1
+
+
+def test_random_batches_are_slices_of_a_permutation_and_need_no_preparation() -> None:
+    pairs = np.arange(40).reshape(20, 2)
+    batches = PairBatches(pairs, batch_pairs=6, seed=9)
+
+    def never(rows: RowArray) -> FloatArray:
+        raise AssertionError("random batches do not depend on the weights")
+
+    for number in range(8):
+        batches.prepare(number, never)
+        order = np.random.default_rng([9, number // 4]).permutation(20)[number % 4 * 6 : number % 4 * 6 + 6]
+        assert batches.names_of_step(number).tolist() == [*pairs[order, 0].tolist(), *pairs[order, 1].tolist()]
+    assert batches.preparation_seconds(never) == 0

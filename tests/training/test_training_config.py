@@ -6,7 +6,7 @@ import pytest
 
 from onoma.errors import ConfigError, InputError
 from onoma.training.config import TrainingConfig, load_recipe, recipe_names, resolve_config, settings_of
-from onoma.training.objective_config import Circle, HardTriplets, MultiSimilarity, NoMining
+from onoma.training.config_parts import Circle, HardTriplets, MultiSimilarity, NoMining
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -73,7 +73,7 @@ def test_an_unknown_key_is_refused_with_the_nearest() -> None:
         ("loss", "circl", "Did you mean 'circle'"),
         ("mining", "hard", r"Known: hard-triplet, multi-similarity, semi-hard, all"),
         ("loss.scal", "3", r"loss = multi-similarity has no setting 'scal'.*Known: positive_scale"),
-        ("precision", "fp8", "'auto', 'bf16' or 'fp32'"),
+        ("precision", "fp8", "'auto', 'bf16', 'fp16' or 'fp32'"),
         ("learning_rate", "nan", "learning_rate"),
         ("learning_rate", "inf", "learning_rate"),
         ("seed", "0.5", "seed"),

@@ -22,9 +22,10 @@ from onoma.errors import ArtifactExistsError, DamagedArtifactError, MismatchErro
 from onoma.pairs import PairSet, build_pairs
 from onoma.training.checkpoints import CHECKPOINT_NAME
 from onoma.training.config import Recipe, TrainingConfig
-from onoma.training.loop import StepReport, train_encoder
+from onoma.training.loop import train_encoder
 from onoma.training.run import train_on_terminology
 from onoma.training.run_folder import run_folder
+from onoma.training.step import StepReport
 from tiny import make_terminology, tiny_encoder
 
 WORDS = ["heart", "lung", "liver", "bone", "skin", "eye", "ear", "brain"]

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 import torch
 
 from onoma import objectives
-from onoma.training.config import TrainingConfig
+from onoma.errors import ConfigError
+from onoma.training.config import TrainingConfig, load_recipe, settings_of
 from onoma.training.objective import objective
 
 LOSSES: dict[str, tuple[Any, dict[str, float]]] = {
@@ -57,3 +59,77 @@ def test_a_recipe_gets_the_function_it_names(loss: str, mining: str, own: bool) 
     assert torch.equal(masks.negatives, expected.negatives)
     assert not masks.negatives[0, 1]
     torch.testing.assert_close(value, function(similarity, expected, **(settings if own else {})).mean())
+
+
+def cosine_by_loops(a: list[float], b: list[float]) -> float:
+    def length(v: list[float]) -> float:
+        return math.sqrt(sum(x * x for x in v))
+
+    return sum(x * y for x, y in zip(a, b, strict=True)) / (length(a) * length(b))
+
+
+def multi_similarity_by_loops(vectors: list[list[float]], labels: list[int]) -> tuple[float, set[tuple[int, int]]]:
+    """SapBERT's loss, name by name: hard triplets with a margin of 0.2, scales 2 and 50, offset 0.5; mined pairs."""
+    names = range(len(vectors))
+    similarity = [[cosine_by_loops(vectors[a], vectors[b]) for b in names] for a in names]
+    mined = set()
+    for a in names:
+        for p in names:
+            for n in names:
+                if p != a and labels[p] == labels[a] != labels[n]:
+                    near, far = (math.sqrt(max(0.0, 2 - 2 * similarity[a][x])) for x in (p, n))
+                    if far <= near + 0.2:
+                        mined |= {(a, p), (a, n)}
+    total = 0.0
+    for a in names:
+        pulls = [math.exp(-2 * (similarity[a][b] - 0.5)) for b in names if (a, b) in mined and labels[a] == labels[b]]
+        pushes = [math.exp(50 * (similarity[a][b] - 0.5)) for b in names if (a, b) in mined and labels[a] != labels[b]]
+        total += math.log(1 + sum(pulls)) / 2 + math.log(1 + sum(pushes)) / 50
+    return total / len(vectors), mined
+
+
+def test_matryoshka_is_the_mean_over_widths_each_mined_on_its_own() -> None:
+    generator = torch.Generator().manual_seed(5)
+    vectors = torch.randn(14, 8, dtype=torch.float64, generator=generator).requires_grad_()
+    labels = torch.arange(14) % 6
+    config = TrainingConfig(steps=1, matryoshka=(2, 5))
+    value, masks = objective(config.loss, config.mining, vectors, labels, matryoshka=config.matryoshka)
+
+    by_width = {
+        width: multi_similarity_by_loops([row[:width] for row in vectors.tolist()], labels.tolist())
+        for width in (2, 5, 8)
+    }
+    assert float(value.detach()) == pytest.approx(sum(loss for loss, _ in by_width.values()) / 3, abs=1e-9)
+    mined = {(a, b) for a, b in (masks.positives | masks.negatives).nonzero().tolist()}
+    assert mined == by_width[8][1] != by_width[2][1]
+
+    (gradient,) = torch.autograd.grad(value, vectors)
+    expected = torch.zeros_like(vectors)
+    for width in (2, 5, 8):
+        prefix = vectors.detach()[:, :width].clone().requires_grad_()
+        objective(config.loss, config.mining, prefix, labels)[0].backward()  # type: ignore[no-untyped-call]
+        assert prefix.grad is not None
+        expected[:, :width] += prefix.grad / 3
+    torch.testing.assert_close(gradient, expected)
+
+
+def test_without_matryoshka_the_objective_is_what_it_was() -> None:
+    vectors = torch.randn(12, 8, generator=torch.Generator().manual_seed(1))
+    labels = torch.arange(12) % 5
+    config = TrainingConfig(steps=1)
+    plain = objective(config.loss, config.mining, vectors, labels)[0]
+    assert torch.equal(plain, objective(config.loss, config.mining, vectors, labels, matryoshka=())[0])
+
+
+def test_matryoshka_widths_are_checked() -> None:
+    config = TrainingConfig(steps=1)
+    with pytest.raises(ConfigError, match=r"asks for 4, 8 of the 8 numbers"):
+        objective(config.loss, config.mining, torch.randn(4, 8), torch.arange(4) % 2, matryoshka=(4, 8))
+    assert load_recipe("quickstart", {"matryoshka": "[64, 128]"}).config.matryoshka == (64, 128)
+    assert load_recipe("quickstart", {"matryoshka": "64"}).config.matryoshka == (64,)
+    assert load_recipe("quickstart", {"matryoshka": "none"}).config.matryoshka == ()
+    shown = {key: value for key, value, _ in settings_of(load_recipe("quickstart", {"matryoshka": "[64, 128]"}).config)}
+    assert load_recipe("quickstart", {"matryoshka": shown["matryoshka"]}).config.matryoshka == (64, 128)
+    for wrong in ("[1, 64]", "[128, 64]", "[64, 64]", "1"):
+        with pytest.raises(ConfigError, match="widths must be 2 or more, in ascending order"):
+            load_recipe("quickstart", {"matryoshka": wrong})

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from onoma.errors import InputError
-from onoma.pairs.selection import normalised_names, rows_fingerprint, usable_names
+from onoma.pairs.selection import checked_rows, normalised_names, rows_fingerprint, usable_names
 from onoma.terminology import Terminology
 from onoma.types import RowArray
 
@@ -24,7 +25,7 @@ class HeldOut:
     """The concept of each."""
     name_rows: RowArray
     """Rows of the table of names to leave out, ascending. May be more than the synonyms: every name of the
-    concept that normalises to the hidden text is one."""
+    concept that normalises to the hidden text is one, suppressed names included."""
 
     @property
     def fingerprint(self) -> str | None:
@@ -39,6 +40,7 @@ def hold_out_synonyms(
     seed: int = 0,
     normalisation: str = "sapbert",
     languages: Sequence[str] | None = None,
+    hidden_names: npt.ArrayLike | None = None,
 ) -> HeldOut:
     """Choose synonyms to hide, at random and uniformly over the concepts that can spare one.
 
@@ -52,11 +54,14 @@ def hold_out_synonyms(
         seed: Of the choice.
         normalisation: Preset under which texts count as equal.
         languages: BCP 47 tags to hide names of (``en`` takes ``en-GB`` too). Unset: all.
+        hidden_names: Rows of names that are hidden already, for another purpose: as if the terminology did not have
+            them. None of their texts is chosen for the same concept.
 
     Raises:
-        InputError: fewer concepts than ``n_names`` can spare one.
+        InputError: a hidden name does not exist, or fewer concepts than ``n_names`` can spare one.
     """
     usable = usable_names(terminology.concepts(), terminology.names())
+    usable[checked_rows(hidden_names, len(usable))] = False
     names = normalised_names(terminology.names(), usable, normalisation)
     spare = _spare_texts(names, terminology, languages)
     random = np.random.default_rng(seed)
@@ -70,18 +75,25 @@ def hold_out_synonyms(
             "so many synonyms cannot be hidden",
             path=terminology.path,
             field="n_names",
-            expected=f"1 to {len(candidates)}, the number of concepts that keep at least two other names",
+            expected=f"1 to {len(candidates)}, the number of concepts that keep at least two other names"
+            if len(candidates)
+            else "concepts with at least three different names",
             found=str(n_names),
         )
     chosen = candidates[np.sort(random.choice(len(candidates), n_names, replace=False))]
-    hidden = names.join(chosen, on=["concept_row", "text"], how="semi").sort("name_row")
-    first = hidden.unique("concept_row", keep="first", maintain_order=True)
-    shown = terminology.names().select("text").collect()["text"]
+    first = names.join(chosen, on=["concept_row", "text"], how="semi").sort("name_row")
+    first = first.unique("concept_row", keep="first", maintain_order=True)
+    spelling = terminology.names().select("concept_row", "text").collect()
+    # Suppressed names too: a recipe may train on them, and would then have seen the answer.
+    of_chosen = np.isin(spelling["concept_row"].to_numpy(), chosen["concept_row"].to_numpy())
+    hidden = normalised_names(terminology.names(), of_chosen, normalisation).join(
+        chosen, on=["concept_row", "text"], how="semi"
+    )
     concept_ids = terminology.concepts().select("concept_id").collect()["concept_id"]
     return HeldOut(
-        texts=tuple(shown.gather(first["name_row"])),
+        texts=tuple(spelling["text"].gather(first["name_row"])),
         concept_ids=tuple(concept_ids.gather(first["concept_row"])),
-        name_rows=hidden["name_row"].to_numpy().astype(np.int64),
+        name_rows=hidden["name_row"].sort().to_numpy().astype(np.int64),
     )
 
 

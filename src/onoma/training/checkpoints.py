@@ -1,14 +1,17 @@
 """The state of an unfinished run, in one safetensors file that is replaced atomically.
 
-Holds what exact resume needs: weights, optimiser moments, the random state of dropout, the step. No pickle.
+Holds what exact resume needs: weights, optimiser moments, the random state of dropout, the step, what was measured, and
+the tensors of other parts (moving average, best weights, the scale of fp16). No pickle.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -27,16 +30,45 @@ class Progress:
     """Steps done."""
     seconds: float
     """Training time so far, over all sittings."""
+    evaluations: list[dict[str, Any]] = field(default_factory=list)
+    """What was measured so far, see `onoma.training.evaluating.Evaluation`."""
+
+
+class Part(Protocol):
+    """What has tensors of its own in a checkpoint."""
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """What a resumed run needs."""
+
+    def load_state(self, state: Mapping[str, torch.Tensor]) -> None:
+        """Go on from what `state` gave."""
 
 
 def save_checkpoint(
-    folder: Path, model: torch.nn.Module, optimiser: torch.optim.Optimizer, progress: Progress, *, run: str
+    folder: Path,
+    model: torch.nn.Module,
+    optimiser: torch.optim.Optimizer,
+    progress: Progress,
+    *,
+    run: str,
+    parts: Mapping[str, Part] | None = None,
 ) -> None:
-    """Write the checkpoint of a run; a kill at any moment leaves the previous one or this one."""
+    """Write the checkpoint of a run; a kill at any moment leaves the previous one or this one.
+
+    Args:
+        folder: The run folder.
+        model: Its weights.
+        optimiser: Its moments.
+        progress: How far the run is.
+        run: Which run it is.
+        parts: What else is kept, by name.
+    """
     tensors: dict[str, torch.Tensor] = {f"model.{name}": value for name, value in model.state_dict().items()}
     for row, state in optimiser.state_dict()["state"].items():
         for name, value in state.items():
             tensors[f"optimiser.{row}.{name}"] = torch.as_tensor(value)
+    for part, holder in (parts or {}).items():
+        tensors |= {f"part.{part}.{name}": value for name, value in holder.state().items()}
     tensors["random.cpu"] = torch.get_rng_state()
     if torch.cuda.is_available():
         tensors["random.cuda"] = torch.cuda.get_rng_state()
@@ -49,9 +81,14 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    folder: Path, model: torch.nn.Module, optimiser: torch.optim.Optimizer, *, run: str
+    folder: Path,
+    model: torch.nn.Module,
+    optimiser: torch.optim.Optimizer,
+    *,
+    run: str,
+    parts: Mapping[str, Part] | None = None,
 ) -> Progress | None:
-    """Put a run back to where its checkpoint was written; None when it has none yet. ``run`` says which run it is.
+    """Put a run back to where its checkpoint was written; None when it has none yet. Arguments as `save_checkpoint`.
 
     Raises:
         DamagedArtifactError: the file is not a checkpoint.
@@ -79,6 +116,9 @@ def load_checkpoint(
             _, row, name = key.split(".", 2)
             state.setdefault(int(row), {})[name] = value
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+    for part, holder in (parts or {}).items():
+        before = f"part.{part}."
+        holder.load_state({key.removeprefix(before): t for key, t in tensors.items() if key.startswith(before)})
     torch.set_rng_state(tensors["random.cpu"])
     if "random.cuda" in tensors and torch.cuda.is_available():
         torch.cuda.set_rng_state(tensors["random.cuda"])

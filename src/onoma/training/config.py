@@ -7,6 +7,7 @@ defaults < recipe < ``--set key=value``.
 
 from __future__ import annotations
 
+import itertools
 import json
 import tomllib
 from collections.abc import Mapping
@@ -19,7 +20,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from onoma.errors import ConfigError, InputError, did_you_mean
 from onoma.pairs import parse_languages
 from onoma.terminology import normalise
-from onoma.training.objective_config import HardTriplets, Loss, Mining, MultiSimilarity
+from onoma.training.config_parts import (
+    Batches,
+    Everything,
+    HardTriplets,
+    Loss,
+    Mining,
+    MultiSimilarity,
+    NeighbourBatches,
+    RandomBatches,
+    Tuning,
+)
 
 
 class TrainingConfig(BaseModel):
@@ -31,9 +42,13 @@ class TrainingConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     base: str = Field("all-MiniLM-L6-v2", description="encoder to start from: folder, catalogue name or hub id")
-    pooling: Literal["cls", "mean", "mean-all"] | None = Field(
-        None, description="which token vectors make the name's vector; unset: as the base encoder does"
+    pooling: Literal["cls", "mean", "mean-nospec", "mean-all"] | None = Field(
+        None,
+        description="which token vectors make the name's vector: that of [CLS], the mean of all, of all but special "
+        "tokens, of all and padding; unset: as the base encoder does",
     )
+
+    tuning: Tuning = Field(default_factory=Everything, description="what is trained: all, adapter or lora")
 
     normalisation: str = Field("sapbert", description="preset of name normalisation, for training and use alike")
     languages: tuple[str, ...] | None = Field(
@@ -50,6 +65,16 @@ class TrainingConfig(BaseModel):
     max_tokens: int = Field(25, ge=3, le=512, description="longer names are cut, special tokens included")
 
     batch_pairs: int = Field(256, ge=2, description="pairs per step; a batch has twice as many names")
+    batches: Batches = Field(
+        default_factory=RandomBatches, description="which pairs come together: random, or neighbours"
+    )
+    accumulation: int = Field(1, ge=1, description="batches whose gradients are averaged for one optimiser step")
+    chunk_names: int | None = Field(
+        None,
+        ge=2,
+        description="names encoded at a time, for large batches in little memory: each is encoded twice, and the "
+        "gradient is that of the whole batch (GradCache); unset: all at once",
+    )
     steps: int | None = Field(None, ge=1, description="optimiser steps")
     epochs: float | None = Field(None, gt=0, description="passes over the pairs")
     minutes: float | None = Field(
@@ -65,6 +90,10 @@ class TrainingConfig(BaseModel):
         description="multi-similarity, circle, info-nce, nca, lifted-structure, triplet or cosine",
     )
 
+    matryoshka: tuple[int, ...] = Field(
+        (), description="also train the first so many numbers of each vector, e.g. [64, 128]; unset: whole vectors only"
+    )
+
     learning_rate: float = Field(2e-5, gt=0, description="of AdamW, at its highest")
     schedule: Literal["constant", "linear"] = Field(
         "constant", description="after warm-up: constant, or linear to zero"
@@ -74,12 +103,29 @@ class TrainingConfig(BaseModel):
     decay_all: bool = Field(False, description="decay biases and layer norms too, as the released SapBERT code does")
     max_gradient_norm: float | None = Field(None, gt=0, description="clip the gradient's norm; unset: no clipping")
     dropout: float | None = Field(None, ge=0, lt=1, description="unset: as in the base encoder")
-    precision: Literal["auto", "bf16", "fp32"] = Field(
+    average: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="keep a moving average of the weights with this decay (0.999), evaluate and save it; unset: no",
+    )
+    precision: Literal["auto", "bf16", "fp16", "fp32"] = Field(
         "auto", description="of the forward pass; auto: bf16 where the processor multiplies it natively"
     )
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: the first GPU if there is one")
 
     checkpoint_minutes: float = Field(5.0, gt=0, description="time between checkpoints")
+    checkpoint_steps: int | None = Field(None, ge=1, description="also after so many steps; unset: by time only")
+
+    evaluate_steps: int | None = Field(
+        None, ge=1, description="steps between evaluations on development data; unset: a tenth of the run"
+    )
+    keep: Literal["last", "best"] = Field(
+        "last", description="which weights are saved: of the last step, or those best on development data"
+    )
+    patience: int | None = Field(
+        None, ge=1, description="stop after so many evaluations without a better one; unset: train to the end"
+    )
     seed: int = Field(0, ge=0, description="of pairs, batches and dropout")
 
     @field_validator("languages", mode="before")
@@ -94,6 +140,29 @@ class TrainingConfig(BaseModel):
     def _known_preset(cls, value: str) -> str:
         normalise("", value)
         return value
+
+    @field_validator("matryoshka", mode="before")
+    @classmethod
+    def _widths(cls, value: Any) -> Any:
+        if value is None or isinstance(value, int):
+            return () if value is None else (value,)
+        return tuple(value) if isinstance(value, list) else value
+
+    @field_validator("matryoshka")
+    @classmethod
+    def _ascending_widths(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if any(width < 2 for width in value) or any(b <= a for a, b in itertools.pairwise(value)):
+            raise ValueError("widths must be 2 or more, in ascending order, each once")
+        return value
+
+    @model_validator(mode="after")
+    def _neighbours_fit(self) -> TrainingConfig:
+        if isinstance(self.batches, NeighbourBatches) and self.batches.neighbours >= self.batch_pairs:
+            raise ValueError(
+                f"a pair and its {self.batches.neighbours} neighbours do not fit into a batch of {self.batch_pairs} "
+                "pairs; set batches.neighbours below batch_pairs"
+            )
+        return self
 
     @model_validator(mode="after")
     def _one_length(self) -> TrainingConfig:
@@ -159,7 +228,7 @@ def load_recipe(name: str, overrides: Mapping[str, str] | None = None) -> Recipe
 
 
 _LENGTHS = {"steps", "epochs", "minutes"}
-_PARTS = {"mining", "loss"}
+_PARTS = {"tuning", "batches", "mining", "loss"}
 
 
 def resolve_config(values: Mapping[str, Any], *, source: str = "training settings") -> TrainingConfig:
@@ -216,7 +285,9 @@ def settings_of(config: TrainingConfig) -> list[tuple[str, str, str]]:
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return "+".join(value) if isinstance(value, tuple) else "" if value is None else str(value)
+    if isinstance(value, tuple):
+        return str(list(value)) if value and isinstance(value[0], int) else "+".join(value)
+    return "" if value is None else str(value)
 
 
 def _fields_of_part(part: str, name: str) -> list[str]:

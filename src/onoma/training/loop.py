@@ -1,78 +1,50 @@
 """The training loop: self-alignment of names (SapBERT), resumable to the bit on a CPU.
 
 One step: the names of ``batch_pairs`` synonym pairs are packed without padding, encoded, compared with each
-other; hard pairs are mined as masks; the loss pulls and pushes; AdamW moves the weights.
+other; hard pairs are mined as masks; the loss pulls and pushes; AdamW moves the weights. Between steps the encoder is
+measured on development data, if there are some.
 
 While a run is unfinished its state lies in ``OUT.run`` (`onoma.training.run_folder`); the same call goes on from there.
-Two sittings of one run see the same batches and the same dropout.
+Two sittings of one run see the same batches and the same dropout. Several processes (`onoma.training.distributed`) all
+run this loop; the main one alone writes files and speaks, and where a decision depends on time it tells the others.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
-import math
-import os
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import torch
 
 from onoma.artifacts import ensure_writable, sha256_file
-from onoma.encoders.packed import PackedEncoder, load_packed, pack
-from onoma.encoders.precision import has_native_bf16
+from onoma.encoders import locate_tokenizer
+from onoma.encoders.packed import load_packed
 from onoma.encoders.saving import save_encoder
 from onoma.errors import MismatchError, TrainingError
-from onoma.objectives import mined_shares
 from onoma.pairs import PairSet
-from onoma.training.batches import PairBatches
-from onoma.training.checkpoints import CHECKPOINT_NAME, Progress, load_checkpoint, save_checkpoint
+from onoma.training.averaging import WeightAverage
+from onoma.training.batches import make_batches
+from onoma.training.checkpoints import CHECKPOINT_NAME, Part, Progress, load_checkpoint, save_checkpoint
 from onoma.training.config import TrainingConfig
-from onoma.training.objective import objective
-from onoma.training.run_folder import LOG_NAME, RUN_NAME, begin_run, cut_log, planned_steps, unfinished_run
+from onoma.training.development import DevelopmentSet
+from onoma.training.distributed import broadcast, is_main, processes, world_size
+from onoma.training.evaluating import Evaluation, Evaluations, check_development
+from onoma.training.measuring import Measure
+from onoma.training.planning import plan_steps
+from onoma.training.report import TrainingReport, about_data, mean_loss, versions
+from onoma.training.run_folder import RUN_NAME, RunLog, begin_run, planned_steps, unfinished_run
+from onoma.training.step import PRECISION_NAMES, Step, StepReport, make_optimiser, training_device, training_precision
+from onoma.training.trackers import Trackers, check_trackers, open_trackers
+from onoma.training.tuning import tune
+from onoma.training.vectors import unit_vectors
+from onoma.types import FloatArray, RowArray
 
-_SPEED_STEPS = 8
-"""Steps that are timed (after as many unmeasured ones) to turn a budget of minutes into a number of steps."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepReport:
-    """What one step did; handed to ``on_step`` and written to the run's ``log.jsonl``."""
-
-    step: int
-    """Steps done, this one included."""
-    total_steps: int
-    loss: float
-    hard_positives: float
-    """Share of the batch's positive pairs that were mined as hard, 0..1."""
-    hard_negatives: float
-    """Share of the batch's negative pairs that were mined as hard, 0..1."""
-    names: int
-    """Names in the batch."""
-    learning_rate: float
-    seconds: float
-    """Time of this step."""
-
-
-@dataclass(slots=True)
-class TrainingReport:
-    """A finished run; ``train.json`` of the encoder folder holds the same."""
-
-    steps: int
-    seconds: float
-    names_per_second: float
-    first_loss: float
-    last_loss: float
-    resumed_at: int | None
-    config: dict[str, Any] = field(repr=False)
-    ran_on: dict[str, str]
-    """Device and precision."""
-    phases: dict[str, float] = field(repr=False)
-    """Seconds spent packing, in forward, loss, backward and the optimiser, in this sitting."""
-    log: list[dict[str, Any]] = field(repr=False)
+T = TypeVar("T")
 
 
 def train_encoder(
@@ -80,8 +52,11 @@ def train_encoder(
     pairs: PairSet,
     out: str | Path,
     *,
+    development: Sequence[DevelopmentSet] = (),
+    trackers: Sequence[str] = (),
     overwrite: bool = False,
     on_step: Callable[[StepReport], None] | None = None,
+    on_evaluation: Callable[[Evaluation], None] | None = None,
     on_event: Callable[[str], None] | None = None,
 ) -> TrainingReport:
     """Train an encoder on synonym pairs and save it as a folder.
@@ -91,228 +66,273 @@ def train_encoder(
         pairs: Pairs tokenised with the base encoder's tokeniser.
         out: The encoder folder to write: sentence-transformers layout, ONNX model, manifest, ``train.json``.
             The unfinished run lies in ``OUT.run`` and goes on from its last checkpoint.
+        development: What to measure the encoder on while it is trained; the mean of their acc@1 decides what is best.
+        trackers: Where to show the curves too: ``tensorboard``, ``wandb``, ``mlflow``.
         overwrite: Replace an encoder that is there.
         on_step: Called after every step.
-        on_event: Called with sentences worth telling (device, number of steps, resuming, saving).
+        on_evaluation: Called after every evaluation.
+        on_event: Called with sentences worth telling (device, number of steps, resuming, evaluations, saving).
 
     Raises:
         ArtifactExistsError: ``out`` is taken.
-        MismatchError: ``OUT.run`` belongs to other settings or pairs, or the pairs to another tokeniser.
+        ConfigError: a setting needs development data and there are none, or there is no such tracker.
+        MismatchError: ``OUT.run`` belongs to other settings or data, or the pairs to another tokeniser.
         TrainingError: the loss is not a number, or memory does not suffice.
+        UnavailableError: the base encoder, or the package of a tracker, is not to be had.
     """
     out = Path(out)
     ensure_writable(out, "encoder", overwrite=overwrite)
-    with unfinished_run(out) as run:
-        return _train(config, pairs, out, run, on_step=on_step or (lambda _: None), tell=on_event or (lambda _: None))
-
-
-def _train(
-    config: TrainingConfig,
-    pairs: PairSet,
-    out: Path,
-    run: Path,
-    *,
-    on_step: Callable[[StepReport], None],
-    tell: Callable[[str], None],
-) -> TrainingReport:
-    device = _device(config)
-    torch.manual_seed(config.seed)
-    model = load_packed(config.base, pooling=config.pooling, dropout=config.dropout, max_tokens=config.max_tokens).to(
-        device
-    )
-    if model.tokenizer_fingerprint != pairs.tokenizer_fingerprint:
-        raise MismatchError(
-            f"{pairs.path} was tokenised with another tokeniser than that of {config.base}; build the pairs again."
-        )
-    optimiser = _optimiser(config, model)
-    batches = PairBatches(pairs.pairs, batch_pairs=config.batch_pairs, seed=config.seed)
-    autocast = _autocast(config, device)
-    took_part = {"device": device.type, "precision": "bf16" if autocast else "fp32"}
-    identity = {
-        "config": config.model_dump(mode="json"),
-        "pairs": pairs.manifest.fingerprint,
-        "base": model.fingerprint,
-        **took_part,
-    }
-    one_step = _Step(config, pairs, model, optimiser, batches, autocast, device)
-    with _memory_errors_in_words(config, run):
-        total_steps = planned_steps(run, identity)
-        if total_steps is None:
-            (run / CHECKPOINT_NAME).unlink(missing_ok=True)
-            total_steps = _total_steps(config, batches, one_step)
-            begin_run(run, identity, total_steps)
-        run_id = sha256_file(run / RUN_NAME)
-        progress = load_checkpoint(run, model, optimiser, run=run_id)
-        log = cut_log(run, progress.step if progress else 0)
-        resumed_at = progress.step if progress else None
-        if progress:
-            tell(f"going on from step {progress.step:,} of {total_steps:,} ({run})")
-        progress = progress or Progress(step=0, seconds=0.0)
-        tell(
-            f"{total_steps:,} steps of {config.batch_pairs} pairs on {device.type} in {took_part['precision']}, "
-            f"{len(pairs.pairs):,} pairs, {total_steps / batches.steps_per_epoch:.2f} passes over them"
-        )
-        model.train()
-        before = progress.seconds
-        started = checkpointed = time.perf_counter()
-        with (run / LOG_NAME).open("a", encoding="utf-8") as log_file:
-
-            def checkpoint(steps_done: int) -> None:
-                os.fsync(log_file.fileno())
-                seconds_so_far = before + time.perf_counter() - started
-                save_checkpoint(run, model, optimiser, Progress(steps_done, seconds_so_far), run=run_id)
-
-            for step in range(progress.step, total_steps):
-                done = one_step(step, total_steps)
-                log.append(asdict(done))
-                log_file.write(json.dumps(log[-1]) + "\n")
-                log_file.flush()
-                on_step(done)
-                if time.perf_counter() - checkpointed > config.checkpoint_minutes * 60:
-                    checkpoint(step + 1)
-                    checkpointed = time.perf_counter()
-            if progress.step < total_steps:
-                checkpoint(total_steps)  # saving can fail: a full disk, a kill
-    report = TrainingReport(
-        steps=total_steps,
-        seconds=before + time.perf_counter() - started,
-        names_per_second=sum(line["names"] for line in log) / sum(line["seconds"] for line in log),
-        first_loss=_mean_loss(log[:10]),
-        last_loss=_mean_loss(log[-10:]),
-        resumed_at=resumed_at,
-        config=config.model_dump(mode="json"),
-        ran_on=took_part,
-        phases=one_step.phases,
-        log=log,
-    )
-    tell(f"saving {out}")
-    save_encoder(
-        model,
-        out,
-        config={
-            "training": config.model_dump(mode="json"),
-            "ran_on": took_part,
-            "pairs": pairs.manifest.config,
-            "terminology": [parent.fingerprint for parent in pairs.manifest.parents if parent.kind == "terminology"],
-        },
-        parents=(pairs.manifest.as_parent(),),
-        seed=config.seed,
-        files={"train.json": json.dumps(asdict(report), indent=1)},
-        overwrite=True,  # `train_encoder` has made sure that it may be
-    )
+    check_development(config, [data.name for data in development])
+    check_trackers(trackers)
+    with processes(config.device), unfinished_run(out) as run:
+        sitting = _Sitting(config, pairs, run, development, on_step, on_evaluation, on_event)
+        with _memory_errors_in_words(config, run):
+            sitting.train(trackers)
+        report = broadcast(sitting.save(out) if is_main() else None)
+    assert report is not None
     return report
 
 
-def learning_rate_factor(step: int, total_steps: int, *, schedule: str, warmup_steps: int) -> float:
-    """What the learning rate is multiplied with in a step (counted from 0), 0..1.
-
-    Example:
-        >>> [learning_rate_factor(s, 4, schedule="linear", warmup_steps=0) for s in range(4)]
-        [1.0, 0.75, 0.5, 0.25]
-        >>> [learning_rate_factor(s, 4, schedule="constant", warmup_steps=2) for s in range(4)]
-        [0.5, 1.0, 1.0, 1.0]
-    """
-    if step < warmup_steps:
-        return (step + 1) / warmup_steps
-    if schedule == "constant":
-        return 1.0
-    return (total_steps - step) / max(1, total_steps - warmup_steps)
-
-
-class _Step:
-    """One optimiser step and the clock of its phases."""
+class _Sitting:
+    """One sitting of a run: all that takes part in it, and how far it is."""
 
     def __init__(
         self,
         config: TrainingConfig,
         pairs: PairSet,
-        model: PackedEncoder,
-        optimiser: torch.optim.Optimizer,
-        batches: PairBatches,
-        autocast: bool,
-        device: torch.device,
+        run: Path,
+        development: Sequence[DevelopmentSet],
+        on_step: Callable[[StepReport], None] | None,
+        on_evaluation: Callable[[Evaluation], None] | None,
+        on_event: Callable[[str], None] | None,
     ) -> None:
-        self._config, self._pairs, self._model, self._optimiser = config, pairs, model, optimiser
-        self._batches, self._autocast, self._device = batches, autocast, device
-        self.phases = dict.fromkeys(("pack", "forward", "loss", "backward", "optimiser"), 0.0)
+        self._config, self._pairs, self._run = config, pairs, run
+        self._on_step, self._on_evaluation, self._tell = _by_main(on_step), _by_main(on_evaluation), _by_main(on_event)
+        device = training_device(config)
+        precision = training_precision(config, device)
+        self._ran_on = {"device": device.type, "precision": PRECISION_NAMES[precision], "processes": world_size()}
+        torch.manual_seed(config.seed)
+        model = load_packed(config.base, pooling=config.pooling, dropout=config.dropout, max_tokens=config.max_tokens)
+        if model.tokenizer_fingerprint != pairs.tokenizer_fingerprint:
+            raise MismatchError(
+                f"{pairs.path} was tokenised with another tokeniser than that of {config.base}; build the pairs again."
+            )
+        tune(model, config.tuning)
+        self._model = model.to(device)
+        self._optimiser = make_optimiser(config, model)
+        self._batches = make_batches(config, pairs, run, tell=self._tell)
+        self._step = Step(config, pairs, model, self._optimiser, self._batches, precision, device)
+        self._average = WeightAverage(model, config.average) if config.average is not None else None
+        self._encode = partial(unit_vectors, model, precision=precision)
+        tokenizer = locate_tokenizer(config.base)
+        self._measures = [
+            Measure(data, tokenizer, normalisation=config.normalisation, max_tokens=config.max_tokens)
+            for data in development
+        ]
+        self._evaluations = Evaluations(config, self._measures, self._encode, model, self._average)
+        self._parts: dict[str, Part] = {"step": self._step, "best": self._evaluations}
+        if self._average is not None:
+            self._parts["average"] = self._average
+        self._phases = {"prepare": 0.0, "evaluate": 0.0}
 
-    def __call__(self, step: int, total_steps: int) -> StepReport:
-        config = self._config
-        started = time.perf_counter()
-        factor = learning_rate_factor(step, total_steps, schedule=config.schedule, warmup_steps=config.warmup_steps)
-        for group in self._optimiser.param_groups:
-            group["lr"] = config.learning_rate * factor
-        loss, hard_positives, hard_negatives, names = self.backward(step)
-        with self._clock("optimiser"):
-            norm = torch.nn.utils.clip_grad_norm_(self._model.parameters(), config.max_gradient_norm or torch.inf)
-            if not torch.isfinite(norm):
-                raise self._diverged(step, "gradient")
-            self._optimiser.step()
-            self._optimiser.zero_grad(set_to_none=True)
-        return StepReport(
-            step=step + 1,
-            total_steps=total_steps,
-            loss=loss,
-            hard_positives=hard_positives,
-            hard_negatives=hard_negatives,
-            names=names,
-            learning_rate=config.learning_rate * factor,
-            seconds=time.perf_counter() - started,
+    def train(self, trackers: Sequence[str]) -> None:
+        """Begin the run, or go on with it, to its end; ``trackers`` by name."""
+        self._total_steps = self._begin_or_recall()
+        self._run_id = broadcast(sha256_file(self._run / RUN_NAME) if is_main() else "")
+        progress = self._resume()
+        self._steps_done, self._seconds_before = progress.step, progress.seconds
+        self._resumed_at = progress.step or None
+        self._started = time.perf_counter()
+        self._checkpointed = progress.step, self._started
+        with (
+            RunLog(self._run, done=progress.step, evaluations=progress.evaluations) as self._log,
+            self._opened(trackers if is_main() else (), progress.step) as self._trackers,
+        ):
+            self._steps()
+            if self._steps_done > self._checkpointed[0]:
+                self._checkpoint()  # saving can fail: a full disk, a kill
+
+    def save(self, out: Path) -> TrainingReport:
+        """Write the encoder with the weights that the recipe wants kept."""
+        report = self._report()
+        if self._config.keep == "best":
+            self._evaluations.apply_best()
+            if report.saved_step == 0:
+                self._tell("no evaluation was better than the one before training: saving the weights of the base")
+        elif self._average is not None:
+            self._average.apply()
+        self._tell(f"saving {out}")
+        manifest = self._pairs.manifest
+        save_encoder(
+            self._model,
+            out,
+            config={
+                "training": report.config,
+                "ran_on": self._ran_on,
+                "pairs": manifest.config,
+                "terminology": [parent.fingerprint for parent in manifest.parents if parent.kind == "terminology"],
+                "development": report.data["development"],
+            },
+            parents=(manifest.as_parent(),),
+            seed=self._config.seed,
+            files={"train.json": report.to_json()},
+            overwrite=True,  # `train_encoder` has made sure that it may be
         )
+        return report
 
-    def backward(self, step: int) -> tuple[float, float, float, int]:
-        """Forward and backward of one batch: loss, shares of hard pairs, number of names."""
+    def _begin_or_recall(self) -> int:
+        """Steps of the run; what it is, is written down if it is new."""
         config = self._config
-        with self._clock("pack"):
-            rows = self._batches.names_of_step(step)
-            batch = pack(self._pairs.store.offsets, self._pairs.store.ids, rows=rows).to(self._device)
-            labels = torch.from_numpy(self._pairs.labels[rows]).to(self._device)
-            same_text = None
-            if self._pairs.text_labels is not None:
-                texts = torch.from_numpy(self._pairs.text_labels[rows]).to(self._device)
-                same_text = texts[:, None] == texts[None, :]
-        with self._clock("forward"), self._precision():
-            vectors = self._model(batch)
-        with self._clock("loss"):
-            loss, masks = objective(config.loss, config.mining, vectors, labels, excluded=same_text)
-        if not torch.isfinite(loss):
-            raise self._diverged(step, "loss")
-        with self._clock("backward"):
-            loss.backward()  # type: ignore[no-untyped-call]
-        shares = mined_shares(masks, labels, excluded=same_text)
-        return float(loss.detach()), shares.positives, shares.negatives, len(rows)
+        identity = {
+            "config": config.model_dump(mode="json"),
+            "pairs": self._pairs.manifest.fingerprint,
+            "base": self._model.fingerprint,
+            "development data": [measure.fingerprint for measure in self._measures],
+            **self._ran_on,
+        }
+        total_steps = broadcast(planned_steps(self._run, identity) if is_main() else None)
+        if total_steps is None:
+            if is_main():
+                (self._run / CHECKPOINT_NAME).unlink(missing_ok=True)
+            total_steps = broadcast(
+                plan_steps(config, self._batches, self._step, self._training_names, self._evaluations)
+            )
+            if is_main():
+                begin_run(self._run, identity, total_steps)
+        return total_steps
 
-    def _diverged(self, step: int, what: str) -> TrainingError:
-        return TrainingError(
-            f"the {what} of step {step + 1} is not a number: the run has diverged. Remove its .run folder and "
-            "begin anew with a lower learning_rate, precision=fp32 or max_gradient_norm=1."
+    def _resume(self) -> Progress:
+        """Put everything back to where the checkpoint was written, if there is one."""
+        progress = load_checkpoint(self._run, self._model, self._optimiser, run=self._run_id, parts=self._parts)
+        if broadcast(progress) != progress:
+            raise TrainingError(
+                f"the processes do not see the same checkpoint in {self._run}. Let it lie on a disk that all machines "
+                "share."
+            )
+        if progress is not None:
+            self._evaluations.done = [Evaluation.from_json(line) for line in progress.evaluations]
+            self._tell(f"going on from step {progress.step:,} of {self._total_steps:,} ({self._run})")
+        passes = self._total_steps * self._config.accumulation / self._batches.steps_per_epoch
+        self._tell(
+            f"{self._total_steps:,} steps of {self._config.batch_pairs * self._config.accumulation} pairs on "
+            f"{self._ran_on['device']} in {self._ran_on['precision']}, {len(self._pairs.pairs):,} pairs, "
+            f"{passes:.2f} passes over them"
         )
+        return progress or Progress(step=0, seconds=0.0)
 
-    def seconds_per_step(self) -> float:
-        """Time of a step, measured without changing the model or its random state."""
-        times = []
+    def _steps(self) -> None:
+        config = self._config
+        if self._steps_done == 0 and self._measures:
+            # Planning has measured already if it had to know how long that takes.
+            self._show(self._evaluations.done[0] if self._evaluations.done else self._evaluations.measure(0))
         self._model.train()
-        with torch.random.fork_rng(devices=[self._device] if self._device.type == "cuda" else []):
-            for step in range(2 * _SPEED_STEPS):
-                started = time.perf_counter()
-                self.backward(step % self._batches.steps_per_epoch)
-                times.append(time.perf_counter() - started)
-        self._optimiser.zero_grad(set_to_none=True)
-        self.phases = dict.fromkeys(self.phases, 0.0)
-        return sum(times[_SPEED_STEPS:]) / _SPEED_STEPS
+        while self._steps_done < self._total_steps and self._evaluations.reason_to_stop() is None:
+            with self._clock("prepare"):
+                self._batches.prepare(self._steps_done * config.accumulation, self._training_names)
+            done = self._step(self._steps_done, self._total_steps)
+            self._steps_done = done.step
+            if self._average is not None:
+                self._average.update()
+            self._log.step(asdict(done))
+            self._trackers.log(_curves(done), done.step)
+            self._on_step(done)
+            if self._evaluations.due(done.step, self._total_steps):
+                with self._clock("evaluate"):
+                    evaluation = self._evaluations.measure(done.step)
+                self._show(evaluation)
+            if self._checkpoint_due():
+                self._checkpoint()
+        if reason := self._stopped_early():
+            self._tell(f"stopped {reason}")
+
+    def _show(self, evaluation: Evaluation) -> None:
+        self._log.evaluation(asdict(evaluation))
+        self._trackers.log(evaluation.figures(), evaluation.step)
+        self._tell(str(evaluation))
+        self._on_evaluation(evaluation)
+
+    def _checkpoint_due(self) -> bool:
+        every = self._config.checkpoint_steps
+        if every is not None and self._steps_done % every == 0:
+            return True
+        return time.perf_counter() - self._checkpointed[1] > self._config.checkpoint_minutes * 60
+
+    def _checkpoint(self) -> None:
+        """Always after the evaluation of the same step, so that a checkpoint holds all that was measured up to it."""
+        if is_main():
+            self._log.sync()
+            progress = Progress(self._steps_done, self._seconds(), self._evaluations.as_json())
+            save_checkpoint(self._run, self._model, self._optimiser, progress, run=self._run_id, parts=self._parts)
+            self._trackers.flush()
+        self._checkpointed = self._steps_done, time.perf_counter()
+
+    def _training_names(self, rows: RowArray) -> FloatArray:
+        vectors: FloatArray = self._encode(self._pairs.store, rows).cpu().numpy()
+        return vectors
+
+    def _seconds(self) -> float:
+        return self._seconds_before + time.perf_counter() - self._started
+
+    def _stopped_early(self) -> str | None:
+        reason = self._evaluations.reason_to_stop()
+        if reason is None or self._steps_done == self._total_steps:
+            return None
+        return f"at step {self._steps_done:,} of {self._total_steps:,}: {reason}"
+
+    def _report(self) -> TrainingReport:
+        log, best = self._log.steps, self._evaluations.best
+        return TrainingReport(
+            steps=self._steps_done,
+            planned_steps=self._total_steps,
+            stopped_early=self._stopped_early(),
+            seconds=self._seconds(),
+            names_per_second=sum(line["names"] for line in log) / sum(line["seconds"] for line in log),
+            first_loss=mean_loss(log[:10]),
+            last_loss=mean_loss(log[-10:]),
+            best={"step": best.step, "at_1": best.at_1} if best else None,
+            saved_step=best.step if best and self._config.keep == "best" else self._steps_done,
+            evaluations=self._evaluations.as_json(),
+            resumed_at=self._resumed_at,
+            config=self._config.model_dump(mode="json"),
+            ran_on=self._ran_on,
+            versions=versions(),
+            data=about_data(self._pairs, self._measures),
+            phases={**self._phases, **self._step.phases},
+            log=log,
+        )
 
     @contextlib.contextmanager
-    def _clock(self, phase: str) -> Any:
+    def _opened(self, trackers: Sequence[str], steps_done: int) -> Iterator[Trackers]:
+        settings = {**self._config.model_dump(mode="json"), **self._ran_on}
+        opened = open_trackers(trackers, self._run, settings, steps_done=steps_done, tell=self._tell)
+        try:
+            yield opened
+        except BaseException:
+            opened.close(finished=False)
+            raise
+        opened.close(finished=True)
+
+    @contextlib.contextmanager
+    def _clock(self, phase: str) -> Iterator[None]:
         started = time.perf_counter()
         yield
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
-        self.phases[phase] += time.perf_counter() - started
+        self._phases[phase] += time.perf_counter() - started
 
-    def _precision(self) -> contextlib.AbstractContextManager[Any]:
-        if self._autocast:
-            return torch.autocast(self._device.type, dtype=torch.bfloat16)
-        return contextlib.nullcontext()
+
+def _by_main(callback: Callable[[T], None] | None) -> Callable[[T], None]:
+    """What is called in the main process only."""
+    return callback if callback is not None and is_main() else lambda _: None
+
+
+def _curves(done: StepReport) -> dict[str, float]:
+    """What trackers show of a step."""
+    return {
+        "loss": done.loss,
+        "hard_positives": done.hard_positives,
+        "hard_negatives": done.hard_negatives,
+        "learning_rate": done.learning_rate,
+        "names_per_second": done.names / done.seconds,
+    }
 
 
 @contextlib.contextmanager
@@ -325,45 +345,6 @@ def _memory_errors_in_words(config: TrainingConfig, run: Path) -> Iterator[None]
             raise
         raise TrainingError(
             f"memory does not suffice for {2 * config.batch_pairs} names in a step; remove {run} and begin anew with a "
-            f"smaller batch_pairs. ({str(error).splitlines()[0][:200]})"
+            "smaller batch_pairs, or with chunk_names, which encodes fewer names of the batch at a time. "
+            f"({str(error).splitlines()[0][:200]})"
         ) from None
-
-
-def _total_steps(config: TrainingConfig, batches: PairBatches, step: _Step) -> int:
-    if config.steps is not None:
-        return config.steps
-    if config.epochs is not None:
-        return max(1, math.ceil(config.epochs * batches.steps_per_epoch))
-    minutes = config.minutes or 0.0
-    # The optimiser's own time was not measured; a tenth is more than it takes for small models.
-    return max(1, int(minutes * 60 / (1.1 * step.seconds_per_step())))
-
-
-def _optimiser(config: TrainingConfig, model: PackedEncoder) -> torch.optim.Optimizer:
-    decayed: list[torch.nn.Parameter] = []
-    free: list[torch.nn.Parameter] = []
-    for parameter in model.parameters():
-        if parameter.requires_grad:
-            (decayed if config.decay_all or parameter.ndim > 1 else free).append(parameter)
-    groups = [
-        {"params": decayed, "weight_decay": config.weight_decay},
-        {"params": free, "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW([group for group in groups if group["params"]], lr=config.learning_rate, fused=True)
-
-
-def _device(config: TrainingConfig) -> torch.device:
-    if config.device == "cuda" and not torch.cuda.is_available():
-        raise TrainingError("device=cuda was asked for, but torch sees no CUDA device here. Set device=cpu or auto.")
-    use_cuda = config.device == "cuda" or (config.device == "auto" and torch.cuda.is_available())
-    return torch.device("cuda" if use_cuda else "cpu")
-
-
-def _autocast(config: TrainingConfig, device: torch.device) -> bool:
-    if config.precision != "auto":
-        return config.precision == "bf16"
-    return has_native_bf16(device.type)
-
-
-def _mean_loss(lines: list[dict[str, Any]]) -> float:
-    return float(sum(line["loss"] for line in lines)) / max(1, len(lines))

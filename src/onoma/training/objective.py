@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import torch
 from torch import Tensor
 
+from onoma.errors import ConfigError
 from onoma.objectives import (
     PairMasks,
     all_pair_masks,
@@ -21,7 +23,7 @@ from onoma.objectives import (
     semi_hard_masks,
     triplet_loss,
 )
-from onoma.training.objective_config import Loss, Mining
+from onoma.training.config_parts import Loss, Mining
 
 _LOSSES: dict[str, Callable[..., Tensor]] = {
     "multi-similarity": multi_similarity_loss,
@@ -54,9 +56,18 @@ def mine(mining: Mining, similarity: Tensor, labels: Tensor, *, excluded: Tensor
 
 
 def objective(
-    loss: Loss, mining: Mining, vectors: Tensor, labels: Tensor, *, excluded: Tensor | None = None
+    loss: Loss,
+    mining: Mining,
+    vectors: Tensor,
+    labels: Tensor,
+    *,
+    excluded: Tensor | None = None,
+    matryoshka: Sequence[int] = (),
 ) -> tuple[Tensor, PairMasks]:
     """The loss of a batch, averaged over all its names, and the pairs it was taken over.
+
+    With ``matryoshka`` it is the mean of the losses of the vectors' first so many numbers, for each width, and of the
+    whole vectors. Each has its own cosines and its own mining, as each will be searched with on its own.
 
     Args:
         loss: Which, and its settings.
@@ -64,7 +75,32 @@ def objective(
         vectors: Not normalised, shape (B, D).
         labels: Class of each name, integers, shape (B,).
         excluded: Pairs that are never negatives, bool, shape (B, B).
+        matryoshka: Widths below D.
+
+    Returns:
+        The loss, shape (); the mined pairs of the whole vectors.
+
+    Raises:
+        ConfigError: a width is not below D.
+
+    Source:
+        Kusupati et al. 2022, eq. 1. Differs: the mean instead of the sum, so that a threshold of the gradient's norm
+        means the same with and without it.
     """
+    width = vectors.shape[1]
+    if any(prefix >= width for prefix in matryoshka):
+        raise ConfigError(
+            f"matryoshka asks for {', '.join(map(str, matryoshka))} of the {width} numbers of this encoder's vectors. "
+            f"Name widths below {width}; the whole vector is always trained."
+        )
+    losses = [_loss(loss, mining, vectors[:, :prefix], labels, excluded)[0] for prefix in matryoshka]
+    whole, masks = _loss(loss, mining, vectors, labels, excluded)
+    return (torch.stack([*losses, whole]).mean() if losses else whole), masks
+
+
+def _loss(
+    loss: Loss, mining: Mining, vectors: Tensor, labels: Tensor, excluded: Tensor | None
+) -> tuple[Tensor, PairMasks]:
     similarity = cosine_similarities(vectors)
     masks = mine(mining, similarity, labels, excluded=excluded)
     values = _LOSSES[loss.name](similarity, masks, **loss.model_dump(exclude={"name"}))

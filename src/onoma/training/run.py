@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from onoma.artifacts import ensure_writable, verify_artifact
 from onoma.encoders import locate_tokenizer
-from onoma.errors import MismatchError
-from onoma.pairs import PairSet, build_pairs
+from onoma.errors import ConfigError, MismatchError
+from onoma.pairs import PairSet, build_pairs, hold_out_synonyms
+from onoma.pairs.selection import checked_rows
 from onoma.terminology import Terminology
 from onoma.training.checkpoints import CHECKPOINT_NAME
-from onoma.training.config import Recipe
-from onoma.training.loop import StepReport, TrainingReport, train_encoder
+from onoma.training.config import Recipe, TrainingConfig
+from onoma.training.development import HIDDEN, DevelopmentSet, hidden_synonyms, read_development
+from onoma.training.distributed import barrier, is_main, processes
+from onoma.training.evaluating import Evaluation, check_development
+from onoma.training.loop import train_encoder
+from onoma.training.report import TrainingReport
 from onoma.training.run_folder import run_folder
+from onoma.training.step import StepReport
+from onoma.training.trackers import check_trackers
 from onoma.types import RowArray
 
 SETTINGS_OF_PAIRS = ("languages", "include_suppressed", "max_pairs_per_concept", "ambiguous")
@@ -26,8 +35,14 @@ def train_on_terminology(
     out: str | Path,
     *,
     hidden_names: RowArray | None = None,
+    development_synonyms: int = 0,
+    development: Sequence[str | Path] = (),
+    development_terminology: Terminology | str | Path | None = None,
+    trackers: Sequence[str] = (),
+    pairs_folder: str | Path | None = None,
     overwrite: bool = False,
     on_step: Callable[[StepReport], None] | None = None,
+    on_evaluation: Callable[[Evaluation], None] | None = None,
     on_event: Callable[[str], None] | None = None,
     progress: Callable[..., None] | None = None,
 ) -> TrainingReport:
@@ -38,41 +53,80 @@ def train_on_terminology(
         terminology: A terminology or its folder.
         out: The encoder folder to write. Until it is finished, pairs, checkpoints and log lie in ``OUT.run``;
             the same call goes on from there.
-        hidden_names: Rows of names to leave out of training, e.g. those that will measure it.
+        hidden_names: Rows of names to leave out of training, e.g. those that will measure it at the end.
+        development_synonyms: Hide so many synonyms more, and measure while training how many are found among all other
+            names. They are the same whatever the recipe's seed, so that runs can be compared.
+        development: Files of queries to measure on while training, see `read_development`.
+        development_terminology: Whose names these queries are looked for in; unset: those of ``terminology`` that are
+            not hidden.
+        trackers: Where to show the curves too: ``tensorboard``, ``wandb``, ``mlflow``.
+        pairs_folder: Where the pairs lie, or are written and stay; unset: in ``OUT.run``.
         overwrite: Replace an encoder that is there.
         on_step: Called after every step.
+        on_evaluation: Called after every evaluation.
         on_event: Called with sentences worth telling.
         progress: Called with (done, total, what) while the pairs are made.
 
     Raises:
         ArtifactExistsError: ``out`` is taken.
-        InputError: the terminology has no concept with two names.
-        UnavailableError: the base encoder is not to be had.
+        ConfigError: a setting needs development data and there are none, or there is no such tracker.
+        InputError: the terminology has no concept with two names, so many synonyms cannot be hidden, or a file of
+            queries cannot be used.
+        UnavailableError: the base encoder, or the package of a tracker, is not to be had.
         MismatchError: ``OUT.run`` holds an unfinished run with other settings.
     """
     config = recipe.config
     out = Path(out)
     ensure_writable(out, "encoder", overwrite=overwrite)
-    opened = terminology if isinstance(terminology, Terminology) else Terminology.open(terminology)
-    verify_artifact(opened.path)
-    tokenizer = locate_tokenizer(config.base)
-    pairs = build_pairs(
-        opened,
-        tokenizer,
-        run_folder(out) / "pairs",
-        max_tokens=config.max_tokens,
-        normalisation=config.normalisation,
-        max_pairs_per_concept=config.max_pairs_per_concept,
-        languages=config.languages,
-        include_suppressed=config.include_suppressed,
-        ambiguous=config.ambiguous,
-        hidden_names=hidden_names,
-        seed=config.seed,
-        reuse=True,
-        overwrite=not (run_folder(out) / CHECKPOINT_NAME).exists(),
-        progress=progress,
-    )
-    return train_encoder(config, pairs, out, overwrite=overwrite, on_step=on_step, on_event=on_event)
+    _check(config, development, development_terminology, trackers, hides=development_synonyms > 0)
+    with processes(config.device):
+        opened = _opened(terminology)
+        hidden = checked_rows(hidden_names, opened.n_names)
+        sets: list[DevelopmentSet] = []
+        if development_synonyms:
+            held_out = hold_out_synonyms(
+                opened,
+                n_names=development_synonyms,
+                normalisation=config.normalisation,
+                languages=config.languages,
+                hidden_names=hidden,
+            )
+            hidden = np.union1d(hidden, held_out.name_rows)
+            sets.append(hidden_synonyms(opened, held_out, languages=config.languages, hidden_names=hidden))
+        if development_terminology is None:
+            sets += _read(development, opened, config, hidden_names=hidden, tell=on_event)
+        else:
+            sets += _read(development, _opened(development_terminology), config, tell=on_event)
+        folder = Path(pairs_folder) if pairs_folder is not None else run_folder(out) / "pairs"
+        if is_main():
+            build_pairs(
+                opened,
+                locate_tokenizer(config.base),
+                folder,
+                max_tokens=config.max_tokens,
+                normalisation=config.normalisation,
+                max_pairs_per_concept=config.max_pairs_per_concept,
+                languages=config.languages,
+                include_suppressed=config.include_suppressed,
+                ambiguous=config.ambiguous,
+                hidden_names=hidden,
+                seed=config.seed,
+                reuse=True,
+                overwrite=pairs_folder is None and not (run_folder(out) / CHECKPOINT_NAME).exists(),
+                progress=progress,
+            )
+        barrier()
+        return train_encoder(
+            config,
+            PairSet.open(folder),
+            out,
+            development=sets,
+            trackers=trackers,
+            overwrite=overwrite,
+            on_step=on_step,
+            on_evaluation=on_evaluation,
+            on_event=on_event,
+        )
 
 
 def train_on_pairs(
@@ -80,8 +134,12 @@ def train_on_pairs(
     pairs: PairSet | str | Path,
     out: str | Path,
     *,
+    development: Sequence[str | Path] = (),
+    development_terminology: Terminology | str | Path | None = None,
+    trackers: Sequence[str] = (),
     overwrite: bool = False,
     on_step: Callable[[StepReport], None] | None = None,
+    on_evaluation: Callable[[Evaluation], None] | None = None,
     on_event: Callable[[str], None] | None = None,
 ) -> TrainingReport:
     """Train an encoder on pairs that were made before: of mentions, of translations, merged ones.
@@ -91,23 +149,94 @@ def train_on_pairs(
             says of `SETTINGS_OF_PAIRS` plays no part.
         pairs: A pair set or its folder.
         out: As in `train_on_terminology`.
+        development: Files of queries to measure on while training, see `read_development`.
+        development_terminology: Whose names these queries are looked for in.
+        trackers: As in `train_on_terminology`.
         overwrite: Replace an encoder that is there.
         on_step: Called after every step.
+        on_evaluation: Called after every evaluation.
         on_event: Called with sentences worth telling.
 
     Raises:
         ArtifactExistsError: ``out`` is taken.
+        ConfigError: there are queries and no terminology to look for them in, or a setting needs queries and there are
+            none, or there is no such tracker.
+        InputError: a file of queries cannot be used.
         MismatchError: the pairs were made with another normalisation, length or tokeniser than the recipe's, or
             ``OUT.run`` holds an unfinished run with other settings.
-        UnavailableError: the base encoder is not to be had.
+        UnavailableError: the base encoder, or the package of a tracker, is not to be had.
     """
+    config = recipe.config
+    _check(config, development, development_terminology, trackers)
+    if development and development_terminology is None:
+        raise ConfigError(
+            "pairs do not say which names a concept has: give the terminology to look for the queries in "
+            "(development_terminology, --development-terminology DIR)."
+        )
     opened = pairs if isinstance(pairs, PairSet) else PairSet.open(pairs)
     verify_artifact(opened.path)
     made = opened.manifest.config
     for key in ("normalisation", "max_tokens"):
-        if made[key] != getattr(recipe.config, key):
+        if made[key] != getattr(config, key):
             raise MismatchError(
-                f"{opened.path} was made with {key} {made[key]}, and the recipe says {getattr(recipe.config, key)}. "
+                f"{opened.path} was made with {key} {made[key]}, and the recipe says {getattr(config, key)}. "
                 f"Set {key}={made[key]}, or make the pairs again."
             )
-    return train_encoder(recipe.config, opened, out, overwrite=overwrite, on_step=on_step, on_event=on_event)
+    with processes(config.device):
+        sets: list[DevelopmentSet] = []
+        if development_terminology is not None:
+            sets = _read(development, _opened(development_terminology), config, tell=on_event)
+        return train_encoder(
+            config,
+            opened,
+            out,
+            development=sets,
+            trackers=trackers,
+            overwrite=overwrite,
+            on_step=on_step,
+            on_evaluation=on_evaluation,
+            on_event=on_event,
+        )
+
+
+def _check(
+    config: TrainingConfig,
+    development: Sequence[str | Path],
+    development_terminology: Terminology | str | Path | None,
+    trackers: Sequence[str],
+    *,
+    hides: bool = False,
+) -> None:
+    """Refuse what cannot be, before pairs are made for minutes."""
+    if isinstance(development, str):
+        raise ConfigError("development takes a list of files, not one: write [file].")
+    if development_terminology is not None and not development:
+        raise ConfigError("development_terminology is where development files are looked for, and there are none.")
+    check_development(config, [*([HIDDEN] if hides else []), *(Path(file).name for file in development)])
+    check_trackers(trackers)
+
+
+def _opened(terminology: Terminology | str | Path) -> Terminology:
+    opened = terminology if isinstance(terminology, Terminology) else Terminology.open(terminology)
+    verify_artifact(opened.path)
+    return opened
+
+
+def _read(
+    files: Sequence[str | Path],
+    terminology: Terminology,
+    config: TrainingConfig,
+    *,
+    hidden_names: RowArray | None = None,
+    tell: Callable[[str], None] | None,
+) -> list[DevelopmentSet]:
+    return [
+        read_development(
+            file,
+            terminology,
+            languages=config.languages,
+            hidden_names=hidden_names,
+            tell=tell if is_main() else None,
+        )
+        for file in files
+    ]

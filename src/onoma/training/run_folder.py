@@ -1,26 +1,31 @@
 """Where an unfinished run lies, ``OUT.run`` beside the encoder ``OUT`` it will become.
 
-It holds ``run.json`` (what the run is and how long), ``checkpoint.safetensors``, ``log.jsonl`` (a line for each step)
-and the pairs, if the run made them. One process at a time works in it; when the run is finished it disappears.
+It holds ``run.json`` (what the run is and how long), ``checkpoint.safetensors``, ``log.jsonl`` (a line for each step),
+``evaluations.jsonl`` (one for each evaluation) and the pairs, if the run made them. One run at a time works in it, and
+of several processes of a run the main one; when the run is finished it disappears.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import IO, Any
 
 from filelock import FileLock, Timeout
 
 from onoma.artifacts import write_text_atomically
 from onoma.errors import MismatchError, TrainingError
 from onoma.training.checkpoints import CHECKPOINT_NAME
+from onoma.training.distributed import is_main
 
 RUN_NAME = "run.json"
 LOG_NAME = "log.jsonl"
+EVALUATIONS_NAME = "evaluations.jsonl"
 
 
 def run_folder(out: Path) -> Path:
@@ -30,12 +35,15 @@ def run_folder(out: Path) -> Path:
 
 @contextlib.contextmanager
 def unfinished_run(out: Path) -> Iterator[Path]:
-    """The run folder, made if need be, for this process alone; removed if the block ends well.
+    """The run folder, made if need be, for this run alone; removed if the block ends well.
 
     Raises:
-        TrainingError: another process works in it.
+        TrainingError: another run works in it.
     """
     run = run_folder(out)
+    if not is_main():
+        yield run
+        return
     run.mkdir(parents=True, exist_ok=True)
     lock = FileLock(run / ".lock", timeout=0)
     try:
@@ -58,7 +66,7 @@ def planned_steps(run: Path, identity: dict[str, Any]) -> int | None:
     """Number of steps of the run begun in this folder, None if it is new.
 
     Raises:
-        MismatchError: a run with another identity (config, pairs, base, device, precision) was begun here.
+        MismatchError: a run with another identity (config, pairs, base, device, ...) was begun here.
     """
     file = run / RUN_NAME
     if not file.exists():
@@ -71,7 +79,7 @@ def planned_steps(run: Path, identity: dict[str, Any]) -> int | None:
         for key, value in identity["config"].items()
         if known["config"].get(key) != value
     ]
-    differing += [f"the {key}" for key in ("pairs", "base", "device", "precision") if known.get(key) != identity[key]]
+    differing += [f"the {key}" for key in identity if key != "config" and known.get(key) != identity[key]]
     if differing:
         raise MismatchError(
             f"{run} holds an unfinished run with other settings: {', '.join(differing)}. "
@@ -85,9 +93,55 @@ def begin_run(run: Path, identity: dict[str, Any], total_steps: int) -> None:
     write_text_atomically(run / RUN_NAME, json.dumps({**identity, "total_steps": total_steps}, indent=1))
 
 
-def cut_log(run: Path, done: int) -> list[dict[str, Any]]:
-    """The log up to the checkpoint; later steps were lost with their process and will be done again."""
-    file = run / LOG_NAME
-    lines = file.read_text(encoding="utf-8").splitlines()[:done] if file.exists() else []
-    write_text_atomically(file, "".join(f"{line}\n" for line in lines))
-    return [json.loads(line) for line in lines]
+class RunLog:
+    """The lines of ``log.jsonl`` and ``evaluations.jsonl``, for people and plots that follow the run.
+
+    Opening cuts both at the checkpoint: what came after it was lost with its process and will be done again. Of several
+    processes only the main one writes files.
+
+    Args:
+        run: The run folder.
+        done: Steps done at the checkpoint.
+        evaluations: What was measured up to it.
+    """
+
+    def __init__(self, run: Path, *, done: int, evaluations: Sequence[dict[str, Any]]) -> None:
+        self.steps: list[dict[str, Any]] = []
+        """A line for each step, over all sittings."""
+        self._files: dict[str, IO[str]] = {}
+        if not is_main():
+            return
+        file = run / LOG_NAME
+        lines = file.read_text(encoding="utf-8").splitlines()[:done] if file.exists() else []
+        self.steps += [json.loads(line) for line in lines]
+        for name, kept in ((LOG_NAME, lines), (EVALUATIONS_NAME, [json.dumps(line) for line in evaluations])):
+            write_text_atomically(run / name, "".join(f"{line}\n" for line in kept))
+            self._files[name] = (run / name).open("a", encoding="utf-8")
+
+    def step(self, line: dict[str, Any]) -> None:
+        """Add a step."""
+        self.steps.append(line)
+        self._write(LOG_NAME, line)
+
+    def evaluation(self, line: dict[str, Any]) -> None:
+        """Add an evaluation."""
+        self._write(EVALUATIONS_NAME, line)
+
+    def sync(self) -> None:
+        """Make sure that the lines are on the disk before a checkpoint is that counts on them."""
+        for file in self._files.values():
+            os.fsync(file.fileno())
+
+    def __enter__(self) -> RunLog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for file in self._files.values():
+            file.close()
+
+    def _write(self, name: str, line: dict[str, Any]) -> None:
+        if name in self._files:
+            self._files[name].write(json.dumps(line) + "\n")
+            self._files[name].flush()

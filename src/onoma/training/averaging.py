@@ -1,0 +1,78 @@
+"""A moving average of the weights, which often serves better than the weights of any one step."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.optim.swa_utils import get_ema_multi_avg_fn
+
+
+class WeightAverage:
+    """Exponential moving average of the trained weights, with a decay that grows to its full value.
+
+    After step t, counted from 1, with weights w_t and the weights before training as a_0::
+
+        a_t = d_t a_{t-1} + (1 - d_t) w_t        d_t = min(decay, (1 + t) / (10 + t))
+
+    The full decay 0.999 is an average over some thousand steps. A short run would then give mostly the weights it began
+    with; the lower decay of early steps makes it an average over about the last tenth of the run at any time, and the
+    weights of the beginning fade with the ninth power of t.
+
+    Args:
+        model: Whose weights that need gradients are averaged. They are averaged as they are now, in fp32.
+        decay: Between 0 and 1.
+
+    Source:
+        Polyak and Juditsky 1992; the growing decay is that of TensorFlow's ExponentialMovingAverage (``num_updates``).
+    """
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self._trained = trained_weights(model)
+        self._averages = {name: weight.detach().clone() for name, weight in self._trained.items()}
+        self._decay = decay
+        self._updates = 0
+
+    def update(self) -> None:
+        """Take in the weights as they are after a step."""
+        self._updates += 1
+        decay = min(self._decay, (1 + self._updates) / (10 + self._updates))
+        move = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
+        move(list(self._averages.values()), list(self._trained.values()), None)
+
+    @contextlib.contextmanager
+    def in_use(self) -> Iterator[None]:
+        """The model has the averages as its weights inside the block, and gets its own back after it, to the bit."""
+        own = {name: weight.detach().clone() for name, weight in self._trained.items()}
+        put_weights(self._trained, self._averages)
+        try:
+            yield
+        finally:
+            put_weights(self._trained, own)
+
+    def apply(self) -> None:
+        """Give the model the averages for good."""
+        put_weights(self._trained, self._averages)
+
+    def state(self) -> dict[str, Tensor]:
+        """What a resumed run needs."""
+        return {**self._averages, "/updates": torch.tensor(self._updates)}
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from what `state` gave."""
+        self._updates = int(state["/updates"])
+        put_weights(self._averages, state)
+
+
+def trained_weights(model: nn.Module) -> dict[str, nn.Parameter]:
+    """The weights that need gradients, by name."""
+    return {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+
+
+def put_weights(into: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:
+    """Overwrite tensors by those of the same names."""
+    with torch.no_grad():
+        for name, tensor in into.items():
+            tensor.copy_(values[name])

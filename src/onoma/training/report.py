@@ -1,0 +1,93 @@
+"""What a finished run says about itself: ``train.json``."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from onoma._version import __version__
+from onoma.pairs import PairSet
+from onoma.training.measuring import Measure
+
+
+@dataclass(slots=True)
+class TrainingReport:
+    """A finished run; ``train.json`` of the encoder folder holds the same."""
+
+    steps: int
+    """Done; fewer than planned if it was stopped early."""
+    planned_steps: int
+    stopped_early: str | None
+    """Why, if it was."""
+    seconds: float
+    """Over all sittings, evaluations included."""
+    names_per_second: float
+    """In the steps, without evaluations."""
+    first_loss: float
+    """Mean over the first ten steps."""
+    last_loss: float
+    """Mean over the last ten."""
+    best: dict[str, Any] | None
+    """``step`` and ``at_1`` of the best evaluation."""
+    saved_step: int
+    """The step whose weights were saved: the last, or the best."""
+    evaluations: list[dict[str, Any]] = field(repr=False)
+    """See `onoma.training.evaluating.Evaluation`."""
+    resumed_at: int | None
+    config: dict[str, Any] = field(repr=False)
+    ran_on: dict[str, Any]
+    """Device, precision, number of processes."""
+    versions: dict[str, str] = field(repr=False)
+    data: dict[str, Any] = field(repr=False)
+    """Number of pairs, names and concepts trained on, their fingerprint, and the development sets."""
+    phases: dict[str, float] = field(repr=False)
+    """Seconds spent packing, in forward, loss, backward, the optimiser and evaluations, in this sitting."""
+    log: list[dict[str, Any]] = field(repr=False)
+    """A `onoma.training.step.StepReport` for each step."""
+
+    def to_json(self) -> str:
+        """The report as text, a line for each step of the log."""
+        content = asdict(self)
+        steps = ",\n  ".join(json.dumps(line) for line in content.pop("log"))
+        before = json.dumps(content, indent=1).removesuffix("\n}")
+        return f'{before},\n "log": [\n  {steps}\n ]\n}}\n'
+
+
+def versions() -> dict[str, str]:
+    """Of what the numbers depend on."""
+    packages = ("torch", "transformers", "tokenizers", "numpy")
+    return {
+        "onoma": __version__,
+        "python": platform.python_version(),
+        **{package: metadata.version(package) for package in packages},
+    }
+
+
+def about_data(pairs: PairSet, measures: Sequence[Measure]) -> dict[str, Any]:
+    """What was trained on, and what on it was measured."""
+    return {
+        "pairs": len(pairs.pairs),
+        "names": len(pairs.store),
+        "concepts": len(np.unique(pairs.labels)),
+        "fingerprint": pairs.manifest.fingerprint,
+        "development": [
+            {
+                "name": measure.name,
+                "queries": measure.n_queries,
+                "names": measure.n_names,
+                "fingerprint": measure.fingerprint,
+            }
+            for measure in measures
+        ],
+    }
+
+
+def mean_loss(lines: Sequence[dict[str, Any]]) -> float:
+    """Mean loss of some lines of the log."""
+    return float(sum(line["loss"] for line in lines)) / max(1, len(lines))

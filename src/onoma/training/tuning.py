@@ -1,0 +1,30 @@
+"""What of an encoder is trained: everything, or small parts put into it while its own weights stay."""
+
+from __future__ import annotations
+
+from onoma.encoders.adapters import insert_adapters
+from onoma.encoders.architectures import read_architecture
+from onoma.encoders.lora import insert_lora
+from onoma.encoders.packed import PackedEncoder
+from onoma.training.config_parts import Adapter, Everything, Tuning
+
+
+def tune(encoder: PackedEncoder, tuning: Tuning) -> None:
+    """Prepare a freshly loaded encoder for training, in place: insert what is trained, freeze what is not.
+
+    Args:
+        encoder: From `onoma.encoders.packed.load_packed`. Its vectors do not change.
+        tuning: What is trained. Fresh weights are drawn from torch's generator.
+
+    Raises:
+        ConfigError: this encoder cannot be tuned so.
+        UnavailableError: PEFT, which LoRA needs, is not installed.
+    """
+    if isinstance(tuning, Everything):
+        return
+    encoder.model.requires_grad_(False)
+    if isinstance(tuning, Adapter):
+        insert_adapters(encoder.model, reduction=tuning.reduction, invertible=tuning.invertible)
+    else:
+        insert_lora(encoder.model, rank=tuning.rank, alpha=tuning.alpha, dropout=tuning.dropout)
+    encoder.architecture = read_architecture(encoder.model)

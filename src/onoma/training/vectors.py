@@ -1,0 +1,45 @@
+"""The encoder under training, put to use: vectors of names with the present weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from onoma.encoders.encoding import length_batches
+from onoma.encoders.packed import PackedEncoder, pack
+from onoma.encoders.torch_encoder import BATCH_TOKENS
+from onoma.pairs import NameStore
+from onoma.training.distributed import gather, share
+from onoma.training.step import autocast
+from onoma.types import RowArray
+
+
+def unit_vectors(model: PackedEncoder, store: NameStore, rows: RowArray, *, precision: torch.dtype) -> torch.Tensor:
+    """Unit vectors of names, float32, on the encoder's device, shape (len(rows), D).
+
+    Without dropout; the model's mode and the random state stay as they were. Several processes share the names out,
+    and each gets all vectors.
+
+    Args:
+        model: The encoder.
+        store: Tokens of the names.
+        rows: Which names.
+        precision: Of the forward pass, see `onoma.training.step.training_precision`.
+    """
+    device = next(model.parameters()).device
+    lengths = store.offsets[rows + 1] - store.offsets[rows]
+    by_length = np.argsort(lengths, kind="stable")
+    own = by_length[share(len(rows))]
+    vectors = torch.zeros(len(own), model.width, device=device)
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad(), autocast(device, precision):
+            for places in length_batches(lengths[own], batch_tokens=BATCH_TOKENS.get(device.type, BATCH_TOKENS["cpu"])):
+                batch = pack(store.offsets, store.ids, rows=rows[own[places]]).to(device)
+                vectors[torch.from_numpy(places).to(device)] = model(batch).float()
+    finally:
+        model.train(was_training)
+    everything = gather(functional.normalize(vectors, dim=1), len(rows))
+    return everything[torch.from_numpy(np.argsort(by_length)).to(device)]

@@ -1,0 +1,211 @@
+"""Several real processes (gloo) against one."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from joint_steps import CASES, config_for, first_gradients, make_step
+from safetensors.torch import load_file
+
+from onoma.encoders.packed import pack
+from onoma.errors import TrainingError
+from onoma.pairs import PairSet, build_pairs
+from onoma.training import distributed
+from onoma.training.objective import objective
+from tiny import make_terminology, small_tokenizer
+
+WORLD = 3  # shares of ten names then differ, and of two names one is empty
+WORDS = ["heart", "lung", "liver", "bone", "skin", "eye"]
+
+
+def start(world: int, *command: str) -> list[subprocess.Popen[str]]:
+    """Start processes as torchrun does."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    common = {**os.environ, "WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    return [
+        subprocess.Popen(
+            [sys.executable, *command],
+            env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank), "OMP_NUM_THREADS": "1"},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(world)
+    ]
+
+
+def finish(started: list[subprocess.Popen[str]]) -> list[str]:
+    """Wait for all, and give back what each said on standard error."""
+    try:
+        return [process.communicate(timeout=300)[1] for process in started]
+    finally:
+        for process in started:
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> PairSet:
+    folder = tmp_path_factory.mktemp("pairs")
+    (folder / "tokenizer.json").write_text(small_tokenizer().to_str())
+    concepts = {f"X:{word}": [f"{word} disease", f"disease of the {word}", f"{word}s ill"] for word in WORDS}
+    terminology = make_terminology(folder / "t", {**concepts, "X:other": ["heart disease", "cor"]})
+    return build_pairs(terminology, folder / "tokenizer.json", folder / "p", max_tokens=16, ambiguous="mark")
+
+
+@pytest.fixture(scope="module")
+def together(
+    pairs: PairSet, tmp_path_factory: pytest.TempPathFactory
+) -> list[tuple[dict[str, Any], dict[str, torch.Tensor]]]:
+    """What each of several processes saw."""
+    out = tmp_path_factory.mktemp("together")
+    said = finish(started := start(WORLD, str(Path(__file__).with_name("joint_steps.py")), str(pairs.path), str(out)))
+    assert [process.returncode for process in started] == [0] * WORLD, said
+    return [
+        (json.loads((out / f"{rank}.json").read_text()), load_file(out / f"{rank}.safetensors"))
+        for rank in range(WORLD)
+    ]
+
+
+def under(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name.removeprefix(f"{prefix}/"): t for name, t in tensors.items() if name.startswith(f"{prefix}/")}
+
+
+def assert_close(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
+    assert found.keys() == expected.keys()
+    for name, tensor in expected.items():
+        torch.testing.assert_close(found[name], tensor, rtol=1e-5, atol=1e-6)
+    assert max(tensor.abs().max() for tensor in expected.values()) > 1e-3
+
+
+Together = list[tuple[dict[str, Any], dict[str, torch.Tensor]]]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_gradients_are_those_of_one_process_on_the_joint_batch(together: Together, pairs: PairSet, case: str) -> None:
+    alone, loss = first_gradients(config_for(**CASES[case]), pairs)
+    assert not any("unused" in name for name in alone)
+    for told, tensors in together:
+        assert_close(under(case, tensors), alone)
+        assert told[case] == pytest.approx(loss, rel=1e-6)
+
+
+def test_each_process_has_dropout_of_its_own(together: Together, pairs: PairSet) -> None:
+    config = config_for(dropout=0.3, chunk_names=3)
+    _, model = make_step(config, pairs)
+    step_batches = [_oracle_rows(pairs, number) for number in range(2)]
+    for number, rows in enumerate(step_batches):
+        lengths = pairs.store.offsets[rows + 1] - pairs.store.offsets[rows]
+        order = np.argsort(lengths, kind="stable")
+        parts, places = [], []
+        for rank in range(WORLD):
+            seed = np.random.SeedSequence([config.seed, number, rank]).generate_state(1, np.uint64)[0]
+            torch.manual_seed(int(seed))
+            share = order[rank::WORLD]
+            for chunk in (share[:3], share[3:]):
+                if len(chunk):
+                    parts.append(model(pack(pairs.store.offsets, pairs.store.ids, rows=rows[chunk])))
+                    places.append(chunk)
+        vectors = torch.cat(parts)[torch.from_numpy(np.argsort(np.concatenate(places)))]
+        assert pairs.text_labels is not None
+        texts, labels = torch.from_numpy(pairs.text_labels[rows]), torch.from_numpy(pairs.labels[rows])
+        loss, _ = objective(config.loss, config.mining, vectors, labels, excluded=texts[:, None] == texts[None, :])
+        (loss / 2).backward()  # type: ignore[no-untyped-call]
+    expected = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    for _, tensors in together:
+        assert_close(under("dropout", tensors), expected)
+
+
+def _oracle_rows(pairs: PairSet, number: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    from onoma.training.batches import PairBatches
+
+    return PairBatches(pairs.pairs, batch_pairs=5, seed=0).names_of_step(number)
+
+
+@pytest.mark.parametrize("what", ["trained", "halved"])
+def test_all_processes_come_to_the_same_weights(together: Together, pairs: PairSet, what: str) -> None:
+    first, *others = [under(what, tensors) for _, tensors in together]
+    begun = make_step(config_for(), pairs)[1].state_dict()
+    assert any(not torch.equal(first[name], begun[name]) for name in begun)
+    for other in others:
+        assert all(torch.equal(first[name], other[name]) for name in first)
+
+
+def test_all_processes_skip_the_same_overflows(together: Together) -> None:
+    (first, _), *others = together
+    assert first["overflowed"][0]
+    assert not first["overflowed"][-1]
+    assert all(told["overflowed"] == first["overflowed"] for told, _ in others)
+
+
+def test_what_processes_tell_one_another(together: Together) -> None:
+    assert [told["is_main"] for told, _ in together] == [True, False, False]
+    assert [told["broadcast"] for told, _ in together] == [{"from": 0}] * WORLD
+    assert [told["gathered"] for told, _ in together] == [torch.arange(14.0).view(7, 2).tolist()] * WORLD
+    assert len({told["seconds"] for told, _ in together}) == 1
+
+
+def test_one_process_needs_no_others() -> None:
+    with distributed.processes("cpu"):
+        assert (distributed.world_size(), distributed.rank(), distributed.is_main()) == (1, 0, True)
+        assert distributed.broadcast("x") == "x"
+        distributed.barrier()
+        assert list(range(5))[distributed.share(5)] == list(range(5))
+        rows = torch.ones(3, 2, requires_grad=True)
+        assert not distributed.gather(rows, 3).requires_grad
+        state = torch.get_rng_state()
+        distributed.seed_dropout(0, 1)
+        assert torch.equal(state, torch.get_rng_state())
+
+
+def test_the_main_process_is_known_before_they_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for rank, is_main in (("0", True), ("1", False)):
+        monkeypatch.setenv("RANK", rank)
+        assert distributed.is_main() is is_main
+    monkeypatch.setenv("WORLD_SIZE", "1")  # what another launcher left behind
+    assert distributed.is_main()
+
+
+LEFT_ALONE = """
+    from onoma.training import distributed
+
+    with distributed.processes("cpu"), distributed.processes("cpu"):
+        distributed.barrier()
+        if distributed.rank() == 1:
+            raise SystemExit("this one stops")
+        distributed.broadcast("and waits in vain")
+        distributed.barrier()
+"""
+
+
+def test_who_waits_for_a_process_that_stopped_is_told(tmp_path: Path) -> None:
+    waiting, stopped = finish(started := start(2, "-c", textwrap.dedent(LEFT_ALONE)))
+    assert stopped.strip() == "this one stops"
+    assert "TrainingError: another process of this run has stopped" in waiting
+    assert started[0].returncode == 1
+
+
+def test_processes_that_no_launcher_started_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.delenv("RANK", raising=False)
+    with pytest.raises(TrainingError, match=r"could not be joined.*torchrun"), distributed.processes("cpu"):
+        pass
+
+
+def test_more_processes_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(TrainingError, match=r"4 processes .* 2 GPUs.*nproc-per-node 2"), distributed.processes("auto"):
+        pass

@@ -1,0 +1,350 @@
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import pytest
+from filelock import FileLock
+
+from onoma.artifacts import write_artifact
+from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, TrainingError
+from onoma.training.config import Recipe, load_recipe
+from onoma.training.grid import Combination, Grid, combinations, grid_names, load_grid
+from onoma.training.grid_plot import draw_grid, plot_grid
+from onoma.training.grid_run import Trained, train_combinations, train_grid
+from tiny import make_terminology, tiny_encoder
+
+WORDS = ["heart", "lung", "liver", "bone", "skin", "eye", "ear", "brain"]
+
+
+def written(folder: Path, text: str) -> str:
+    file = folder / "mine.toml"
+    file.write_text(text)
+    return str(file)
+
+
+def names_of(grid: Grid, recipe: str = "quickstart", **overrides: str) -> list[str]:
+    return [combination.name for combination in combinations(recipe, grid, overrides)]
+
+
+class TestFiles:
+    def test_each_table_is_a_product_and_the_grid_their_union(self, tmp_path: Path) -> None:
+        grid = load_grid(
+            written(
+                tmp_path,
+                'description = "d"\n[[vary]]\nlearning_rate = [1e-5, 2e-5]\nloss = ["circle", "nca"]\n'
+                '[[vary]]\n"mining.margin" = [0.1, 0.2]\n[[vary]]\nmatryoshka = [[4, 8]]\ndecay_all = [true]\n',
+            )
+        )
+        assert (grid.name, grid.description) == ("mine", "d")
+        found = combinations("quickstart", grid)
+        product = itertools.product([1e-5, 2e-5], ["circle", "nca"])
+        assert [(c.recipe.config.learning_rate, c.recipe.config.loss.name) for c in found[:4]] == list(product)
+        assert [c.name for c in found[4:]] == [
+            "mining.margin=0.1",
+            "mining.margin=0.2",
+            "matryoshka=4+8,decay_all=true",
+        ]
+        assert found[-1].recipe.config.matryoshka == (4, 8)
+        assert found[-1].recipe.config.decay_all
+
+    def test_a_combination_of_several_tables_is_trained_once(self) -> None:
+        grid = Grid("g", "", ({"learning_rate": ("1e-4", "1e-5")}, {"batch_pairs": ("256", "128")}))
+        found = combinations("quickstart", grid)  # which has 1e-4 and 256
+        assert [(c.name, c.tables) for c in found] == [
+            ("learning_rate=1e-4", (0, 1)),
+            ("learning_rate=1e-5", (0,)),
+            ("batch_pairs=128", (1,)),
+        ]
+
+    def test_overrides_are_of_all_combinations(self) -> None:
+        grid = Grid("g", "", ({"seed": ("1", "2")},))
+        assert {c.recipe.config.steps for c in combinations("quickstart", grid, {"steps": "7"})} == {7}
+        with pytest.raises(ConfigError, match="varies seed; leave it out of --set"):
+            combinations("quickstart", grid, {"seed": "3"})
+
+    def test_names_are_good_for_folders_and_differ(self) -> None:
+        grid = Grid("g", "", ({"base": ("a/b", "a:b", "A/B", "x" * 200)},))
+        names = names_of(grid)
+        assert names[0] == "base=a-b"
+        assert len({name.lower() for name in names}) == 4
+        assert all(len(name) < 120 and "/" not in name for name in names)
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("[[vary]]\nlearning_rat = [1]", r"combination learning_rat=1.*Did you mean 'learning_rate'"),
+            ("[[vary]]\nlearning_rate = [1e-5, -1.0]", r"combination learning_rate=-1\.0.*learning_rate"),
+            ('[[vary]]\nloss = ["nca"]\n"loss.margin" = [1]', r"loss = nca has no setting 'margin'"),
+            ("[[vary]]\nsteps = [1]\nepochs = [1]", "exactly one of steps, epochs and minutes"),
+            ("[[vary]]\nlearning_rate = 1e-5", r"learning_rate takes a list of values.*found 1e-05"),
+            ("[[vary]]\nlearning_rate = []", "takes a list of values"),
+            ("[[vary]]\nloss.margin = [1]", r'in quotes: "loss\.margin" = '),
+            ('[[vary]]\nloss = [{name = "nca"}]', "takes plain values"),
+            ("seed = [1]\n[[vary]]\nsteps = [1]", "found 'seed' outside"),
+            ("description = ''", "one or more"),
+            ("[[vary]]", "one or more"),
+            ("vary = 3", "one or more"),
+        ],
+    )
+    def test_what_cannot_be_is_refused(self, tmp_path: Path, text: str, said: str) -> None:
+        with pytest.raises(ConfigError, match=said):
+            combinations("quickstart", load_grid(written(tmp_path, text)))
+
+    def test_unknown_grids_are_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match=r"no grid 'sapbert-gri'\. Did you mean 'sapbert-grid'"):
+            load_grid("sapbert-gri")
+        with pytest.raises(InputError, match="no such grid file"):
+            load_grid(str(tmp_path / "no.toml"))
+        with pytest.raises(InputError, match="not valid TOML"):
+            load_grid(written(tmp_path, "[[vary"))
+
+    @pytest.mark.parametrize("name", grid_names())
+    def test_shipped_grids_fit_their_recipes_and_have_its_values(self, name: str) -> None:
+        grid = load_grid(name)
+        recipe = "sapbert-paper" if name == "sapbert-grid" else name.removesuffix("-grid")
+        assert recipe in grid.description
+        assert load_recipe(recipe).config in [c.recipe.config for c in combinations(recipe, grid)]
+
+    def test_the_papers_table(self) -> None:
+        """Table 9 of Liu et al. 2021, with batches in pairs."""
+        tables = [dict(table) for table in load_grid("sapbert-grid").tables]
+        assert {key: [float(v) for v in values] for table in tables[:9] for key, values in table.items()} == {
+            "learning_rate": [1e-4, 2e-5, 5e-5, 1e-5, 1e-6],
+            "batch_pairs": [64, 128, 256, 512],
+            "steps": [10_000, 20_000, 30_000, 40_000],
+            "epochs": [1, 2],
+            "max_tokens": [15, 20, 25, 30],
+            "mining.margin": [0.05, 0.1, 0.2, 0.3],
+            "loss.positive_scale": [1, 2, 3],
+            "loss.negative_scale": [40, 50, 60],
+            "loss.offset": [0.5, 1],
+        }
+        assert tables[9:] == [
+            {"loss": ("triplet",), "loss.margin": ("0.05", "0.1", "0.2", "0.3")},
+            {"loss": ("nca",), "loss.distance_scale": ("1", "5", "10", "20", "30")},
+            {"loss": ("lifted-structure",), "loss.margin": ("0.5", "1")},
+            {"loss": ("info-nce",), "loss.temperature": ("0.07", "0.5")},
+            {"loss": ("circle",), "loss.margin": ("0.25", "0.4"), "loss.scale": ("80", "256")},
+        ]
+        for name, epochs in {"scientific": "1235", "askapatient": (5, 10, 15, 20), "cometa": (5, 10, 15, 20)}.items():
+            rates, lengths = load_grid(f"sapbert-finetune-{name}-grid").tables
+            assert rates == tables[0]
+            assert lengths == {"epochs": tuple(str(length) for length in epochs)}
+
+
+RATES = Grid("rates", "", ({"learning_rate": ("1e-4", "1e-5", "1e-6")},))
+MADE_FROM = {"terminology": "t"}
+
+
+def pretend(
+    losses: dict[float, float], scores: dict[float, float] | None = None, calls: list[str] | None = None
+) -> Callable[[Recipe, Path, Path], None]:
+    """Writes an encoder folder with a report and nothing else; a loss that is not given is a failure."""
+
+    def train(recipe: Recipe, out: Path, _pairs: Path) -> None:
+        rate = recipe.config.learning_rate
+        if calls is not None:
+            calls.append(out.name)
+        if rate not in losses:
+            raise TrainingError(f"diverged at {rate}")
+        reached = {"at_1": (scores or {}).get(rate), "at_5": 1.0, "mrr": 1.0, "n_queries": 9}
+        evaluations = [{"step": 4, "at_1": reached["at_1"], "sets": {"dev": reached}, "seconds": 1.0}] if scores else []
+        report = {
+            "last_loss": losses[rate],
+            "steps": 4,
+            "seconds": 2.0,
+            "names_per_second": 8.0,
+            "saved_step": 4,
+            "evaluations": evaluations,
+        }
+        with write_artifact(out, "encoder", config={"training": recipe.config.model_dump(mode="json")}) as folder:
+            (folder / "train.json").write_text(json.dumps(report))
+
+    return train
+
+
+def cells(grid: Grid = RATES) -> list[Combination]:
+    return combinations("quickstart", grid)
+
+
+class TestTable:
+    def test_best_first_by_development_score_else_by_loss(self, tmp_path: Path) -> None:
+        losses = {1e-4: 0.3, 1e-5: 0.1, 1e-6: 0.2}
+        by_loss = train_combinations(cells(), tmp_path / "a", pretend(losses), made_from=MADE_FROM)
+        assert [made.loss for made in by_loss] == [0.1, 0.2, 0.3]
+        scores = {1e-4: 0.7, 1e-5: 0.5, 1e-6: 0.9}
+        by_score = train_combinations(cells(), tmp_path / "b", pretend(losses, scores), made_from=MADE_FROM)
+        assert [made.scores["development/acc@1"] for made in by_score] == [0.9, 0.7, 0.5]
+        with (tmp_path / "b" / "grid.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        assert [row["name"] for row in rows] == [f"learning_rate={rate}" for rate in ("1e-6", "1e-4", "1e-5")]
+        assert rows[0] == {
+            **{"name": "learning_rate=1e-6", "learning_rate": "1e-06", "status": "done", "why": "", "loss": "0.2"},
+            **{"development/acc@1": "0.9", "dev/acc@1": "0.9", "dev/acc@5": "1.0", "dev/mrr": "1.0"},
+            **{"steps": "4", "seconds": "2.0", "names_per_second": "8.0"},
+        }
+        report = json.loads((tmp_path / "b" / "grid.json").read_text())
+        assert report["made_from"] == MADE_FROM
+        assert [made["name"] for made in report["combinations"]] == [row["name"] for row in rows]
+
+    def test_finished_ones_are_kept_and_failed_ones_tried_again(self, tmp_path: Path) -> None:
+        calls: list[str] = []
+        told: list[str] = []
+        table = train_combinations(
+            cells(), tmp_path, pretend({1e-4: 0.3, 1e-6: 0.2}, calls=calls), made_from=MADE_FROM, on_event=told.append
+        )
+        assert [(made.name, made.status) for made in table][-1] == ("learning_rate=1e-5", "failed")
+        assert table[-1].why == "diverged at 1e-05"
+        assert "failed: diverged at 1e-05" in told
+        again: list[str] = []
+        train = pretend({1e-4: 9.0, 1e-5: 0.1, 1e-6: 9.0}, calls=again)
+        table = train_combinations(cells(), tmp_path, train, made_from=MADE_FROM)
+        assert len(calls) == 3
+        assert again == ["learning_rate=1e-5"]
+        assert [made.loss for made in table] == [0.1, 0.2, 0.3]
+
+    def test_the_table_is_there_when_it_is_interrupted(self, tmp_path: Path) -> None:
+        whole = pretend({1e-4: 0.3})
+
+        def stop(recipe: Recipe, out: Path, pairs: Path) -> None:
+            if recipe.config.learning_rate == 1e-5:
+                raise KeyboardInterrupt
+            whole(recipe, out, pairs)
+
+        with pytest.raises(KeyboardInterrupt):
+            train_combinations(cells(), tmp_path, stop, made_from=MADE_FROM)
+        with (tmp_path / "grid.csv").open() as file:
+            assert [row["status"] for row in csv.DictReader(file)] == ["done", "waiting", "waiting"]
+        calls: list[str] = []
+        train_combinations(cells(), tmp_path, pretend({1e-5: 1, 1e-6: 1}, calls=calls), made_from=MADE_FROM)
+        assert calls == ["learning_rate=1e-5", "learning_rate=1e-6"]
+
+    def test_other_data_other_settings_and_other_things_are_not_touched(self, tmp_path: Path) -> None:
+        train = pretend({1e-4: 1, 1e-5: 1, 1e-6: 1})
+        train_combinations(cells(), tmp_path / "g", train, made_from=MADE_FROM)
+        with pytest.raises(MismatchError, match=r"a grid on something else \(terminology\)"):
+            train_combinations(cells(), tmp_path / "g", train, made_from={"terminology": "u"})
+        others = combinations("quickstart", RATES, {"steps": "3"})
+        with pytest.raises(MismatchError, match="learning_rate=1e-4 holds an encoder that was trained with other"):
+            train_combinations(others, tmp_path / "g", train, made_from=MADE_FROM)
+        (tmp_path / "h").mkdir()
+        (tmp_path / "h" / "letter").write_text("dear")
+        with pytest.raises(ArtifactExistsError, match="no grid"):
+            train_combinations(cells(), tmp_path / "h", train, made_from=MADE_FROM)
+        with FileLock(tmp_path / "g" / ".lock"), pytest.raises(TrainingError, match="another process"):
+            train_combinations(cells(), tmp_path / "g", train, made_from=MADE_FROM)
+
+    def test_a_grid_may_grow(self, tmp_path: Path) -> None:
+        train = pretend({1e-4: 1, 1e-5: 1, 1e-6: 1, 0.5: 0.5})
+        train_combinations(cells(), tmp_path, train, made_from=MADE_FROM)
+        more = Grid("rates", "", ({"learning_rate": ("1e-4", "1e-5", "1e-6", "0.5")},))
+        table = train_combinations(cells(more), tmp_path, train, made_from=MADE_FROM)
+        assert table[0].name == "learning_rate=0.5"
+        assert len(table) == 4
+
+    def test_pairs_are_shared_by_those_that_have_the_same(self, tmp_path: Path) -> None:
+        grid = Grid(
+            "g", "", ({"learning_rate": ("1e-4", "1e-5"), "max_tokens": ("20", "25"), "loss": ("nca", "circle")},)
+        )
+        seen: dict[Path, set[int]] = {}
+
+        def train(recipe: Recipe, _out: Path, pairs: Path) -> None:
+            seen.setdefault(pairs, set()).add(recipe.config.max_tokens)
+            raise TrainingError("enough")
+
+        train_combinations(cells(grid), tmp_path, train, made_from=MADE_FROM)
+        assert sorted(map(sorted, seen.values())) == [[20], [25]]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("grid")
+    tiny_encoder(folder / "base")
+    make_terminology(
+        folder / "t", {f"X:{word}": [f"{word} disease", f"disease of {word}", f"{word} illness"] for word in WORDS}
+    )
+    return folder
+
+
+def overrides(place: Path) -> dict[str, str]:
+    return {"base": str(place / "base"), "steps": "2", "batch_pairs": "6", "max_tokens": "16", "precision": "fp32"}
+
+
+def test_on_a_terminology_with_development_data(place: Path, tmp_path: Path) -> None:
+    grid = Grid("g", "", ({"learning_rate": ("1e-3", "1e-4"), "loss": ("nca",)},))
+    stepped: list[int] = []
+
+    def go() -> list[Trained]:
+        return train_grid(
+            "quickstart",
+            grid,
+            tmp_path / "out",
+            overrides=overrides(place),
+            terminology=place / "t",
+            development_synonyms=4,
+            watch=lambda: nullcontext((lambda report: stepped.append(report.step), lambda _: None, lambda *_: None)),
+        )
+
+    table = go()
+    assert stepped == [1, 2, 1, 2]
+    assert {made.name for made in table} == {"learning_rate=1e-3,loss=nca", "learning_rate=1e-4,loss=nca"}
+    assert all(0 <= made.scores["hidden synonyms/acc@5"] <= 1 for made in table)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir() if not path.name.startswith(".")) == [
+        "grid.csv",
+        "grid.json",
+        "learning_rate=1e-3,loss=nca",
+        "learning_rate=1e-4,loss=nca",
+    ]
+    assert not (tmp_path / "out" / ".pairs").exists()
+    assert go() == table
+    assert len(stepped) == 4
+
+
+def test_what_no_combination_can_be_is_refused_before_anything_is_written(place: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    keep = Grid("g", "", ({"keep": ("last", "best")},))
+    tokens = Grid("g", "", ({"max_tokens": ("16", "20"), "languages": ("en",)},))
+    with pytest.raises(ConfigError, match="keep=best needs development data"):
+        train_grid("quickstart", keep, out, overrides=overrides(place), terminology=place / "t")
+    with pytest.raises(ConfigError, match="g varies languages, max_tokens, which pairs made before have settled"):
+        train_grid("quickstart", tokens, out, pairs=place / "t")
+    with pytest.raises(ConfigError, match="no tracker 'paper'"):
+        train_grid("quickstart", RATES, out, overrides=overrides(place), terminology=place / "t", trackers=["paper"])
+    with pytest.raises(ConfigError, match="either a terminology or pairs"):
+        train_grid("quickstart", RATES, out)
+    assert not out.exists()
+
+
+def trained(name: str, tables: tuple[int, ...], score: float, **settings: str) -> Trained:
+    return Trained(name, settings, tables, "done", scores={"development/acc@1": score}, loss=1 - score)
+
+
+def test_the_picture_has_a_panel_for_each_table(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    grid = Grid("g", "", ({"rate": ("1e-5", "1e-4"), "loss": ("nca", "circle")}, {"kind": ("a$b", "c")}))
+    table = [
+        trained("best", (0, 1), 0.9, rate="1e-05", loss="nca", kind="a$b"),
+        trained("2", (0,), 0.8, rate="1e-05", loss="circle", kind="a$b"),
+        trained("3", (0,), 0.7, rate="0.0001", loss="nca", kind="a$b"),
+        trained("4", (1,), 0.6, rate="1e-05", loss="nca", kind="c"),
+        Trained("5", {"rate": "0.0001", "loss": "circle", "kind": "a$b"}, (0,), "failed"),
+    ]
+    figure = draw_grid(grid, table)
+    rates, kinds = figure.axes
+    assert [label.get_text() for label in rates.get_xticklabels()] == ["1e-05", "0.0001"]
+    lines = {line.get_label(): np.asarray(line.get_xydata()).tolist() for line in rates.get_lines()}
+    assert lines["loss nca"] == [[0, 0.9], [1, 0.7]]
+    assert lines["loss circle"] == [[0, 0.8]]
+    assert [np.asarray(line.get_xydata()).tolist() for line in kinds.get_lines()] == [[[0, 0.9], [1, 0.6]], [[0, 0.9]]]
+    plot_grid(grid, table, tmp_path / "grid.svg")
+    assert "a$b" in (tmp_path / "grid.svg").read_text()
+    with pytest.raises(InputError, match="no combination is finished"):
+        plot_grid(grid, table[-1:], tmp_path / "none.svg")
+    with pytest.raises(InputError, match="unknown kind of picture"):
+        plot_grid(grid, table, tmp_path / "grid.txt")

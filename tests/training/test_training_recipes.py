@@ -1,0 +1,92 @@
+"""The shipped recipes against the papers: numbers written down here from them, not read from the code."""
+
+from __future__ import annotations
+
+import pytest
+
+from onoma.training.config import TrainingConfig, load_recipe, recipe_names
+from onoma.training.config_parts import Adapter, Everything, HardTriplets, MultiSimilarity
+
+PUBMEDBERT = "microsoft/BiomedNLP-BiomedBERT-base-uncased-abstract-fulltext"
+SAPBERT = "cambridgeltl/SapBERT-from-PubMedBERT-fulltext"
+
+EVERY_ONE_OF_THE_PAPER = {
+    "learning_rate": 2e-5,  # section 3.1, "UMLS Pretraining Details"; of fine-tuning "the same"
+    "weight_decay": 1e-2,  # there
+    "max_tokens": 25,  # table 9
+    "mining": HardTriplets(margin=0.2),  # table 9, lambda
+    "loss": MultiSimilarity(positive_scale=2, negative_scale=50, offset=0.5),  # table 9
+    "schedule": "constant",  # none is mentioned
+    "warmup_steps": 0,
+    "accumulation": 1,
+    "max_gradient_norm": None,
+    "average": None,
+    "decay_all": False,
+    "normalisation": "sapbert",
+}
+PRE_TRAINING = {
+    "base": PUBMEDBERT,  # table 5
+    "epochs": 1,  # section 3.1: "for 1 epoch (approximately 50k iterations)"
+    "batch_pairs": 256,  # section 3.1: "a batch size of 512 (i.e., 256 pairs per mini-batch)"
+    "max_pairs_per_concept": 50,
+    "ambiguous": "keep",
+    "include_suppressed": True,
+    "pooling": "cls",  # section 2: the last layer's [CLS]
+    "tuning": Everything(),
+}
+FINE_TUNING = {
+    "base": SAPBERT,
+    "batch_pairs": 128,  # section 3.1: "a batch size of 256 (to accommodate the memory of 1 GPU)", counted in names
+    "pooling": "cls",
+    "tuning": Everything(),
+}
+PAPER: dict[str, dict[str, object]] = {
+    "sapbert-paper": PRE_TRAINING,
+    "sapbert-mean": {**PRE_TRAINING, "pooling": "mean"},
+    "sapbert-adapter-13": {**PRE_TRAINING, "tuning": Adapter(reduction=1)},  # table 7
+    "sapbert-adapter-1": {**PRE_TRAINING, "tuning": Adapter(reduction=16)},
+    "sapbert-finetune-scientific": {**FINE_TUNING, "epochs": 3},  # section 3.1 and table 9
+    "sapbert-finetune-askapatient": {**FINE_TUNING, "epochs": 15},
+    "sapbert-finetune-cometa": {**FINE_TUNING, "epochs": 10},
+}
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_recipes_of_the_paper(name: str) -> None:
+    config = load_recipe(name).config
+    expected = {**EVERY_ONE_OF_THE_PAPER, **PAPER[name]}
+    assert {key: getattr(config, key) for key in expected} == expected
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_nothing_else_is_set(name: str) -> None:
+    """What the paper does not speak of is as everywhere: no development data needed, precision by the machine."""
+    config, plain = load_recipe(name).config, TrainingConfig(steps=1)
+    spoken_of = {*EVERY_ONE_OF_THE_PAPER, *PAPER[name], "steps"}
+    others = set(TrainingConfig.model_fields) - spoken_of
+    assert {key: getattr(config, key) for key in others} == {key: getattr(plain, key) for key in others}
+
+
+def test_code_differs_from_paper_where_it_is_documented_to() -> None:
+    paper, code = load_recipe("sapbert-paper").config, load_recipe("sapbert-code").config
+    differing = {key for key in TrainingConfig.model_fields if getattr(paper, key) != getattr(code, key)}
+    assert differing == {"loss", "decay_all"}
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("sapbert-adapter-13", "13 %"),
+        ("sapbert-adapter-1", "1 %"),
+        ("sapbert-mean", "mean"),
+        ("sapbert-finetune-scientific", "3 epochs"),
+        ("sapbert-finetune-askapatient", "15 epochs"),
+        ("sapbert-finetune-cometa", "10 epochs"),
+    ],
+)
+def test_descriptions_are_true(name: str, words: str) -> None:
+    assert words in load_recipe(name).description
+
+
+def test_all_recipes_of_the_paper_are_shipped() -> None:
+    assert {*PAPER, "sapbert-code", "quickstart"} <= set(recipe_names())

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onoma.errors import ConfigError, UnavailableError
+from onoma.training.trackers import STATE_NAME, Trackers, check_trackers, open_trackers
+
+CONFIG = {"learning_rate": 1e-5, "loss": {"name": "circle", "margin": 0.25}, "minutes": None}
+
+
+def log_steps(
+    name: str, run: Path, *, after: int, up_to: int, flushed_at: int | None = None, finished: bool | None = True
+) -> None:
+    """A sitting that begins with a checkpoint after step ``after``; ``finished`` None leaves it without closing."""
+    run.mkdir(exist_ok=True)
+    told: list[str] = []
+    trackers = open_trackers([name], run, CONFIG, steps_done=after, tell=told.append)
+    if after == 0:
+        trackers.log({"development/acc@1": 0.0}, 0)
+    for step in range(after + 1, up_to + 1):
+        trackers.log({"loss": 1 / step}, step)
+        if step % 5 == 0:
+            trackers.log({"development/acc@1": step / 100}, step)
+        if step == flushed_at:
+            trackers.flush()
+    if finished is not None:
+        trackers.close(finished=finished)
+    assert told == []
+
+
+class Recorder:
+    """A tracker that fails from a step on."""
+
+    def __init__(self, fails_at: float = float("inf")) -> None:
+        self.fails_at, self.done = fails_at, []  # type: tuple[float, list[str]]
+
+    def log(self, values: Mapping[str, float], step: int) -> None:
+        if step >= self.fails_at:
+            raise OSError("the server\nis down")
+        self.done.append(f"log {step} {dict(values)}")
+
+    def flush(self) -> None:
+        self.done.append("flush")
+
+    def close(self, *, finished: bool) -> None:
+        self.done.append(f"close {finished}")
+
+
+def test_one_that_fails_is_told_of_and_left_out() -> None:
+    whole, failing = Recorder(), Recorder(fails_at=2)
+    told: list[str] = []
+    trackers = Trackers({"a": failing, "b": whole}, told.append)
+    for step in (1, 2, 3):
+        trackers.log({"loss": 0.5}, step)
+    trackers.flush()
+    trackers.close(finished=False)
+    assert failing.done == ["log 1 {'loss': 0.5}"]
+    assert whole.done == [*(f"log {step} {{'loss': 0.5}}" for step in (1, 2, 3)), "flush", "close False"]
+    assert told == ["a fails and is left out from here on: the server is down"]
+
+
+def test_no_trackers_is_fine(tmp_path: Path) -> None:
+    trackers = open_trackers([], tmp_path, CONFIG)
+    trackers.log({"loss": 1.0}, 1)
+    trackers.flush()
+    trackers.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unknown_and_missing_ones_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match=r"no tracker 'tensorbord'\. Did you mean 'tensorboard'\?.*wandb, mlflow"):
+        check_trackers(["tensorbord"])
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "wandb" else found(name))
+    with pytest.raises(UnavailableError, match=r"tracker wandb needs the package 'wandb'.*onoma\[wandb\]"):
+        check_trackers(["wandb"])
+
+
+class TestTensorBoard:
+    @pytest.fixture(autouse=True)
+    def _installed(self) -> None:
+        pytest.importorskip("tensorboard")
+
+    def points(self, folder: Path) -> dict[str, list[tuple[int, float]]]:
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # type: ignore
+
+        read: Any = EventAccumulator(str(folder))
+        read.Reload()
+        return {
+            name: [(event.step, round(event.value, 6)) for event in read.Scalars(name)]
+            for name in read.Tags()["scalars"]
+        }
+
+    def test_a_run_that_is_killed_and_goes_on_has_every_point_once(self, tmp_path: Path) -> None:
+        run = tmp_path / "enc.run"
+        log_steps("tensorboard", run, after=0, up_to=12, flushed_at=10, finished=None)
+        log_steps("tensorboard", run, after=7, up_to=20)
+        points = self.points(tmp_path / "tensorboard" / "enc")
+        assert points["loss"] == [(step, round(1 / step, 6)) for step in range(1, 21)]
+        assert [step for step, _ in points["development/acc@1"]] == [0, 5, 10, 15, 20]
+
+    def test_a_run_begun_anew_shows_nothing_of_the_old_one(self, tmp_path: Path) -> None:
+        run = tmp_path / "enc.run"
+        log_steps("tensorboard", run, after=0, up_to=9)
+        log_steps("tensorboard", run, after=0, up_to=4)
+        points = self.points(tmp_path / "tensorboard" / "enc")
+        assert [step for step, _ in points["loss"]] == [1, 2, 3, 4]
+        assert [step for step, _ in points["development/acc@1"]] == [0]
+
+    def test_the_settings_are_with_it(self, tmp_path: Path) -> None:
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+        log_steps("tensorboard", tmp_path / "enc.run", after=0, up_to=1)
+        read: Any = EventAccumulator(str(tmp_path / "tensorboard" / "enc"))
+        read.Reload()
+        (settings,) = read.Tensors("settings/text_summary")
+        text = settings.tensor_proto.string_val[0].decode()
+        assert "| learning_rate | 1e-05 |" in text
+        assert "| loss.margin | 0.25 |" in text
+        assert "minutes" not in text
+
+
+class TestMLflow:
+    @pytest.fixture(autouse=True)
+    def _installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        pytest.importorskip("mlflow")
+        for name in ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"):
+            monkeypatch.delenv(name, raising=False)
+
+    def test_a_run_that_is_killed_and_goes_on_has_every_point_once(self, tmp_path: Path) -> None:
+        from mlflow.tracking import MlflowClient  # type: ignore
+
+        run = tmp_path / "enc.run"
+        log_steps("mlflow", run, after=0, up_to=12, flushed_at=10, finished=None)
+        log_steps("mlflow", run, after=7, up_to=20)
+        client: Any = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
+        (found,) = client.search_runs([client.get_experiment_by_name("onoma").experiment_id])
+        assert (found.info.run_name, found.info.status) == ("enc", "FINISHED")
+        assert found.data.params == {"learning_rate": "1e-05", "loss.name": "circle", "loss.margin": "0.25"}
+        history = {name: client.get_metric_history(found.info.run_id, name) for name in found.data.metrics}
+        assert sorted((point.step, point.value) for point in history["loss"]) == [(s, 1 / s) for s in range(1, 21)]
+        assert sorted(point.step for point in history["development/acc_at_1"]) == [0, 5, 10, 15, 20]
+
+    def test_a_server_that_is_not_there_is_told(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", "nonsense://place")
+        with pytest.raises(UnavailableError, match=r"mlflow cannot be opened.*Mend MLFLOW_TRACKING_URI"):
+            open_trackers(["mlflow"], tmp_path, CONFIG)
+
+
+class TestWeightsAndBiases:
+    @pytest.fixture(autouse=True)
+    def _installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        pytest.importorskip("wandb")
+        monkeypatch.setenv("WANDB_MODE", "offline")
+        monkeypatch.setenv("WANDB_SILENT", "true")
+
+    def test_both_sittings_are_one_run_and_give_no_step_twice(self, tmp_path: Path) -> None:
+        run = tmp_path / "enc.run"
+        log_steps("wandb", run, after=0, up_to=12, finished=False)
+        first = json.loads((run / STATE_NAME).read_text())["wandb"]
+        log_steps("wandb", run, after=7, up_to=20)
+        assert first["step"] == 12
+        assert json.loads((run / STATE_NAME).read_text())["wandb"] == {"id": first["id"], "step": 20}
+        assert len(list((tmp_path / "wandb").glob(f"offline-run-*-{first['id']}"))) == 2
