@@ -53,8 +53,8 @@ class Display(Protocol):
     def progress_bar(self, label: str, unit: str) -> contextlib.AbstractContextManager[Callable[..., None]]:
         """A bar that takes (done, total, what)."""
 
-    def training_bar(self) -> contextlib.AbstractContextManager[tuple[Callable[..., None], Callable[..., None]]]:
-        """A bar that takes step reports, and one for the preparation."""
+    def training_bar(self) -> contextlib.AbstractContextManager[tuple[Callable[..., None], ...]]:
+        """A bar: what takes step reports, what takes evaluations, and what takes (done, total, what) before."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def _train(path: Path, recipe: Recipe, terminology: Terminology, held_out: HeldO
         ):
             display.remark(f"     reusing {path}")
             return
-    with display.training_bar() as (on_step, progress):
+    with display.training_bar() as (on_step, _, progress):
         train_on_terminology(
             recipe,
             terminology,

@@ -1,4 +1,4 @@
-"""``onoma recipes``: what `onoma train` can be told to do."""
+"""``onoma recipes``: what `onoma train` can be told to do, and its grids."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ from typing import Annotated
 
 import typer
 
+from onoma.cli.options import Settings, parse_assignments
+
 app = typer.Typer(help="The training recipes shipped with Onoma.", no_args_is_help=True)
 
 
 @app.command("list")
 def list_recipes() -> None:
-    """List the recipes."""
+    """List the recipes, and the grids that vary them (onoma train --grid)."""
     from onoma.cli import show
     from onoma.training.config import load_recipe, recipe_names
+    from onoma.training.grid import grid_names, load_grid
 
     show.table(["recipe", "what it is"], [[name, load_recipe(name).description] for name in recipe_names()])
+    show.out.print()
+    show.table(["grid", "what it varies"], [[name, load_grid(name).description] for name in grid_names()])
 
 
 @app.command("show")
@@ -29,3 +34,20 @@ def show_recipe(
     recipe = load_recipe(name)
     show.out.print(f"{recipe.name}: {recipe.description}\n", markup=False)
     show.table(["setting", "value", "meaning"], [list(row) for row in settings_of(recipe.config)])
+
+
+@app.command("grid")
+def show_grid(
+    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's name, or the path of a .toml file.")],
+    grid: Annotated[str, typer.Argument(metavar="GRID", help="A grid's name, or the path of a .toml file.")],
+    settings: Settings = None,
+) -> None:
+    """Show and check what onoma train RECIPE --grid GRID would train, without training."""
+    from onoma.cli import show
+    from onoma.training.grid import combinations, load_grid
+
+    loaded = load_grid(grid)
+    found = combinations(recipe, loaded, parse_assignments(settings or []))
+    show.out.print(f"{loaded.name}: {loaded.description}\n", markup=False)
+    show.table(["combination"], [[combination.name] for combination in found])
+    show.remark(show.count(len(found), "combination"))

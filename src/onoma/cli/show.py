@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
+import time
 import unicodedata
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 from rich.progress import (
@@ -23,10 +26,15 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from onoma.training.loop import StepReport
+    from onoma.training.evaluating import Evaluation
+    from onoma.training.step import StepReport
 
 out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
+_RECENT_STEPS = 20
+"""Steps whose mean the training bar shows."""
+_LINE_SECONDS = 30.0
+"""Between lines of a training log where there is no terminal."""
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Sequence[str] = ()) -> None:
@@ -112,11 +120,20 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-@contextlib.contextmanager
-def training_bar() -> Iterator[tuple[Callable[[StepReport], None], Callable[..., None]]]:
-    """A bar for training: names/s, loss, share of hard pairs, time left; drawn on a terminal only.
+class TrainingBar(NamedTuple):
+    """What `training_bar` gives: callbacks for a run."""
 
-    Yields ``on_step(StepReport)`` and ``on_progress(done, total, what)`` for the work before the first step.
+    on_step: Callable[[StepReport], None]
+    on_evaluation: Callable[[Evaluation], None]
+    on_progress: Callable[..., None]
+    """Takes (done, total, what) of the work before the first step."""
+
+
+@contextlib.contextmanager
+def training_bar() -> Iterator[TrainingBar]:
+    """A bar for training: names/s, loss, share of hard pairs, latest development score, time left.
+
+    Where standard error is no terminal, a line with the same after the first step, every half minute, after the last.
     """
     bar = Progress(
         TextColumn("{task.description}"),
@@ -129,27 +146,40 @@ def training_bar() -> Iterator[tuple[Callable[[StepReport], None], Callable[...,
         transient=True,
         disable=not err.is_terminal,
     )
-    seconds: list[float] = []
+    recent: deque[StepReport] = deque(maxlen=_RECENT_STEPS)
+    score = ""
+    last_line = -math.inf
     with bar:
         task = bar.add_task("preparing", total=None, figures="", left="")
 
         def on_progress(done: int, total: int | None = None, what: str | None = None) -> None:
             bar.update(task, completed=done, total=total, description=f"tokenising {what or ''}")
 
+        def on_evaluation(evaluation: Evaluation) -> None:
+            nonlocal score
+            score = f"  acc@1 {evaluation.at_1:.4f}"
+
         def on_step(report: StepReport) -> None:
-            seconds.append(report.seconds)
-            recent = seconds[-20:]
-            pace = sum(recent) / len(recent)
+            nonlocal last_line
+            recent.append(report)
+            seconds = sum(step.seconds for step in recent)
+            loss = sum(step.loss for step in recent) / len(recent)
+            figures = (
+                f"{sum(step.names for step in recent) / seconds:,.0f} names/s  loss {loss:.3f}{score}  "
+                f"hard {report.hard_positives:.0%} of synonyms, {report.hard_negatives:.1%} of others"
+            )
+            left = f"{duration((report.total_steps - report.step) * seconds / len(recent))} left"
             bar.update(
                 task,
                 description="training",
                 completed=report.step,
                 total=report.total_steps,
-                figures=(
-                    f"{report.names / pace:,.0f} names/s  loss {report.loss:.3f}  "
-                    f"hard {report.hard_positives:.0%} of synonyms, {report.hard_negatives:.1%} of others"
-                ),
-                left=f"{duration((report.total_steps - report.step) * pace)} left",
+                figures=figures,
+                left=left,
             )
+            now = time.monotonic()
+            if not err.is_terminal and (now - last_line >= _LINE_SECONDS or report.step == report.total_steps):
+                last_line = now
+                remark(f"step {report.step:,} of {report.total_steps:,}  {figures}  {left}")
 
-        yield on_step, on_progress
+        yield TrainingBar(on_step, on_evaluation, on_progress)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from onoma.cli.options import Force, Settings, parse_assignments
-from onoma.errors import ConfigError
+from onoma.errors import ConfigError, TrainingError
+
+if TYPE_CHECKING:
+    from onoma.training.grid import Grid
+    from onoma.training.grid_run import Trained
+    from onoma.training.report import TrainingReport
 
 
 def train(
@@ -22,15 +28,60 @@ def train(
         Path | None, typer.Option("--pairs", metavar="PAIRS", help="Train on these pairs instead (onoma pairs).")
     ] = None,
     settings: Settings = None,
+    hide: Annotated[
+        int,
+        typer.Option(
+            "--hide", min=0, metavar="N", help="Hide N synonyms from training and measure how many are found again."
+        ),
+    ] = 0,
+    development: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--development",
+            metavar="FILE",
+            help="Measure on these mentions: lines id||mention, or a .csv, .tsv or .parquet with the columns mention "
+            "and concept_id; may be given several times.",
+        ),
+    ] = None,
+    development_terminology: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Whose names they are looked for in. Unset: those trained on."),
+    ] = None,
+    track: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--track",
+            metavar="NAME",
+            help="Show the curves in tensorboard, wandb or mlflow too; may be given several times.",
+        ),
+    ] = None,
+    grid: Annotated[
+        str | None,
+        typer.Option(
+            "--grid",
+            metavar="GRID",
+            help="Train every combination of a grid (onoma recipes list, or a .toml file) into a folder below ENCODER.",
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="FILE", help="Draw the grid's scores: .png, .svg or .pdf; replaced if there."),
+    ] = None,
     force: Force = False,
 ) -> None:
     """Train an encoder on the synonyms of a terminology, or on pairs made before.
 
     Stopped at any moment, the same command goes on from the last checkpoint, which lies with the unfinished
     run in ENCODER.run. Settings of a recipe: onoma recipes show RECIPE.
+
+    On several GPUs: torchrun --nproc-per-node 2 --no-python onoma train ...
     """
     from onoma.cli import show
+    from onoma.terminology.plotting import check_plot
     from onoma.training.config import load_recipe
+    from onoma.training.distributed import is_main
+    from onoma.training.grid import load_grid
+    from onoma.training.grid_run import train_grid
     from onoma.training.run import SETTINGS_OF_PAIRS, train_on_pairs, train_on_terminology
 
     if (terminology is None) == (pairs is None):
@@ -38,16 +89,108 @@ def train(
     given = parse_assignments(settings or [])
     if settled := [key for key in SETTINGS_OF_PAIRS if pairs is not None and key in given]:
         raise ConfigError(f"With --pairs these are settled already, by onoma pairs: {', '.join(settled)}.")
+    if pairs is not None and hide:
+        raise ConfigError("--hide goes with --terminology: pairs made before have what they have.")
+    if plot is not None and grid is None:
+        raise ConfigError("--plot draws a grid; give one with --grid.")
+    files, trackers = development or [], track or []
+    if grid is not None:
+        if force:
+            raise ConfigError("--force does not go with --grid: remove the folder to begin the grid anew.")
+        if plot is not None:
+            check_plot(plot, overwrite=True)
+        varied = load_grid(grid)
+        table = train_grid(
+            recipe,
+            varied,
+            out,
+            overrides=given,
+            terminology=terminology,
+            pairs=pairs,
+            development_synonyms=hide,
+            development=files,
+            development_terminology=development_terminology,
+            trackers=trackers,
+            watch=show.training_bar,
+            on_event=show.remark,
+        )
+        if is_main():
+            _show_grid(varied, table, out, plot)
+        return
     loaded = load_recipe(recipe, given)
-    with show.training_bar() as (on_step, on_progress):
+    with show.training_bar() as bar:
         if terminology is not None:
             report = train_on_terminology(
-                loaded, terminology, out, overwrite=force, on_step=on_step, on_event=show.remark, progress=on_progress
+                loaded,
+                terminology,
+                out,
+                development_synonyms=hide,
+                development=files,
+                development_terminology=development_terminology,
+                trackers=trackers,
+                overwrite=force,
+                on_step=bar.on_step,
+                on_evaluation=bar.on_evaluation,
+                on_event=show.remark,
+                progress=bar.on_progress,
             )
         elif pairs is not None:
-            report = train_on_pairs(loaded, pairs, out, overwrite=force, on_step=on_step, on_event=show.remark)
+            report = train_on_pairs(
+                loaded,
+                pairs,
+                out,
+                development=files,
+                development_terminology=development_terminology,
+                trackers=trackers,
+                overwrite=force,
+                on_step=bar.on_step,
+                on_evaluation=bar.on_evaluation,
+                on_event=show.remark,
+            )
+    if is_main():
+        _show_report(report, out)
+
+
+def _show_report(report: TrainingReport, out: Path) -> None:
+    from onoma.cli import show
+
+    best = "" if report.best is None else f", best acc@1 {report.best['at_1']:.4f} at step {report.best['step']:,}"
     show.out.print(
         f"{out}: trained {report.steps:,} steps in {show.duration(report.seconds)} "
-        f"({report.names_per_second:,.0f} names/s), loss {report.first_loss:.3f} -> {report.last_loss:.3f}",
+        f"({report.names_per_second:,.0f} names/s), loss {report.first_loss:.3f} -> {report.last_loss:.3f}{best}",
         markup=False,
     )
+
+
+def _show_grid(grid: Grid, table: Sequence[Trained], out: Path, plot: Path | None) -> None:
+    from onoma.cli import show
+    from onoma.training.grid_plot import plot_grid
+    from onoma.training.grid_run import DONE, TABLE_NAME
+
+    finished = [made for made in table if made.status == DONE]
+    score = next(iter(finished[0].scores), "") if finished else ""
+    show.table(
+        ["combination", *([score] if score else []), "loss", "steps", "time"],
+        [
+            [
+                made.name,
+                *([f"{made.scores[score]:.4f}"] if score else []),
+                f"{made.loss:.3f}",
+                f"{made.steps:,}",
+                show.duration(made.seconds or 0.0),
+            ]
+            for made in finished
+        ],
+        numeric=[score, "loss", "steps", "time"],
+    )
+    if not score:
+        show.remark("Sorted by loss, which says little between losses, minings and batches: --hide N measures.")
+    if plot is not None and finished:
+        plot_grid(grid, table, plot, overwrite=True)
+        show.remark(f"{plot}: a picture of it")
+    show.remark(f"{out / TABLE_NAME}: all of it")
+    if failed := [made.name for made in table if made.status != DONE]:
+        raise TrainingError(
+            f"{len(failed)} of {len(table)} combinations failed: {', '.join(failed[:5])}"
+            f"{' ...' if len(failed) > 5 else ''}. {out / TABLE_NAME} says why; the same command tries them again."
+        )

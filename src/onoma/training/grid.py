@@ -1,0 +1,183 @@
+"""A grid: one recipe with every combination of some of its settings.
+
+A grid is a TOML file with a ``description`` and tables ``[[vary]]``. Each of these gives lists of values to settings of
+a recipe, under the names that ``--set`` takes (those with a dot in quotes), and stands for all combinations of its
+values; the grid is all of its tables together::
+
+    description = "two losses, two rates"
+
+    [[vary]]
+    loss = ["multi-similarity", "circle"]
+    learning_rate = [1e-5, 2e-5]
+
+    [[vary]]
+    "mining.margin" = [0.1, 0.3]
+
+stands for four combinations and two more. Grids shipped with Onoma lie in ``training/grids``; a path to a file of your
+own works in their place. `onoma.training.grid_run` trains them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from onoma.errors import ConfigError, InputError, did_you_mean
+from onoma.training.config import Recipe, load_recipe
+
+_LONGEST_NAME = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """What is varied; values are texts as ``--set`` takes them."""
+
+    name: str
+    description: str
+    tables: tuple[Mapping[str, tuple[str, ...]], ...]
+    """For each ``[[vary]]``, the values of its settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """One cell of a grid."""
+
+    name: str
+    """Of its folder: ``learning_rate=1e-05,loss=circle``."""
+    settings: Mapping[str, str]
+    """What the grid sets in it, texts as ``--set`` takes them."""
+    recipe: Recipe
+    """The recipe with these settings."""
+    tables: tuple[int, ...]
+    """Numbers of the ``[[vary]]`` tables that have it; the recipe's own values are often in several."""
+
+
+def grid_names() -> list[str]:
+    """Names of the grids shipped with Onoma.
+
+    Example:
+        >>> "sapbert-grid" in grid_names()
+        True
+    """
+    folder = resources.files("onoma.training").joinpath("grids")
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def load_grid(name: str) -> Grid:
+    """Load a grid by name or path.
+
+    Args:
+        name: A shipped grid, or the path of a ``.toml`` file.
+
+    Raises:
+        InputError: no such grid, or the file is not TOML.
+        ConfigError: it is not written as a grid is.
+    """
+    values = _read(name)
+    tables = values.pop("vary", None)
+    description = str(values.pop("description", ""))
+    if values:
+        raise ConfigError(
+            f"{name}: a grid has a description and [[vary]] tables; found '{next(iter(values))}' outside of them."
+        )
+    if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) and table for table in tables):
+        raise ConfigError(f"{name}: a grid has one or more [[vary]] tables with settings; found none.")
+    return Grid(Path(name).stem, description, tuple(_texts(name, table) for table in tables))
+
+
+def combinations(recipe: str, grid: Grid, overrides: Mapping[str, str] | None = None) -> list[Combination]:
+    """All combinations of a grid, each once, in the order of the file; every one is checked.
+
+    Args:
+        recipe: See `load_recipe`.
+        grid: See `load_grid`.
+        overrides: Settings of all combinations, as `load_recipe` takes them.
+
+    Raises:
+        InputError: there is no such recipe.
+        ConfigError: a setting does not exist, has a value it cannot have in one of the combinations, or is both varied
+            and given in ``overrides``.
+
+    Example:
+        >>> grid = Grid("g", "", ({"learning_rate": ("1e-5", "2e-5"), "loss": ("nca",)}, {"seed": ("0", "1")}))
+        >>> [combination.name for combination in combinations("quickstart", grid)]
+        ['learning_rate=1e-5,loss=nca', 'learning_rate=2e-5,loss=nca', 'seed=0', 'seed=1']
+    """
+    fixed = dict(overrides or {})
+    found: dict[str, Combination] = {}
+    for number, table in enumerate(grid.tables):
+        if both := sorted(fixed.keys() & table.keys()):
+            raise ConfigError(f"{grid.name} varies {', '.join(both)}; leave it out of --set.")
+        for values in itertools.product(*table.values()):
+            settings = dict(zip(table, values, strict=True))
+            try:
+                made = load_recipe(recipe, {**fixed, **settings})
+            except ConfigError as error:
+                raise ConfigError(f"{grid.name}, combination {_words(settings)}: {error}") from None
+            key = made.config.model_dump_json()
+            if key in found:
+                found[key] = replace(found[key], tables=tuple(dict.fromkeys((*found[key].tables, number))))
+            else:
+                found[key] = Combination(_words(settings), settings, made, (number,))
+    return _with_folder_names(list(found.values()))
+
+
+def _words(settings: Mapping[str, str]) -> str:
+    return ",".join(f"{key}={value}" for key, value in settings.items())
+
+
+def _with_folder_names(found: list[Combination]) -> list[Combination]:
+    """The same, with names that are good for folders and differ, letters' case aside."""
+    named: list[Combination] = []
+    for combination in found:
+        lists_as_sums = combination.name.replace(", ", "+").translate(str.maketrans("", "", "[]\"' "))
+        name = re.sub(r"[^\w.=,+-]+", "-", lists_as_sums)
+        taken = {other.name.lower() for other in named}
+        if len(name) > _LONGEST_NAME or name.lower() in taken:
+            digest = hashlib.sha256(json.dumps(dict(combination.settings)).encode()).hexdigest()
+            name = f"{name[:_LONGEST_NAME]}-{digest[:8]}"
+        named.append(replace(combination, name=name))
+    return named
+
+
+def _texts(name: str, table: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    texts = {}
+    for key, values in table.items():
+        if isinstance(values, dict):
+            raise ConfigError(
+                f'{name}: put settings with a dot in quotes: "{key}.{next(iter(values), "...")}" = [...].'
+            )
+        if not isinstance(values, list) or not values:
+            raise ConfigError(f"{name}: {key} takes a list of values, [a, b]; found {values!r}.")
+        if any(isinstance(value, dict) for value in values):
+            raise ConfigError(f'{name}: {key} takes plain values; vary its settings as "{key}.SETTING" = [...].')
+        texts[key] = tuple(value if isinstance(value, str) else json.dumps(value) for value in values)
+    return texts
+
+
+def _read(name: str) -> dict[str, Any]:
+    path = Path(name)
+    if path.suffix == ".toml":
+        if not path.is_file():
+            raise InputError("there is no such grid file", path=path)
+        text = path.read_text(encoding="utf-8")
+    elif name in grid_names():
+        text = resources.files("onoma.training").joinpath("grids", f"{name}.toml").read_text(encoding="utf-8")
+    else:
+        names = grid_names()
+        raise InputError(
+            f"there is no grid '{name}'.{did_you_mean(name, names)} Shipped grids: {', '.join(names)}",
+            fix="name one of these, or the path of a .toml file",
+        )
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"the grid is not valid TOML: {error}", path=name) from None

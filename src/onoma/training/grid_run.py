@@ -1,0 +1,327 @@
+"""Training all combinations of a grid, one after the other, and the table of how they did.
+
+Below ``OUT`` each combination has an encoder folder of its own, and ``grid.csv`` and ``grid.json`` have a line for
+each, best first; both are written anew after every one. The same call goes on where it was stopped: finished encoders
+are kept, an unfinished run goes on from its checkpoint. Combinations that differ only in how they train share their
+pairs, which lie in ``OUT/.pairs`` until the grid is finished.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import hashlib
+import io
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from filelock import FileLock, Timeout
+
+from onoma.artifacts import open_artifact, sha256_file, write_text_atomically
+from onoma.errors import ArtifactExistsError, ConfigError, MismatchError, TrainingError
+from onoma.pairs import PairSet
+from onoma.terminology import Terminology
+from onoma.training.config import Recipe, TrainingConfig, settings_of
+from onoma.training.development import HIDDEN
+from onoma.training.distributed import broadcast, is_main, processes, world_size
+from onoma.training.evaluating import Evaluation, check_development
+from onoma.training.grid import Combination, Grid, combinations
+from onoma.training.run import SETTINGS_OF_PAIRS, train_on_pairs, train_on_terminology
+from onoma.training.trackers import check_trackers
+
+TABLE_NAME, REPORT_NAME = "grid.csv", "grid.json"
+DONE, FAILED, WAITING = "done", "failed", "waiting"
+_OF_NAMES = ("normalisation", "max_tokens")
+_OF_PAIRS = (*SETTINGS_OF_PAIRS, *_OF_NAMES, "base", "seed")
+"""Combinations that agree in these share their pairs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """A line of the table."""
+
+    name: str
+    """Of the combination, and of its encoder's folder."""
+    settings: Mapping[str, str]
+    """Its values of all settings that the grid varies; empty where it has no such setting."""
+    tables: tuple[int, ...]
+    """See `Combination`."""
+    status: str = WAITING
+    """``done``, ``failed`` or ``waiting``."""
+    why: str = ""
+    """Of a failure."""
+    scores: Mapping[str, float] = field(default_factory=dict)
+    """On development data, by name; larger is better, and the first decides which combination is best."""
+    loss: float | None = None
+    """Mean of the last steps; comparable only between combinations of one loss, mining and batch size."""
+    steps: int | None = None
+    seconds: float | None = None
+    names_per_second: float | None = None
+
+
+Watch: TypeAlias = Callable[[], contextlib.AbstractContextManager[tuple[Callable[..., None], ...]]]
+"""Called for each run; gives what is to be called after a step, after an evaluation, and as ``progress`` before."""
+
+
+def train_grid(
+    recipe: str,
+    grid: Grid,
+    out: str | Path,
+    *,
+    overrides: Mapping[str, str] | None = None,
+    terminology: str | Path | None = None,
+    pairs: str | Path | None = None,
+    development_synonyms: int = 0,
+    development: Sequence[str | Path] = (),
+    development_terminology: str | Path | None = None,
+    trackers: Sequence[str] = (),
+    watch: Watch | None = None,
+    on_event: Callable[[str], None] | None = None,
+) -> list[Trained]:
+    """Train a recipe with every combination of a grid, on a terminology or on pairs.
+
+    What cannot be is refused before the first combination is trained. One that fails (it diverges, memory does not
+    suffice) is written down, and the others go on; the next call tries it again.
+
+    Args:
+        recipe: See `load_recipe`.
+        grid: See `onoma.training.grid.load_grid`.
+        out: Where everything is written.
+        overrides: Settings of all combinations, as `load_recipe` takes them.
+        terminology: Train on its synonyms; or
+        pairs: train on these.
+        development_synonyms: As in `train_on_terminology`.
+        development: As there.
+        development_terminology: As there.
+        trackers: As there.
+        watch: See `Watch`.
+        on_event: Called with sentences worth telling.
+
+    Returns:
+        The table, best first: by the mean acc@1 on development data, without such data by loss.
+
+    Raises:
+        ArtifactExistsError: something else lies at ``out``.
+        ConfigError: a combination cannot be trained so, or not one of ``terminology`` and ``pairs`` is given.
+        InputError: what is to be trained or measured on cannot be used.
+        MismatchError: a grid on other data lies at ``out``, or an encoder of that name with other settings.
+        TrainingError: another process works on this grid.
+        UnavailableError: a base encoder, or the package of a tracker, is not to be had.
+    """
+    if (terminology is None) == (pairs is None):
+        raise ConfigError("give either a terminology or pairs.")
+    settled = sorted({key for table in grid.tables for key in table} & {*SETTINGS_OF_PAIRS, *_OF_NAMES})
+    if pairs is not None and settled:
+        raise ConfigError(f"{grid.name} varies {', '.join(settled)}, which pairs made before have settled already.")
+    found = combinations(recipe, grid, overrides)
+    names = [*([HIDDEN] if development_synonyms else []), *(Path(file).name for file in development)]
+    for combination in found:
+        check_development(combination.recipe.config, names)
+    check_trackers(trackers)
+    look: Watch = watch or (lambda: contextlib.nullcontext((lambda *_: None,) * 3))
+
+    def train(made: Recipe, encoder: Path, pairs_folder: Path) -> None:
+        with look() as (on_step, on_evaluation, progress):
+            if terminology is not None:
+                train_on_terminology(
+                    made,
+                    terminology,
+                    encoder,
+                    development_synonyms=development_synonyms,
+                    development=development,
+                    development_terminology=development_terminology,
+                    trackers=trackers,
+                    pairs_folder=pairs_folder,
+                    on_step=on_step,
+                    on_evaluation=on_evaluation,
+                    on_event=on_event,
+                    progress=progress,
+                )
+            elif pairs is not None:
+                train_on_pairs(
+                    made,
+                    pairs,
+                    encoder,
+                    development=development,
+                    development_terminology=development_terminology,
+                    trackers=trackers,
+                    on_step=on_step,
+                    on_evaluation=on_evaluation,
+                    on_event=on_event,
+                )
+
+    made_from = {
+        "terminology": None if terminology is None else Terminology.open(terminology).manifest.fingerprint,
+        "pairs": None if pairs is None else PairSet.open(pairs).manifest.fingerprint,
+        "hidden synonyms": development_synonyms,
+        "development data": {Path(file).name: sha256_file(Path(file)) for file in development},
+        "development terminology": None
+        if development_terminology is None
+        else Terminology.open(development_terminology).manifest.fingerprint,
+    }
+    return train_combinations(found, out, train, made_from=made_from, on_event=on_event)
+
+
+def train_combinations(
+    found: Sequence[Combination],
+    out: str | Path,
+    train: Callable[[Recipe, Path, Path], object],
+    *,
+    made_from: Mapping[str, Any],
+    on_event: Callable[[str], None] | None = None,
+) -> list[Trained]:
+    """Train every combination that is not finished yet, for `train_grid`.
+
+    Args:
+        found: From `onoma.training.grid.combinations`.
+        out: Where everything is written.
+        train: Trains a recipe into an encoder folder; the third argument is the folder for its pairs, which other
+            combinations may have made.
+        made_from: On what all combinations are trained and measured, JSON-serialisable. A grid is not continued on
+            something else.
+        on_event: Called with sentences worth telling.
+
+    Returns, Raises:
+        As `train_grid`.
+    """
+    out = Path(out)
+    keys = list(dict.fromkeys(key for combination in found for key in combination.settings))
+    with processes(found[0].recipe.config.device), _alone(out, made_from):
+        tell = on_event if on_event is not None and is_main() else lambda _: None
+        table = {made.name: made for made in broadcast([_known(out, combination, keys) for combination in found])}
+        finished = sum(made.status == DONE for made in table.values())
+        tell(f"{len(table)} combinations in {out}, {finished} of them finished")
+        _write(out, made_from, table)
+        for number, combination in enumerate(found, start=1):
+            if table[combination.name].status == DONE:
+                continue
+            tell(f"{number}/{len(found)}  {combination.name}")
+            folder = out / combination.name
+            try:
+                train(combination.recipe, folder, _pairs_folder(out, combination.recipe.config))
+            except TrainingError as error:
+                if world_size() > 1:
+                    raise  # the others may not have failed, and would wait
+                tell(f"failed: {error}")
+                table[combination.name] = replace(table[combination.name], status=FAILED, why=str(error))
+            else:
+                table[combination.name] = broadcast(_known(out, combination, keys))
+            _write(out, made_from, table)
+        if is_main() and all(made.status == DONE for made in table.values()):
+            shutil.rmtree(out / ".pairs", ignore_errors=True)
+    return best_first(table.values())
+
+
+def best_first(table: Any) -> list[Trained]:
+    """By the first development score, then by loss; those that are not finished come last."""
+
+    def order(made: Trained) -> tuple[bool, float, float]:
+        score = next(iter(made.scores.values()), 0.0)
+        return made.status != DONE, -score, float("inf") if made.loss is None else made.loss
+
+    return sorted(table, key=order)
+
+
+@contextlib.contextmanager
+def _alone(out: Path, made_from: Mapping[str, Any]) -> Iterator[None]:
+    """The grid's folder, for this process (and those that train with it) alone.
+
+    Raises:
+        ArtifactExistsError: the folder holds something else.
+        MismatchError: it is a grid on other data.
+        TrainingError: another process works in it.
+    """
+    if not is_main():
+        yield
+        return
+    report = out / REPORT_NAME
+    if report.exists():
+        known = json.loads(report.read_text(encoding="utf-8"))["made_from"]
+        if known != json.loads(json.dumps(made_from)):
+            differing = sorted(key for key in {*known, *made_from} if known.get(key) != made_from.get(key))
+            raise MismatchError(
+                f"{out} holds a grid on something else ({', '.join(differing)}). Write to another place, or remove it."
+            )
+    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ArtifactExistsError(f"{out} holds something that is no grid; write to another place.")
+    out.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(out / ".lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise TrainingError(f"another process is training the grid {out} just now; wait for it.") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _known(out: Path, combination: Combination, keys: Sequence[str]) -> Trained:
+    """What there is of a combination.
+
+    Raises:
+        MismatchError: an encoder that was trained with other settings lies in its place.
+    """
+    waiting = Trained(combination.name, _values(combination, keys), combination.tables)
+    folder = out / combination.name
+    if not folder.exists():
+        return waiting
+    settings = open_artifact(folder, "encoder").config.get("training")
+    if settings != combination.recipe.config.model_dump(mode="json"):
+        raise MismatchError(
+            f"{folder} holds an encoder that was trained with other settings. Write to another place, or remove it."
+        )
+    report = json.loads((folder / "train.json").read_text(encoding="utf-8"))
+    return replace(
+        waiting,
+        status=DONE,
+        scores=_scores(report),
+        loss=report["last_loss"],
+        steps=report["steps"],
+        seconds=report["seconds"],
+        names_per_second=report["names_per_second"],
+    )
+
+
+def _scores(report: Mapping[str, Any]) -> dict[str, float]:
+    """What the saved weights reached, by ``train.json``; empty without development data."""
+    saved = [line for line in report["evaluations"] if line["step"] == report["saved_step"]]
+    return Evaluation.from_json(saved[-1]).figures() if saved else {}
+
+
+def _values(combination: Combination, keys: Sequence[str]) -> dict[str, str]:
+    values = {key: value for key, value, _ in settings_of(combination.recipe.config)}
+    return {key: values.get(key, "") for key in keys}
+
+
+def _pairs_folder(out: Path, config: TrainingConfig) -> Path:
+    values = config.model_dump(mode="json")
+    digest = hashlib.sha256(json.dumps({key: values[key] for key in _OF_PAIRS}).encode()).hexdigest()
+    return out / ".pairs" / digest[:12]
+
+
+def _write(out: Path, made_from: Mapping[str, Any], table: Mapping[str, Trained]) -> None:
+    if not is_main():
+        return
+    lines = best_first(table.values())
+    report = {"made_from": made_from, "combinations": [asdict(made) for made in lines]}
+    write_text_atomically(out / REPORT_NAME, json.dumps(report, indent=1))
+    rows = [
+        {
+            "name": made.name,
+            **made.settings,
+            "status": made.status,
+            **{name: made.scores.get(name) for scored in lines for name in scored.scores},
+            **{key: getattr(made, key) for key in ("loss", "steps", "seconds", "names_per_second", "why")},
+        }
+        for made in lines
+    ]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text_atomically(out / TABLE_NAME, text.getvalue())

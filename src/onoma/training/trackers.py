@@ -1,0 +1,291 @@
+"""Where the curves of a run are shown besides its own log: TensorBoard, Weights & Biases, MLflow.
+
+What they keep outlives the run and lies beside the encoder: ``tensorboard/ENCODER``, ``wandb`` and ``mlflow.db`` in the
+folder that holds the encoder, unless the library's own environment variables (``WANDB_DIR``, ``MLFLOW_TRACKING_URI``,
+...) say otherwise.
+
+A run that goes on after a kill does the steps since its checkpoint again; no tracker shows them twice. TensorBoard is
+told to forget what comes after the checkpoint. The other two cannot forget: they are given only what they have not yet
+been given, which on a CPU are the same values to the bit. ``trackers.json`` in the run folder says under which ids they
+know the run.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import re
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from onoma.errors import ConfigError, OnomaError, UnavailableError, did_you_mean, missing_extra
+
+STATE_NAME = "trackers.json"
+_PROJECT = "onoma"
+"""What Weights & Biases and MLflow file the runs under, unless their environment variables name another."""
+_MLFLOW_SECONDS, _MLFLOW_VALUES = 5.0, 500
+"""After so long, or so many values, they are written: one by one would take longer than a step of a small model."""
+
+
+class Tracker(Protocol):
+    """One of them, open for one run."""
+
+    def log(self, values: Mapping[str, float], step: int) -> None:
+        """Take the values of a step."""
+
+    def flush(self) -> None:
+        """Write down what was taken, so that a kill does not lose it."""
+
+    def close(self, *, finished: bool) -> None:
+        """End the run, or this sitting of it."""
+
+
+class Trackers:
+    """Those that a run was asked for; one that fails is told of and left out, the run goes on.
+
+    Args:
+        trackers: By name.
+        tell: Called with a sentence about one that fails.
+    """
+
+    def __init__(self, trackers: Mapping[str, Tracker], tell: Callable[[str], None]) -> None:
+        self._trackers, self._tell = dict(trackers), tell
+
+    def log(self, values: Mapping[str, float], step: int) -> None:
+        """Show values over steps (counted from 1)."""
+        self._each("log", dict(values), step)
+
+    def flush(self) -> None:
+        """Call it with every checkpoint: the next sitting gives again only what is after it."""
+        self._each("flush")
+
+    def close(self, *, finished: bool = True) -> None:
+        """End.
+
+        Args:
+            finished: False if the run was stopped and may go on.
+        """
+        self._each("close", finished=finished)
+
+    def _each(self, what: str, *arguments: Any, **named: Any) -> None:
+        for name, tracker in list(self._trackers.items()):
+            try:
+                getattr(tracker, what)(*arguments, **named)
+            except Exception as error:  # a server that is down must not end a run of hours
+                del self._trackers[name]
+                self._tell(f"{name} fails and is left out from here on: {_one_line(error)}")
+
+
+def check_trackers(names: Sequence[str]) -> None:
+    """Refuse trackers that there are not, before the work that leads to them.
+
+    Raises:
+        ConfigError: no such tracker.
+        UnavailableError: its package is not installed.
+    """
+    for name in names:
+        if name not in _TRACKERS:
+            raise ConfigError(
+                f"there is no tracker '{name}'.{did_you_mean(name, _TRACKERS)} Known: {', '.join(_TRACKERS)}."
+            )
+        if importlib.util.find_spec(name) is None:
+            raise missing_extra(name, name, f"The tracker {name}")
+
+
+def open_trackers(
+    names: Sequence[str],
+    run: Path,
+    config: Mapping[str, Any],
+    *,
+    steps_done: int = 0,
+    tell: Callable[[str], None] | None = None,
+) -> Trackers:
+    """Open trackers for a run.
+
+    Args:
+        names: ``tensorboard``, ``wandb``, ``mlflow``; none is fine.
+        run: The run folder, ``OUT.run``.
+        config: Settings of the run, to be shown with it.
+        steps_done: Of a run that goes on; 0 begins anew, whatever the trackers had before.
+        tell: Called with a sentence about a tracker that fails later.
+
+    Raises:
+        ConfigError: no such tracker.
+        UnavailableError: its package is not installed, or it cannot be opened: not logged in, no network.
+    """
+    check_trackers(names)
+    state = _State(run / STATE_NAME, anew=steps_done == 0)
+    opened: dict[str, Tracker] = {}
+    for name in dict.fromkeys(names):
+        try:
+            opened[name] = _TRACKERS[name](run.resolve(), _flat(config), steps_done, state)
+        except OnomaError:
+            raise
+        except Exception as error:  # each library raises its own
+            raise UnavailableError(f"the tracker {name} cannot be opened: {_one_line(error)}{_ADVICE[name]}") from error
+    return Trackers(opened, tell or (lambda _: None))
+
+
+class _State:
+    """``trackers.json``: for each tracker, under which id it knows the run, and what more it notes."""
+
+    def __init__(self, file: Path, *, anew: bool) -> None:
+        self._file = file
+        self._notes: dict[str, dict[str, Any]] = {}
+        if not anew and file.exists():
+            self._notes = json.loads(file.read_text(encoding="utf-8"))
+
+    def get(self, tracker: str) -> dict[str, Any]:
+        return dict(self._notes.get(tracker, {}))
+
+    def put(self, tracker: str, **notes: Any) -> None:
+        self._notes[tracker] = {**self.get(tracker), **notes}
+        aside = self._file.with_name(f".{self._file.name}.partial")
+        aside.write_text(json.dumps(self._notes), encoding="utf-8")
+        aside.replace(self._file)  # not synchronised with the disk: it may happen at every step
+
+
+class _TensorBoard:
+    """Event files in ``tensorboard/ENCODER``; ``tensorboard --logdir tensorboard`` shows all encoders there."""
+
+    def __init__(self, run: Path, config: dict[str, str], steps_done: int, _state: _State) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        folder = run.parent / "tensorboard" / _encoder_name(run)
+        self._writer: Any = SummaryWriter(str(folder), purge_step=steps_done + 1 if steps_done else 0)
+        if steps_done == 0:
+            table = "\n".join(f"| {key} | {value} |" for key, value in config.items())
+            self._writer.add_text("settings", f"| setting | value |\n|---|---|\n{table}", 0)
+
+    def log(self, values: Mapping[str, float], step: int) -> None:
+        for name, value in values.items():
+            self._writer.add_scalar(name, value, step)
+
+    def flush(self) -> None:
+        self._writer.flush()
+
+    def close(self, *, finished: bool) -> None:
+        self._writer.close()
+
+
+class _WeightsAndBiases:
+    """One W&B run, offline too (``WANDB_MODE=offline``; then ``wandb sync`` of the folder of each sitting)."""
+
+    def __init__(self, run: Path, config: dict[str, str], _steps_done: int, state: _State) -> None:
+        wandb: Any = importlib.import_module("wandb")
+        known = state.get("wandb")
+        self._state = state
+        self._had = int(known.get("step", -1))
+        self._last = self._had
+        self._run = wandb.init(
+            project=os.environ.get("WANDB_PROJECT", _PROJECT),
+            name=os.environ.get("WANDB_NAME", _encoder_name(run)),
+            id=known.get("id", uuid.uuid4().hex[:12]),
+            resume="allow",
+            config=config,
+            dir=os.environ.get("WANDB_DIR", str(run.parent)),
+            settings=wandb.Settings(console="off"),  # it would wrap the terminal that the progress bar draws on
+        )
+        state.put("wandb", id=self._run.id)
+
+    def log(self, values: Mapping[str, float], step: int) -> None:
+        if step <= self._had:
+            return
+        if step > self._last:
+            self._state.put("wandb", step=step)  # first: a kill between the two must not lead to a point twice
+            self._last = step
+        self._run.log(dict(values), step=step)
+
+    def flush(self) -> None:
+        """Nothing: W&B cannot be told to. Of a run that is killed (not: interrupted) it loses up to a hundred steps."""
+
+    def close(self, *, finished: bool) -> None:
+        self._run.finish(exit_code=0 if finished else 1)
+
+
+class _MLflow:
+    """One MLflow run, in ``mlflow.db`` or on the server that ``MLFLOW_TRACKING_URI`` names."""
+
+    def __init__(self, run: Path, config: dict[str, str], _steps_done: int, state: _State) -> None:
+        tracking: Any = importlib.import_module("mlflow.tracking")
+        self._entities: Any = importlib.import_module("mlflow.entities")
+        self._client = tracking.MlflowClient(
+            os.environ.get("MLFLOW_TRACKING_URI", f"sqlite:///{(run.parent / 'mlflow.db').as_posix()}")
+        )
+        self._id = state.get("mlflow").get("id")
+        if self._id is None:
+            name = os.environ.get("MLFLOW_EXPERIMENT_NAME", _PROJECT)
+            experiment = self._client.get_experiment_by_name(name)
+            number = self._client.create_experiment(name) if experiment is None else experiment.experiment_id
+            self._id = self._client.create_run(number, run_name=_encoder_name(run)).info.run_id
+            settings = [self._entities.Param(key, value) for key, value in config.items()]
+            self._client.log_batch(self._id, params=settings)
+            state.put("mlflow", id=self._id)
+        else:
+            self._client.update_run(self._id, status="RUNNING")
+        self._had: dict[str, int] = {}
+        self._waiting: list[Any] = []
+        self._written = time.monotonic()
+
+    def log(self, values: Mapping[str, float], step: int) -> None:
+        for name, value in ((_allowed_by_mlflow(name), value) for name, value in values.items()):
+            if name not in self._had:
+                history = self._client.get_metric_history(self._id, name)
+                self._had[name] = max((point.step for point in history), default=-1)
+            if step > self._had[name]:
+                self._waiting.append(self._entities.Metric(name, value, int(time.time() * 1000), step))
+        if len(self._waiting) >= _MLFLOW_VALUES or time.monotonic() - self._written > _MLFLOW_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._waiting:
+            self._client.log_batch(self._id, metrics=self._waiting)
+        self._waiting = []
+        self._written = time.monotonic()
+
+    def close(self, *, finished: bool) -> None:
+        self.flush()
+        self._client.set_terminated(self._id, "FINISHED" if finished else "KILLED")
+
+
+_TRACKERS: dict[str, Callable[[Path, dict[str, str], int, _State], Tracker]] = {
+    "tensorboard": _TensorBoard,
+    "wandb": _WeightsAndBiases,
+    "mlflow": _MLflow,
+}
+"""By the name of the package, which is the name of the extra."""
+_ADVICE = {
+    "tensorboard": "",
+    "wandb": " Log in (wandb login), or set WANDB_MODE=offline and sync later.",
+    "mlflow": " Mend MLFLOW_TRACKING_URI, or unset it to write to mlflow.db.",
+}
+
+
+def _allowed_by_mlflow(name: str) -> str:
+    """``acc@1`` is ``acc_at_1`` there."""
+    return re.sub(r"[^\w\-. :/]", "_", name.replace("@", "_at_"))
+
+
+def _encoder_name(run: Path) -> str:
+    return run.name.removesuffix(".run")
+
+
+def _flat(config: Mapping[str, Any], before: str = "") -> dict[str, str]:
+    """Settings by dotted names, as text; those that are not set are left out."""
+    flat: dict[str, str] = {}
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{before}{key}.")
+        elif value is not None:
+            flat[f"{before}{key}"] = str(value)
+    return flat
+
+
+def _one_line(error: Exception) -> str:
+    words = " ".join(str(error).split()) or type(error).__name__
+    return words if len(words) <= 300 else words[:299] + "…"

@@ -1,0 +1,121 @@
+"""``onoma train``: development data, trackers, grids, and the log where there is no terminal."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from onoma.cli.app import app
+from onoma.errors import ConfigError, InputError, TrainingError
+from tiny import make_terminology, tiny_encoder
+
+WORDS = ["heart", "lung", "liver", "bone", "skin", "eye", "ear", "brain"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("train")
+    tiny_encoder(folder / "base")
+    make_terminology(
+        folder / "t", {f"X:{word}": [f"{word} disease", f"disease of {word}", f"{word} illness"] for word in WORDS}
+    )
+    (folder / "dev.txt").write_text("".join(f"X:{word}||bad {word}\n" for word in WORDS))
+    (folder / "grid.toml").write_text('[[vary]]\nlearning_rate = [1e-3, 1e-4]\nloss = ["nca"]\n')
+    return folder
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(part) for part in arguments], catch_exceptions=False)
+
+
+def train(place: Path, out: Path, *arguments: str | Path) -> Result:
+    settings = [f"--set={s}" for s in (f"base={place / 'base'}", "steps=4", "batch_pairs=7", "max_tokens=16")]
+    return run("train", "quickstart", "-t", place / "t", "-o", out, *settings, *arguments)
+
+
+def test_development_data_are_measured_and_told(place: Path, tmp_path: Path) -> None:
+    done = train(place, tmp_path / "e", "--hide", "3", "--development", place / "dev.txt", "--set", "evaluate_steps=2")
+    assert done.exit_code == 0
+    told = [line for line in done.stderr.splitlines() if line.startswith("step ") and ":" in line]
+    assert [re.findall(r"[\d,]+", line)[0] for line in told] == ["0", "2", "4"]
+    assert all("hidden synonyms acc@1" in line and "dev.txt acc@1" in line for line in told)
+    assert re.search(r"trained 4 steps in .*, loss \d+\.\d+ -> \d+\.\d+, best acc@1 [01]\.\d+ at step \d", done.stdout)
+
+
+def test_without_a_terminal_there_are_lines_to_read(place: Path, tmp_path: Path) -> None:
+    lines = [line for line in train(place, tmp_path / "e").stderr.splitlines() if line.startswith("step ")]
+    assert len(lines) == 2  # the first step, and the last
+    form = r"step {} of 4  [\d,]+ names/s  loss \d+\.\d+  hard \d+% of synonyms, \d+\.\d% of others  .* left"
+    assert re.fullmatch(form.format(1), lines[0])
+    assert re.fullmatch(form.format(4), lines[1])
+
+
+def test_curves_in_tensorboard(place: Path, tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    assert train(place, tmp_path / "e", "--track", "tensorboard", "--hide", "3").exit_code == 0
+    assert list((tmp_path / "tensorboard" / "e").glob("events.*"))
+
+
+def test_a_grid_is_trained_shown_and_drawn(place: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    grid = ("--grid", place / "grid.toml", "--plot", tmp_path / "grid.svg")
+    done = train(place, tmp_path / "g", *grid, "--hide", "3")
+    assert done.exit_code == 0
+    head, *lines = [line.split() for line in done.stdout.splitlines() if line.strip()]
+    assert head == ["combination", "development/acc@1", "loss", "steps", "time"]
+    assert sorted(line[0] for line in lines) == ["learning_rate=0.0001,loss=nca", "learning_rate=0.001,loss=nca"]
+    assert [float(line[1]) for line in lines] == sorted((float(line[1]) for line in lines), reverse=True)
+    assert "<svg" in (tmp_path / "grid.svg").read_text()
+    with (tmp_path / "g" / "grid.csv").open() as file:
+        assert [row["name"] for row in csv.DictReader(file)] == [line[0] for line in lines]
+    again = train(place, tmp_path / "g", *grid, "--hide", "3")
+    assert "2 combinations in" in again.stderr
+    assert "2 of them finished" in again.stderr
+    assert again.stdout == done.stdout
+
+
+def test_failed_combinations_are_said_at_the_end(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "wild.toml").write_text("[[vary]]\nlearning_rate = [1e-3, 1e30]\n")
+    with pytest.raises(TrainingError, match=r"1 of 2 combinations failed: learning_rate=1e\+30"):
+        train(place, tmp_path / "g", "--grid", tmp_path / "wild.toml")
+    with (tmp_path / "g" / "grid.csv").open() as file:
+        assert [row["status"] for row in csv.DictReader(file)] == ["done", "failed"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--grid", "sapbert-grid", "--force"], "--force does not go with --grid"),
+        (["--plot", "p.svg"], "--plot draws a grid"),
+        (["--grid", "sapbert-grid", "--set", "learning_rate=1"], "varies learning_rate; leave it out of --set"),
+        (["--development-terminology", "t"], "there are none"),
+        (["--set", "keep=best"], "keep=best needs development data"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(place: Path, tmp_path: Path, arguments: list[str], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        train(place, tmp_path / "e", *arguments)
+    assert not (tmp_path / "e").exists()
+
+
+def test_hiding_needs_a_terminology(place: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--hide goes with --terminology"):
+        run("train", "quickstart", "--pairs", place, "-o", tmp_path / "e", "--hide", "3")
+
+
+def test_recipes_and_grids_are_listed_and_shown(place: Path) -> None:
+    listed = run("recipes", "list").stdout
+    assert "sapbert-finetune-cometa" in listed
+    assert "sapbert-grid" in listed
+    shown = run("recipes", "grid", "quickstart", place / "grid.toml")
+    assert [line.strip() for line in shown.stdout.splitlines() if "=" in line] == [
+        "learning_rate=0.001,loss=nca",
+        "learning_rate=0.0001,loss=nca",
+    ]
+    assert "2 combinations" in shown.stderr
+    with pytest.raises(InputError, match="no grid 'sapbert'"):
+        run("recipes", "grid", "quickstart", "sapbert")
