@@ -20,9 +20,10 @@ from torch.nn import functional
 
 from onoma.encoders.adapters import insert_saved, is_adapter_name
 from onoma.encoders.architectures import BERT_LIKE, Architecture, Layer, read_architecture
-from onoma.encoders.attention import packed_attention
+from onoma.encoders.attention import PackedAttention
 from onoma.encoders.dropout import dropout
 from onoma.encoders.folders import ADAPTED_PREFIX, EncoderFolder, Pooling, family_of
+from onoma.encoders.linear import linear, look_up
 from onoma.encoders.packing import PackedBatch, pack, pack_lists
 from onoma.encoders.sources import locate_encoder
 from onoma.errors import ConfigError, InputError, missing_extra
@@ -156,7 +157,8 @@ def _run_packed(parts: Architecture, batch: PackedBatch, *, training: bool, firs
     """All layers over packed tokens: every token's vector (T, D), or that of each name's first token only (N, D)."""
     hidden_dropout = parts.hidden_dropout.p if training else 0.0
     attention_dropout = parts.attention_dropout.p if training else 0.0
-    states = parts.word_embeddings(batch.ids) + parts.position_embeddings(_positions(parts, batch))
+    attention = PackedAttention(batch.groups, n_heads=parts.n_heads, dropout=attention_dropout)
+    states = look_up(parts.word_embeddings, batch.ids) + parts.position_embeddings(_positions(parts, batch))
     if parts.token_type_embeddings is not None:
         states = states + parts.token_type_embeddings.weight[0]
     n_tokens = batch.n_tokens
@@ -164,42 +166,38 @@ def _run_packed(parts: Architecture, batch: PackedBatch, *, training: bool, firs
     states = functional.pad(dropout(parts.embedding_norm(states), hidden_dropout), (0, 0, 0, spare))
     last = len(parts.layers) - 1
     for depth, layer in enumerate(parts.layers):
-        key_value = _keys_and_values(layer, states)
-        asks_all = not (first_only and depth == last)
-        if not asks_all:
+        if first_only and depth == last:
+            key_value = _side_by_side(states, layer.key, layer.value)
             states = states.index_select(0, batch.starts)
-        query = layer.query(states)
-        context = packed_attention(
-            query[:n_tokens] if asks_all else query,
-            key_value[:n_tokens],
-            batch.groups,
-            n_heads=parts.n_heads,
-            dropout=attention_dropout,
-        )
-        if asks_all:
-            context = functional.pad(context, (0, 0, 0, spare))
+            context = attention.of_first(_project(layer.query, states), key_value)
+        else:
+            context = attention.of_all(_side_by_side(states, layer.query, layer.key, layer.value))
         states = _after_attention(layer, states, context, hidden_dropout)
     return states if first_only else states[:n_tokens]
 
 
-def _keys_and_values(layer: Layer, states: torch.Tensor) -> torch.Tensor:
-    """Side by side, shape (T, 2 D)."""
-    if type(layer.key) is nn.Linear and type(layer.value) is nn.Linear:
-        return functional.linear(
-            states,
-            torch.cat([layer.key.weight, layer.value.weight]),
-            torch.cat([layer.key.bias, layer.value.bias]),
-        )
-    return torch.cat([layer.key(states), layer.value(states)], -1)  # a layer of LoRA is more than its weight
+def _side_by_side(states: torch.Tensor, *modules: nn.Module) -> torch.Tensor:
+    """Projections of the same states, shape (T, D for each)."""
+    if all(type(module) is nn.Linear for module in modules):
+        weights, biases = [module.weight for module in modules], [module.bias for module in modules]
+        return linear(states, torch.cat(weights), torch.cat(biases))  # type: ignore[arg-type]
+    return torch.cat([_project(module, states) for module in modules], -1)
+
+
+def _project(module: nn.Module, states: torch.Tensor) -> torch.Tensor:
+    if type(module) is nn.Linear:
+        return linear(states, module.weight, module.bias)
+    projected: torch.Tensor = module(states)  # a layer of LoRA is more than its weight
+    return projected
 
 
 def _after_attention(layer: Layer, states: torch.Tensor, context: torch.Tensor, probability: float) -> torch.Tensor:
-    attended = layer.attention_out(context)
+    attended = _project(layer.attention_out, context)
     if layer.drops_after_attention:
         attended = dropout(attended, probability)
     states = layer.attention_norm(states + attended)
-    raised = layer.activate(layer.up(states))
-    normed: torch.Tensor = layer.output_norm(states + dropout(layer.down(raised), probability))
+    raised = layer.activate(_project(layer.up, states))
+    normed: torch.Tensor = layer.output_norm(states + dropout(_project(layer.down, raised), probability))
     return normed
 
 
@@ -233,7 +231,7 @@ def load_packed(
         The encoder in fp32, in evaluation mode.
 
     Raises:
-        InputError: no encoder lies there, or its weights are a pickle.
+        InputError: no encoder lies there, its weights are a pickle, or transformers cannot load them.
         UnavailableError: the encoder or transformers is not on this machine.
     """
     return load_folder(locate_encoder(source, pooling=pooling, max_tokens=max_tokens), dropout=dropout)
@@ -254,6 +252,10 @@ def load_model(folder: EncoderFolder) -> nn.Module:
 
     A pooler (the extra layer over [CLS] that BERT's pretraining used) is kept if the weights have one, frozen: no
     vector depends on it, but tools that open the saved encoder expect to find it again.
+
+    Raises:
+        InputError: there are no weights, or they are not those of the configured model.
+        UnavailableError: transformers is not installed.
     """
     try:
         from transformers import AutoConfig, AutoModel
@@ -273,22 +275,37 @@ def load_model(folder: EncoderFolder) -> nn.Module:
         )
     raw = json.loads((folder.model_path / "config.json").read_text(encoding="utf-8"))
     adapted = str(raw.get("model_type", "")).startswith(ADAPTED_PREFIX)
-    config: Any = (
-        AutoConfig.for_model(family_of(raw), **{key: value for key, value in raw.items() if key != "model_type"})
-        if adapted
-        else AutoConfig.from_pretrained(str(folder.model_path), local_files_only=True)
-    )
     options: dict[str, Any] = {}
-    if config.model_type in BERT_LIKE - {"distilbert"}:
-        options["add_pooling_layer"] = _has_pooler(folder)
-    with quiet_transformers():
-        model: nn.Module = AutoModel.from_pretrained(
-            str(folder.model_path),
-            config=config,
-            dtype=torch.float32,
-            local_files_only=True,
-            use_safetensors=True,
-            **options,
+    model: nn.Module
+    try:
+        if family_of(raw) in BERT_LIKE - {"distilbert"}:
+            options["add_pooling_layer"] = _has_pooler(folder)
+        config: Any = (
+            AutoConfig.for_model(family_of(raw), **{key: value for key, value in raw.items() if key != "model_type"})
+            if adapted
+            else AutoConfig.from_pretrained(str(folder.model_path), local_files_only=True)
+        )
+        with quiet_transformers():
+            model, loading = AutoModel.from_pretrained(
+                str(folder.model_path),
+                config=config,
+                dtype=torch.float32,
+                local_files_only=True,
+                use_safetensors=True,
+                output_loading_info=True,
+                **options,
+            )
+    except Exception as error:  # transformers and the libraries below have many kinds
+        raise InputError(
+            f"transformers cannot load this encoder ({' '.join(str(error).split())[:300]})", path=folder.model_path
+        ) from None
+    # What the file does not have, transformers makes up at random: other vectors each time.
+    missing = sorted(name for name in loading["missing_keys"] if not name.startswith("pooler."))
+    if missing:
+        raise InputError(
+            f"these weights are not those of the encoder that config.json describes: {missing[0]} is not among them",
+            path=folder.model_path,
+            fix="take a copy saved by transformers' save_pretrained",
         )
     if adapted:
         insert_saved(model, _adapter_weights(folder))

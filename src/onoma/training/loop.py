@@ -35,6 +35,8 @@ from onoma.training.development import DevelopmentSet
 from onoma.training.distributed import broadcast, is_main, processes, world_size
 from onoma.training.evaluating import Evaluation, Evaluations, check_development
 from onoma.training.measuring import Measure
+from onoma.training.memory import keep_freed_memory
+from onoma.training.objective import check_widths
 from onoma.training.planning import plan_steps
 from onoma.training.report import TrainingReport, about_data, mean_loss, versions
 from onoma.training.run_folder import RUN_NAME, RunLog, begin_run, planned_steps, unfinished_run
@@ -75,7 +77,8 @@ def train_encoder(
 
     Raises:
         ArtifactExistsError: ``out`` is taken.
-        ConfigError: a setting needs development data and there are none, or there is no such tracker.
+        ConfigError: a setting needs development data and there are none, does not fit the encoder, or there is no such
+            tracker.
         MismatchError: ``OUT.run`` belongs to other settings or data, or the pairs to another tokeniser.
         TrainingError: the loss is not a number, or memory does not suffice.
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
@@ -84,6 +87,7 @@ def train_encoder(
     ensure_writable(out, "encoder", overwrite=overwrite)
     check_development(config, [data.name for data in development])
     check_trackers(trackers)
+    keep_freed_memory()
     with processes(config.device), unfinished_run(out) as run:
         sitting = _Sitting(config, pairs, run, development, on_step, on_evaluation, on_event)
         with _memory_errors_in_words(config, run):
@@ -117,6 +121,7 @@ class _Sitting:
             raise MismatchError(
                 f"{pairs.path} was tokenised with another tokeniser than that of {config.base}; build the pairs again."
             )
+        check_widths(config.matryoshka, model.width)  # now, not after minutes of evaluation
         tune(model, config.tuning)
         self._model = model.to(device)
         self._optimiser = make_optimiser(config, model)
@@ -194,9 +199,7 @@ class _Sitting:
         if total_steps is None:
             if is_main():
                 (self._run / CHECKPOINT_NAME).unlink(missing_ok=True)
-            total_steps = broadcast(
-                plan_steps(config, self._batches, self._step, self._training_names, self._evaluations)
-            )
+            total_steps = plan_steps(config, self._batches, self._step, self._training_names, self._evaluations)
             if is_main():
                 begin_run(self._run, identity, total_steps)
         return total_steps
@@ -339,9 +342,10 @@ def _curves(done: StepReport) -> dict[str, float]:
 def _memory_errors_in_words(config: TrainingConfig, run: Path) -> Iterator[None]:
     try:
         yield
-    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+    except (MemoryError, RuntimeError) as error:
         # On a CPU torch raises a plain RuntimeError that only its text tells from others.
-        if type(error) is RuntimeError and "DefaultCPUAllocator" not in str(error):
+        is_spent = isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "DefaultCPUAllocator" in str(error)
+        if not is_spent:
             raise
         raise TrainingError(
             f"memory does not suffice for {2 * config.batch_pairs} names in a step; remove {run} and begin anew with a "

@@ -1,0 +1,55 @@
+"""The arithmetic of a training step over packed names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from onoma.types import RowArray
+
+Product = tuple[int, int, int]
+"""(m, k, n): a matrix of m x k times one of k x n, 2 m k n FLOP."""
+
+
+def weight_products(config: Any, n_tokens: int, n_names: int, *, first_only: bool) -> Counter[Product]:
+    """Products of states and weights in forward and backward, and how often each occurs.
+
+    Backward has two for each of forward: the gradient of the states and that of the weight. Queries, keys and values of
+    one layer count as one product.
+
+    Args:
+        config: A Hugging Face configuration.
+        n_tokens: Real tokens; filling up is no work.
+        n_names: Names.
+        first_only: The last layer computes each name's first token only (``[CLS]`` pooling).
+    """
+    width, inner, depth = config.hidden_size, config.intermediate_size, config.num_hidden_layers
+    forward: Counter[Product] = Counter()
+    for layer in range(depth):
+        if first_only and layer == depth - 1:
+            rows = n_names
+            forward[n_tokens, width, 2 * width] += 1
+            forward[rows, width, width] += 1
+        else:
+            rows = n_tokens
+            forward[rows, width, 3 * width] += 1
+        forward[rows, width, width] += 1
+        forward[rows, width, inner] += 1
+        forward[rows, inner, width] += 1
+    every: Counter[Product] = Counter()
+    for (m, k, n), times in forward.items():
+        for product in ((m, k, n), (m, n, k), (n, m, k)):
+            every[product] += times
+    return every
+
+
+def flop(products: Counter[Product]) -> float:
+    """FLOP of products."""
+    return float(sum(2 * m * k * n * times for (m, k, n), times in products.items()))
+
+
+def attention_flop(config: Any, lengths: RowArray, *, first_only: bool) -> float:
+    """FLOP of the products inside attention in forward and backward: each token with each of its own name."""
+    width, depth = int(config.hidden_size), int(config.num_hidden_layers)
+    pairs = float((lengths**2).sum()) * (depth - first_only) + float(lengths.sum()) * first_only
+    return 3 * 2 * 2 * pairs * width

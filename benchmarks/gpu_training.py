@@ -1,0 +1,202 @@
+"""How long an epoch of UMLS-sized training takes on this GPU: real steps on synthetic names, extrapolated.
+
+    python benchmarks/gpu_training.py -o gpu_training.json
+    python benchmarks/gpu_training.py --steps 3 --layers 2 --pairs 2000 --batch-pairs 32     # anywhere, to see it run
+
+Names are random tokens with the lengths of real names. The encoder is BERT-base with random weights unless ``--base``
+names one: speed does not depend on what the weights are. Steps are those of ``onoma train`` as it is installed, with
+the paper's batch of 256 pairs and larger ones. An epoch is the 11.8 million pairs that SapBERT was trained on, for
+which its authors had five hours of four GPUs.
+
+First the packed encoder is compared with Hugging Face's padded one on this device, vectors and gradients; nothing is
+timed if they differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from encoder_flops import attention_flop, flop, weight_products
+from machine import peak_mib, seconds_of_products
+from onoma.encoders.packed import PackedEncoder, load_packed, pack_lists
+from onoma.pairs import PairSet
+from onoma.training.batches import PairBatches
+from onoma.training.config import TrainingConfig
+from onoma.training.memory import keep_freed_memory
+from onoma.training.step import PRECISION_NAMES, Step, autocast, make_optimiser, training_device, training_precision
+from onoma.types import RowArray
+from synthetic_names import MAX_TOKENS, random_pairs
+
+EPOCH_PAIRS = 11_800_000
+TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
+"""Largest difference of unit vectors; and of gradients, as a share of the gradient's norm."""
+_GRADIENT_SLACK = 10
+"""A gradient passes every layer twice and sums over all names."""
+
+
+def make_encoder(base: str | None, *, layers: int | None, dropout: float) -> PackedEncoder:
+    """An encoder from a folder, or BERT-base with random weights."""
+    if base is not None:
+        return load_packed(base, pooling="cls", dropout=dropout, max_tokens=MAX_TOKENS)
+    from transformers import BertConfig, BertModel
+
+    torch.manual_seed(0)
+    config = BertConfig(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
+    if layers is not None:
+        config.num_hidden_layers = layers
+    return PackedEncoder(BertModel(config, add_pooling_layer=False), pooling="cls", max_tokens=MAX_TOKENS)
+
+
+def differences(encoder: PackedEncoder, device: torch.device, precision: torch.dtype) -> tuple[float, float]:
+    """How far packed and padded are apart: unit vectors of names of every length, and gradient of the weights."""
+    rng = np.random.default_rng(0)
+    names = [rng.integers(1, encoder.model.config.vocab_size, length).tolist() for length in range(2, MAX_TOKENS + 1)]
+    names = [names[row] for row in rng.permutation(len(names))]
+    ids = torch.tensor([name + [encoder.padding_id] * (MAX_TOKENS - len(name)) for name in names], device=device)
+    mask = torch.tensor([[1] * len(name) + [0] * (MAX_TOKENS - len(name)) for name in names], device=device)
+    encoder.to(device).eval()
+    vectors, gradients = [], []
+    for packed in (True, False):
+        encoder.zero_grad(set_to_none=True)
+        with autocast(device, precision):
+            if packed:
+                found = encoder(pack_lists(names).to(device))
+            else:
+                found = encoder.model(input_ids=ids, attention_mask=mask).last_hidden_state[:, 0]
+        unit = torch.nn.functional.normalize(found.float())
+        # As a loss does, each vector is pulled in a direction of its own.
+        pull = torch.randn(unit.shape, generator=torch.Generator().manual_seed(1)).to(device)
+        (unit * pull).sum().backward()  # type: ignore[no-untyped-call]
+        vectors.append(unit.detach())
+        gradients.append(torch.cat([p.grad.flatten() for p in encoder.parameters() if p.grad is not None]))
+    encoder.zero_grad(set_to_none=True)
+    apart = float((vectors[0] - vectors[1]).abs().max())
+    return apart, float((gradients[0] - gradients[1]).norm() / gradients[1].norm())
+
+
+def check_parity(encoder: PackedEncoder, device: torch.device) -> dict[str, dict[str, float]]:
+    """Differences in fp32 and bf16.
+
+    Raises:
+        SystemExit: one of them is too large.
+    """
+    found = {}
+    for precision, tolerance in TOLERANCE.items():
+        of_vectors, of_gradients = differences(encoder, device, precision)
+        found[PRECISION_NAMES[precision]] = {"vectors": of_vectors, "gradients": of_gradients}
+        if not (of_vectors <= tolerance and of_gradients <= _GRADIENT_SLACK * tolerance):
+            raise SystemExit(
+                f"packed and padded differ in {PRECISION_NAMES[precision]} on {device.type}: unit vectors by "
+                f"{of_vectors:.1e} (at most {tolerance:.0e}), the gradient by {of_gradients:.1e} of its norm (at most "
+                f"{_GRADIENT_SLACK * tolerance:.0e}). Nothing was timed."
+            )
+    return found
+
+
+def time_steps(encoder: PackedEncoder, pairs: PairSet, config: TrainingConfig, *, warm_up: int) -> dict[str, Any]:
+    """Do ``config.steps`` steps after a few unmeasured ones: names/s, time of an epoch, phases, memory."""
+    device = training_device(config)
+    precision = training_precision(config, device)
+    encoder.to(device).train()
+    batches = PairBatches(pairs.pairs, batch_pairs=config.batch_pairs, seed=config.seed)
+    one_step = Step(config, pairs, encoder, make_optimiser(config, encoder), batches, precision, device)
+    steps = config.steps or 0
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    for step in range(warm_up):
+        one_step(step, warm_up + steps)
+    before = dict(one_step.phases)
+    started = time.perf_counter()
+    seconds = [one_step(step, warm_up + steps).seconds for step in range(warm_up, warm_up + steps)]
+    total = time.perf_counter() - started
+    lengths = np.diff(pairs.store.offsets)
+    rows = np.concatenate([batches.names_of_step(step) for step in range(warm_up, warm_up + steps)])
+    return {
+        "batch_names": 2 * config.batch_pairs,
+        "precision": PRECISION_NAMES[precision],
+        "steps": steps,
+        "seconds_per_step": statistics.median(seconds),
+        "names_per_second": len(rows) / total,
+        "epoch_minutes": EPOCH_PAIRS / (len(rows) / 2) * total / 60,
+        "flop_per_second": _flop_of(encoder, lengths[rows]) / total,
+        "share_of_phases": {name: (now - before[name]) / total for name, now in one_step.phases.items()},
+        "peak_mib": torch.cuda.max_memory_allocated(device) / 2**20 if device.type == "cuda" else peak_mib(),
+    }
+
+
+def _flop_of(encoder: PackedEncoder, lengths: RowArray) -> float:
+    config = encoder.model.config
+    products = weight_products(config, int(lengths.sum()), len(lengths), first_only=True)
+    return flop(products) + attention_flop(config, lengths, first_only=True)
+
+
+def peak_rate(device: torch.device, *, size: int) -> float:
+    """FLOP/s of a large square product in bf16."""
+    ((product, seconds),) = seconds_of_products([(size, size, size)], device=device.type).items()
+    return 2 * product[0] ** 3 / seconds
+
+
+def main() -> None:
+    """Check, measure, print, write JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--base", help="encoder: folder, catalogue name or hub id; unset: BERT-base, random weights")
+    parser.add_argument("--layers", type=int, help="of the random encoder; unset: 12")
+    parser.add_argument("--pairs", type=int, default=EPOCH_PAIRS, help="synthetic pairs to draw batches from")
+    parser.add_argument("--batch-pairs", type=int, nargs="+", default=[256, 1024, 4096], help="sizes to try in turn")
+    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--precision", choices=("auto", "bf16", "fp16", "fp32"), default="auto")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument("--steps", type=int, default=500, help="timed steps of each size")
+    parser.add_argument("--warm-up", type=int, default=20, help="unmeasured steps before them")
+    parser.add_argument("-o", "--output", type=Path, help="write the figures as JSON")
+    arguments = parser.parse_args()
+
+    keep_freed_memory()
+    common = {"steps": arguments.steps, "dropout": arguments.dropout, "precision": arguments.precision}
+    configs = [
+        TrainingConfig.model_validate({**common, "batch_pairs": size, "device": arguments.device})
+        for size in arguments.batch_pairs
+    ]
+    device = training_device(configs[0])
+    torch.set_float32_matmul_precision("highest")
+    parity = check_parity(make_encoder(arguments.base, layers=arguments.layers, dropout=arguments.dropout), device)
+    print(f"packed agrees with padded on {device.type}: {json.dumps(parity)}", flush=True)
+    peak = peak_rate(device, size=8192 if device.type == "cuda" else 1024)
+    encoder = make_encoder(arguments.base, layers=arguments.layers, dropout=arguments.dropout)
+    pairs = random_pairs(arguments.pairs, encoder.model.config.vocab_size, np.random.default_rng(0))
+
+    print(f"{'names':>6} {'ms/step':>8} {'names/s':>9} {'epoch min':>9} {'% of peak':>9} {'MiB':>7}  phases")
+    rows = []
+    for config in configs:
+        row = time_steps(encoder, pairs, config, warm_up=arguments.warm_up)
+        row["share_of_peak"] = row["flop_per_second"] / peak
+        rows.append(row)
+        phases = ", ".join(f"{name} {100 * share:.0f} %" for name, share in row["share_of_phases"].items())
+        print(
+            f"{row['batch_names']:>6} {1000 * row['seconds_per_step']:>8.1f} {row['names_per_second']:>9.0f} "
+            f"{row['epoch_minutes']:>9.1f} {100 * row['share_of_peak']:>9.1f} {row['peak_mib']:>7.0f}  {phases}",
+            flush=True,
+        )
+    if arguments.output:
+        about = {
+            "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+            "torch": torch.__version__,
+            "base": arguments.base or "BERT-base, random weights",
+            "layers": encoder.model.config.num_hidden_layers,
+            "dropout": arguments.dropout,
+            "peak_flop_per_second": peak,
+            "parity": parity,
+        }
+        arguments.output.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""What this machine can do and what a process takes of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import torch
+
+from encoder_flops import Product
+
+
+def peak_mib() -> float:
+    """Largest resident set of this process so far; NaN where the system does not say."""
+    # Not getrusage: of a process just started that can be its parent's.
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return float("nan")
+    line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 1024
+
+
+def seconds_of_products(
+    products: Iterable[Product], *, device: str = "cpu", dtype: torch.dtype = torch.bfloat16, repeat: int = 5
+) -> dict[Product, float]:
+    """Seconds of each product at its fastest: the first matrix lies row by row, the second so or column by column."""
+    fastest: dict[Product, float] = {}
+    for m, k, n in products:
+        left = torch.randn(m, k, device=device, dtype=dtype)
+        by_rows = torch.randn(k, n, device=device, dtype=dtype)
+        by_columns = by_rows.t().contiguous().t()
+        times = []
+        for right in (by_rows, by_columns):
+            for _ in range(repeat + 1):
+                _wait(device)
+                started = time.perf_counter()
+                torch.mm(left, right)
+                _wait(device)
+                times.append(time.perf_counter() - started)
+        fastest[m, k, n] = min(times)
+    return fastest
+
+
+def _wait(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()

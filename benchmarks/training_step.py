@@ -1,0 +1,430 @@
+"""Our training step against the reference's design, on the same names and batches, in one run.
+
+    python benchmarks/training_step.py -o training_step.json
+    python benchmarks/training_step.py --base FOLDER --names names.txt --batch-pairs 64
+
+The reference is what the released SapBERT code does, written out in `Reference`: a batch is tokenised in the step and
+every name padded to 25 tokens; left and right names go through the encoder one after the other, in fp32; triplets are
+mined by enumeration; pytorch-metric-learning takes the loss; AdamW. Ours is what ``onoma.training`` runs.
+
+=============================  =======================================================================================
+reference                      as above, dropout 0.1
+reference, tokenised           the same, but names are tokenised before
+reference, bf16                the same under bf16 autocast
+ours, fp32                     packed, tokenised before, one pass over both sides, masks, [CLS] only in the last layer
+ours, bf16                     the same under bf16 autocast: what ``onoma train`` does
+ours, bf16, no dropout         the same without dropout
+ours, bf16, chunks             the same with GradCache, a quarter of the batch at a time
+=============================  =======================================================================================
+
+Each variant lives in a process of its own. They take turns, so that a busy machine slows all of them; the ratio is of
+median times, of the clock and of the processor. Shares are of what bf16 products of the step's shapes reach in the
+same run: ``peak``, if all arithmetic ran as fast as the fastest of these products; ``ceiling``, if a step took as
+long as these products alone. Peak memory is of the whole process. The curves are of runs without dropout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import multiprocessing
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from encoder_flops import attention_flop, flop, weight_products
+from machine import peak_mib, seconds_of_products
+from onoma.encoders.packed import load_packed, quiet_transformers
+from onoma.encoders.sources import locate_encoder
+from onoma.training.batches import PairBatches
+from onoma.training.config import TrainingConfig
+from onoma.training.memory import keep_freed_memory
+from onoma.training.objective import objective
+from onoma.training.step import Step, make_optimiser, training_precision
+from onoma.types import RowArray
+from synthetic_names import MAX_TOKENS, pairs_of_texts, synonym_texts
+
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all variants share."""
+
+    base: str
+    texts: tuple[str, ...]
+    """Left and right name of each pair in turn."""
+    batch_pairs: int
+    pooling: str
+    threads: int
+    learning_rate: float = 2e-5
+    dropout: float = 0.1
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What some steps took."""
+
+    seconds: list[float]
+    cpu_seconds: list[float]
+    losses: list[float]
+    phases: dict[str, float]
+    """Seconds, over all these steps."""
+    peak_mib: float
+    """Of the process, so far."""
+
+
+class Reference:
+    """The released code's step."""
+
+    def __init__(self, setting: Setting, *, tokenised: bool = False, bf16: bool = False) -> None:
+        from pytorch_metric_learning import losses, miners
+        from transformers import AutoModel, AutoTokenizer
+
+        folder = locate_encoder(setting.base).model_path
+        with quiet_transformers():
+            self._encoder = AutoModel.from_pretrained(str(folder), dtype=torch.float32).train()
+            self._tokenizer: Any = AutoTokenizer.from_pretrained(str(folder))
+        for module in self._encoder.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = setting.dropout
+        self._pooling, self._texts, self._bf16 = setting.pooling, setting.texts, bf16
+        self._batches = _batches(setting)
+        self._miner: Any = miners.TripletMarginMiner(margin=0.2, type_of_triplets="all")
+        self._loss: Any = losses.MultiSimilarityLoss(alpha=2, beta=50, base=0.5)
+        self._optimiser = torch.optim.AdamW(self._encoder.parameters(), lr=setting.learning_rate, weight_decay=0.01)
+        self._tokens: dict[str, torch.Tensor] | None = None
+        self._tokens = self._tokenise(np.arange(len(setting.texts))) if tokenised else None
+        self.phases = dict.fromkeys(("pack", "forward", "loss", "backward", "optimiser"), 0.0)
+
+    def __call__(self, step: int) -> float:
+        rows = self._batches.names_of_step(step)
+        half = len(rows) // 2
+        with self._clock("pack"):
+            left, right = self._tokenise(rows[:half]), self._tokenise(rows[half:])
+            labels = torch.from_numpy(rows[:half] // 2)
+        with self._clock("forward"), torch.autocast("cpu", dtype=torch.bfloat16, enabled=self._bf16):
+            vectors = torch.cat([self._encode(left), self._encode(right)])
+        with self._clock("loss"):
+            vectors, both = vectors.float(), torch.cat([labels, labels])
+            loss = self._loss(vectors, both, self._miner(vectors, both))
+        with self._clock("backward"):
+            self._optimiser.zero_grad()
+            loss.backward()
+        with self._clock("optimiser"):
+            self._optimiser.step()
+        return float(loss.detach())
+
+    def _tokenise(self, rows: RowArray) -> dict[str, torch.Tensor]:
+        if self._tokens is not None:
+            return {key: value[torch.from_numpy(rows)] for key, value in self._tokens.items()}
+        return dict(
+            self._tokenizer(
+                [self._texts[row] for row in rows],
+                padding="max_length",
+                max_length=MAX_TOKENS,
+                truncation=True,
+                return_tensors="pt",
+            )
+        )
+
+    def _encode(self, tokens: dict[str, torch.Tensor]) -> torch.Tensor:
+        states: torch.Tensor = self._encoder(**tokens).last_hidden_state
+        if self._pooling == "cls":
+            return states[:, 0]
+        mask = tokens["attention_mask"][..., None]
+        return (states * mask).sum(1) / mask.sum(1)
+
+    @contextlib.contextmanager
+    def _clock(self, phase: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.phases[phase] += time.perf_counter() - started
+
+
+class Ours:
+    """The step of ``onoma train``."""
+
+    def __init__(self, setting: Setting, *, precision: str = "bf16", chunks: int = 1) -> None:
+        keep_freed_memory()
+        config = TrainingConfig.model_validate(
+            {
+                "base": setting.base,
+                "pooling": setting.pooling,
+                "steps": 1,
+                "batch_pairs": setting.batch_pairs,
+                "chunk_names": None if chunks == 1 else 2 * setting.batch_pairs // chunks,
+                "max_tokens": MAX_TOKENS,
+                "dropout": setting.dropout,
+                "learning_rate": setting.learning_rate,
+                "decay_all": True,
+                "precision": precision,
+                "device": "cpu",
+            }
+        )
+        pairs = pairs_of_texts(list(setting.texts), locate_encoder(setting.base).load_tokenizer())
+        model = load_packed(setting.base, pooling=config.pooling, dropout=config.dropout, max_tokens=MAX_TOKENS).train()
+        self._config, self._model, self._pairs, self._batches = config, model, pairs, _batches(setting)
+        precision_type = training_precision(config, CPU)
+        self._step = Step(config, pairs, model, make_optimiser(config, model), self._batches, precision_type, CPU)
+        self.phases = self._step.phases
+
+    def __call__(self, step: int) -> float:
+        return self._step(step, step + 1).loss
+
+    def seconds_of_objective(self, repeat: int) -> float:
+        """Mining and loss alone, forward and backward."""
+        rows = self._batches.names_of_step(0)
+        labels = torch.from_numpy(self._pairs.labels[rows])
+        vectors = torch.randn(len(rows), self._model.width, requires_grad=True)
+        times = []
+        for _ in range(repeat):
+            started = time.perf_counter()
+            loss, _ = objective(self._config.loss, self._config.mining, vectors, labels)
+            torch.autograd.grad(loss, vectors)
+            times.append(time.perf_counter() - started)
+        return statistics.median(times)
+
+
+VARIANTS: dict[str, Callable[[Setting], Reference | Ours]] = {
+    "reference": Reference,
+    "reference, tokenised": lambda setting: Reference(setting, tokenised=True),
+    "reference, bf16": lambda setting: Reference(setting, tokenised=True, bf16=True),
+    "ours, fp32": lambda setting: Ours(setting, precision="fp32"),
+    "ours, bf16": Ours,
+    "ours, bf16, no dropout": lambda setting: Ours(replace(setting, dropout=0.0)),
+    "ours, bf16, chunks": lambda setting: Ours(setting, chunks=4),
+}
+CURVES = ("reference", "ours, fp32", "ours, bf16")
+
+
+def _batches(setting: Setting) -> PairBatches:
+    pairs = np.arange(len(setting.texts), dtype=np.int32).reshape(-1, 2)
+    return PairBatches(pairs, batch_pairs=setting.batch_pairs, seed=0)
+
+
+# ---- In the process of a variant.
+
+_RUNNING: dict[str, Reference | Ours] = {}
+
+
+def _begin(variant: str, setting: Setting) -> None:
+    torch.set_num_threads(setting.threads)
+    torch.manual_seed(0)
+    _RUNNING["variant"] = VARIANTS[variant](setting)
+
+
+def run_steps(first: int, count: int) -> Steps:
+    """Do steps of the variant of this process."""
+    one_step = _RUNNING["variant"]
+    before = dict(one_step.phases)
+    seconds, cpu_seconds, losses = [], [], []
+    for step in range(first, first + count):
+        started, cpu_started = time.perf_counter(), time.process_time()
+        losses.append(one_step(step))
+        seconds.append(time.perf_counter() - started)
+        cpu_seconds.append(time.process_time() - cpu_started)
+    phases = {phase: total - before[phase] for phase, total in one_step.phases.items()}
+    return Steps(seconds, cpu_seconds, losses, phases, peak_mib())
+
+
+def seconds_of_objective(repeat: int) -> float:
+    """Mining and loss alone, in the process of one of our variants."""
+    ours = _RUNNING["variant"]
+    if not isinstance(ours, Ours):
+        raise TypeError("the reference's loss is part of its step")
+    return ours.seconds_of_objective(repeat)
+
+
+# ---- In the process that compares them.
+
+
+@contextlib.contextmanager
+def _processes(variants: Sequence[str], setting: Setting) -> Iterator[dict[str, ProcessPoolExecutor]]:
+    spawn = multiprocessing.get_context("spawn")
+    with contextlib.ExitStack() as stack:
+        yield {
+            variant: stack.enter_context(
+                ProcessPoolExecutor(1, mp_context=spawn, initializer=_begin, initargs=(variant, setting))
+            )
+            for variant in variants
+        }
+
+
+def compare(
+    variants: Sequence[str], setting: Setting, *, warm_up: int, rounds: int, steps: int
+) -> list[dict[str, Any]]:
+    """One row per variant: names/s, ratio to the first variant, memory, phases, share of mining and loss."""
+    done: dict[str, list[Steps]] = {variant: [] for variant in variants}
+    objective_seconds: dict[str, float] = {}
+    with _processes(variants, setting) as processes:
+        for process in processes.values():
+            process.submit(run_steps, 0, warm_up).result()
+        for number in range(rounds):
+            for variant, process in processes.items():
+                done[variant].append(process.submit(run_steps, warm_up + number * steps, steps).result())
+        for variant, process in processes.items():
+            if variant.startswith("ours"):
+                objective_seconds[variant] = process.submit(seconds_of_objective, 20).result()
+    rows: list[dict[str, Any]] = []
+    for variant, parts in done.items():
+        median = statistics.median(seconds for part in parts for seconds in part.seconds)
+        total = sum(sum(part.seconds) for part in parts)
+        phases = {phase: sum(part.phases[phase] for part in parts) / total for phase in parts[0].phases}
+        rows.append(
+            {
+                "variant": variant,
+                "seconds": median,
+                "cpu_seconds": statistics.median(seconds for part in parts for seconds in part.cpu_seconds),
+                "names_per_second": 2 * setting.batch_pairs / median,
+                "peak_mib": max(part.peak_mib for part in parts),
+                "share_of_phases": phases,
+                "share_of_objective": objective_seconds[variant] / median if variant in objective_seconds else None,
+            }
+        )
+    for row in rows:
+        row["times_reference"] = rows[0]["seconds"] / row["seconds"]
+        row["times_reference_cpu"] = rows[0]["cpu_seconds"] / row["cpu_seconds"]
+    return rows
+
+
+def loss_curves(setting: Setting, steps: int) -> dict[str, list[float]]:
+    """Losses of the same steps without dropout."""
+    with _processes(CURVES, replace(setting, dropout=0.0)) as processes:
+        return {variant: process.submit(run_steps, 0, steps).result().losses for variant, process in processes.items()}
+
+
+def arithmetic(setting: Setting) -> dict[str, float]:
+    """FLOP of a packed step and the rates of this machine's bf16 products of its shapes."""
+    from transformers import AutoConfig
+
+    torch.set_num_threads(setting.threads)
+    folder = locate_encoder(setting.base)
+    config = AutoConfig.from_pretrained(str(folder.model_path))
+    pairs = pairs_of_texts(list(setting.texts), folder.load_tokenizer())
+    rows = _batches(setting).names_of_step(0)
+    lengths = np.diff(pairs.store.offsets)[rows]
+    first_only = setting.pooling == "cls"
+    products = weight_products(config, int(lengths.sum()), len(rows), first_only=first_only)
+    seconds = seconds_of_products(products)
+    rates = [2 * m * k * n / taken for (m, k, n), taken in seconds.items()]
+    of_weights = flop(products)
+    in_products = sum(seconds[product] * times for product, times in products.items())
+    return {
+        "tokens": int(lengths.sum()),
+        "flop": of_weights + attention_flop(config, lengths, first_only=first_only),
+        "peak_flop_per_second": max(rates),
+        "ceiling_flop_per_second": of_weights / in_products,
+    }
+
+
+def as_markdown(rows: list[dict[str, Any]], work: dict[str, float], curves: dict[str, list[float]]) -> str:
+    """The report."""
+    lines = [
+        "| variant | names/s | x reference | (CPU time) | peak MiB | % of peak | % of ceiling | tokenise, pack % | "
+        "forward % | loss % | backward % | optimiser % |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        rate = work["flop"] / row["seconds"]
+        shares = [f"{100 * share:.1f}" for share in row["share_of_phases"].values()]
+        of_peak, of_ceiling = rate / work["peak_flop_per_second"], rate / work["ceiling_flop_per_second"]
+        known = row["variant"].startswith("ours")
+        cells = [
+            row["variant"],
+            f"{row['names_per_second']:.0f}",
+            f"{row['times_reference']:.2f}",
+            f"{row['times_reference_cpu']:.2f}",
+            f"{row['peak_mib']:.0f}",
+            f"{100 * of_peak:.0f}" if known else "",
+            f"{100 * of_ceiling:.0f}" if known else "",
+            *shares,
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += [
+        "",
+        f"A step has {work['tokens']:.0f} tokens and {work['flop'] / 1e9:.0f} GFLOP. bf16 products of its shapes: the "
+        f"fastest {work['peak_flop_per_second'] / 1e9:.0f} GFLOP/s (peak), all of them one after the other "
+        f"{work['ceiling_flop_per_second'] / 1e9:.0f} GFLOP/s (ceiling).",
+    ]
+    for row in rows:
+        if row["share_of_objective"] is not None:
+            lines.append(
+                f"{row['variant']}: mining and loss, forward and backward, {100 * row['share_of_objective']:.2f} % of "
+                f"a step; packing {100 * row['share_of_phases']['pack']:.2f} %."
+            )
+    if curves:
+        expected = curves[CURVES[0]]
+        for variant in CURVES[1:]:
+            off = [abs(loss - other) for loss, other in zip(expected, curves[variant], strict=True)]
+            lines.append(
+                f"{variant}, no dropout: loss differs from the reference's ({expected[0]:.4f} to {expected[-1]:.4f} in "
+                f"{len(off)} steps) by {off[0]:.1e} in the first step and {max(off):.1e} at most."
+            )
+    return "\n".join(lines)
+
+
+def _setting(arguments: argparse.Namespace) -> Setting:
+    if arguments.names:
+        texts = [line for line in arguments.names.read_text(encoding="utf-8").splitlines() if line.strip()]
+        texts = texts[: len(texts) // 2 * 2]
+    else:
+        tokenizer = locate_encoder(arguments.base).load_tokenizer()
+        texts = synonym_texts(tokenizer, 32 * arguments.batch_pairs, np.random.default_rng(0))
+    return Setting(
+        base=arguments.base,
+        texts=tuple(texts),
+        batch_pairs=arguments.batch_pairs,
+        pooling=arguments.pooling,
+        threads=arguments.threads,
+    )
+
+
+def main() -> None:
+    """Measure, print the table, write JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--base", default="all-MiniLM-L6-v2", help="encoder: folder, catalogue name or hub id")
+    parser.add_argument("--names", type=Path, help="names, two lines for a pair of synonyms; unset: synthetic ones")
+    parser.add_argument("--batch-pairs", type=int, default=256)
+    parser.add_argument("--pooling", choices=("cls", "mean"), default="cls", help="cls is the paper's")
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
+    parser.add_argument("--warm-up", type=int, default=6, help="unmeasured steps of each variant")
+    parser.add_argument("--rounds", type=int, default=5, help="turns of each variant")
+    parser.add_argument("--steps", type=int, default=3, help="steps in a turn")
+    parser.add_argument("--curve-steps", type=int, default=10, help="steps of the loss curves; 0: none")
+    parser.add_argument("-o", "--json", type=Path, help="write the figures as JSON")
+    arguments = parser.parse_args()
+
+    setting = _setting(arguments)
+    work = arithmetic(setting)
+    rows = compare(
+        arguments.variants, setting, warm_up=arguments.warm_up, rounds=arguments.rounds, steps=arguments.steps
+    )
+    curves = loss_curves(setting, arguments.curve_steps) if arguments.curve_steps else {}
+    print(as_markdown(rows, work, curves))
+    if arguments.json:
+        about = {
+            "base": setting.base,
+            "names": 2 * setting.batch_pairs,
+            "pooling": setting.pooling,
+            "threads": setting.threads,
+            "torch": torch.__version__,
+            "processor": platform.processor() or platform.machine(),
+        }
+        found = {"about": about, "work": work, "rows": rows, "curves": curves}
+        arguments.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

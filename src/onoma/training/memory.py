@@ -1,0 +1,23 @@
+"""Memory that a step gives back and the next one takes again."""
+
+from __future__ import annotations
+
+import ctypes
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h
+_LARGEST_MMAP_THRESHOLD = 32 * 2**20
+"""Larger ones glibc refuses."""
+
+
+def keep_freed_memory() -> bool:
+    """Ask the C library to keep what is freed, for this process; False where it is not glibc, which is left alone.
+
+    By default glibc returns the hundreds of megabytes that a step frees to the system at once, and the next step waits
+    while the system clears every page of them anew. The process grows no larger for it: it only stays as large as its
+    largest step.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # macOS; musl; Windows
+        return False
+    return bool(mallopt(_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD) and mallopt(_TRIM_THRESHOLD, 2**31 - 1))

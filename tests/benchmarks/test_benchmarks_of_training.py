@@ -1,0 +1,117 @@
+"""The scripts in ``benchmarks/`` that time training compare what they say they compare."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from tiny import tiny_encoder
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+import encoder_flops
+import gpu_training
+import synthetic_names
+import training_step
+from onoma.encoders.packed import load_packed, pack_lists
+from onoma.encoders.sources import locate_encoder
+from onoma.training.config import TrainingConfig
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    words = ["disease", "syndrome", "liver", "acute", "chronic", "skin", "bone", "kidney", "tumour", "familial"]
+    return tiny_encoder(tmp_path_factory.mktemp("base") / "bert", extra_tokens=words, weight_std=0.3)
+
+
+def test_synthetic_names_are_as_long_as_real_ones() -> None:
+    lengths = synthetic_names.name_lengths(200_000, np.random.default_rng(0))
+    assert lengths.mean() == pytest.approx(9.4, abs=0.05)
+    assert np.percentile(lengths, [50, 95]).tolist() == [9, 17]
+    assert (lengths > 25).mean() == pytest.approx(0.005, abs=0.0015)
+
+
+def test_synthetic_synonyms_have_the_tokens_they_were_made_for(base: Path) -> None:
+    tokenizer = locate_encoder(base).load_tokenizer()
+    rng = np.random.default_rng(0)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(synthetic_names, "name_lengths", lambda n, rng: np.resize([4, 6], n))
+        pairs = synthetic_names.pairs_of_texts(synthetic_names.synonym_texts(tokenizer, 3, rng), tokenizer)
+    assert np.diff(pairs.store.offsets).tolist() == [4, 6] * 3
+    assert pairs.pairs.tolist() == [[0, 1], [2, 3], [4, 5]]
+    assert pairs.labels.tolist() == [0, 0, 1, 1, 2, 2]
+
+
+def test_flop_are_those_that_torch_counts(base: Path) -> None:
+    encoder = load_packed(base, pooling="mean")
+    rng = np.random.default_rng(0)
+    names = [rng.integers(4, 60, length) for length in (3, 3, 5, 9)]
+    counter = FlopCounterMode(display=False)
+    with counter:
+        encoder(pack_lists(names)).sum().backward()
+    lengths = np.array([len(name) for name in names])
+    products = encoder_flops.weight_products(encoder.model.config, int(lengths.sum()), len(names), first_only=False)
+    expected = encoder_flops.flop(products) + encoder_flops.attention_flop(
+        encoder.model.config, lengths, first_only=False
+    )
+    padded = 256 / lengths.sum()  # on a CPU the tokens are filled up, which the counter counts and we do not
+    assert counter.get_total_flops() == pytest.approx(
+        padded * encoder_flops.flop(products) + (expected - encoder_flops.flop(products)), rel=1e-6
+    )
+
+
+def test_reference_and_ours_go_the_same_way(base: Path) -> None:
+    texts = synthetic_names.synonym_texts(locate_encoder(base).load_tokenizer(), 24, np.random.default_rng(0))
+    setting = training_step.Setting(
+        base=str(base), texts=tuple(texts), batch_pairs=8, pooling="cls", threads=1, learning_rate=1e-3, dropout=0.0
+    )
+    reference = training_step.Reference(setting)
+    ours = training_step.Ours(setting, precision="fp32")
+    in_chunks = training_step.Ours(setting, precision="fp32", chunks=4)
+    losses = np.array([[one_step(step) for step in range(6)] for one_step in (reference, ours, in_chunks)])
+    assert np.ptp(losses[0]) > 0.01
+    np.testing.assert_allclose(losses[1:], losses[[0, 0]], atol=1e-5, rtol=0)
+    assert set(reference.phases) == set(ours.phases)
+
+
+def test_the_table_has_a_line_for_each_variant() -> None:
+    row: dict[str, Any] = {
+        "variant": "ours, bf16",
+        "seconds": 0.5,
+        "names_per_second": 1024.0,
+        "times_reference": 10.0,
+        "times_reference_cpu": 9.0,
+        "peak_mib": 800.0,
+        "share_of_phases": {"pack": 0.01, "forward": 0.4, "loss": 0.01, "backward": 0.5, "optimiser": 0.08},
+        "share_of_objective": 0.02,
+    }
+    work = {"tokens": 100.0, "flop": 3e9, "peak_flop_per_second": 12e9, "ceiling_flop_per_second": 10e9}
+    curves = {variant: [1.0, 0.5 + 0.01 * number] for number, variant in enumerate(training_step.CURVES)}
+    text = training_step.as_markdown([row], work, curves)
+    assert "| ours, bf16 | 1024 | 10.00 | 9.00 | 800 | 50 | 60 | 1.0 | 40.0 | 1.0 | 50.0 | 8.0 |" in text
+    assert "2.00 % of a step; packing 1.00 %" in text
+    assert "by 0.0e+00 in the first step and 2.0e-02 at most" in text
+
+
+def test_gpu_script_checks_and_times(base: Path) -> None:
+    encoder = gpu_training.make_encoder(str(base), layers=None, dropout=0.1)
+    found = gpu_training.check_parity(encoder, torch.device("cpu"))
+    assert 0 < found["fp32"]["vectors"] < 1e-5
+    pairs = synthetic_names.random_pairs(40, encoder.model.config.vocab_size, np.random.default_rng(0))
+    config = TrainingConfig(batch_pairs=8, steps=2, device="cpu", precision="fp32")
+    row = gpu_training.time_steps(encoder, pairs, config, warm_up=1)
+    assert row["batch_names"] == 16
+    assert row["epoch_minutes"] == pytest.approx(2 * 11_800_000 / row["names_per_second"] / 60)
+
+
+def test_gpu_script_times_nothing_when_packed_and_padded_differ(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = gpu_training.make_encoder(str(base), layers=None, dropout=0.1)
+    monkeypatch.setattr(gpu_training, "differences", lambda *_: (1e-6, 1.0))
+    with pytest.raises(SystemExit, match="Nothing was timed"):
+        gpu_training.check_parity(encoder, torch.device("cpu"))

@@ -1,0 +1,187 @@
+"""Attention, dropout and products of the packed encoder against plain loops and torch's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from onoma.encoders import attention
+from onoma.encoders.attention import PackedAttention
+from onoma.encoders.dropout import dropout, keep_factors
+from onoma.encoders.linear import linear, look_up
+from onoma.encoders.precision import has_native_bf16
+
+GROUPS = ((2, 1), (3, 4), (1, 7))
+LENGTHS = [length for names, length in GROUPS for _ in range(names)]
+N_TOKENS = sum(LENGTHS)
+N_HEADS, WIDTH, SPARE = 2, 8, 3
+
+needs_bf16 = pytest.mark.skipif(not has_native_bf16(), reason="this processor has no bf16 products")
+
+
+def drawn(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def by_loops(query: Tensor, key_value: Tensor, *, first_only: bool, kept: Callable[[], Tensor] | None = None) -> Tensor:
+    """One name and one head at a time; ``kept`` gives what its weights are multiplied with, in that order."""
+    gathered = torch.zeros_like(query)
+    head = WIDTH // N_HEADS
+    q_first = kv_first = 0
+    for length in LENGTHS:
+        asking = 1 if first_only else length
+        for number in range(N_HEADS):
+            columns = slice(number * head, (number + 1) * head)
+            q = query[q_first : q_first + asking, columns]
+            k = key_value[kv_first : kv_first + length, :WIDTH][:, columns]
+            v = key_value[kv_first : kv_first + length, WIDTH:][:, columns]
+            weights = torch.softmax(q @ k.T / head**0.5, -1)
+            if kept is not None:
+                weights = weights * kept()
+            gathered[q_first : q_first + asking, columns] = weights @ v
+        q_first, kv_first = q_first + asking, kv_first + length
+    return gathered
+
+
+def attend(query: Tensor, key_value: Tensor, *, first_only: bool, dropout: float = 0.0) -> Tensor:
+    one_batch = PackedAttention(GROUPS, n_heads=N_HEADS, dropout=dropout)
+    if first_only:
+        return one_batch.of_first(query, key_value)
+    return one_batch.of_all(torch.cat([query, key_value], 1))
+
+
+def inputs(*, first_only: bool) -> tuple[Tensor, Tensor]:
+    n_queries = len(LENGTHS) if first_only else N_TOKENS + SPARE
+    return 3 * drawn(n_queries, WIDTH), 3 * drawn(N_TOKENS + SPARE, 2 * WIDTH, seed=1)
+
+
+@pytest.mark.parametrize("first_only", [False, True])
+@pytest.mark.parametrize("trained", [False, True])
+def test_attention_equals_loops(trained: bool, first_only: bool) -> None:
+    query, key_value = inputs(first_only=first_only)
+    expected = by_loops(query, key_value, first_only=first_only)
+    found = attend(query.requires_grad_(trained), key_value, first_only=first_only)
+    assert found.requires_grad == trained
+    torch.testing.assert_close(found.detach(), expected, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("first_only", [False, True])
+@pytest.mark.parametrize("probability", [0.0, 0.4])
+def test_gradient_of_attention_equals_that_of_loops(probability: float, first_only: bool) -> None:
+    pull = drawn(*inputs(first_only=first_only)[0].shape, seed=2)
+    gradients = []
+    for own in (True, False):
+        query, key_value = (tensor.requires_grad_() for tensor in inputs(first_only=first_only))
+        torch.manual_seed(5)
+        if own:
+            gathered = attend(query, key_value, first_only=first_only, dropout=probability)
+        else:
+            shapes = [(1 if first_only else length, length) for names, length in GROUPS for _ in range(names * N_HEADS)]
+            sizes = [n_queries * length for n_queries, length in shapes]
+            factors = keep_factors((sum(sizes),), probability, torch.float32).split_with_sizes(sizes)
+            kept = [of_head.view(shape) for of_head, shape in zip(factors, shapes, strict=True)]
+            gathered = by_loops(query, key_value, first_only=first_only, kept=iter(kept).__next__)
+        gradients.append(torch.autograd.grad((gathered * pull).sum(), (query, key_value)))
+    for found, expected in zip(*gradients, strict=True):
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+
+
+@needs_bf16
+def test_attention_is_computed_in_fp32_whatever_it_is_given() -> None:
+    query, key_value = (tensor.bfloat16() for tensor in inputs(first_only=False))
+    expected = by_loops(query.float(), key_value.float(), first_only=False)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = attend(query.requires_grad_(), key_value, first_only=False)
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found.detach(), expected.bfloat16(), atol=0, rtol=0.01)
+
+
+@pytest.mark.parametrize("first_only", [False, True])
+def test_the_kernel_of_variable_length_is_given_the_names(first_only: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def kernel(
+        query: Tensor, key: Tensor, value: Tensor, q_borders: Tensor, k_borders: Tensor, *rest: Any, **flags: Any
+    ) -> tuple[Tensor, ...]:
+        assert rest == (1 if first_only else 7, 7, 0.25)
+        assert flags == {"is_causal": False, "return_debug_mask": False}
+        assert q_borders.dtype == k_borders.dtype == torch.int32
+        gathered = torch.zeros_like(query)
+        for number in range(len(q_borders) - 1):
+            q = query[q_borders[number] : q_borders[number + 1]].transpose(0, 1)
+            k = key[k_borders[number] : k_borders[number + 1]].transpose(0, 1)
+            v = value[k_borders[number] : k_borders[number + 1]].transpose(0, 1)
+            weights = torch.softmax(q @ k.transpose(1, 2) / q.shape[-1] ** 0.5, -1)
+            gathered[q_borders[number] : q_borders[number + 1]] = (weights @ v).transpose(0, 1)
+        return (gathered,)
+
+    monkeypatch.setattr(torch.ops.aten, "_flash_attention_forward", kernel)
+    monkeypatch.setattr(attention, "_has_flash", lambda *_: True)
+    query, key_value = inputs(first_only=first_only)
+    query, key_value = query[: len(query) if first_only else N_TOKENS], key_value[:N_TOKENS]
+    found = attend(query, key_value, first_only=first_only, dropout=0.25)
+    torch.testing.assert_close(found, by_loops(query, key_value, first_only=first_only), atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_dropout_keeps_the_expectation(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    factors = keep_factors((1001, 99), 0.25, dtype)
+    assert factors.dtype == dtype
+    assert set(factors.flatten().tolist()) == {0.0, float(torch.tensor(1 / 0.75, dtype=dtype))}
+    assert float((factors == 0).float().mean()) == pytest.approx(0.25, abs=0.005)
+
+
+def test_dropout_draws_the_same_whatever_the_precision() -> None:
+    states = drawn(33, 7)
+    torch.manual_seed(3)
+    full = dropout(states, 0.5)
+    torch.manual_seed(3)
+    torch.testing.assert_close(dropout(states.bfloat16(), 0.5), full.bfloat16())
+
+
+@needs_bf16
+@pytest.mark.parametrize("n_out", [6, 20])
+def test_product_in_bf16_and_its_gradients(n_out: int) -> None:
+    states, weight, bias = drawn(32, 12), drawn(n_out, 12, seed=1), drawn(n_out, seed=2)
+    pull = drawn(32, n_out, seed=3)
+    leaves = [leaf.requires_grad_() for leaf in (states, weight, bias)]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        product = linear(states, weight, bias)
+    assert product.dtype == torch.bfloat16
+    plain = torch.nn.functional.linear(states, weight, bias)
+    found = [product.detach().float(), *torch.autograd.grad((product.float() * pull).sum(), leaves)]
+    expected = [plain.detach(), *torch.autograd.grad((plain * pull).sum(), leaves)]
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.dtype == torch.float32
+        assert float((ours - theirs).norm() / theirs.norm()) < 0.01
+
+
+@needs_bf16
+def test_a_frozen_weight_passes_the_gradient_on() -> None:
+    states, weight, bias = drawn(4, 5).requires_grad_(), drawn(3, 5, seed=1), drawn(3, seed=2)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        total = linear(states, weight, bias).sum()
+    (gradient,) = torch.autograd.grad(total, states)
+    torch.testing.assert_close(gradient, weight.sum(0).expand(4, 5), atol=0.05, rtol=0.05)
+
+
+def test_product_in_fp32_is_torchs() -> None:
+    states, weight, bias = drawn(4, 5), drawn(3, 5, seed=1), drawn(3, seed=2)
+    assert torch.equal(linear(states, weight, bias), torch.nn.functional.linear(states, weight, bias))
+
+
+@pytest.mark.parametrize("padding_id", [None, 2])
+def test_looking_up_equals_torchs_embedding(padding_id: int | None) -> None:
+    table = torch.nn.Embedding(6, 3, padding_idx=padding_id)
+    ids, pull = torch.tensor([4, 2, 4, 0, 2, 4]), drawn(6, 3)
+    vectors: list[Tensor] = []
+    gradients: list[Tensor] = []
+    for own in (True, False):
+        found = look_up(table, ids) if own else table(ids)
+        vectors.append(found.detach())
+        gradients.append(*torch.autograd.grad((found * pull).sum(), table.weight))
+    assert torch.equal(vectors[0], vectors[1])
+    torch.testing.assert_close(gradients[0], gradients[1])
