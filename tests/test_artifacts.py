@@ -45,6 +45,18 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert [p.name for p in (tmp_path / "deep").iterdir()] == ["thing"], "nothing is left beside it"
 
 
+def test_whoever_may_read_the_folder_may_read_its_files(tmp_path: Path) -> None:
+    former = os.umask(0o027)
+    try:
+        with write_artifact(tmp_path / "a", "thing") as folder:
+            (folder / "data.bin").write_bytes(b"x")
+            (folder / "data.bin").chmod(0o600)
+    finally:
+        os.umask(former)
+    assert (tmp_path / "a" / "data.bin").stat().st_mode & 0o777 == 0o640
+    verify_artifact(tmp_path / "a")
+
+
 def test_equal_content_has_equal_fingerprint(tmp_path: Path) -> None:
     first, second = make(tmp_path / "a"), make(tmp_path / "b")
     other = make(tmp_path / "c", b"other")

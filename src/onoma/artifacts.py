@@ -128,7 +128,9 @@ def write_artifact(
     try:
         yield aside
         files = {}
+        readable_by = aside.stat().st_mode & 0o666
         for file in sorted(p for p in aside.rglob("*") if p.is_file()):
+            file.chmod(readable_by)  # some libraries write files that only their owner may read
             _fsync(file)
             files[file.relative_to(aside).as_posix()] = FileEntry(bytes=file.stat().st_size, sha256=sha256_file(file))
         manifest = Manifest(

@@ -6,6 +6,7 @@ What all poolings have in common is in the suite over every back end, test_encod
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -154,3 +155,11 @@ def test_other_families_are_traced(tmp_path: Path) -> None:
     folder = save_encoder(model, tmp_path / "out")
     by_onnx, by_torch = (open_encoder(folder.path, backend=backend) for backend in ("onnx", "torch"))
     np.testing.assert_allclose(by_onnx.encode(NAMES), by_torch.encode(NAMES), atol=1e-5)
+
+
+def test_a_copy_without_manifest_does_not_pool_otherwise_in_silence(tmp_path: Path) -> None:
+    made = save_encoder(load_packed(write_tiny(tmp_path / "base", "bert"), pooling="cls"), tmp_path / "out")
+    copy = tmp_path / "copy"
+    shutil.copytree(made.path, copy, ignore=shutil.ignore_patterns("onoma.json", "encoder.json"))
+    with pytest.raises(ConfigError, match="pools by 'cls', not 'mean'"):
+        open_encoder(copy, pooling="mean", backend="onnx")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,15 @@ import numpy as np
 import pytest
 from tiny_encoders import write_tiny
 
-from onoma.encoders import catalogue, locate_encoder, locate_tokenizer, open_encoder, tokenizer_fingerprint
+from onoma.encoders import (
+    catalogue,
+    locate_encoder,
+    locate_tokenizer,
+    open_encoder,
+    save_encoder,
+    tokenizer_fingerprint,
+)
+from onoma.encoders.packed import load_packed
 from onoma.errors import ConfigError, DamagedArtifactError, InputError, UnavailableError
 
 has_minilm = pytest.mark.skipif(
@@ -165,6 +174,36 @@ def test_partly_cached_hub_model_is_completed(monkeypatch: pytest.MonkeyPatch, p
     assert open_encoder("nobody/some-encoder").width == 32
 
 
+def test_an_encoder_of_ours_on_the_hub_is_fetched_whole(
+    monkeypatch: pytest.MonkeyPatch, plain: Path, tmp_path: Path
+) -> None:
+    import huggingface_hub
+
+    published = tmp_path / "published"
+    save_encoder(load_packed(plain), published, files={"notes/how.md": "well"})
+    cache = tmp_path / "cache"
+    fetched: list[bool] = []
+
+    def snapshot(repo_id: str, *, allow_patterns: list[str], local_files_only: bool = False) -> str:
+        fetched.append(not local_files_only)
+        files = [path.relative_to(published).as_posix() for path in published.rglob("*") if path.is_file()]
+        chosen = [file for file in files if any(fnmatch(file, pattern) for pattern in allow_patterns)]  # as the hub's
+        for file in [] if local_files_only else chosen:
+            (cache / file).parent.mkdir(parents=True, exist_ok=True)
+            (cache / file).write_bytes((published / file).read_bytes())
+        return str(cache)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
+    assert open_encoder("nobody/some-encoder").fingerprint == locate_encoder(published).fingerprint
+    assert (cache / "notes" / "how.md").is_file()
+    fetched.clear()
+    open_encoder("nobody/some-encoder")
+    assert fetched == [False]
+    (cache / "README.md").unlink()
+    open_encoder("nobody/some-encoder")
+    assert fetched == [False, False, True, True]
+
+
 def test_unknown_hub_model(monkeypatch: pytest.MonkeyPatch) -> None:
     import huggingface_hub
     from huggingface_hub.errors import LocalEntryNotFoundError, RepositoryNotFoundError
@@ -203,6 +242,37 @@ def test_folder_without_weights_or_configuration_or_tokeniser(plain: Path, tmp_p
         open_encoder(folder)
     (folder / "config.json").unlink()
     with pytest.raises(InputError, match=r"no config\.json"):
+        open_encoder(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"hidden_size": None}, "how many numbers a vector has"),
+        ({"hidden_size": 64}, "transformers cannot load"),
+        ({"max_position_embeddings": None}, "transformers cannot load"),
+        ({"model_type": "nothing"}, "transformers cannot load"),
+        ({"model_type": "onoma-adapted-nothing"}, "transformers cannot load"),
+        ({"num_hidden_layers": 3}, r"layer\.2\..* is not among them"),
+    ],
+)
+def test_weights_and_configuration_that_do_not_fit(
+    plain: Path, tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    folder = copy(plain, tmp_path / "changed")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | change))
+    with pytest.raises(InputError, match=said):
+        open_encoder(folder)
+
+
+def test_files_that_are_not_what_they_are_called(plain: Path, tmp_path: Path) -> None:
+    folder = copy(plain, tmp_path / "other")
+    (folder / "model.safetensors").write_bytes(b"no weights")
+    with pytest.raises(InputError, match="transformers cannot load"):
+        open_encoder(folder)
+    (folder / "config.json").write_text("[1]")
+    with pytest.raises(InputError, match="no configuration"):
         open_encoder(folder)
 
 

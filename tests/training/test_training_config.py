@@ -78,6 +78,8 @@ def test_an_unknown_key_is_refused_with_the_nearest() -> None:
         ("learning_rate", "inf", "learning_rate"),
         ("seed", "0.5", "seed"),
         ("normalisation", "codr", "Did you mean 'coder'"),
+        ("matryoshka", "64,128", r"matryoshka: write the widths as a list: \[64, 128\]"),
+        ("seed", "2024-05-01", "seed.*found '2024-05-01'"),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(key: str, value: str, said: str) -> None:
@@ -97,6 +99,9 @@ def test_recipes_of_ones_own(tmp_path: Path) -> None:
     assert load_recipe(str(own)).config == TrainingConfig(steps=5, base="x/y")
     own.write_text("steps = ")
     with pytest.raises(InputError, match=r"not valid TOML"):
+        load_recipe(str(own))
+    own.write_bytes("description = 'süß'".encode("latin-1"))
+    with pytest.raises(InputError, match="not text in UTF-8"):
         load_recipe(str(own))
     with pytest.raises(InputError, match="no such recipe file"):
         load_recipe(str(tmp_path / "other.toml"))

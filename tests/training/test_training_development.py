@@ -155,8 +155,11 @@ def test_unit_vectors_come_in_the_order_asked_for(base: Path, model: PackedEncod
 
 def test_vectors_that_are_not_numbers_are_no_success(base: Path) -> None:
     measure = measure_of(base, tables())
-    with pytest.raises(TrainingError, match="not numbers"):
-        measure(lambda _, rows: torch.full((len(rows), 4), torch.nan))
+    diverged = load_packed(base, pooling="mean", max_tokens=16)
+    with torch.no_grad():
+        next(diverged.parameters()).fill_(1e30)
+    with pytest.raises(TrainingError, match=r"not numbers.*with a lower"):
+        measure(lambda store, rows: unit_vectors(diverged, store, rows, precision=torch.float32))
 
 
 def test_the_fingerprint_tells_what_is_measured(base: Path) -> None:

@@ -351,6 +351,8 @@ def test_a_budget_of_minutes_pays_for_the_evaluations(base: Path) -> None:
     assert planned(config, each_step=0.5, each_evaluation=10) == int(590 / 0.75)
     with pytest.raises(TrainingError, match=r"takes 40\.0 s.* more than half of the 10 minutes"):
         planned(config_for(base, **minutes), each_step=0.5, each_evaluation=40)
+    # a step that takes longer than the budget is no fault of the evaluations
+    assert planned(config_for(base, **minutes), each_step=700, each_evaluation=1) == 1
 
 
 def test_a_run_of_minutes_begins_with_the_evaluation_that_was_timed(
@@ -399,3 +401,22 @@ def test_memory_that_does_not_suffice_is_told_in_words(
     monkeypatch.setattr(Step, "__call__", spent)
     with pytest.raises(TrainingError, match=r"memory does not suffice for 12 names.*chunk_names"):
         train_encoder(config_for(base), pairs, tmp_path / "e")
+
+
+def test_other_errors_are_not_told_as_a_lack_of_memory(
+    base: Path, pairs: PairSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unable(*_: object) -> None:
+        raise NotImplementedError("no such kernel")  # a kind of RuntimeError
+
+    monkeypatch.setattr(Step, "__call__", unable)
+    with pytest.raises(NotImplementedError, match="no such kernel"):
+        train_encoder(config_for(base), pairs, tmp_path / "e")
+
+
+def test_a_width_that_does_not_fit_is_refused_before_anything_is_measured(
+    base: Path, pairs: PairSet, tmp_path: Path, scored: Callable[..., None]
+) -> None:
+    scored()
+    with pytest.raises(ConfigError, match="matryoshka asks for 8, 16 of the 16 numbers"):
+        train_encoder(config_for(base, matryoshka=(8, 16)), pairs, tmp_path / "e", development=[DEVELOPMENT])

@@ -103,6 +103,9 @@ class TestFiles:
             load_grid(str(tmp_path / "no.toml"))
         with pytest.raises(InputError, match="not valid TOML"):
             load_grid(written(tmp_path, "[[vary"))
+        (tmp_path / "pixels.toml").write_bytes(b"\xff\xfe")
+        with pytest.raises(InputError, match="not text in UTF-8"):
+            load_grid(str(tmp_path / "pixels.toml"))
 
     @pytest.mark.parametrize("name", grid_names())
     def test_shipped_grids_fit_their_recipes_and_have_its_values(self, name: str) -> None:
@@ -185,13 +188,38 @@ class TestTable:
             rows = list(csv.DictReader(file))
         assert [row["name"] for row in rows] == [f"learning_rate={rate}" for rate in ("1e-6", "1e-4", "1e-5")]
         assert rows[0] == {
-            **{"name": "learning_rate=1e-6", "learning_rate": "1e-06", "status": "done", "why": "", "loss": "0.2"},
+            **{"name": "learning_rate=1e-6", "learning_rate": "1e-06", "status": "done", "why": "", "last_loss": "0.2"},
             **{"development/acc@1": "0.9", "dev/acc@1": "0.9", "dev/acc@5": "1.0", "dev/mrr": "1.0"},
-            **{"steps": "4", "seconds": "2.0", "names_per_second": "8.0"},
+            **{"trained_steps": "4", "seconds": "2.0", "names_per_second": "8.0"},
         }
         report = json.loads((tmp_path / "b" / "grid.json").read_text())
         assert report["made_from"] == MADE_FROM
         assert [made["name"] for made in report["combinations"]] == [row["name"] for row in rows]
+
+    def test_the_loss_and_the_length_that_were_set_stand_beside_those_measured(self, tmp_path: Path) -> None:
+        grid = Grid("g", "", ({"loss": ("nca", "circle"), "steps": ("7",)},))
+        train_combinations(cells(grid), tmp_path, pretend({1e-4: 0.3}), made_from=MADE_FROM)
+        with (tmp_path / "grid.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        assert [(row["loss"], row["last_loss"], row["steps"], row["trained_steps"]) for row in rows] == [
+            ("nca", "0.3", "7", "4"),
+            ("circle", "0.3", "7", "4"),
+        ]
+
+    def test_what_one_encoder_does_not_allow_does_not_stop_the_others(self, tmp_path: Path) -> None:
+        whole = pretend({1e-5: 0.3, 1e-6: 0.2})
+
+        def train(recipe: Recipe, out: Path, pairs: Path) -> None:
+            if recipe.config.learning_rate == 1e-4:
+                raise ConfigError("not with this base")
+            whole(recipe, out, pairs)
+
+        table = train_combinations(cells(), tmp_path, train, made_from=MADE_FROM)
+        assert [(made.status, made.why) for made in table] == [
+            ("done", ""),
+            ("done", ""),
+            ("failed", "not with this base"),
+        ]
 
     def test_finished_ones_are_kept_and_failed_ones_tried_again(self, tmp_path: Path) -> None:
         calls: list[str] = []

@@ -247,6 +247,9 @@ def test_a_diverging_run_says_so(base: Path, pairs: PairSet, tmp_path: Path) -> 
     with pytest.raises(TrainingError, match="not a number"):
         train_encoder(config_for(base, learning_rate=1e30), pairs, tmp_path / "e")
     assert not (tmp_path / "e").exists()
+    neighbours = {"name": "neighbours", "neighbours": 1, "refresh_steps": 1}
+    with pytest.raises(TrainingError, match="vectors are not numbers"):
+        train_encoder(config_for(base, learning_rate=1e30, batches=neighbours), pairs, tmp_path / "f")
 
 
 def test_pairs_of_another_tokeniser_are_refused(pairs: PairSet, tmp_path: Path) -> None:

@@ -197,6 +197,8 @@ def read_folder(
     if not (model_path / "config.json").is_file():
         raise InputError("this is no encoder: it has no config.json", path=folder, expected="a Hugging Face model")
     config = _read_json(model_path / "config.json")
+    if not isinstance(config, dict):
+        raise InputError("this is no configuration of a model", path=model_path / "config.json", expected="{...}")
     sentence = _read_json(model_path / "sentence_bert_config.json", missing_is_empty=True)
     said = _said_pooling(folder / steps["Pooling"]) if "Pooling" in steps else None
     weights = _weights(model_path)
@@ -209,9 +211,10 @@ def read_folder(
         )
     if not weights and not onnx.is_file():
         raise _no_weights(model_path, folder)
-    # Special tokens and RoBERTa's offset of positions both cost places; neither may leave none for text.
-    offset = config.get("pad_token_id", 0) + 1 if family_of(config) in _OFFSET_POSITIONS else 0
-    limit = int(config.get("max_position_embeddings", 512)) - offset
+    # RoBERTa's positions begin after the padding's.
+    padding_id = int(config.get("pad_token_id") or 0)
+    offset = padding_id + 1 if family_of(config) in _OFFSET_POSITIONS else 0
+    limit = int(config.get("max_position_embeddings") or 512) - offset
     return EncoderFolder(
         path=folder,
         model_path=model_path,
@@ -219,8 +222,8 @@ def read_folder(
         pooling=_checked_pooling(pooling) or said or "cls",
         said_pooling=said,
         max_tokens=_checked_max_tokens(max_tokens, sentence.get("max_seq_length"), limit),
-        width=int(config.get("hidden_size") or config["dim"]),
-        padding_id=int(config.get("pad_token_id") or 0),
+        width=_width(config, model_path / "config.json"),
+        padding_id=padding_id,
         lower_case=bool(sentence.get("do_lower_case", False)),
         weights=weights,
         onnx=onnx if onnx.is_file() else None,
@@ -245,6 +248,13 @@ def onnx_name(precision: OnnxPrecision) -> str:
 def family_of(config: dict[str, Any]) -> str:
     """The family that a ``config.json`` names, adapters or not."""
     return str(config.get("model_type", "")).removeprefix(ADAPTED_PREFIX)
+
+
+def _width(config: Any, file: Path) -> int:
+    for key in ("hidden_size", "dim"):
+        if isinstance(config.get(key), int):
+            return int(config[key])
+    raise InputError("this file does not say how many numbers a vector has", path=file, expected="hidden_size")
 
 
 _OFFSET_POSITIONS = frozenset({"roberta", "xlm-roberta", "camembert"})

@@ -14,7 +14,7 @@ import onnxruntime
 from onoma.encoders.encoding import FolderEncoder, encode_names
 from onoma.encoders.folders import EncoderFolder
 from onoma.encoders.protocol import ProgressCallback
-from onoma.errors import DamagedArtifactError, InputError
+from onoma.errors import ConfigError, DamagedArtifactError, InputError
 from onoma.types import FloatArray, RowArray
 
 BATCH_TOKENS = 1_024
@@ -51,6 +51,11 @@ class OnnxEncoder(FolderEncoder):
                 path=folder.onnx,
                 expected=f"{OWN_OUTPUT}, last_hidden_state or token_embeddings",
                 found=", ".join(outputs),
+            )
+        if self._pools_inside and folder.said_pooling not in (None, folder.pooling):
+            raise ConfigError(
+                f"the ONNX model of {folder.name} pools by '{folder.said_pooling}', not '{folder.pooling}'. Open it "
+                "with backend='torch'."
             )
         self._output = OWN_OUTPUT if self._pools_inside else token_outputs[0]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
+from onoma.artifacts import MANIFEST_NAME, read_manifest
 from onoma.encoders.catalogue import CATALOGUE, find_in_catalogue, locate_packaged
 from onoma.encoders.folders import EncoderFolder, OnnxPrecision, Origin, Pooling, read_folder
 from onoma.errors import InputError, UnavailableError, did_you_mean, missing_extra
@@ -20,7 +21,9 @@ HUB_FILES = (
     "onnx/model.onnx",
     "*/config.json",
 )
-"""What is fetched of a hub repository: configuration, tokeniser, safetensors, the plain ONNX model. Never a pickle."""
+"""What is fetched of a hub repository: configuration, tokeniser, safetensors, the plain ONNX model. Never a pickle.
+
+Of one that Onoma wrote then also whatever else its manifest lists: without one of these files it would be damaged."""
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
@@ -85,10 +88,30 @@ def _from_hub(hub_id: str) -> Path:
     except (errors.LocalEntryNotFoundError, errors.HFValidationError, OSError):
         cached = None
     # Another tool may have cached a part of it only.
-    if cached is not None and (cached / "config.json").is_file() and list(cached.glob("model*.safetensors")):
+    is_whole = (
+        cached is not None
+        and (cached / "config.json").is_file()
+        and any(cached.glob("model*.safetensors"))
+        and all((cached / file).is_file() for file in _listed_files(cached))
+    )
+    if cached is not None and is_whole:
         return cached
+    folder = _fetched(hub_id, list(HUB_FILES))
+    listed = _listed_files(folder)
+    return _fetched(hub_id, listed) if listed else folder
+
+
+def _listed_files(folder: Path) -> list[str]:
+    """Of an encoder that Onoma wrote; none of others."""
+    return list(read_manifest(folder).files) if (folder / MANIFEST_NAME).is_file() else []
+
+
+def _fetched(hub_id: str, patterns: list[str]) -> Path:
+    import huggingface_hub
+    from huggingface_hub import errors
+
     try:
-        return Path(huggingface_hub.snapshot_download(hub_id, allow_patterns=list(HUB_FILES)))
+        return Path(huggingface_hub.snapshot_download(hub_id, allow_patterns=patterns))
     except errors.RepositoryNotFoundError:
         raise InputError(
             f"there is neither a folder '{hub_id}' here nor a public model of that name on the hub",

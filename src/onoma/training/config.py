@@ -144,6 +144,8 @@ class TrainingConfig(BaseModel):
     @field_validator("matryoshka", mode="before")
     @classmethod
     def _widths(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            raise ValueError("write the widths as a list: [64, 128]")
         if value is None or isinstance(value, int):
             return () if value is None else (value,)
         return tuple(value) if isinstance(value, list) else value
@@ -240,7 +242,8 @@ def resolve_config(values: Mapping[str, Any], *, source: str = "training setting
                 f"Known: {', '.join(sorted(TrainingConfig.model_fields))}."
             )
     try:
-        return TrainingConfig.model_validate_json(json.dumps(dict(values)))
+        # TOML has dates, which are words here: base = 2024-05-01 is a folder.
+        return TrainingConfig.model_validate_json(json.dumps(dict(values), default=str))
     except ValidationError as error:
         lines = []
         for problem in error.errors():
@@ -310,7 +313,10 @@ def _read_toml(name: str) -> dict[str, Any]:
     if path.suffix == ".toml":
         if not path.is_file():
             raise InputError("there is no such recipe file", path=path)
-        text = path.read_text(encoding="utf-8")
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"the recipe is not text in UTF-8: {error}", path=path) from None
     elif name in recipe_names():
         text = resources.files("onoma.training").joinpath("recipes", f"{name}.toml").read_text(encoding="utf-8")
     else:

@@ -108,8 +108,8 @@ def combinations(recipe: str, grid: Grid, overrides: Mapping[str, str] | None = 
 
     Example:
         >>> grid = Grid("g", "", ({"learning_rate": ("1e-5", "2e-5"), "loss": ("nca",)}, {"seed": ("0", "1")}))
-        >>> [combination.name for combination in combinations("quickstart", grid)]
-        ['learning_rate=1e-5,loss=nca', 'learning_rate=2e-5,loss=nca', 'seed=0', 'seed=1']
+        >>> "; ".join(combination.name for combination in combinations("quickstart", grid))
+        'learning_rate=1e-5,loss=nca; learning_rate=2e-5,loss=nca; seed=0; seed=1'
     """
     fixed = dict(overrides or {})
     found: dict[str, Combination] = {}
@@ -168,7 +168,10 @@ def _read(name: str) -> dict[str, Any]:
     if path.suffix == ".toml":
         if not path.is_file():
             raise InputError("there is no such grid file", path=path)
-        text = path.read_text(encoding="utf-8")
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"the grid is not text in UTF-8: {error}", path=path) from None
     elif name in grid_names():
         text = resources.files("onoma.training").joinpath("grids", f"{name}.toml").read_text(encoding="utf-8")
     else:

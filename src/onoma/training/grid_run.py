@@ -35,6 +35,14 @@ from onoma.training.trackers import check_trackers
 
 TABLE_NAME, REPORT_NAME = "grid.csv", "grid.json"
 DONE, FAILED, WAITING = "done", "failed", "waiting"
+_MEASURED = {
+    "last_loss": "loss",
+    "trained_steps": "steps",
+    "seconds": "seconds",
+    "names_per_second": "names_per_second",
+    "why": "why",
+}
+"""Column of the table -> field of `Trained`; ``loss`` and ``steps`` are settings that a grid may vary."""
 _OF_NAMES = ("normalisation", "max_tokens")
 _OF_PAIRS = (*SETTINGS_OF_PAIRS, *_OF_NAMES, "base", "seed")
 """Combinations that agree in these share their pairs."""
@@ -84,8 +92,8 @@ def train_grid(
 ) -> list[Trained]:
     """Train a recipe with every combination of a grid, on a terminology or on pairs.
 
-    What cannot be is refused before the first combination is trained. One that fails (it diverges, memory does not
-    suffice) is written down, and the others go on; the next call tries it again.
+    What no recipe can say is refused before the first combination is trained. One that fails (it diverges, memory does
+    not suffice, its encoder has no such width) is written down, and the others go on; the next call tries it again.
 
     Args:
         recipe: See `load_recipe`.
@@ -203,7 +211,7 @@ def train_combinations(
             folder = out / combination.name
             try:
                 train(combination.recipe, folder, _pairs_folder(out, combination.recipe.config))
-            except TrainingError as error:
+            except (ConfigError, TrainingError) as error:  # the encoder may not allow what its recipe does
                 if world_size() > 1:
                     raise  # the others may not have failed, and would wait
                 tell(f"failed: {error}")
@@ -316,7 +324,7 @@ def _write(out: Path, made_from: Mapping[str, Any], table: Mapping[str, Trained]
             **made.settings,
             "status": made.status,
             **{name: made.scores.get(name) for scored in lines for name in scored.scores},
-            **{key: getattr(made, key) for key in ("loss", "steps", "seconds", "names_per_second", "why")},
+            **{column: getattr(made, key) for column, key in _MEASURED.items()},
         }
         for made in lines
     ]

@@ -12,7 +12,7 @@ import polars as pl
 import torch
 from tokenizers import Tokenizer
 
-from onoma.errors import InputError, TrainingError
+from onoma.errors import InputError
 from onoma.pairs import NameStore
 from onoma.terminology import normalise_expr
 from onoma.training.development import DevelopmentSet, codes
@@ -109,11 +109,7 @@ class Measure:
         return digest.hexdigest()
 
     def __call__(self, encode: EncodeRows) -> Scores:
-        """Encode names and queries, and see where the answers stand.
-
-        Raises:
-            TrainingError: a vector is not finite.
-        """
+        """Encode names and queries, and see where the answers stand."""
         ranks = answer_ranks(
             encode(self._store, self._rows),
             names=self._names,
@@ -145,15 +141,7 @@ def answer_ranks(
         concepts: Concept of each name, numbered from 0 without gaps, shape (N,).
         queries: Row of each query's vector, shape (Q,).
         answers: (query, right concept), shape (A, 2), ascending.
-
-    Raises:
-        TrainingError: a vector is not finite.
     """
-    if not torch.isfinite(vectors).all():
-        raise TrainingError(
-            "the encoder's vectors are not numbers: the run has diverged. Remove its .run folder and begin anew with a "
-            "lower learning_rate, precision=fp32 or max_gradient_norm=1."
-        )
     device = vectors.device
     ranks = np.zeros(len(queries), np.int64)
     distinct, columns = np.unique(names, return_inverse=True)

@@ -87,15 +87,19 @@ def objective(
         Kusupati et al. 2022, eq. 1. Differs: the mean instead of the sum, so that a threshold of the gradient's norm
         means the same with and without it.
     """
-    width = vectors.shape[1]
+    check_widths(matryoshka, vectors.shape[1])
+    losses = [_loss(loss, mining, vectors[:, :prefix], labels, excluded)[0] for prefix in matryoshka]
+    whole, masks = _loss(loss, mining, vectors, labels, excluded)
+    return (torch.stack([*losses, whole]).mean() if losses else whole), masks
+
+
+def check_widths(matryoshka: Sequence[int], width: int) -> None:
+    """Raise `ConfigError` unless all widths are below that of the whole vectors."""
     if any(prefix >= width for prefix in matryoshka):
         raise ConfigError(
             f"matryoshka asks for {', '.join(map(str, matryoshka))} of the {width} numbers of this encoder's vectors. "
             f"Name widths below {width}; the whole vector is always trained."
         )
-    losses = [_loss(loss, mining, vectors[:, :prefix], labels, excluded)[0] for prefix in matryoshka]
-    whole, masks = _loss(loss, mining, vectors, labels, excluded)
-    return (torch.stack([*losses, whole]).mean() if losses else whole), masks
 
 
 def _loss(

@@ -7,6 +7,7 @@ import math
 from onoma.errors import TrainingError
 from onoma.training.batches import Batches
 from onoma.training.config import TrainingConfig
+from onoma.training.distributed import broadcast
 from onoma.training.evaluating import Evaluations
 from onoma.training.neighbours import Encode
 from onoma.training.step import Step
@@ -31,16 +32,17 @@ def plan_steps(config: TrainingConfig, batches: Batches, step: Step, encode: Enc
         return max(1, math.ceil(config.epochs * batches.steps_per_epoch / config.accumulation))
     budget = 60 * (config.minutes or 0.0)
     # The optimiser's own time was not measured; a tenth is more than it takes for small models.
-    each_step = 1.1 * step.seconds_per_step() + config.accumulation * batches.preparation_seconds(encode)
+    # The clocks of several processes differ, and all shall come to the same number.
+    each_step = broadcast(1.1 * step.seconds_per_step() + config.accumulation * batches.preparation_seconds(encode))
     if not evaluations.wanted:
         return max(1, int(budget / each_step))
     each_evaluation = evaluations.measure(0).seconds
     fixed, with_steps = evaluations.cost(each_evaluation)
-    steps = int((budget - fixed) / (each_step + with_steps))
-    if steps * each_step < budget / 2:
+    steps = max(1, int((budget - fixed) / (each_step + with_steps)))
+    if fixed + steps * with_steps > budget / 2:
         raise TrainingError(
             f"an evaluation takes {each_evaluation:,.1f} s, so that evaluations would take more than half of the "
             f"{config.minutes:g} minutes. Give more minutes, set evaluate_steps so that there are fewer, or measure on "
             "a smaller dictionary."
         )
-    return max(1, steps)
+    return steps

@@ -172,7 +172,7 @@ class Step:
                 config.loss, config.mining, vectors, labels, excluded=same_text, matryoshka=config.matryoshka
             )
         if not torch.isfinite(loss):
-            raise self._diverged(step, "loss")
+            raise diverged(f"the loss of step {step + 1} is not a number", self._precision)
         with self._clock("backward"):
             self._scaler.scale(loss / config.accumulation).backward()  # type: ignore[no-untyped-call]
             assert vectors.grad is not None
@@ -197,16 +197,9 @@ class Step:
             self._scaler.update()
             # A gradient that overflows without being scaled, or whose scale is not to blame, is no matter of fp16.
             if not finite and (scale <= 1 or self._scaler.get_scale() >= scale):
-                raise self._diverged(step, "gradient")
+                raise diverged(f"the gradient of step {step + 1} is not a number", self._precision)
             self._optimiser.zero_grad(set_to_none=True)
         return finite
-
-    def _diverged(self, step: int, what: str) -> TrainingError:
-        precisions = "precision=fp32 (or bf16)" if self._scaler.is_enabled() else "precision=fp32"
-        return TrainingError(
-            f"the {what} of step {step + 1} is not a number: the run has diverged. Remove its .run folder and "
-            f"begin anew with a lower learning_rate, {precisions} or max_gradient_norm=1."
-        )
 
     def state(self) -> dict[str, torch.Tensor]:
         """What a resumed run needs beside weights, optimiser and random state; empty except in fp16."""
@@ -249,6 +242,15 @@ class Step:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
         self.phases[phase] += time.perf_counter() - started
+
+
+def diverged(what: str, precision: torch.dtype) -> TrainingError:
+    """The error of a run whose numbers have become too large."""
+    finer = {torch.float16: "precision=fp32 (or bf16), ", torch.bfloat16: "precision=fp32, "}.get(precision, "")
+    return TrainingError(
+        f"{what}: the run has diverged. Remove its .run folder and begin anew with {finer}a lower learning_rate or "
+        "max_gradient_norm=1."
+    )
 
 
 def autocast(device: torch.device, precision: torch.dtype) -> contextlib.AbstractContextManager[Any]:

@@ -11,7 +11,7 @@ from onoma.encoders.packed import PackedEncoder, pack
 from onoma.encoders.torch_encoder import BATCH_TOKENS
 from onoma.pairs import NameStore
 from onoma.training.distributed import gather, share
-from onoma.training.step import autocast
+from onoma.training.step import autocast, diverged
 from onoma.types import RowArray
 
 
@@ -26,6 +26,9 @@ def unit_vectors(model: PackedEncoder, store: NameStore, rows: RowArray, *, prec
         store: Tokens of the names.
         rows: Which names.
         precision: Of the forward pass, see `onoma.training.step.training_precision`.
+
+    Raises:
+        TrainingError: a vector is not finite.
     """
     device = next(model.parameters()).device
     lengths = store.offsets[rows + 1] - store.offsets[rows]
@@ -38,8 +41,11 @@ def unit_vectors(model: PackedEncoder, store: NameStore, rows: RowArray, *, prec
         with torch.no_grad(), autocast(device, precision):
             for places in length_batches(lengths[own], batch_tokens=BATCH_TOKENS.get(device.type, BATCH_TOKENS["cpu"])):
                 batch = pack(store.offsets, store.ids, rows=rows[own[places]]).to(device)
-                vectors[torch.from_numpy(places).to(device)] = model(batch).float()
+                unit = functional.normalize(model(batch).float(), dim=1)
+                vectors[torch.from_numpy(places).to(device)] = unit
     finally:
         model.train(was_training)
-    everything = gather(functional.normalize(vectors, dim=1), len(rows))
+    everything = gather(vectors, len(rows))
+    if not torch.isfinite(everything.sum()):  # of unit vectors, which cannot overflow
+        raise diverged("the encoder's vectors are not numbers", precision)
     return everything[torch.from_numpy(np.argsort(by_length)).to(device)]
