@@ -12,7 +12,7 @@ from torch import Tensor
 from onoma.encoders import attention
 from onoma.encoders.attention import PackedAttention
 from onoma.encoders.dropout import dropout, keep_factors
-from onoma.encoders.linear import linear, look_up
+from onoma.encoders.linear import linear
 from onoma.encoders.precision import has_native_bf16
 
 GROUPS = ((2, 1), (3, 4), (1, 7))
@@ -171,17 +171,3 @@ def test_a_frozen_weight_passes_the_gradient_on() -> None:
 def test_product_in_fp32_is_torchs() -> None:
     states, weight, bias = drawn(4, 5), drawn(3, 5, seed=1), drawn(3, seed=2)
     assert torch.equal(linear(states, weight, bias), torch.nn.functional.linear(states, weight, bias))
-
-
-@pytest.mark.parametrize("padding_id", [None, 2])
-def test_looking_up_equals_torchs_embedding(padding_id: int | None) -> None:
-    table = torch.nn.Embedding(6, 3, padding_idx=padding_id)
-    ids, pull = torch.tensor([4, 2, 4, 0, 2, 4]), drawn(6, 3)
-    vectors: list[Tensor] = []
-    gradients: list[Tensor] = []
-    for own in (True, False):
-        found = look_up(table, ids) if own else table(ids)
-        vectors.append(found.detach())
-        gradients.append(*torch.autograd.grad((found * pull).sum(), table.weight))
-    assert torch.equal(vectors[0], vectors[1])
-    torch.testing.assert_close(gradients[0], gradients[1])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
@@ -12,13 +11,15 @@ from torch.nn import functional
 
 from onoma.encoders.precision import has_native_bf16
 
+_TILE_ROWS = 16
+"""Rows that a processor multiplies at a time; a part of a tile takes as long as a whole one."""
+
 
 def linear(states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """``states @ weight.T + bias``, shape (T, n_out).
 
     In bf16 on a CPU torch fills the result with the bias first, which takes about as long as the product; oneDNN adds
-    the bias on the way. The gradient of the weight is a product with a transposed matrix, which takes oneDNN twice as
-    long as with one that was transposed before.
+    the bias on the way.
 
     Args:
         states: Shape (T, n_in).
@@ -48,46 +49,21 @@ class _Bf16Linear(torch.autograd.Function):
         states, weight = ctx.saved_tensors
         (gradient,) = upstream
         for_states, for_weight, for_bias = ctx.needs_input_grad
-        return (
-            gradient @ weight if for_states else None,
-            _transposed_product(gradient, states).float() if for_weight else None,
-            gradient.sum(0).float() if for_bias else None,
-        )
+        weight_gradient, bias_gradient = _gradients(gradient, states) if for_weight or for_bias else (None, None)
+        return gradient @ weight if for_states else None, weight_gradient, bias_gradient
 
 
-def _transposed_product(left: Tensor, right: Tensor) -> Tensor:
-    """``left.T @ right``; the narrower of the two is transposed."""
-    if left.shape[1] > right.shape[1]:
-        return (right.t().contiguous() @ left).t().contiguous()
-    return left.t().contiguous() @ right
+def _gradients(gradient: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
+    """Of weight and bias, in fp32: ``gradient.T @ states`` and the sum of the gradient over tokens.
 
-
-def look_up(table: torch.nn.Embedding, ids: Tensor) -> Tensor:
-    """``table(ids)``, shape (T, D).
-
-    The gradient of a vocabulary is as large as the vocabulary and almost all zeros. On a CPU torch writes these, into
-    memory that the system has only just cleared; numpy takes such memory as it is, and in large pages.
+    oneDNN takes twice as long for a product with a transposed matrix as for one that was transposed before, so the
+    narrower one is. If those are the states, a row of ones below them makes the sum on the way.
     """
-    if ids.device.type != "cpu":
-        looked_up: Tensor = table(ids)
-    else:
-        looked_up = _LookUp.apply(table.weight, ids, table.padding_idx)  # type: ignore[no-untyped-call]
-    return looked_up
-
-
-class _LookUp(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, weight: Tensor, ids: Tensor, padding_id: int | None) -> Tensor:
-        ctx.save_for_backward(ids)
-        ctx.shape, ctx.padding_id = weight.shape, padding_id
-        return weight.index_select(0, ids)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None, None]:
-        (ids,) = ctx.saved_tensors
-        gradient = torch.from_numpy(np.zeros(ctx.shape, np.float32)).to(upstream[0].dtype)
-        gradient.index_add_(0, ids, upstream[0])
-        if ctx.padding_id is not None:
-            gradient[ctx.padding_id] = 0  # as torch.nn.Embedding does
-        return gradient, None, None
+    n_in, n_out = states.shape[1], gradient.shape[1]
+    if n_in > n_out:
+        return (gradient.t().contiguous() @ states).float(), gradient.sum(0).float()
+    rows = states.new_zeros(n_in + _TILE_ROWS, len(states))
+    rows[:n_in] = states.t()
+    rows[n_in] = 1
+    product = rows @ gradient
+    return product[:n_in].t().contiguous().float(), product[n_in].float()

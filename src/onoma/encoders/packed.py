@@ -23,7 +23,7 @@ from onoma.encoders.architectures import BERT_LIKE, Architecture, Layer, read_ar
 from onoma.encoders.attention import PackedAttention
 from onoma.encoders.dropout import dropout
 from onoma.encoders.folders import ADAPTED_PREFIX, EncoderFolder, Pooling, family_of
-from onoma.encoders.linear import linear, look_up
+from onoma.encoders.linear import linear
 from onoma.encoders.packing import PackedBatch, pack, pack_lists
 from onoma.encoders.sources import locate_encoder
 from onoma.errors import ConfigError, InputError, missing_extra
@@ -158,7 +158,7 @@ def _run_packed(parts: Architecture, batch: PackedBatch, *, training: bool, firs
     hidden_dropout = parts.hidden_dropout.p if training else 0.0
     attention_dropout = parts.attention_dropout.p if training else 0.0
     attention = PackedAttention(batch.groups, n_heads=parts.n_heads, dropout=attention_dropout)
-    states = look_up(parts.word_embeddings, batch.ids) + parts.position_embeddings(_positions(parts, batch))
+    states = parts.word_embeddings(batch.ids) + parts.position_embeddings(_positions(parts, batch))
     if parts.token_type_embeddings is not None:
         states = states + parts.token_type_embeddings.weight[0]
     n_tokens = batch.n_tokens

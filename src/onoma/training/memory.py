@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h
-_LARGEST_MMAP_THRESHOLD = 32 * 2**20
-"""Larger ones glibc refuses."""
+_TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # malloc.h
 
 
 def keep_freed_memory() -> bool:
@@ -20,4 +18,4 @@ def keep_freed_memory() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # macOS; musl; Windows
         return False
-    return bool(mallopt(_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD) and mallopt(_TRIM_THRESHOLD, 2**31 - 1))
+    return bool(mallopt(_MMAP_MAX, 0) and mallopt(_TRIM_THRESHOLD, 2**31 - 1))

@@ -189,7 +189,10 @@ class Step:
         """Move the weights by their gradients; False if these overflowed in fp16, which leaves the weights alone."""
         with self._clock("optimiser"):
             self._scaler.unscale_(self._optimiser)
-            norm = torch.nn.utils.clip_grad_norm_(self._model.parameters(), self._config.max_gradient_norm or torch.inf)
+            parameters = list(self._model.parameters())
+            norm = torch.nn.utils.get_total_norm([one.grad for one in parameters if one.grad is not None])
+            if self._config.max_gradient_norm is not None:
+                torch.nn.utils.clip_grads_with_norm_(parameters, self._config.max_gradient_norm, norm)
             finite = bool(torch.isfinite(norm))
             scale = self._scaler.get_scale()  # 1 when switched off
             if finite:
