@@ -19,6 +19,7 @@ import encoder_flops
 import gpu_training
 import synthetic_names
 import training_step
+import training_variants
 from onoma.encoders.packed import load_packed, pack_lists
 from onoma.encoders.sources import locate_encoder
 from onoma.training.config import TrainingConfig
@@ -68,12 +69,12 @@ def test_flop_are_those_that_torch_counts(base: Path) -> None:
 
 def test_reference_and_ours_go_the_same_way(base: Path) -> None:
     texts = synthetic_names.synonym_texts(locate_encoder(base).load_tokenizer(), 24, np.random.default_rng(0))
-    setting = training_step.Setting(
+    setting = training_variants.Setting(
         base=str(base), texts=tuple(texts), batch_pairs=8, pooling="cls", threads=1, learning_rate=1e-3, dropout=0.0
     )
-    reference = training_step.Reference(setting)
-    ours = training_step.Ours(setting, precision="fp32")
-    in_chunks = training_step.Ours(setting, precision="fp32", chunks=4)
+    reference = training_variants.Reference(setting)
+    ours = training_variants.Ours(setting, precision="fp32")
+    in_chunks = training_variants.Ours(setting, precision="fp32", chunks=4)
     losses = np.array([[one_step(step) for step in range(6)] for one_step in (reference, ours, in_chunks)])
     assert np.ptp(losses[0]) > 0.01
     np.testing.assert_allclose(losses[1:], losses[[0, 0]], atol=1e-5, rtol=0)
