@@ -11,13 +11,12 @@ import itertools
 import json
 import tomllib
 from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from onoma.errors import ConfigError, InputError, did_you_mean
+from onoma.errors import ConfigError, did_you_mean
 from onoma.pairs import parse_languages
 from onoma.terminology import normalise
 from onoma.training.config_parts import (
@@ -31,6 +30,7 @@ from onoma.training.config_parts import (
     RandomBatches,
     Tuning,
 )
+from onoma.training.shipped import read_shipped, shipped_names
 
 
 class TrainingConfig(BaseModel):
@@ -193,11 +193,7 @@ def recipe_names() -> list[str]:
         >>> "sapbert-paper" in recipe_names()
         True
     """
-    return sorted(
-        entry.name.removesuffix(".toml")
-        for entry in resources.files("onoma.training").joinpath("recipes").iterdir()
-        if entry.name.endswith(".toml")
-    )
+    return shipped_names("recipe")
 
 
 def load_recipe(name: str, overrides: Mapping[str, str] | None = None) -> Recipe:
@@ -217,7 +213,7 @@ def load_recipe(name: str, overrides: Mapping[str, str] | None = None) -> Recipe
         >>> load_recipe("sapbert-paper", {"learning_rate": "5e-5", "steps": "100"}).config.learning_rate
         5e-05
     """
-    values = _read_toml(name)
+    values = read_shipped("recipe", name)
     description = str(values.pop("description", ""))
     if overrides:
         given = dict(overrides)
@@ -306,29 +302,6 @@ def _set(values: dict[str, Any], key: str, value: Any) -> None:
         return
     former = values.get(part, TrainingConfig.model_fields[part].get_default(call_default_factory=True).name)
     values[part] = {**({"name": former} if isinstance(former, str) else former), name: value}
-
-
-def _read_toml(name: str) -> dict[str, Any]:
-    path = Path(name)
-    if path.suffix == ".toml":
-        if not path.is_file():
-            raise InputError("there is no such recipe file", path=path)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise InputError(f"the recipe is not text in UTF-8: {error}", path=path) from None
-    elif name in recipe_names():
-        text = resources.files("onoma.training").joinpath("recipes", f"{name}.toml").read_text(encoding="utf-8")
-    else:
-        names = recipe_names()
-        raise InputError(
-            f"there is no recipe '{name}'.{did_you_mean(name, names)} Shipped recipes: {', '.join(names)}",
-            fix="name one of these, or the path of a .toml file",
-        )
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"the recipe is not valid TOML: {error}", path=name) from None
 
 
 def _parse(text: str) -> Any:

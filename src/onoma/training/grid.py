@@ -23,15 +23,14 @@ import hashlib
 import itertools
 import json
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from onoma.errors import ConfigError, InputError, did_you_mean
+from onoma.errors import ConfigError
 from onoma.training.config import Recipe, load_recipe
+from onoma.training.shipped import read_shipped, shipped_names
 
 _LONGEST_NAME = 100
 
@@ -67,8 +66,7 @@ def grid_names() -> list[str]:
         >>> "sapbert-grid" in grid_names()
         True
     """
-    folder = resources.files("onoma.training").joinpath("grids")
-    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    return shipped_names("grid")
 
 
 def load_grid(name: str) -> Grid:
@@ -81,7 +79,7 @@ def load_grid(name: str) -> Grid:
         InputError: no such grid, or the file is not TOML.
         ConfigError: it is not written as a grid is.
     """
-    values = _read(name)
+    values = read_shipped("grid", name)
     tables = values.pop("vary", None)
     description = str(values.pop("description", ""))
     if values:
@@ -161,26 +159,3 @@ def _texts(name: str, table: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
             raise ConfigError(f'{name}: {key} takes plain values; vary its settings as "{key}.SETTING" = [...].')
         texts[key] = tuple(value if isinstance(value, str) else json.dumps(value) for value in values)
     return texts
-
-
-def _read(name: str) -> dict[str, Any]:
-    path = Path(name)
-    if path.suffix == ".toml":
-        if not path.is_file():
-            raise InputError("there is no such grid file", path=path)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise InputError(f"the grid is not text in UTF-8: {error}", path=path) from None
-    elif name in grid_names():
-        text = resources.files("onoma.training").joinpath("grids", f"{name}.toml").read_text(encoding="utf-8")
-    else:
-        names = grid_names()
-        raise InputError(
-            f"there is no grid '{name}'.{did_you_mean(name, names)} Shipped grids: {', '.join(names)}",
-            fix="name one of these, or the path of a .toml file",
-        )
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"the grid is not valid TOML: {error}", path=name) from None
