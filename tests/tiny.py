@@ -10,11 +10,16 @@ from pathlib import Path
 import polars as pl
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
+from onoma.pairs import PairSet, build_pairs
 from onoma.terminology import Terminology, TerminologyTables, write_terminology
 from onoma.terminology.tables import CONCEPTS, NAMES, RELATIONS
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "heart", "attack", "##s"]
 VOCABULARY += [*string.ascii_lowercase, *string.digits, *(f"##{c}" for c in string.ascii_lowercase + string.digits)]
+
+
+WORDS = ["heart", "lung", "liver", "bone", "skin", "eye", "ear", "brain"]
+"""Each is a concept in the terminologies of the training tests."""
 
 
 def small_tokenizer(extra_tokens: Sequence[str] = ()) -> Tokenizer:
@@ -108,3 +113,10 @@ def make_terminology(
     )
     write_terminology(folder, tables)
     return Terminology.open(folder)
+
+
+def disease_pairs(base: Path, folder: Path) -> PairSet:
+    """Pairs of three names for each of `WORDS`, tokenised for an encoder of `tiny_encoder`."""
+    names = {f"X:{word}": [f"{word} disease", f"disease of {word}", f"{word} illness"] for word in WORDS}
+    terminology = make_terminology(folder / "t", names)
+    return build_pairs(terminology, base / "tokenizer.json", folder / "p", max_tokens=16, ambiguous="mark")

@@ -18,7 +18,7 @@ from onoma.artifacts import open_artifact
 from onoma.encoders import open_encoder
 from onoma.errors import ConfigError, MismatchError, TrainingError
 from onoma.linking import build_linker
-from onoma.pairs import PairSet, build_pairs, hold_out_synonyms
+from onoma.pairs import PairSet, hold_out_synonyms
 from onoma.training.config import Recipe, TrainingConfig
 from onoma.training.development import DevelopmentSet
 from onoma.training.evaluating import Evaluation, Evaluations
@@ -28,9 +28,8 @@ from onoma.training.planning import plan_steps
 from onoma.training.run import train_on_pairs, train_on_terminology
 from onoma.training.run_folder import EVALUATIONS_NAME, run_folder
 from onoma.training.step import Step, StepReport
-from tiny import make_terminology, tiny_encoder
+from tiny import WORDS, disease_pairs, make_terminology, tiny_encoder
 
-WORDS = ["heart", "lung", "liver", "bone", "skin", "eye", "ear", "brain"]
 DEVELOPMENT = DevelopmentSet(
     "ill",
     pl.DataFrame({"mention": [f"{word} ill" for word in WORDS], "concept_id": [f"X:{word}" for word in WORDS]}),
@@ -49,11 +48,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pairs(base: Path, tmp_path_factory: pytest.TempPathFactory) -> PairSet:
-    folder = tmp_path_factory.mktemp("pairs")
-    terminology = make_terminology(
-        folder / "t", {f"X:{word}": [f"{word} disease", f"disease of {word}", f"{word} illness"] for word in WORDS}
-    )
-    return build_pairs(terminology, base / "tokenizer.json", folder / "p", max_tokens=16, ambiguous="mark")
+    return disease_pairs(base, tmp_path_factory.mktemp("pairs"))
 
 
 def config_for(base: Path, **changes: object) -> TrainingConfig:

@@ -17,9 +17,7 @@ from onoma.training.config import Recipe, load_recipe
 from onoma.training.grid import Combination, Grid, combinations, grid_names, load_grid
 from onoma.training.grid_plot import draw_grid, plot_grid
 from onoma.training.grid_run import Trained, train_combinations, train_grid
-from tiny import make_terminology, tiny_encoder
-
-WORDS = ["heart", "lung", "liver", "bone", "skin", "eye", "ear", "brain"]
+from tiny import WORDS, make_terminology, tiny_encoder
 
 
 def written(folder: Path, text: str) -> str:

@@ -13,14 +13,13 @@ from safetensors.torch import load_file, save_file
 from onoma.encoders import locate_encoder, open_encoder
 from onoma.encoders.packed import load_packed, pack
 from onoma.errors import ConfigError, TrainingError
-from onoma.pairs import PairSet, build_pairs
+from onoma.pairs import PairSet
 from onoma.training.config import TrainingConfig
 from onoma.training.loop import train_encoder
 from onoma.training.run_folder import run_folder
 from onoma.training.step import StepReport
-from tiny import make_terminology, tiny_encoder
+from tiny import WORDS, disease_pairs, tiny_encoder
 
-WORDS = ["heart", "lung", "liver", "bone", "skin", "eye", "ear", "brain"]
 NEAR = {"name": "neighbours", "neighbours": 2, "refresh_steps": 3, "warmup_steps": 1}
 
 
@@ -36,11 +35,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pairs(base: Path, tmp_path_factory: pytest.TempPathFactory) -> PairSet:
-    folder = tmp_path_factory.mktemp("pairs")
-    terminology = make_terminology(
-        folder / "t", {f"X:{word}": [f"{word} disease", f"disease of {word}", f"{word} illness"] for word in WORDS}
-    )
-    return build_pairs(terminology, base / "tokenizer.json", folder / "p", max_tokens=16, ambiguous="mark")
+    return disease_pairs(base, tmp_path_factory.mktemp("pairs"))
 
 
 def config_for(base: Path, **changes: object) -> TrainingConfig:

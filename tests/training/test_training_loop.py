@@ -19,16 +19,14 @@ from safetensors.torch import load_file
 from onoma.artifacts import open_artifact
 from onoma.encoders import open_encoder
 from onoma.errors import ArtifactExistsError, DamagedArtifactError, MismatchError, TrainingError
-from onoma.pairs import PairSet, build_pairs
+from onoma.pairs import PairSet
 from onoma.training.checkpoints import CHECKPOINT_NAME
 from onoma.training.config import Recipe, TrainingConfig
 from onoma.training.loop import train_encoder
 from onoma.training.run import train_on_terminology
 from onoma.training.run_folder import run_folder
 from onoma.training.step import StepReport
-from tiny import make_terminology, tiny_encoder
-
-WORDS = ["heart", "lung", "liver", "bone", "skin", "eye", "ear", "brain"]
+from tiny import WORDS, disease_pairs, make_terminology, tiny_encoder
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +36,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pairs(base: Path, tmp_path_factory: pytest.TempPathFactory) -> PairSet:
-    folder = tmp_path_factory.mktemp("pairs")
-    terminology = make_terminology(
-        folder / "t", {f"X:{word}": [f"{word} disease", f"disease of {word}", f"{word} illness"] for word in WORDS}
-    )
-    return build_pairs(terminology, base / "tokenizer.json", folder / "p", max_tokens=16, ambiguous="mark")
+    return disease_pairs(base, tmp_path_factory.mktemp("pairs"))
 
 
 def config_for(base: Path, **changes: object) -> TrainingConfig:

@@ -22,9 +22,8 @@ from onoma.training.config_parts import Adapter, Everything, Lora
 from onoma.training.loop import train_encoder
 from onoma.training.step import StepReport
 from onoma.training.tuning import tune
-from tiny import make_terminology, tiny_encoder
+from tiny import WORDS, make_terminology, tiny_encoder
 
-WORDS = ["heart", "lung", "liver", "bone", "skin", "eye", "ear", "brain"]
 TUNINGS: dict[str, dict[str, Any]] = {
     "adapter": {"name": "adapter", "reduction": 4},
     "plain-adapter": {"name": "adapter", "reduction": 1, "invertible": False},
