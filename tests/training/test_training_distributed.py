@@ -191,7 +191,8 @@ LEFT_ALONE = """
 
 def test_who_waits_for_a_process_that_stopped_is_told(tmp_path: Path) -> None:
     waiting, stopped = finish(started := start(2, "-c", textwrap.dedent(LEFT_ALONE)))
-    assert stopped.strip() == "this one stops"
+    # A process that ends without taking leave may end with a word of gloo's own threads.
+    assert stopped.splitlines()[0] == "this one stops"
     assert "TrainingError: another process of this run has stopped" in waiting
     assert started[0].returncode == 1
 
