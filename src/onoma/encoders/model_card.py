@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from onoma.artifacts import Parent
 from onoma.encoders.agreement import Agreement, read_agreements
 from onoma.encoders.folders import ABOUT_NAME, ADAPTED_PREFIX, EncoderFolder, Origin, Pooling, family_of
+from onoma.encoders.markdown import code, plain, table
 
 CARD_NAME = "README.md"
 TRAIN_NAME = "train.json"
@@ -73,7 +73,7 @@ def model_card(
     report = _read(folder / TRAIN_NAME)
     sections = [
         _head(folder, source, origin, config, is_adapted=_is_adapted(architecture)),
-        f"# {_plain(about['name'])}",
+        f"# {plain(about['name'])}",
         _what_it_is(folder, source, about, architecture, origin, training),
         _use(source, about["name"], training.get("normalisation"), is_adapted=_is_adapted(architecture)),
         _data(about, config, report, parents) if training else "",
@@ -137,7 +137,7 @@ def _what_it_is(
         rows.append(("licence", origin.licence))
     rows.append(("SHA-256 of the weights", f"`{about['weights_sha256']}`"))
     first = "An encoder of names: it turns a name into a vector, so that names can be compared."
-    return f"{first}\n\n{_table(('', ''), rows)}"
+    return f"{first}\n\n{table(('', ''), rows)}"
 
 
 def _use(source: EncoderFolder, name: str, preset: str | None, *, is_adapted: bool) -> str:
@@ -147,7 +147,7 @@ def _use(source: EncoderFolder, name: str, preset: str | None, *, is_adapted: bo
     parts = [
         "## How to use it",
         "With [Onoma](https://pypi.org/project/onoma/), torch or not:",
-        _code(["import onoma", "", prepare, f"vectors = onoma.open_encoder({place}).encode(names)"]),
+        code(["import onoma", "", prepare, f"vectors = onoma.open_encoder({place}).encode(names)"]),
     ]
     if not source.weights:
         return "\n\n".join([*parts, "The folder holds the ONNX model only, so other libraries cannot open it."])
@@ -163,7 +163,7 @@ def _use(source: EncoderFolder, name: str, preset: str | None, *, is_adapted: bo
         [
             *parts,
             "With sentence-transformers, the same vectors:",
-            _code(
+            code(
                 [
                     "from sentence_transformers import SentenceTransformer",
                     "",
@@ -172,7 +172,7 @@ def _use(source: EncoderFolder, name: str, preset: str | None, *, is_adapted: bo
                 ]
             ),
             "With transformers:",
-            _code(
+            code(
                 [
                     "import torch",
                     "from transformers import AutoModel, AutoTokenizer",
@@ -207,7 +207,7 @@ def _data(
     rows += [(f"fingerprint of the {parent.kind}", f"`{parent.fingerprint}`") for parent in parents]
     rows += [("fingerprint of the terminology", f"`{one}`") for one in config.get("terminology", ())]
     described: list[Mapping[str, Any]] = about.get("terminologies", [])
-    parts = ["## What it was trained on", _table(("", ""), rows)]
+    parts = ["## What it was trained on", table(("", ""), rows)]
     for one in described:
         files = "; ".join(f"{file}, SHA-256 `{checksum}`" for file, checksum in one["files"].items())
         rows = [
@@ -217,7 +217,7 @@ def _data(
             ("licence of what is usually read so", str(one["licence"])),
             ("fingerprint", f"`{one['fingerprint']}`"),
         ]
-        parts += [f"### Terminology {_plain(one['name'])}", _table(("", ""), [row for row in rows if row[1]])]
+        parts += [f"### Terminology {plain(one['name'])}", table(("", ""), [row for row in rows if row[1]])]
     return "\n\n".join(parts)
 
 
@@ -245,7 +245,7 @@ def _training(
     settings = [
         (key, _shown(value)) for key, value in _flat(training) if key not in {"base", "seed"} and value is not None
     ]
-    parts = ["## How it was trained", _table(("", ""), rows), "### Settings", _table(("setting", "value"), settings)]
+    parts = ["## How it was trained", table(("", ""), rows), "### Settings", table(("setting", "value"), settings)]
     return "\n\n".join(parts)
 
 
@@ -265,7 +265,7 @@ def _scores(folder: Path, report: Mapping[str, Any]) -> str:
         if rows:
             parts += [
                 "On development data, which may have decided when to stop and what to keep (per cent):",
-                _table(("step", "set", "acc@1", "acc@5"), rows),
+                table(("step", "set", "acc@1", "acc@5"), rows),
             ]
     results = [_read(file) for file in sorted((folder / RESULTS_FOLDER).glob("*.json"))]
     if results:
@@ -282,7 +282,7 @@ def _scores(folder: Path, report: Mapping[str, Any]) -> str:
         ]
         parts += [
             "On benchmarks (per cent, in brackets the 95 % confidence interval):",
-            _table(("task", "precision", "protocol", "queries", "names", "acc@1", "acc@5"), rows),
+            table(("task", "precision", "protocol", "queries", "names", "acc@1", "acc@5"), rows),
         ]
     return "\n\n".join(["## Scores", *(parts or ["No score was recorded in this folder."])])
 
@@ -309,7 +309,7 @@ def _precisions(agreements: Iterable[Agreement]) -> str:
             "ONNX models beside the one in fp32, each compared with it: size, names per second as a multiple of fp32 "
             "on the machine that measured, cosine of a name's two vectors, share of names whose nearest other name "
             "stays the same, number of names measured.",
-            _table(columns, rows),
+            table(columns, rows),
         ]
     )
 
@@ -383,26 +383,6 @@ def _shown(value: Any) -> str:
 
 def _words(key: str) -> str:
     return key.replace("_", " ")
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines)
-
-
-def _cell(text: str) -> str:
-    code = re.fullmatch(r"(.*)`([0-9a-z-]+)`(.*)", text, re.DOTALL)
-    return f"{_plain(code[1])}`{code[2]}`{_plain(code[3])}" if code else _plain(text)
-
-
-def _plain(text: str) -> str:
-    """Text that Markdown and HTML show as it is, on one line."""
-    shown = "".join("\ufffd" if unicodedata.category(c) in {"Cc", "Cs"} else c for c in text)
-    return re.sub(r"([\\`*_{}\[\]<>#|~&$])", r"\\\1", shown)
-
-
-def _code(lines: Sequence[str]) -> str:
-    return "\n".join(["```python", *lines, "```"])
 
 
 def _read(file: Path) -> dict[str, Any]:
