@@ -53,6 +53,7 @@ docs: $(VENV)/.dev ## build the documentation, strictly, into site/
 bench: $(VENV)/.dev ## measure speed against the reference design, as ratios in one run
 	$(BIN)/python benchmarks/loss_and_mining.py
 	$(BIN)/python benchmarks/data_preparation.py
+	$(BIN)/python benchmarks/encoding.py
 	$(BIN)/python benchmarks/training_step.py
 
 bench-gpu: $(VENV)/.dev ## measure training on a GPU, after checking its vectors; an epoch of the UMLS, extrapolated
