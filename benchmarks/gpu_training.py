@@ -31,7 +31,8 @@ from onoma.pairs import PairSet
 from onoma.training.batches import PairBatches
 from onoma.training.config import TrainingConfig
 from onoma.training.memory import keep_freed_memory
-from onoma.training.step import PRECISION_NAMES, Step, autocast, make_optimiser, training_device, training_precision
+from onoma.training.precision import PRECISION_NAMES, autocast, training_device, training_precision
+from onoma.training.step import Step, make_optimiser
 from onoma.types import RowArray
 from synthetic_names import MAX_TOKENS, random_pairs
 

@@ -18,7 +18,8 @@ from onoma.training.batches import PairBatches
 from onoma.training.config import TrainingConfig
 from onoma.training.memory import keep_freed_memory
 from onoma.training.objective import objective
-from onoma.training.step import Step, make_optimiser, training_precision
+from onoma.training.precision import training_precision
+from onoma.training.step import Step, make_optimiser
 from onoma.types import RowArray
 from synthetic_names import MAX_TOKENS, pairs_of_texts
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from onoma.linking import ExactMatcher, Link, Linker, build_linker
     from onoma.pairs import PairSet, build_pairs, hold_out_synonyms
     from onoma.terminology import Concept, Terminology, import_terminology, normalise
+    from onoma.training.biosyn import train_biosyn
+    from onoma.training.biosyn_config import load_biosyn_recipe
     from onoma.training.config import TrainingConfig, load_recipe
     from onoma.training.loop import train_encoder
     from onoma.training.run import train_on_terminology
@@ -42,10 +44,12 @@ _HOME = {
     "build_pairs": "onoma.pairs",
     "hold_out_synonyms": "onoma.pairs",
     "import_terminology": "onoma.terminology",
+    "load_biosyn_recipe": "onoma.training.biosyn_config",
     "load_recipe": "onoma.training.config",
     "normalise": "onoma.terminology",
     "open_encoder": "onoma.encoders",
     "run_benchmark": "onoma.benchmarks",
+    "train_biosyn": "onoma.training.biosyn",
     "train_encoder": "onoma.training.loop",
     "train_on_terminology": "onoma.training.run",
 }
@@ -65,10 +69,12 @@ __all__ = [
     "build_pairs",
     "hold_out_synonyms",
     "import_terminology",
+    "load_biosyn_recipe",
     "load_recipe",
     "normalise",
     "open_encoder",
     "run_benchmark",
+    "train_biosyn",
     "train_encoder",
     "train_on_terminology",
 ]

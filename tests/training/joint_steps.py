@@ -20,7 +20,8 @@ from onoma.pairs import PairSet
 from onoma.training import distributed
 from onoma.training.batches import PairBatches
 from onoma.training.config import TrainingConfig
-from onoma.training.step import Step, make_optimiser, training_precision
+from onoma.training.precision import training_precision
+from onoma.training.step import Step, make_optimiser
 
 CPU = torch.device("cpu")
 

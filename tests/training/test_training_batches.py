@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from onoma.errors import InputError
 from onoma.training.batches import PairBatches
-from onoma.training.step import learning_rate_factor
+from onoma.training.optimiser_step import learning_rate_factor
 from onoma.types import FloatArray, RowArray
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from onoma.errors import ConfigError, InputError
-from onoma.training.config import TrainingConfig, load_recipe, recipe_names, resolve_config, settings_of
+from onoma.training.config import TrainingConfig, load_recipe, recipe_names, resolve_config
 from onoma.training.config_parts import Circle, HardTriplets, MultiSimilarity, NoMining
+from onoma.training.settings import settings_of
 
 
 @pytest.mark.parametrize("name", recipe_names())

@@ -18,7 +18,7 @@ from onoma.terminology import Terminology, normalise
 from onoma.training import measuring
 from onoma.training.development import DevelopmentSet, hidden_synonyms, read_development
 from onoma.training.measuring import Measure, answer_ranks
-from onoma.training.vectors import unit_vectors
+from onoma.training.vectors import name_vectors
 from onoma.types import RowArray
 from tiny import Name, make_terminology, tiny_encoder
 
@@ -104,7 +104,7 @@ def test_ranks_agree_with_plain_loops(seed: int, at_once: int, monkeypatch: pyte
 def test_scores_are_those_of_the_encoder_opened_for_use(base: Path, model: PackedEncoder) -> None:
     """By loops over the vectors that the opened encoder gives, for texts that the loops normalise themselves."""
     measure = measure_of(base, tables())
-    scores = measure(lambda store, rows: unit_vectors(model, store, rows, precision=torch.float32))
+    scores = measure(lambda store, rows: name_vectors(model, store, rows, precision=torch.float32))
     names = [(normalise(text), concept) for text, concept in DICTIONARY if normalise(text)]
     encoder = open_encoder(base, pooling="mean", max_tokens=16)
     vectors = encoder.encode([text for text, _ in names] + [normalise(text) for text, _ in QUERIES])
@@ -136,7 +136,7 @@ def test_measuring_leaves_mode_and_random_state(base: Path, model: PackedEncoder
     measure = measure_of(base, tables())
     model.train()
     before = torch.get_rng_state()
-    scores = [measure(lambda store, rows: unit_vectors(model, store, rows, precision=torch.float32)) for _ in "ab"]
+    scores = [measure(lambda store, rows: name_vectors(model, store, rows, precision=torch.float32)) for _ in "ab"]
     assert scores[0] == scores[1]
     assert model.training
     assert torch.equal(before, torch.get_rng_state())
@@ -147,10 +147,10 @@ def test_unit_vectors_come_in_the_order_asked_for(base: Path, model: PackedEncod
     texts = ["fever", "a b c d e", "heart attack", "x", "bone pain of the bone"]
     store = NameStore.from_texts(texts, locate_tokenizer(base), max_tokens=16)
     rows = np.array([4, 0, 0, 3, 1])
-    found = unit_vectors(model, store, rows, precision=torch.float32).numpy()
+    found = name_vectors(model, store, rows, precision=torch.float32).numpy()
     expected = open_encoder(base, pooling="mean", max_tokens=16).encode([texts[row] for row in rows])
     np.testing.assert_allclose(found, expected, atol=1e-6)
-    assert unit_vectors(model, store, rows[:0], precision=torch.float32).shape == (0, model.width)
+    assert name_vectors(model, store, rows[:0], precision=torch.float32).shape == (0, model.width)
 
 
 def test_vectors_that_are_not_numbers_are_no_success(base: Path) -> None:
@@ -159,7 +159,7 @@ def test_vectors_that_are_not_numbers_are_no_success(base: Path) -> None:
     with torch.no_grad():
         next(diverged.parameters()).fill_(1e30)
     with pytest.raises(TrainingError, match=r"not numbers.*with a lower"):
-        measure(lambda store, rows: unit_vectors(diverged, store, rows, precision=torch.float32))
+        measure(lambda store, rows: name_vectors(diverged, store, rows, precision=torch.float32))
 
 
 def test_the_fingerprint_tells_what_is_measured(base: Path) -> None:
@@ -227,7 +227,7 @@ def test_files_of_queries(terminology: Terminology, tmp_path: Path, suffix: str)
     assert found.dictionary.filter(concept_id="D1")["text"].to_list() == ["name 1", "other 1", "last 1"]
     assert "gone" not in found.dictionary["text"]
     assert told == [
-        f"{file.name}: 1 of 3 queries mean a concept that the terminology does not have (X1); they count as wrong"
+        f"{file.name}: 1 of 3 queries mean a concept that the dictionary does not have (X1); they count as wrong"
     ]
 
 

@@ -328,7 +328,7 @@ def planned(config: TrainingConfig, *, each_step: float, each_evaluation: float)
     evaluations: Any = SimpleNamespace(
         wanted=each_evaluation > 0,
         measure=lambda step: Evaluation(step, 0.5, {}, each_evaluation),
-        cost=lambda seconds: Evaluations.cost(SimpleNamespace(_config=config), seconds),  # type: ignore[arg-type]
+        cost=lambda seconds: Evaluations.cost(SimpleNamespace(_interval=config.evaluate_steps), seconds),  # type: ignore[arg-type]
     )
     step: Any = SimpleNamespace(seconds_per_step=lambda: each_step / 1.1)
     batches: Any = SimpleNamespace(preparation_seconds=lambda _: 0.0, steps_per_epoch=10)
@@ -376,7 +376,7 @@ def test_trackers_get_steps_and_evaluations(
         def close(self, *, finished: bool) -> None:
             said.append(("close", finished))
 
-    monkeypatch.setattr("onoma.training.loop.open_trackers", lambda *_, **__: Recorder())
+    monkeypatch.setattr("onoma.training.sitting.open_trackers", lambda *_, **__: Recorder())
     config = config_for(base, steps=1)
     train_encoder(config, pairs, tmp_path / "e", development=[DEVELOPMENT])
     of_step = {"loss", "hard_positives", "hard_negatives", "learning_rate", "names_per_second"}

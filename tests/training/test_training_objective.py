@@ -8,8 +8,9 @@ import torch
 
 from onoma import objectives
 from onoma.errors import ConfigError
-from onoma.training.config import TrainingConfig, load_recipe, settings_of
+from onoma.training.config import TrainingConfig, load_recipe
 from onoma.training.objective import objective
+from onoma.training.settings import settings_of
 
 LOSSES: dict[str, tuple[Any, dict[str, float]]] = {
     "multi-similarity": (

@@ -18,7 +18,8 @@ from onoma.training.batches import PairBatches
 from onoma.training.config import TrainingConfig
 from onoma.training.loop import train_encoder
 from onoma.training.objective import objective
-from onoma.training.step import Step, StepReport, make_optimiser, training_precision
+from onoma.training.precision import training_precision
+from onoma.training.step import Step, StepReport, make_optimiser
 from tiny import make_terminology, tiny_encoder
 
 WORDS = ["heart", "lung", "liver", "bone", "skin", "eye"]
@@ -264,5 +265,5 @@ def test_without_fp16_an_infinite_gradient_is_a_diverged_run(base: Path, pairs: 
 def test_precisions(
     base: Path, monkeypatch: pytest.MonkeyPatch, setting: str, native: bool, expected: torch.dtype
 ) -> None:
-    monkeypatch.setattr("onoma.training.step.has_native_bf16", lambda _: native)
+    monkeypatch.setattr("onoma.training.precision.has_native_bf16", lambda _: native)
     assert training_precision(config_for(base, precision=setting), CPU) is expected

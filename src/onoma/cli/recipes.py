@@ -1,4 +1,4 @@
-"""``onoma recipes``: what `onoma train` can be told to do, and its grids."""
+"""``onoma recipes``: what `onoma train` and its siblings can be told to do, and grids."""
 
 from __future__ import annotations
 
@@ -15,10 +15,22 @@ app = typer.Typer(help="The training recipes shipped with Onoma.", no_args_is_he
 def list_recipes() -> None:
     """List the recipes, and the grids that vary them (onoma train --grid)."""
     from onoma.cli import show
+    from onoma.training.biosyn_config import biosyn_recipe_names, load_biosyn_recipe
     from onoma.training.config import load_recipe, recipe_names
     from onoma.training.grid import grid_names, load_grid
+    from onoma.training.reranking_config import load_reranking_recipe, reranking_recipe_names
 
     show.table(["recipe", "what it is"], [[name, load_recipe(name).description] for name in recipe_names()])
+    show.out.print()
+    show.table(
+        ["recipe of onoma train-biosyn", "what it is"],
+        [[name, load_biosyn_recipe(name).description] for name in biosyn_recipe_names()],
+    )
+    show.out.print()
+    show.table(
+        ["recipe of onoma reranker train", "what it is"],
+        [[name, load_reranking_recipe(name).description] for name in reranking_recipe_names()],
+    )
     show.out.print()
     show.table(["grid", "what it varies"], [[name, load_grid(name).description] for name in grid_names()])
 
@@ -29,9 +41,18 @@ def show_recipe(
 ) -> None:
     """Show every setting of a recipe, with what it means."""
     from onoma.cli import show
-    from onoma.training.config import load_recipe, settings_of
+    from onoma.training.biosyn_config import biosyn_recipe_names, load_biosyn_recipe
+    from onoma.training.config import load_recipe
+    from onoma.training.reranking_config import load_reranking_recipe, reranking_recipe_names
+    from onoma.training.settings import settings_of
 
-    recipe = load_recipe(name)
+    recipe = (
+        load_biosyn_recipe(name)
+        if name in biosyn_recipe_names()
+        else load_reranking_recipe(name)
+        if name in reranking_recipe_names()
+        else load_recipe(name)
+    )
     show.out.print(f"{recipe.name}: {recipe.description}\n", markup=False)
     show.table(["setting", "value", "meaning"], [list(row) for row in settings_of(recipe.config)])
 

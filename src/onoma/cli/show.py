@@ -9,6 +9,7 @@ import time
 import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
@@ -27,7 +28,8 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from onoma.training.evaluating import Evaluation
-    from onoma.training.step import StepReport
+    from onoma.training.optimiser_step import DoneStep
+    from onoma.training.report import TrainingReport
 
 out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -120,10 +122,20 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
+def training_report(report: TrainingReport, encoder: Path) -> None:
+    """What a finished run came to, in a line of the result."""
+    best = "" if report.best is None else f", best acc@1 {report.best['at_1']:.4f} at step {report.best['step']:,}"
+    out.print(
+        f"{encoder}: trained {report.steps:,} steps in {duration(report.seconds)} "
+        f"({report.names_per_second:,.0f} names/s), loss {report.first_loss:.3f} -> {report.last_loss:.3f}{best}",
+        markup=False,
+    )
+
+
 class TrainingBar(NamedTuple):
     """What `training_bar` gives: callbacks for a run."""
 
-    on_step: Callable[[StepReport], None]
+    on_step: Callable[[DoneStep], None]
     on_evaluation: Callable[[Evaluation], None]
     on_progress: Callable[..., None]
     """Takes (done, total, what) of the work before the first step."""
@@ -131,7 +143,7 @@ class TrainingBar(NamedTuple):
 
 @contextlib.contextmanager
 def training_bar() -> Iterator[TrainingBar]:
-    """A bar for training: names/s, loss, share of hard pairs, latest development score, time left.
+    """A bar for training: names/s, loss, latest development score, what else a step has to say, time left.
 
     Where standard error is no terminal, a line with the same after the first step, every half minute, after the last.
     """
@@ -146,7 +158,7 @@ def training_bar() -> Iterator[TrainingBar]:
         transient=True,
         disable=not err.is_terminal,
     )
-    recent: deque[StepReport] = deque(maxlen=_RECENT_STEPS)
+    recent: deque[DoneStep] = deque(maxlen=_RECENT_STEPS)
     score = ""
     last_line = -math.inf
     with bar:
@@ -159,14 +171,14 @@ def training_bar() -> Iterator[TrainingBar]:
             nonlocal score
             score = f"  acc@1 {evaluation.at_1:.4f}"
 
-        def on_step(report: StepReport) -> None:
+        def on_step(report: DoneStep) -> None:
             nonlocal last_line
             recent.append(report)
             seconds = sum(step.seconds for step in recent)
             loss = sum(step.loss for step in recent) / len(recent)
             figures = (
                 f"{sum(step.names for step in recent) / seconds:,.0f} names/s  loss {loss:.3f}{score}  "
-                f"hard {report.hard_positives:.0%} of synonyms, {report.hard_negatives:.1%} of others"
+                f"{report.in_words()}"
             )
             left = f"{duration((report.total_steps - report.step) * seconds / len(recent))} left"
             bar.update(

@@ -14,7 +14,6 @@ from onoma.errors import ConfigError, TrainingError
 if TYPE_CHECKING:
     from onoma.training.grid import Grid
     from onoma.training.grid_run import Trained
-    from onoma.training.report import TrainingReport
 
 
 def train(
@@ -148,18 +147,7 @@ def train(
                 on_event=show.remark,
             )
     if is_main():
-        _show_report(report, out)
-
-
-def _show_report(report: TrainingReport, out: Path) -> None:
-    from onoma.cli import show
-
-    best = "" if report.best is None else f", best acc@1 {report.best['at_1']:.4f} at step {report.best['step']:,}"
-    show.out.print(
-        f"{out}: trained {report.steps:,} steps in {show.duration(report.seconds)} "
-        f"({report.names_per_second:,.0f} names/s), loss {report.first_loss:.3f} -> {report.last_loss:.3f}{best}",
-        markup=False,
-    )
+        show.training_report(report, out)
 
 
 def _show_grid(grid: Grid, table: Sequence[Trained], out: Path, plot: Path | None) -> None:

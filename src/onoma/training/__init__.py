@@ -1,4 +1,6 @@
-"""The one training loop: recipes, batches, schedule, checkpoints.
+"""Training: recipes, batches, steps, checkpoints, one loop (`onoma.training.sitting`) for all kinds.
 
-``onoma.training.config`` needs no torch; ``onoma.training.loop`` does.
+`onoma.training.loop` aligns names by synonyms (SapBERT), `onoma.training.biosyn` ranks a dictionary's names for
+annotated mentions (BioSyn), `onoma.training.reranking` the candidates of a linker. The modules of settings need no
+torch, the others do.
 """

@@ -79,10 +79,43 @@ def make_batches(
     return batches
 
 
-class PairBatches:
-    """Shuffled batches of pairs, epoch after epoch.
+class ShuffledRows:
+    """Rows 0..n-1 in batches, epoch after epoch.
 
-    Every epoch visits each pair once in an order drawn from ``(seed, epoch)``; its last batch may be smaller.
+    Every epoch visits each row once in an order drawn from ``(seed, epoch)``; its last batch may be smaller.
+
+    Args:
+        n_rows: How many there are.
+        at_once: Rows in a batch.
+        seed: Of the order.
+
+    Example:
+        >>> rows = ShuffledRows(3, at_once=2, seed=0)
+        >>> rows.steps_per_epoch, sorted([*rows.rows_of_step(0).tolist(), *rows.rows_of_step(1).tolist()])
+        (2, [0, 1, 2])
+    """
+
+    def __init__(self, n_rows: int, *, at_once: int, seed: int) -> None:
+        self._n_rows, self._at_once, self._seed = n_rows, at_once, seed
+        self._epoch = -1
+        self._order: RowArray = np.empty(0, np.int64)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches in one pass over the rows."""
+        return math.ceil(self._n_rows / self._at_once)
+
+    def rows_of_step(self, batch_number: int) -> RowArray:
+        """Rows of a batch, numbered from 0 over the whole run, shape (rows of the batch,)."""
+        epoch, position = divmod(batch_number, self.steps_per_epoch)
+        if epoch != self._epoch:
+            self._order = np.random.default_rng([self._seed, epoch]).permutation(self._n_rows)
+            self._epoch = epoch
+        return self._order[position * self._at_once : (position + 1) * self._at_once]
+
+
+class PairBatches:
+    """Shuffled batches of pairs, epoch after epoch, in the order of `ShuffledRows`.
 
     Args:
         pairs: Rows of training names, shape (P, 2).
@@ -104,23 +137,16 @@ class PairBatches:
         if len(pairs) == 0:
             raise InputError("there are no pairs to train on", expected="at least one concept with two names")
         self._pairs = pairs
-        self._batch_pairs = batch_pairs
-        self._seed = seed
-        self._epoch = -1
-        self._order: RowArray = np.empty(0, np.int64)
+        self._order = ShuffledRows(len(pairs), at_once=batch_pairs, seed=seed)
 
     @property
     def steps_per_epoch(self) -> int:
         """Batches in one pass over the pairs."""
-        return math.ceil(len(self._pairs) / self._batch_pairs)
+        return self._order.steps_per_epoch
 
     def pairs_of_step(self, batch_number: int) -> RowArray:
         """Rows of the pairs of a batch, shape (pairs of the batch,)."""
-        epoch, position = divmod(batch_number, self.steps_per_epoch)
-        if epoch != self._epoch:
-            self._order = np.random.default_rng([self._seed, epoch]).permutation(len(self._pairs))
-            self._epoch = epoch
-        return self._order[position * self._batch_pairs : (position + 1) * self._batch_pairs]
+        return self._order.rows_of_step(batch_number)
 
     def names_of_step(self, batch_number: int) -> RowArray:
         """Training-name rows of a batch: left names, then right names, shape (2 x pairs of the batch,)."""

@@ -73,8 +73,7 @@ def save_checkpoint(
     if torch.cuda.is_available():
         tensors["random.cuda"] = torch.cuda.get_rng_state()
     aside = folder / f".{CHECKPOINT_NAME}.partial"
-    contiguous = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
-    save_file(contiguous, aside, metadata={"progress": json.dumps(asdict(progress)), "run": run})
+    save_file(_storable(tensors), aside, metadata={"progress": json.dumps(asdict(progress)), "run": run})
     with aside.open("rb") as handle:
         os.fsync(handle.fileno())
     aside.replace(folder / CHECKPOINT_NAME)
@@ -123,3 +122,19 @@ def load_checkpoint(
     if "random.cuda" in tensors and torch.cuda.is_available():
         torch.cuda.set_rng_state(tensors["random.cuda"])
     return progress
+
+
+def _storable(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The tensors on the CPU, each in one piece and in memory of its own, as safetensors wants them.
+
+    Only what is not so already is copied: a copy of everything would double the memory of a large model.
+    """
+    storable: dict[str, torch.Tensor] = {}
+    places: set[int] = set()
+    for name, value in tensors.items():
+        own = value.detach().cpu().contiguous()
+        if own.untyped_storage().data_ptr() in places:
+            own = own.clone()
+        places.add(own.untyped_storage().data_ptr())
+        storable[name] = own
+    return storable

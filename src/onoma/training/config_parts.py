@@ -13,38 +13,40 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 
-class _Choice(BaseModel):
+class Choice(BaseModel):
+    """One of several, told apart by its ``name``, with settings of its own."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class HardTriplets(_Choice):
+class HardTriplets(Choice):
     """Pairs of triplets whose negative is no further than the positive plus a margin (SapBERT)."""
 
     name: Literal["hard-triplet"] = "hard-triplet"
     margin: float = Field(0.2, ge=0, le=2, description="in Euclidean distance of unit vectors")
 
 
-class MultiSimilarityMining(_Choice):
+class MultiSimilarityMining(Choice):
     """Pairs that the hardest pair of the other kind makes informative (CODER)."""
 
     name: Literal["multi-similarity"] = "multi-similarity"
     margin: float = Field(0.1, ge=0, le=2, description="in cosine units")
 
 
-class SemiHardTriplets(_Choice):
+class SemiHardTriplets(Choice):
     """Pairs of triplets whose negative is further than the positive, but not by the margin (FaceNet)."""
 
     name: Literal["semi-hard"] = "semi-hard"
     margin: float = Field(0.2, ge=0, le=2, description="in Euclidean distance of unit vectors")
 
 
-class NoMining(_Choice):
+class NoMining(Choice):
     """No mining: all pairs of the batch."""
 
     name: Literal["all"] = "all"
 
 
-class MultiSimilarity(_Choice):
+class MultiSimilarity(Choice):
     """Multi-similarity loss (Wang et al. 2019), the choice of SapBERT and CODER."""
 
     name: Literal["multi-similarity"] = "multi-similarity"
@@ -53,7 +55,7 @@ class MultiSimilarity(_Choice):
     offset: float = Field(0.5, ge=-1, le=1, description="the cosine where both are neutral")
 
 
-class Circle(_Choice):
+class Circle(Choice):
     """Circle loss (Sun et al. 2020)."""
 
     name: Literal["circle"] = "circle"
@@ -61,48 +63,48 @@ class Circle(_Choice):
     scale: float = Field(256.0, gt=0, description="sharpness, gamma in the paper")
 
 
-class InfoNce(_Choice):
+class InfoNce(Choice):
     """InfoNCE (van den Oord et al. 2018)."""
 
     name: Literal["info-nce"] = "info-nce"
     temperature: float = Field(0.07, gt=0, description="cosine units per factor e; smaller is sharper")
 
 
-class Nca(_Choice):
+class Nca(Choice):
     """Neighbourhood component analysis (Goldberger et al. 2005)."""
 
     name: Literal["nca"] = "nca"
     distance_scale: float = Field(20.0, gt=0, description="factor of the squared distance")
 
 
-class LiftedStructure(_Choice):
+class LiftedStructure(Choice):
     """Lifted structure loss (Oh Song et al. 2016)."""
 
     name: Literal["lifted-structure"] = "lifted-structure"
     margin: float = Field(0.5, ge=0, le=2, description="in Euclidean distance of unit vectors")
 
 
-class Triplet(_Choice):
+class Triplet(Choice):
     """Max-margin triplet loss (Basaldella et al. 2020)."""
 
     name: Literal["triplet"] = "triplet"
     margin: float = Field(0.2, ge=0, le=2, description="in Euclidean distance of unit vectors")
 
 
-class Cosine(_Choice):
+class Cosine(Choice):
     """Cosine loss: each pair on its own."""
 
     name: Literal["cosine"] = "cosine"
     margin: float = Field(0.0, ge=-1, le=1, description="in cosine units")
 
 
-class Everything(_Choice):
+class Everything(Choice):
     """All weights of the encoder are trained."""
 
     name: Literal["all"] = "all"
 
 
-class Adapter(_Choice):
+class Adapter(Choice):
     """Bottlenecks after the layers' feed-forward blocks are trained, the encoder stays (Pfeiffer et al. 2020)."""
 
     name: Literal["adapter"] = "adapter"
@@ -110,7 +112,7 @@ class Adapter(_Choice):
     invertible: bool = Field(True, description="also an invertible adapter after the embeddings, as in the paper")
 
 
-class Lora(_Choice):
+class Lora(Choice):
     """Low-rank updates of the attention's projections are trained, the encoder stays (Hu et al. 2022)."""
 
     name: Literal["lora"] = "lora"
@@ -119,13 +121,13 @@ class Lora(_Choice):
     dropout: float = Field(0.0, ge=0, lt=1, description="of the update's input")
 
 
-class RandomBatches(_Choice):
+class RandomBatches(Choice):
     """Pairs in random order."""
 
     name: Literal["random"] = "random"
 
 
-class NeighbourBatches(_Choice):
+class NeighbourBatches(Choice):
     """Pairs come with pairs of other concepts whose names the encoder finds similar (the idea of CODER++)."""
 
     name: Literal["neighbours"] = "neighbours"
@@ -134,19 +136,20 @@ class NeighbourBatches(_Choice):
     warmup_steps: int = Field(0, ge=0, description="steps of random batches before the first comparison")
 
 
-def _named(value: Any) -> Any:
+def named(value: Any) -> Any:
+    """A choice without settings may be written as its name alone."""
     return {"name": value} if isinstance(value, str) else value
 
 
 Mining: TypeAlias = Annotated[
     HardTriplets | MultiSimilarityMining | SemiHardTriplets | NoMining,
     Field(discriminator="name"),
-    BeforeValidator(_named),
+    BeforeValidator(named),
 ]
 Loss: TypeAlias = Annotated[
     MultiSimilarity | Circle | InfoNce | Nca | LiftedStructure | Triplet | Cosine,
     Field(discriminator="name"),
-    BeforeValidator(_named),
+    BeforeValidator(named),
 ]
-Tuning: TypeAlias = Annotated[Everything | Adapter | Lora, Field(discriminator="name"), BeforeValidator(_named)]
-Batches: TypeAlias = Annotated[RandomBatches | NeighbourBatches, Field(discriminator="name"), BeforeValidator(_named)]
+Tuning: TypeAlias = Annotated[Everything | Adapter | Lora, Field(discriminator="name"), BeforeValidator(named)]
+Batches: TypeAlias = Annotated[RandomBatches | NeighbourBatches, Field(discriminator="name"), BeforeValidator(named)]

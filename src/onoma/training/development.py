@@ -6,7 +6,8 @@ names of a terminology (`read_development`). `onoma.training.measuring` asks the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,11 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from onoma.errors import InputError
+from onoma.artifacts import verify_artifact
+from onoma.errors import ConfigError, InputError
 from onoma.pairs import HeldOut, read_mentions
 from onoma.pairs.mentions import COMPOSITE
 from onoma.pairs.selection import checked_rows, usable_names
 from onoma.terminology import Terminology
+from onoma.terminology.readers.biosyn import BiosynOptions, read_biosyn
 from onoma.terminology.reading import Reading
 from onoma.types import RowArray
 
@@ -61,7 +64,7 @@ def hidden_synonyms(
     return DevelopmentSet(
         name=HIDDEN,
         queries=pl.DataFrame({"mention": held_out.texts, "concept_id": held_out.concept_ids}),
-        dictionary=_dictionary(terminology, languages, hidden),
+        dictionary=terminology_names(terminology, languages, hidden),
     )
 
 
@@ -88,14 +91,94 @@ def read_development(
         InputError: the file is not readable, a line is bad (file, line and field are named), or the terminology has the
             answer to none of the queries.
     """
+    names = terminology_names(terminology, languages, checked_rows(hidden_names, terminology.n_names))
+    return queries_over(file, names, source=terminology.path, tell=tell)
+
+
+def queries_over(
+    file: str | Path,
+    dictionary: pl.DataFrame,
+    *,
+    source: Path,
+    unknown: str = "they count as wrong",
+    tell: Callable[[str], None] | None = None,
+) -> DevelopmentSet:
+    """The queries of a file, over a dictionary.
+
+    Args:
+        file: See `read_development`.
+        dictionary: Columns ``text`` and ``concept_id``, see `DevelopmentSet`.
+        source: Where the dictionary comes from, for messages.
+        unknown: What becomes of queries that mean a concept which the dictionary does not have.
+        tell: See `read_development`.
+
+    Raises:
+        InputError: see `read_development`.
+    """
     path = Path(file)
     reading = Reading("strict")
-    try:
+    with _bad_lines_refused():
         queries = read_mentions(path, reading)
+    if queries.is_empty():
+        raise InputError("the file has no queries", path=path, expected="a line for each mention, with its concept")
+    known = set(dictionary.select(codes().alias("code")).explode("code")["code"])
+    answers = queries.select(codes().alias("codes"))["codes"]
+    without = [row for row, codes in enumerate(answers) if known.isdisjoint(codes)]
+    if len(without) == len(queries):
+        raise InputError(
+            f"the dictionary {source} has the concept of none of the {len(queries):,} queries",
+            path=path,
+            field="concept_id",
+            expected=f"codes like {dictionary['concept_id'][0]}" if len(dictionary) else "a dictionary with names",
+            found=str(queries["concept_id"][0]),
+            fix="give the terminology or dictionary that the mentions were annotated with",
+        )
+    if tell is not None and without:
+        tell(
+            f"{path.name}: {len(without):,} of {len(queries):,} queries mean a concept that the dictionary does not "
+            f"have ({queries['concept_id'][without[0]]}); {unknown}"
+        )
+    if tell is not None and COMPOSITE in reading.notes:
+        tell(f"{path.name}: {reading.notes[COMPOSITE]:,} {COMPOSITE}")
+    return DevelopmentSet(name=path.name, queries=queries, dictionary=dictionary)
+
+
+def read_dictionary(
+    source: Terminology | str | Path, *, languages: Sequence[str] | None = None
+) -> tuple[pl.DataFrame, Path]:
+    """The names to choose from, and where they lie.
+
+    Args:
+        source: A terminology or its folder, of which the names of active concepts are taken that are not suppressed; or
+            a file in the form of BioSyn's dictionaries, a line ``id||name`` for each name, several codes of a name
+            divided by ``|``.
+        languages: BCP 47 tags of the names to take. Unset: all.
+
+    Raises:
+        InputError: it cannot be read.
+        ConfigError: languages are asked for of a file, which does not say of what language a name is.
+    """
+    if isinstance(source, Terminology) or not Path(source).is_file():
+        terminology = source if isinstance(source, Terminology) else Terminology.open(source)
+        verify_artifact(terminology.path)
+        return terminology_names(terminology, languages), terminology.path
+    path = Path(source)
+    if languages is not None:
+        raise ConfigError(
+            f"{path} does not say of what language a name is; unset languages, or give a terminology folder."
+        )
+    with _bad_lines_refused():
+        return read_biosyn(str(path), BiosynOptions(), Reading("strict")).names.select("text", "concept_id"), path
+
+
+@contextlib.contextmanager
+def _bad_lines_refused() -> Iterator[None]:
+    """Readers advise to skip bad lines; here a score must not come to be that of fewer queries or names."""
+    try:
+        yield
     except InputError as error:
         if "on_error" not in (error.fix or ""):
             raise
-        # The advice is to skip bad lines; a score must not come to be that of fewer queries.
         raise InputError(
             error.problem,
             path=error.path,
@@ -105,35 +188,15 @@ def read_development(
             found=error.found,
             fix="mend the line",
         ) from None
-    if queries.is_empty():
-        raise InputError("the file has no queries", path=path, expected="a line for each mention, with its concept")
-    dictionary = _dictionary(terminology, languages, checked_rows(hidden_names, terminology.n_names))
-    known = set(dictionary.select(codes().alias("code")).explode("code")["code"])
-    answers = queries.select(codes().alias("codes"))["codes"]
-    without = [row for row, codes in enumerate(answers) if known.isdisjoint(codes)]
-    if len(without) == len(queries):
-        raise InputError(
-            f"the terminology {terminology.path} has the concept of none of the {len(queries):,} queries",
-            path=path,
-            field="concept_id",
-            expected=f"codes like {dictionary['concept_id'][0]}" if len(dictionary) else "a terminology with names",
-            found=str(queries["concept_id"][0]),
-            fix="give the terminology that the mentions were annotated with",
-        )
-    if tell is not None and without:
-        tell(
-            f"{path.name}: {len(without):,} of {len(queries):,} queries mean a concept that the terminology does not "
-            f"have ({queries['concept_id'][without[0]]}); they count as wrong"
-        )
-    if tell is not None and COMPOSITE in reading.notes:
-        tell(f"{path.name}: {reading.notes[COMPOSITE]:,} {COMPOSITE}")
-    return DevelopmentSet(name=path.name, queries=queries, dictionary=dictionary)
 
 
-def _dictionary(terminology: Terminology, languages: Sequence[str] | None, hidden: RowArray) -> pl.DataFrame:
-    """Names of active concepts that are not suppressed, of these languages, without the hidden ones."""
+def terminology_names(
+    terminology: Terminology, languages: Sequence[str] | None, hidden: RowArray | None = None
+) -> pl.DataFrame:
+    """A dictionary: names of active concepts that are neither suppressed nor hidden, of these languages."""
     kept = usable_names(terminology.concepts(), terminology.names(), languages=languages)
-    kept[hidden] = False
+    if hidden is not None:
+        kept[hidden] = False
     names = terminology.names().select("concept_row", "text").filter(pl.lit(pl.Series(kept))).collect()
     concept_ids = terminology.concepts().select("concept_id").collect()["concept_id"]
     return names.select("text", concept_id=concept_ids.gather(names["concept_row"]))

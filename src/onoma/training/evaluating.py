@@ -7,15 +7,15 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from torch import Tensor, nn
 
 from onoma.errors import ConfigError
 from onoma.training.averaging import WeightAverage, put_weights, trained_weights
-from onoma.training.config import TrainingConfig
 from onoma.training.distributed import broadcast
-from onoma.training.measuring import EncodeRows, Measure, Scores
+from onoma.training.measuring import EncodeRows, Scores
+from onoma.training.run_config import RunConfig
 
 _EVALUATIONS = 10
 """In a run, besides the one before it, unless the recipe says otherwise."""
@@ -52,6 +52,15 @@ class Evaluation:
         return f"step {self.step:,}: {sets} ({self.seconds:,.1f} s)"
 
 
+class NamedMeasure(Protocol):
+    """What a model is measured by; `onoma.training.measuring.Measure` for encoders."""
+
+    name: str
+
+    def __call__(self, encode: EncodeRows) -> Scores:
+        """How well the queries of one set are answered."""
+
+
 class Evaluations:
     """The evaluations of a run, and the weights of the best.
 
@@ -64,6 +73,7 @@ class Evaluations:
         encode: The encoder, see `onoma.training.measuring.EncodeRows`.
         model: Whose weights are kept.
         average: Of its weights, if there is one.
+        interval: Steps between evaluations where the recipe does not say; unset: a tenth of the run.
 
     Raises:
         ConfigError: a setting needs development data and there are none, or two sets have one name.
@@ -71,15 +81,18 @@ class Evaluations:
 
     def __init__(
         self,
-        config: TrainingConfig,
-        measures: Sequence[Measure],
+        config: RunConfig,
+        measures: Sequence[NamedMeasure],
         encode: EncodeRows,
         model: nn.Module,
         average: WeightAverage | None,
+        *,
+        interval: int | None = None,
     ) -> None:
         check_development(config, [measure.name for measure in measures])
         self._config, self._measures, self._encode, self._average = config, measures, encode, average
         self._trained = trained_weights(model)
+        self._interval = config.evaluate_steps or interval
         self._kept: dict[str, Tensor] = {}
         self.done: list[Evaluation] = []
         """So far, over all sittings."""
@@ -98,7 +111,7 @@ class Evaluations:
         """Whether to measure after so many steps: before the first step, after the last, and regularly between."""
         if not self._measures or (self.done and self.done[-1].step >= step):
             return False
-        interval = self._config.evaluate_steps or math.ceil(total_steps / _EVALUATIONS)
+        interval = self._interval or math.ceil(total_steps / _EVALUATIONS)
         return step % interval == 0 or step == total_steps
 
     def measure(self, step: int) -> Evaluation:
@@ -126,8 +139,8 @@ class Evaluations:
 
     def cost(self, seconds_each: float) -> tuple[float, float]:
         """Seconds that the evaluations of a run take whatever its length, and those for each of its steps."""
-        if self._config.evaluate_steps is not None:
-            return seconds_each, seconds_each / self._config.evaluate_steps
+        if self._interval is not None:
+            return seconds_each, seconds_each / self._interval
         return (1 + _EVALUATIONS) * seconds_each, 0.0
 
     def apply_best(self) -> None:
@@ -147,7 +160,7 @@ class Evaluations:
         return [asdict(evaluation) for evaluation in self.done]
 
 
-def check_development(config: TrainingConfig, names: Sequence[str]) -> None:
+def check_development(config: RunConfig, names: Sequence[str]) -> None:
     """Refuse settings that need development data where there are none, and sets that cannot be told apart.
 
     Raises:

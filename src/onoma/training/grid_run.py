@@ -25,12 +25,13 @@ from onoma.artifacts import open_artifact, sha256_file, write_text_atomically
 from onoma.errors import ArtifactExistsError, ConfigError, MismatchError, TrainingError
 from onoma.pairs import PairSet
 from onoma.terminology import Terminology
-from onoma.training.config import Recipe, TrainingConfig, settings_of
+from onoma.training.config import Recipe, TrainingConfig
 from onoma.training.development import HIDDEN
 from onoma.training.distributed import broadcast, is_main, processes, world_size
 from onoma.training.evaluating import Evaluation, check_development
 from onoma.training.grid import Combination, Grid, combinations
 from onoma.training.run import SETTINGS_OF_PAIRS, train_on_pairs, train_on_terminology
+from onoma.training.settings import settings_of
 from onoma.training.trackers import check_trackers
 
 TABLE_NAME, REPORT_NAME = "grid.csv", "grid.json"

@@ -78,7 +78,8 @@ class Measure:
             .to_numpy(writable=True)
         )
         self._name_concepts: RowArray = names["concept"].to_numpy(writable=True)
-        self._store, self._rows, places = _tokenise(pl.concat([names["text"], queries["text"]]), tokenizer, max_tokens)
+        self._texts = names["text"], queries["text"]
+        self._store, self._rows, places = tokenise_distinct(pl.concat(self._texts), tokenizer, max_tokens)
         self._names, self._queries = places[: len(names)], places[len(names) :]
 
     @property
@@ -184,8 +185,8 @@ def _check(data: DevelopmentSet) -> None:
             )
 
 
-def _tokenise(texts: pl.Series, tokenizer: Tokenizer, max_tokens: int) -> tuple[NameStore, RowArray, RowArray]:
-    """A store, the rows in it of distinct tokens, and for each text the place of its tokens among those rows."""
+def tokenise_distinct(texts: pl.Series, tokenizer: Tokenizer, max_tokens: int) -> tuple[NameStore, RowArray, RowArray]:
+    """A store, the rows in it of distinct tokens, ascending, and for each text the place of its tokens among them."""
     distinct = texts.unique(maintain_order=True)
     store = NameStore.from_texts(distinct, tokenizer, max_tokens=max_tokens)
     first: dict[bytes, int] = {}

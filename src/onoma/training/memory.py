@@ -19,3 +19,12 @@ def keep_freed_memory() -> bool:
     except (AttributeError, OSError, TypeError):  # macOS; musl; Windows
         return False
     return bool(mallopt(_MMAP_MAX, 0) and mallopt(_TRIM_THRESHOLD, 2**31 - 1))
+
+
+def return_freed_memory() -> bool:
+    """Give what was kept back to the system once; False where there is nothing to give or it is not glibc."""
+    try:
+        trim = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return False
+    return bool(trim(0))

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from onoma.errors import TrainingError
 from onoma.training.batches import Batches
-from onoma.training.config import TrainingConfig
 from onoma.training.distributed import broadcast
 from onoma.training.evaluating import Evaluations
 from onoma.training.neighbours import Encode
-from onoma.training.step import Step
+from onoma.training.optimiser_step import OptimiserStep
+from onoma.training.run_config import RunConfig
 
 
-def plan_steps(config: TrainingConfig, batches: Batches, step: Step, encode: Encode, evaluations: Evaluations) -> int:
+def plan_steps(
+    config: RunConfig, batches: Batches, step: OptimiserStep[Any], encode: Encode, evaluations: Evaluations
+) -> int:
     """Steps of a run. For a budget of minutes the speed is measured, which changes neither model nor random state.
 
     Args:

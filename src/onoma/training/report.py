@@ -9,10 +9,7 @@ from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from typing import Any
 
-import numpy as np
-
 from onoma._version import __version__
-from onoma.pairs import PairSet
 from onoma.training.measuring import Measure
 
 
@@ -45,11 +42,11 @@ class TrainingReport:
     """Device, precision, number of processes."""
     versions: dict[str, str] = field(repr=False)
     data: dict[str, Any] = field(repr=False)
-    """Number of pairs, names and concepts trained on, their fingerprint, and the development sets."""
+    """How much was trained on (pairs, names, concepts, ...), its fingerprint, and the development sets."""
     phases: dict[str, float] = field(repr=False)
     """Seconds spent packing, in forward, loss, backward, the optimiser and evaluations, in this sitting."""
     log: list[dict[str, Any]] = field(repr=False)
-    """A `onoma.training.step.StepReport` for each step."""
+    """A `onoma.training.optimiser_step.DoneStep` for each step."""
 
     def to_json(self) -> str:
         """The report as text, a line for each step of the log."""
@@ -69,23 +66,17 @@ def versions() -> dict[str, str]:
     }
 
 
-def about_data(pairs: PairSet, measures: Sequence[Measure]) -> dict[str, Any]:
-    """What was trained on, and what on it was measured."""
-    return {
-        "pairs": len(pairs.pairs),
-        "names": len(pairs.store),
-        "concepts": len(np.unique(pairs.labels)),
-        "fingerprint": pairs.manifest.fingerprint,
-        "development": [
-            {
-                "name": measure.name,
-                "queries": measure.n_queries,
-                "names": measure.n_names,
-                "fingerprint": measure.fingerprint,
-            }
-            for measure in measures
-        ],
-    }
+def about_development(measures: Sequence[Measure]) -> list[dict[str, Any]]:
+    """What was measured on."""
+    return [
+        {
+            "name": measure.name,
+            "queries": measure.n_queries,
+            "names": measure.n_names,
+            "fingerprint": measure.fingerprint,
+        }
+        for measure in measures
+    ]
 
 
 def mean_loss(lines: Sequence[dict[str, Any]]) -> float:

@@ -9,9 +9,16 @@ from typing import Any
 
 from onoma.errors import InputError, did_you_mean
 
+_COMMANDS = {
+    "recipe": "onoma train",
+    "biosyn-recipe": "onoma train-biosyn",
+    "reranking-recipe": "onoma reranker train",
+}
+"""What takes recipes of each kind."""
+
 
 def shipped_names(kind: str) -> list[str]:
-    """Names of the files of a kind (``"recipe"``, ``"grid"``), sorted."""
+    """Names of the files of a kind (``"recipe"``, ``"grid"``, ...), sorted."""
     return sorted(
         entry.name.removesuffix(".toml")
         for entry in resources.files("onoma.training").joinpath(f"{kind}s").iterdir()
@@ -37,9 +44,10 @@ def read_shipped(kind: str, name: str) -> dict[str, Any]:
         text = resources.files("onoma.training").joinpath(f"{kind}s", f"{name}.toml").read_text(encoding="utf-8")
     else:
         names = shipped_names(kind)
+        elsewhere = [command for other, command in _COMMANDS.items() if name in shipped_names(other)]
         raise InputError(
             f"there is no {kind} '{name}'.{did_you_mean(name, names)} Shipped {kind}s: {', '.join(names)}",
-            fix="name one of these, or the path of a .toml file",
+            fix=f"use it with {elsewhere[0]}" if elsewhere else "name one of these, or the path of a .toml file",
         )
     try:
         return tomllib.loads(text)

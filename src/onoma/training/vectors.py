@@ -11,12 +11,14 @@ from onoma.encoders.packed import PackedEncoder, pack
 from onoma.encoders.torch_encoder import BATCH_TOKENS
 from onoma.pairs import NameStore
 from onoma.training.distributed import gather, share
-from onoma.training.step import autocast, diverged
+from onoma.training.precision import autocast, diverged
 from onoma.types import RowArray
 
 
-def unit_vectors(model: PackedEncoder, store: NameStore, rows: RowArray, *, precision: torch.dtype) -> torch.Tensor:
-    """Unit vectors of names, float32, on the encoder's device, shape (len(rows), D).
+def name_vectors(
+    model: PackedEncoder, store: NameStore, rows: RowArray, *, precision: torch.dtype, unit: bool = True
+) -> torch.Tensor:
+    """Vectors of names, float32, on the encoder's device, shape (len(rows), D).
 
     Without dropout; the model's mode and the random state stay as they were. Several processes share the names out,
     and each gets all vectors.
@@ -25,7 +27,8 @@ def unit_vectors(model: PackedEncoder, store: NameStore, rows: RowArray, *, prec
         model: The encoder.
         store: Tokens of the names.
         rows: Which names.
-        precision: Of the forward pass, see `onoma.training.step.training_precision`.
+        precision: Of the forward pass, see `onoma.training.precision.training_precision`.
+        unit: Scale them to length 1.
 
     Raises:
         TrainingError: a vector is not finite.
@@ -40,12 +43,12 @@ def unit_vectors(model: PackedEncoder, store: NameStore, rows: RowArray, *, prec
     try:
         with torch.no_grad(), autocast(device, precision):
             for places in length_batches(lengths[own], batch_tokens=BATCH_TOKENS.get(device.type, BATCH_TOKENS["cpu"])):
-                batch = pack(store.offsets, store.ids, rows=rows[own[places]]).to(device)
-                unit = functional.normalize(model(batch).float(), dim=1)
-                vectors[torch.from_numpy(places).to(device)] = unit
+                batch = pack(store.offsets, store.ids, rows=rows[own[places]], types=store.types).to(device)
+                part = model(batch).float()
+                vectors[torch.from_numpy(places).to(device)] = functional.normalize(part, dim=1) if unit else part
     finally:
         model.train(was_training)
     everything = gather(vectors, len(rows))
-    if not torch.isfinite(everything.sum()):  # of unit vectors, which cannot overflow
+    if not torch.isfinite(everything).all():
         raise diverged("the encoder's vectors are not numbers", precision)
     return everything[torch.from_numpy(np.argsort(by_length)).to(device)]

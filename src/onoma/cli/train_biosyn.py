@@ -1,0 +1,82 @@
+"""``onoma train-biosyn``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from onoma.cli.options import Force, Settings, parse_assignments
+
+
+def train_biosyn(
+    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe (onoma recipes list) or a .toml file.")],
+    mentions: Annotated[
+        Path,
+        typer.Option(
+            "--mentions",
+            metavar="FILE",
+            help="What to learn from: lines id||mention, or a .csv, .tsv or .parquet with the columns mention and "
+            "concept_id.",
+        ),
+    ],
+    dictionary: Annotated[
+        Path,
+        typer.Option(
+            "--dictionary",
+            metavar="NAMES",
+            help="The names to rank: a terminology folder, or a file of lines id||name.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="ENCODER", help="Where to write the encoder folder.")],
+    settings: Settings = None,
+    development: Annotated[
+        list[Path] | None,
+        typer.Option("--development", metavar="FILE", help="Measure on these mentions; may be given several times."),
+    ] = None,
+    development_dictionary: Annotated[
+        Path | None,
+        typer.Option(metavar="NAMES", help="The names they are looked for in. Unset: those trained on."),
+    ] = None,
+    track: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--track",
+            metavar="NAME",
+            help="Show the curves in tensorboard, wandb or mlflow too; may be given several times.",
+        ),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Train an encoder to rank the names of a dictionary for annotated mentions (BioSyn).
+
+    The weight of a sparse score (character TF-IDF) is learnt with it and kept in the encoder's folder.
+
+    Stopped at any moment, the same command goes on from the last checkpoint, which lies with the unfinished
+    run in ENCODER.run. Settings of a recipe: onoma recipes show RECIPE.
+    """
+    from onoma.cli import show
+    from onoma.encoders.folders import read_folder
+    from onoma.training.biosyn import train_biosyn as train
+    from onoma.training.biosyn_config import load_biosyn_recipe
+    from onoma.training.distributed import is_main
+
+    loaded = load_biosyn_recipe(recipe, parse_assignments(settings or []))
+    with show.training_bar() as bar:
+        report = train(
+            loaded,
+            mentions,
+            dictionary,
+            out,
+            development=development or [],
+            development_dictionary=development_dictionary,
+            trackers=track or [],
+            overwrite=force,
+            on_step=bar.on_step,
+            on_evaluation=bar.on_evaluation,
+            on_event=show.remark,
+        )
+    if is_main():
+        show.training_report(report, out)
+        show.remark(f"sparse weight beside the cosine: {read_folder(out).sparse_weight:.4f}")

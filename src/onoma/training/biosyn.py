@@ -1,0 +1,243 @@
+"""BioSyn: an encoder learns to rank the names of a dictionary for annotated mentions (Sung et al. 2020).
+
+A query is compared with some candidates, half of them found by characters (TF-IDF), the others by the encoder as it was
+when the pass over the queries began. The score is the sum of a dense and a sparse one, whose weight is learnt with the
+encoder; the loss makes it probable that a right candidate is drawn by a softmax over the candidates.
+`onoma.training.sitting` is the loop.
+
+The dictionary is never compared with all queries as a matrix: sparse scores are those of candidates, dense ones come
+tile by tile. Differs from the released code, besides: ids are compared as a whole (there ``D00312`` is right for
+``D003120``); names with one text are one candidate with the ids of all; names that a batch needs several times are
+encoded once for it, and so have the same dropout everywhere in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from onoma.artifacts import Parent, ensure_writable
+from onoma.encoders import locate_tokenizer
+from onoma.encoders.packed import load_packed, pack
+from onoma.encoders.saving import save_encoder
+from onoma.errors import ConfigError
+from onoma.terminology import Terminology
+from onoma.training.averaging import WeightAverage
+from onoma.training.biosyn_candidates import CandidateBatches
+from onoma.training.biosyn_config import BiosynConfig, BiosynRecipe
+from onoma.training.biosyn_data import ranking_data
+from onoma.training.biosyn_measure import BiosynMeasure
+from onoma.training.biosyn_step import BiosynModel, BiosynStep, BiosynStepReport, make_optimiser
+from onoma.training.course import Course, ran_on
+from onoma.training.development import DevelopmentSet, queries_over, read_dictionary
+from onoma.training.evaluating import Evaluation, Evaluations, check_development
+from onoma.training.precision import training_device, training_precision
+from onoma.training.report import TrainingReport, about_development
+from onoma.training.sitting import Tell, take_course
+from onoma.training.trackers import check_trackers
+from onoma.training.tuning import tune
+from onoma.training.vectors import name_vectors
+from onoma.types import FloatArray, RowArray
+
+Dictionary = Terminology | str | Path
+"""A terminology or its folder, or a file with a line ``id||name`` for each name."""
+
+_MEASURED_TEXTS = 1024
+"""Texts whose vectors' lengths say what a learnt weight is worth beside a cosine."""
+
+
+def train_biosyn(
+    recipe: BiosynRecipe,
+    mentions: str | Path,
+    dictionary: Dictionary,
+    out: str | Path,
+    *,
+    development: Sequence[str | Path] = (),
+    development_dictionary: Dictionary | None = None,
+    trackers: Sequence[str] = (),
+    overwrite: bool = False,
+    on_step: Callable[[BiosynStepReport], None] | None = None,
+    on_evaluation: Callable[[Evaluation], None] | None = None,
+    on_event: Callable[[str], None] | None = None,
+) -> TrainingReport:
+    """Train an encoder, and the weight of the sparse score with it, on annotated mentions.
+
+    Args:
+        recipe: See `onoma.training.biosyn_config.load_biosyn_recipe`.
+        mentions: Annotated mentions: lines ``id||mention`` or a table with the columns ``mention`` and ``concept_id``;
+            several right ids are divided by ``|``. Composite mentions are left out, as in the released code.
+        dictionary: Where their names are looked for. A terminology gives the names of its active concepts that are not
+            suppressed.
+        out: The encoder folder to write. Until it is finished, checkpoints and log lie in ``OUT.run``; the same call
+            goes on from there.
+        development: Files of mentions to measure on while training.
+        development_dictionary: Where these are looked for; unset: in ``dictionary``.
+        trackers: Where to show the curves too: ``tensorboard``, ``wandb``, ``mlflow``.
+        overwrite: Replace an encoder that is there.
+        on_step: Called after every step.
+        on_evaluation: Called after every evaluation.
+        on_event: Called with sentences worth telling.
+
+    Returns:
+        The report; its log has the sparse weight after each step. The encoder's folder holds the weight that is worth
+        the same beside a cosine (`onoma.encoders.folders.EncoderFolder.sparse_weight`).
+
+    Raises:
+        ArtifactExistsError: ``out`` is taken.
+        ConfigError: a setting needs development data and there are none, or there is no such tracker.
+        InputError: a file cannot be used, or the dictionary has the ids of none of the mentions.
+        MismatchError: ``OUT.run`` holds an unfinished run with other settings or data.
+        TrainingError: the loss is not a number, or memory does not suffice.
+        UnavailableError: the base encoder, or the package of a tracker, is not to be had.
+    """
+    config, out = recipe.config, Path(out)
+    ensure_writable(out, "encoder", overwrite=overwrite)
+    if isinstance(development, str):
+        raise ConfigError("development takes a list of files, not one: write [file].")
+    if development_dictionary is not None and not development:
+        raise ConfigError("development_dictionary is where development files are looked for, and there are none.")
+    check_development(config, [Path(file).name for file in development])
+    check_trackers(trackers)
+
+    def make(run: Path, tell: Tell) -> _Biosyn:
+        names, source = read_dictionary(dictionary, languages=config.languages)
+        data = queries_over(mentions, names, source=source, unknown="nothing is learnt of them", tell=tell)
+        if development_dictionary is not None:
+            names, source = read_dictionary(development_dictionary, languages=config.languages)
+        sets = [queries_over(file, names, source=source, tell=tell) for file in development]
+        return _Biosyn(config, data, run, sets, _parents(dictionary), tell)
+
+    return take_course(
+        make,
+        config,
+        out,
+        trackers=trackers,
+        on_step=on_step,
+        on_evaluation=on_evaluation,
+        on_event=on_event,
+    )
+
+
+class _Biosyn(Course[BiosynStepReport]):
+    """An encoder, the sparse weight, and the queries that both learn from."""
+
+    batch_setting = "batch_queries"
+
+    def __init__(
+        self,
+        config: BiosynConfig,
+        data: DevelopmentSet,
+        run: Path,
+        development: Sequence[DevelopmentSet],
+        parents: Sequence[Parent],
+        tell: Tell,
+    ) -> None:
+        self.config, self._settings, self._parents = config, config, parents
+        self._device = device = training_device(config)
+        precision = training_precision(config, device)
+        self.ran_on = ran_on(device, precision)
+        torch.manual_seed(config.seed)
+        encoder = load_packed(config.base, pooling=config.pooling, dropout=config.dropout, max_tokens=config.max_tokens)
+        tune(encoder, config.tuning)
+        model = BiosynModel(encoder, config.similarity, sparse_weight=config.sparse_weight).to(device)
+        self.model = self._model = model
+        self.optimiser = make_optimiser(config, model)
+        tokenizer = locate_tokenizer(config.base)
+        texts: dict[str, Any] = {"normalisation": config.normalisation, "max_tokens": config.max_tokens}
+        self._data = ranking_data(data, tokenizer, **texts)
+        self.batches = CandidateBatches(self._data, config, run, tell=tell)
+        self.step = BiosynStep(config, self._data, model, self.optimiser, self.batches, precision, device)
+        self.average = WeightAverage(model, config.average) if config.average is not None else None
+        self._encode = partial(name_vectors, encoder, precision=precision, unit=model.compares_directions)
+        self._measures = [
+            BiosynMeasure(one, tokenizer, sparse_weight=model.sparse_weight, **texts) for one in development
+        ]
+        self.evaluations = Evaluations(
+            config,
+            self._measures,
+            self._encode,
+            model,
+            self.average,
+            interval=math.ceil(self.batches.steps_per_epoch / config.accumulation),
+        )
+
+    @property
+    def names_in_step(self) -> int:
+        return self._settings.batch_queries * (1 + self._settings.candidates)
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "queries and dictionary": self._data.fingerprint,
+            "base": self._model.encoder.fingerprint,
+            "development data": [measure.fingerprint for measure in self._measures],
+        }
+
+    def about(self, total_steps: int) -> str:
+        settings, data = self._settings, self._data
+        passes = total_steps * settings.accumulation / self.batches.steps_per_epoch
+        return (
+            f"{total_steps:,} steps of {settings.batch_queries * settings.accumulation} queries with "
+            f"{settings.candidates} candidates each on {self.ran_on['device']} in {self.ran_on['precision']}, "
+            f"{len(data.queries):,} queries, {len(data.names):,} names, {passes:.2f} passes over the queries"
+        )
+
+    def training_names(self, rows: RowArray) -> FloatArray:
+        vectors: FloatArray = self._encode(self._data.store, rows).cpu().numpy()
+        return vectors
+
+    def about_data(self) -> dict[str, Any]:
+        return {
+            "queries": len(self._data.queries),
+            "names": len(self._data.names),
+            "concepts": self._data.n_concepts,
+            "fingerprint": self._data.fingerprint,
+            "development": about_development(self._measures),
+        }
+
+    def save(self, out: Path, report: TrainingReport) -> None:
+        learnt = float(self._model.sparse_weight.detach())
+        beside_cosine = learnt / self._mean_dot()
+        save_encoder(
+            self._model.encoder,
+            out,
+            config={
+                "training": report.config,
+                "ran_on": self.ran_on,
+                "sparse_weight": beside_cosine,
+                "learnt_sparse_weight": learnt,
+                "queries_and_dictionary": self._data.fingerprint,
+                "terminology": [parent.fingerprint for parent in self._parents],
+                "development": report.data["development"],
+            },
+            parents=self._parents,
+            seed=self.config.seed,
+            files={"train.json": report.to_json()},
+            sparse_weight=beside_cosine,
+            overwrite=True,  # `train_biosyn` has made sure that it may be
+        )
+
+    def _mean_dot(self) -> float:
+        """About what the dot product of a query and a name is for each unit of their cosine."""
+        if self._model.compares_directions:
+            return 1.0
+        data, encoder = self._data, self._model.encoder.eval()
+        lengths = []
+        for places in (data.query_places, data.name_places):
+            sample = data.rows[np.unique(places)]
+            sample = sample[:: -(-len(sample) // _MEASURED_TEXTS)]
+            with torch.no_grad():  # by the main process alone, which `name_vectors` cannot do
+                vectors = encoder(pack(data.store.offsets, data.store.ids, rows=sample).to(self._device))
+            lengths.append(float(vectors.norm(dim=1).mean()))
+        return lengths[0] * lengths[1]
+
+
+def _parents(dictionary: Dictionary) -> list[Parent]:
+    if isinstance(dictionary, Terminology):
+        return [dictionary.manifest.as_parent()]
+    return [] if Path(dictionary).is_file() else [Terminology.open(dictionary).manifest.as_parent()]

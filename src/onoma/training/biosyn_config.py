@@ -1,0 +1,101 @@
+"""What can be set about training by BioSyn, and the recipes that set it (``training/biosyn-recipes``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from onoma.training.config_parts import Choice, named
+from onoma.training.run_config import RunConfig
+from onoma.training.settings import load_settings
+from onoma.training.shipped import shipped_names
+
+
+class Dot(Choice):
+    """The dot product of the vectors as they are, as in the paper."""
+
+    name: Literal["dot"] = "dot"
+
+
+class Cosine(Choice):
+    """The cosine of the vectors, which linkers compare by."""
+
+    name: Literal["cosine"] = "cosine"
+    scale: float = Field(20.0, gt=0, description="factor of all scores before the softmax; larger is sharper")
+
+
+Similarity: TypeAlias = Annotated[Dot | Cosine, Field(discriminator="name"), BeforeValidator(named)]
+
+
+class BiosynConfig(RunConfig):
+    """Settings of one run of BioSyn (Sung et al. 2020)."""
+
+    normalisation: str = Field("biosyn", description="preset of name normalisation, for training and use alike")
+    learning_rate: float = Field(1e-5, gt=0, description="of Adam, at its highest")
+    weight_decay: float = Field(
+        0.01, ge=0, description="of Adam, as part of the gradient (L2), on all of the encoder's weights"
+    )
+    evaluate_steps: int | None = Field(
+        None, ge=1, description="steps between evaluations on development data; unset: once a pass"
+    )
+
+    similarity: Similarity = Field(
+        default_factory=Cosine, description="how vectors are compared: cosine, or dot as in the paper"
+    )
+    batch_queries: int = Field(16, ge=1, description="queries in a batch")
+    candidates: int = Field(20, ge=2, description="names that a query is compared with")
+    sparse_candidates: int = Field(10, ge=0, description="how many of them the sparse search proposes")
+    sparse_weight: float = Field(0.0, description="weight of the sparse score at the start; it is learnt")
+    sparse_learning_rate: float = Field(
+        0.01, ge=0, description="of the sparse weight, at its highest; 0 keeps the weight as it is"
+    )
+
+    @model_validator(mode="after")
+    def _some_of_both(self) -> BiosynConfig:
+        if self.sparse_candidates > self.candidates:
+            raise ValueError(
+                f"sparse_candidates ({self.sparse_candidates}) are part of the {self.candidates} candidates, not more"
+            )
+        return self
+
+
+class BiosynRecipe(BaseModel):
+    """A named configuration with a sentence about it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    description: str
+    config: BiosynConfig
+
+
+def biosyn_recipe_names() -> list[str]:
+    """Names of the recipes of BioSyn shipped with Onoma.
+
+    Example:
+        >>> "biosyn-paper" in biosyn_recipe_names()
+        True
+    """
+    return shipped_names("biosyn-recipe")
+
+
+def load_biosyn_recipe(name: str, overrides: Mapping[str, str] | None = None) -> BiosynRecipe:
+    """Load a recipe of BioSyn by name or path and apply ``key=value`` overrides.
+
+    Args:
+        name: A shipped recipe, or the path of a ``.toml`` file.
+        overrides: See `onoma.training.settings.load_settings`.
+
+    Raises:
+        InputError: no such recipe, or the file is not TOML.
+        ConfigError: an unknown key or a value that it cannot have.
+
+    Example:
+        >>> load_biosyn_recipe("biosyn-paper", {"similarity": "cosine"}).config.similarity.name
+        'cosine'
+    """
+    description, config = load_settings("biosyn-recipe", name, BiosynConfig, overrides)
+    return BiosynRecipe(name=Path(name).stem, description=description, config=config)

@@ -1,0 +1,126 @@
+"""What BioSyn learns from: queries, the names of a dictionary, and which names are right for which query."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from tokenizers import Tokenizer
+
+from onoma.errors import InputError
+from onoma.pairs import NameStore
+from onoma.terminology import normalise_expr
+from onoma.training.development import DevelopmentSet, codes
+from onoma.training.measuring import tokenise_distinct
+from onoma.types import BoolArray, RowArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankingData:
+    """Distinct queries and distinct names, by their normalised texts, tokenised.
+
+    Shapes: Q queries, N names, V texts that differ for the encoder.
+    """
+
+    queries: list[str]
+    """A text may come several times, with other right ids each time."""
+    names: list[str]
+    """In the order of the dictionary. Homonyms are one name that has all their ids."""
+    store: NameStore
+    rows: RowArray
+    """Rows of the store that differ in their tokens, ascending, shape (V,)."""
+    query_places: RowArray
+    """Of each query its place among ``rows``, shape (Q,)."""
+    name_places: RowArray
+    """Of each name likewise, shape (N,)."""
+    right_pairs: RowArray
+    """query x N + name of every right name of every query, ascending."""
+    n_concepts: int
+
+    def is_right(self, queries: RowArray, names: RowArray) -> BoolArray:
+        """Which names are right: those that have one of the query's ids, compared as a whole.
+
+        Args:
+            queries: Shape (B,).
+            names: Shape (B, K).
+
+        Returns:
+            Shape (B, K).
+        """
+        pairs = queries[:, None] * len(self.names) + names
+        places = np.minimum(np.searchsorted(self.right_pairs, pairs), len(self.right_pairs) - 1)
+        right: BoolArray = self.right_pairs[places] == pairs
+        return right
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over texts, tokens and right pairs."""
+        digest = hashlib.sha256()
+        for texts in (self.queries, self.names):
+            digest.update("\n".join([str(len(texts)), *texts]).encode())
+        for array in (self.store.offsets, self.store.ids, self.right_pairs):
+            digest.update(f"{array.dtype.str}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+
+def ranking_data(data: DevelopmentSet, tokenizer: Tokenizer, *, normalisation: str, max_tokens: int) -> RankingData:
+    """Prepare queries and dictionary for training.
+
+    What is blank after normalisation is left out; equal queries with equal ids are taken once, as BioSyn does. Names
+    with one text become one name with the ids of all.
+
+    Args:
+        data: Queries and dictionary.
+        tokenizer: The encoder's.
+        normalisation: Preset that names and queries go through.
+        max_tokens: Longer ones are cut.
+
+    Raises:
+        InputError: no query has a right name.
+    """
+    names = (
+        data.dictionary.select(text=normalise_expr(pl.col("text"), normalisation), code=codes())
+        .filter(pl.col("text") != "")
+        .explode("code")
+        .group_by("text", maintain_order=True)
+        .agg("code")
+        .with_row_index("name")
+    )
+    queries = (
+        data.queries.select(
+            text=normalise_expr(pl.col("mention"), normalisation), ids=codes().list.unique().list.sort().list.join("|")
+        )
+        .filter(pl.col("text") != "")
+        .unique(maintain_order=True)
+        .with_row_index("query")
+        .with_columns(code=pl.col("ids").str.split("|"))
+    )
+    right = (
+        queries.select("query", "code")
+        .explode("code")
+        .join(names.select("name", "code").explode("code"), on="code")
+        .select(pair=pl.col("query").cast(pl.Int64) * len(names) + pl.col("name"))
+        .unique()
+        .sort("pair")["pair"]
+        .to_numpy(writable=True)
+    )
+    if len(right) == 0:
+        raise InputError(
+            f"no query of '{data.name}' has a right name in the dictionary",
+            expected="mentions of concepts that have a name there",
+            found=f"{len(queries):,} queries, {len(names):,} names",
+        )
+    store, rows, places = tokenise_distinct(pl.concat([names["text"], queries["text"]]), tokenizer, max_tokens)
+    return RankingData(
+        queries=queries["text"].to_list(),
+        names=names["text"].to_list(),
+        store=store,
+        rows=rows,
+        query_places=places[len(names) :],
+        name_places=places[: len(names)],
+        right_pairs=right,
+        n_concepts=data.dictionary["concept_id"].n_unique(),
+    )

@@ -1,0 +1,285 @@
+"""One optimiser step, whatever is learnt from a batch: names are packed and encoded, a loss gives their gradient.
+
+A step takes one batch, or the mean of ``accumulation`` batches. Between encoder and loss the graph is cut: the loss
+gives the gradient of the vectors, which then goes back through the encoder. So names can be encoded a chunk at a time
+(`onoma.training.gradient_cache`) and in several processes (`onoma.training.distributed`), while the loss sees all
+names of the batch. Each process takes the loss of the whole batch and sends the gradient of its own names' vectors
+back; then the gradients of the encoder's weights are summed, for the loss is one number, not a mean over processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import torch
+
+from onoma.encoders.packed import PackedBatch, PackedEncoder, pack
+from onoma.pairs import NameStore
+from onoma.training.batches import Batches
+from onoma.training.distributed import broadcast, gather, seed_dropout, share, sum_gradients
+from onoma.training.gradient_cache import forward_in_chunks
+from onoma.training.precision import autocast, diverged
+from onoma.training.run_config import RunConfig
+from onoma.types import RowArray
+
+_SPEED_BATCHES = 8
+"""Batches that are timed (after as many unmeasured ones) to turn a budget of minutes into a number of steps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoneStep:
+    """What one step did; handed to ``on_step`` and written to the run's ``log.jsonl``."""
+
+    step: int
+    """Steps done, this one included."""
+    total_steps: int
+    loss: float
+    names: int
+    """Names encoded for it."""
+    learning_rate: float
+    seconds: float
+    """Time of this step."""
+    overflowed: bool = False
+    """fp16 only: the gradient overflowed, so the weights stayed as they were and the next step scales it less."""
+
+    def figures(self) -> dict[str, float]:
+        """What trackers show of it."""
+        return {
+            "loss": self.loss,
+            "learning_rate": self.learning_rate,
+            "names_per_second": self.names / self.seconds,
+        }
+
+    def in_words(self) -> str:
+        """What is worth saying of it besides speed and loss."""
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """What one batch came to."""
+
+    loss: float
+    names: int
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """What else the loss has to tell."""
+
+
+Done = TypeVar("Done", bound=DoneStep)
+
+
+class OptimiserStep(ABC, Generic[Done]):
+    """One optimiser step and the clock of its phases.
+
+    Args:
+        config: Settings of the run.
+        model: All that is trained, on ``device``.
+        encoder: That of its parts which encodes names, or all of it.
+        store: Tokens of the names.
+        optimiser: Of the model's weights; the learning rate of each of its groups is what the schedule leads to.
+        batches: Which names make up which batch, the same on every process.
+        precision: Of the forward pass; see `onoma.training.precision.training_precision`.
+        device: Of this process.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        model: torch.nn.Module,
+        encoder: PackedEncoder,
+        store: NameStore,
+        optimiser: torch.optim.Optimizer,
+        batches: Batches,
+        precision: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        self._run_config, self._model, self._encoder, self._store = config, model, encoder, store
+        self._optimiser, self._batches, self._precision, self._device = optimiser, batches, precision, device
+        # Gradients smaller than fp16 can hold are kept by scaling the loss. Switched off, it changes nothing.
+        self._scaler = torch.amp.GradScaler(device.type, enabled=precision is torch.float16)
+        self._highest_rates = [float(group["lr"]) for group in optimiser.param_groups]
+        self.phases = dict.fromkeys(("pack", "forward", "loss", "backward", "optimiser"), 0.0)
+        """Seconds spent so far. With several processes forward includes the exchange of vectors, and backward that
+        of gradients."""
+
+    @abstractmethod
+    def _loss(
+        self, batch_number: int, rows: RowArray, vectors: torch.Tensor
+    ) -> tuple[torch.Tensor, Mapping[str, float]]:
+        """The loss of a batch, shape (), and what else there is to tell of it.
+
+        Args:
+            batch_number: Counted from 0 over the whole run.
+            rows: The names of the batch in the store, shape (N,).
+            vectors: Their vectors, not normalised, float32, shape (N, D).
+        """
+
+    @abstractmethod
+    def _report(self, done: Sequence[BatchReport], common: Mapping[str, Any]) -> Done:
+        """The report of a step.
+
+        Args:
+            done: Its batches.
+            common: The fields of `DoneStep`.
+        """
+
+    def __call__(self, step: int, total_steps: int) -> Done:
+        """Do a step, counted from 0, by every process at the same time.
+
+        Raises:
+            TrainingError: loss or gradient is not a number, or another process has stopped.
+        """
+        config = self._run_config
+        started = time.perf_counter()
+        factor = learning_rate_factor(step, total_steps, schedule=config.schedule, warmup_steps=config.warmup_steps)
+        for group, highest in zip(self._optimiser.param_groups, self._highest_rates, strict=True):
+            group["lr"] = highest * factor
+        done = self._gradients(range(step * config.accumulation, (step + 1) * config.accumulation), step)
+        overflowed = not self._update(step)
+        return self._report(
+            done,
+            {
+                "step": step + 1,
+                "total_steps": total_steps,
+                "loss": sum(batch.loss for batch in done) / len(done),
+                "names": sum(batch.names for batch in done),
+                "learning_rate": config.learning_rate * factor,
+                "seconds": time.perf_counter() - started,
+                "overflowed": overflowed,
+            },
+        )
+
+    def _gradients(self, batch_numbers: Iterable[int], step: int) -> list[BatchReport]:
+        """Leave in the weights the gradient of the mean of these batches' losses, equal on all processes."""
+        done = [self._backward(number, step) for number in batch_numbers]
+        with self._clock("backward"):
+            # What lies beside the encoder has the gradient of the whole batch on each process already.
+            sum_gradients(self._encoder.parameters())
+        return done
+
+    def _backward(self, batch_number: int, step: int) -> BatchReport:
+        """Forward and backward of one batch, of which this process encodes its share."""
+        offsets = self._store.offsets
+        with self._clock("pack"):
+            rows = self._batches.names_of_step(batch_number)
+            if len(rows) == 0:
+                return BatchReport(0.0, 0)
+            by_length = np.argsort(offsets[rows + 1] - offsets[rows], kind="stable")
+            own = by_length[share(len(rows))]
+            chunk_names = self._run_config.chunk_names or max(1, len(own))
+            chunks = [
+                pack(
+                    offsets,
+                    self._store.ids,
+                    rows=rows[own[first : first + chunk_names]],
+                    types=self._store.types,
+                ).to(self._device)
+                for first in range(0, max(1, len(own)), chunk_names)
+            ]
+            own_places = torch.from_numpy(own).to(self._device)
+            places = torch.from_numpy(np.argsort(by_length)).to(self._device)
+        seed_dropout(self._run_config.seed, batch_number)
+        with self._clock("forward"):
+            own_vectors, backward = forward_in_chunks(self._encode, chunks, self._device)
+            vectors = gather(own_vectors.float(), len(rows)).index_select(0, places).requires_grad_()
+        with self._clock("loss"):
+            loss, figures = self._loss(batch_number, rows, vectors)
+        if not torch.isfinite(loss):
+            raise diverged(f"the loss of step {step + 1} is not a number", self._precision)
+        with self._clock("backward"):
+            self._scaler.scale(loss / self._run_config.accumulation).backward()  # type: ignore[no-untyped-call]
+            assert vectors.grad is not None
+            backward(vectors.grad.index_select(0, own_places))
+        return BatchReport(float(loss.detach()), len(rows), figures)
+
+    def _encode(self, batch: PackedBatch) -> torch.Tensor:
+        with autocast(self._device, self._precision):
+            vectors: torch.Tensor = self._encoder(batch)
+        return vectors
+
+    def _update(self, step: int) -> bool:
+        """Move the weights by their gradients; False if these overflowed in fp16, which leaves the weights alone."""
+        with self._clock("optimiser"):
+            parameters = list(self._model.parameters())
+            gradients = [one.grad for one in parameters if one.grad is not None]
+            if not gradients:  # nothing was to be learnt
+                return True
+            self._scaler.unscale_(self._optimiser)
+            norm = torch.nn.utils.get_total_norm(gradients)
+            if self._run_config.max_gradient_norm is not None:
+                torch.nn.utils.clip_grads_with_norm_(parameters, self._run_config.max_gradient_norm, norm)
+            finite = bool(torch.isfinite(norm))
+            scale = self._scaler.get_scale()  # 1 when switched off
+            if finite:
+                self._scaler.step(self._optimiser)
+            self._scaler.update()
+            # A gradient that overflows without being scaled, or whose scale is not to blame, is no matter of fp16.
+            if not finite and (scale <= 1 or self._scaler.get_scale() >= scale):
+                raise diverged(f"the gradient of step {step + 1} is not a number", self._precision)
+            self._optimiser.zero_grad(set_to_none=True)
+        return finite
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """What a resumed run needs beside weights, optimiser and random state; empty except in fp16."""
+        if not self._scaler.is_enabled():
+            return {}
+        kept = self._scaler.state_dict()
+        return {"scale": torch.tensor(kept["scale"]), "scale_steps": torch.tensor(kept["_growth_tracker"])}
+
+    def load_state(self, state: Mapping[str, torch.Tensor]) -> None:
+        """Go on from what `state` gave."""
+        if self._scaler.is_enabled():
+            self._scaler.load_state_dict(
+                {
+                    **self._scaler.state_dict(),
+                    "scale": float(state["scale"]),
+                    "_growth_tracker": int(state["scale_steps"]),
+                }
+            )
+
+    def seconds_per_step(self) -> float:
+        """Time of a step, measured without changing the model or its random state; the same on all processes."""
+        accumulation = self._run_config.accumulation
+        timed = max(1, _SPEED_BATCHES // accumulation)
+        times = []
+        self._model.train()
+        with torch.random.fork_rng(devices=[self._device] if self._device.type == "cuda" else []):
+            for step in range(2 * timed):
+                started = time.perf_counter()
+                first = step * accumulation
+                numbers = range(first, first + accumulation)
+                self._gradients((number % self._batches.steps_per_epoch for number in numbers), step)
+                times.append(time.perf_counter() - started)
+        self._optimiser.zero_grad(set_to_none=True)
+        self.phases = dict.fromkeys(self.phases, 0.0)
+        return broadcast(sum(times[timed:]) / timed)
+
+    @contextlib.contextmanager
+    def _clock(self, phase: str) -> Any:
+        started = time.perf_counter()
+        yield
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        self.phases[phase] += time.perf_counter() - started
+
+
+def learning_rate_factor(step: int, total_steps: int, *, schedule: str, warmup_steps: int) -> float:
+    """What the learning rate is multiplied with in a step (counted from 0), 0..1.
+
+    Example:
+        >>> [learning_rate_factor(s, 4, schedule="linear", warmup_steps=0) for s in range(4)]
+        [1.0, 0.75, 0.5, 0.25]
+        >>> [learning_rate_factor(s, 4, schedule="constant", warmup_steps=2) for s in range(4)]
+        [0.5, 1.0, 1.0, 1.0]
+    """
+    if step < warmup_steps:
+        return (step + 1) / warmup_steps
+    if schedule == "constant":
+        return 1.0
+    return (total_steps - step) / max(1, total_steps - warmup_steps)

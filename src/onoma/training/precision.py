@@ -1,0 +1,53 @@
+"""Where a run computes, and with which numbers."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import torch
+
+from onoma.encoders.precision import has_native_bf16
+from onoma.errors import TrainingError
+from onoma.training.run_config import RunConfig
+
+PRECISION_NAMES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32"}
+"""What the precisions of the forward pass are called in settings and reports."""
+
+
+def training_device(config: RunConfig) -> torch.device:
+    """The device that a recipe asks for.
+
+    Raises:
+        TrainingError: it is not there.
+    """
+    if config.device == "cuda" and not torch.cuda.is_available():
+        raise TrainingError("device=cuda was asked for, but torch sees no CUDA device here. Set device=cpu or auto.")
+    use_cuda = config.device == "cuda" or (config.device == "auto" and torch.cuda.is_available())
+    return torch.device("cuda" if use_cuda else "cpu")
+
+
+def training_precision(config: RunConfig, device: torch.device) -> torch.dtype:
+    """The precision of the forward pass; the weights are fp32 in each.
+
+    fp16 runs on a CPU as well, about as fast as fp32.
+    """
+    if config.precision == "auto":
+        return torch.bfloat16 if has_native_bf16(device.type) else torch.float32
+    return next(dtype for dtype, name in PRECISION_NAMES.items() if name == config.precision)
+
+
+def autocast(device: torch.device, precision: torch.dtype) -> contextlib.AbstractContextManager[Any]:
+    """Run the encoder in a precision."""
+    if precision is torch.float32:
+        return contextlib.nullcontext()
+    return torch.autocast(device.type, dtype=precision)
+
+
+def diverged(what: str, precision: torch.dtype) -> TrainingError:
+    """The error of a run whose numbers have become too large."""
+    finer = {torch.float16: "precision=fp32 (or bf16), ", torch.bfloat16: "precision=fp32, "}.get(precision, "")
+    return TrainingError(
+        f"{what}: the run has diverged. Remove its .run folder and begin anew with {finer}a lower learning_rate or "
+        "max_gradient_norm=1."
+    )

@@ -1,0 +1,103 @@
+"""What can be set about every training run, whatever it trains for."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from onoma.pairs import parse_languages
+from onoma.terminology import normalise
+from onoma.training.config_parts import Everything, Tuning
+
+
+class RunConfig(BaseModel):
+    """Settings that all kinds of training share; each has a class of its own below this one.
+
+    Exactly one of ``steps``, ``epochs`` and ``minutes`` says how long to train.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    base: str = Field("all-MiniLM-L6-v2", description="encoder to start from: folder, catalogue name or hub id")
+    pooling: Literal["cls", "mean", "mean-nospec", "mean-all"] | None = Field(
+        None,
+        description="which token vectors make the name's vector: that of [CLS], the mean of all, of all but special "
+        "tokens, of all and padding; unset: as the base encoder does",
+    )
+
+    tuning: Tuning = Field(default_factory=Everything, description="what is trained: all, adapter or lora")
+
+    normalisation: str = Field("sapbert", description="preset of name normalisation, for training and use alike")
+    languages: tuple[str, ...] | None = Field(
+        None, description="BCP 47 languages to train on: en, or en+es, or all; unset: all"
+    )
+    max_tokens: int = Field(25, ge=3, le=512, description="longer names are cut, special tokens included")
+
+    accumulation: int = Field(1, ge=1, description="batches whose gradients are averaged for one optimiser step")
+    chunk_names: int | None = Field(
+        None,
+        ge=2,
+        description="names encoded at a time, for large batches in little memory: each is encoded twice, and the "
+        "gradient is that of the whole batch (GradCache); unset: all at once",
+    )
+    steps: int | None = Field(None, ge=1, description="optimiser steps")
+    epochs: float | None = Field(None, gt=0, description="passes over the training data")
+    minutes: float | None = Field(
+        None, gt=0, description="wall-clock budget: the number of steps is set from the speed measured at the start"
+    )
+
+    learning_rate: float = Field(2e-5, gt=0, description="of AdamW, at its highest")
+    schedule: Literal["constant", "linear"] = Field(
+        "constant", description="after warm-up: constant, or linear to zero"
+    )
+    warmup_steps: int = Field(0, ge=0, description="steps of linear warm-up")
+    weight_decay: float = Field(0.01, ge=0, description="of AdamW")
+    max_gradient_norm: float | None = Field(None, gt=0, description="clip the gradient's norm; unset: no clipping")
+    dropout: float | None = Field(None, ge=0, lt=1, description="unset: as in the base encoder")
+    average: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="keep a moving average of the weights with this decay (0.999), evaluate and save it; unset: no",
+    )
+    precision: Literal["auto", "bf16", "fp16", "fp32"] = Field(
+        "auto", description="of the forward pass; auto: bf16 where the processor multiplies it natively"
+    )
+    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: the first GPU if there is one")
+
+    checkpoint_minutes: float = Field(5.0, gt=0, description="time between checkpoints")
+    checkpoint_steps: int | None = Field(None, ge=1, description="also after so many steps; unset: by time only")
+
+    evaluate_steps: int | None = Field(
+        None, ge=1, description="steps between evaluations on development data; unset: a tenth of the run"
+    )
+    keep: Literal["last", "best"] = Field(
+        "last", description="which weights are saved: of the last step, or those best on development data"
+    )
+    patience: int | None = Field(
+        None, ge=1, description="stop after so many evaluations without a better one; unset: train to the end"
+    )
+    seed: int = Field(0, ge=0, description="of what is drawn to train on, of batches and dropout")
+
+    @field_validator("languages", mode="before")
+    @classmethod
+    def _language_set(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return parse_languages(value)
+        return tuple(value) if isinstance(value, list) else value
+
+    @field_validator("normalisation")
+    @classmethod
+    def _known_preset(cls, value: str) -> str:
+        normalise("", value)
+        return value
+
+    @model_validator(mode="after")
+    def _one_length(self) -> RunConfig:
+        given = [name for name in ("steps", "epochs", "minutes") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(
+                f"exactly one of steps, epochs and minutes must be set; {' and '.join(given) if given else 'none'} is"
+            )
+        return self

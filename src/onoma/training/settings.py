@@ -1,0 +1,138 @@
+"""From a recipe and ``--set key=value`` to a configuration, whichever kind of training it is for.
+
+Resolution order: defaults < recipe < ``--set``. An unknown key is refused with the nearest known one.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from onoma.errors import ConfigError, did_you_mean
+from onoma.training.shipped import read_shipped
+
+C = TypeVar("C", bound=BaseModel)
+_LENGTHS = {"steps", "epochs", "minutes"}
+
+
+def load_settings(kind: str, name: str, model: type[C], overrides: Mapping[str, str] | None = None) -> tuple[str, C]:
+    """The description of a recipe and its configuration.
+
+    Args:
+        kind: Of the recipe, see `onoma.training.shipped`.
+        name: A shipped recipe, or the path of a ``.toml`` file.
+        model: Its configuration.
+        overrides: Values as text, in TOML or plain words (``"5e-5"``, ``"true"``, ``"cls"``, ``"none"``); a key with a
+            dot is a setting of a part (``loss.scale``).
+            Setting one of ``steps``, ``epochs`` and ``minutes`` unsets the other two.
+
+    Raises:
+        InputError: no such recipe, or the file is not TOML.
+        ConfigError: an unknown key or a value that it cannot have.
+    """
+    values = read_shipped(kind, name)
+    description = str(values.pop("description", ""))
+    if overrides:
+        given = dict(overrides)
+        if given.keys() & _LENGTHS:
+            for length in _LENGTHS:
+                values.pop(length, None)
+        for key, text in sorted(given.items(), key=lambda item: "." in item[0]):  # a part before its settings
+            _set(model, values, key, _parse(text))
+    return description, resolve(model, values, source=name)
+
+
+def resolve(model: type[C], values: Mapping[str, Any], *, source: str = "training settings") -> C:
+    """Validate settings; `ConfigError` names the key, what it may be, and the nearest known key."""
+    for key in values:
+        if key not in model.model_fields:
+            raise ConfigError(
+                f"{source}: there is no setting '{key}'.{did_you_mean(key, model.model_fields)} "
+                f"Known: {', '.join(sorted(model.model_fields))}."
+            )
+    try:
+        # TOML has dates, which are words here: base = 2024-05-01 is a folder.
+        return model.model_validate_json(json.dumps(dict(values), default=str))
+    except ValidationError as error:
+        lines = []
+        for problem in error.errors():
+            key = ".".join(str(part) for part in problem["loc"])
+            if problem["type"] == "extra_forbidden":
+                known = _fields_of_part(model, str(problem["loc"][0]), str(problem["loc"][1]))
+                lines.append(
+                    f"{problem['loc'][0]} = {problem['loc'][1]} has no setting '{problem['loc'][-1]}'."
+                    f"{did_you_mean(str(problem['loc'][-1]), known)} Known: {', '.join(known) or 'none'}"
+                )
+                continue
+            if problem["type"] == "union_tag_invalid":
+                context = problem["ctx"]
+                names = [name.strip(" '") for name in str(context["expected_tags"]).split(",")]
+                lines.append(
+                    f"{key}: there is no '{context['tag']}'.{did_you_mean(str(context['tag']), names)} "
+                    f"Known: {', '.join(names)}"
+                )
+                continue
+            found = f" (found {problem['input']!r})" if key else ""
+            lines.append(f"{key + ': ' if key else ''}{problem['msg'].removeprefix('Value error, ')}{found}")
+        raise ConfigError(f"{source}: " + "; ".join(lines) + ".") from None
+
+
+def settings_of(config: BaseModel) -> list[tuple[str, str, str]]:
+    """(key, value, description) of every setting as ``--set`` takes them, those of its parts with a dot."""
+    rows: list[tuple[str, str, str]] = []
+    for key, field in type(config).model_fields.items():
+        value = getattr(config, key)
+        if isinstance(value, BaseModel):
+            rows.append((key, value.model_dump()["name"], field.description or ""))
+            rows += [
+                (f"{key}.{name}", _shown(getattr(value, name)), part.description or "")
+                for name, part in type(value).model_fields.items()
+                if name != "name"
+            ]
+        else:
+            rows.append((key, _shown(value), field.description or ""))
+    return rows
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return str(list(value)) if value and isinstance(value[0], int) else "+".join(value)
+    return "" if value is None else str(value)
+
+
+def _default(model: type[BaseModel], key: str) -> Any:
+    field = model.model_fields.get(key)
+    return None if field is None else field.get_default(call_default_factory=True)
+
+
+def _fields_of_part(model: type[BaseModel], part: str, name: str) -> list[str]:
+    """Settings of a loss or a miner by its name."""
+    choice = getattr(resolve(model, {"steps": 1, part: name}), part)
+    return [field for field in type(choice).model_fields if field != "name"]
+
+
+def _set(model: type[BaseModel], values: dict[str, Any], key: str, value: Any) -> None:
+    part, dot, name = key.partition(".")
+    if not dot or not isinstance(_default(model, part), BaseModel):
+        values[key] = value
+        return
+    former = values.get(part, _default(model, part).name)
+    values[part] = {**({"name": former} if isinstance(former, str) else former), name: value}
+
+
+def _parse(text: str) -> Any:
+    """Text of ``--set`` to a value: a TOML value where it is one, else the words themselves."""
+    if text.lower() in {"none", "null", ""}:
+        return None
+    if text.lower() in {"true", "false"}:
+        return text.lower() == "true"
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from onoma.training.checkpoints import Progress, load_checkpoint, save_checkpoint
+
+
+class Strange(nn.Module):
+    """Tensors that share memory with one another, and one that is not in one piece."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Parameter(torch.arange(6.0).view(2, 3))
+        self.same = self.first
+        self.turned = nn.Parameter(torch.arange(6.0).view(2, 3).T)
+        whole = torch.arange(10.0)
+        self.register_buffer("part", whole[:4])
+        self.register_buffer("rest", whole[2:])
+
+
+def test_tensors_come_back_whatever_memory_they_lie_in(tmp_path: Path) -> None:
+    model = Strange()
+    optimiser = torch.optim.SGD([model.first], lr=0.1)
+    expected = {name: value.clone() for name, value in model.state_dict().items()}
+    save_checkpoint(tmp_path, model, optimiser, Progress(3, 1.0), run="r")
+    with torch.no_grad():
+        for value in model.state_dict().values():
+            value.zero_()
+    assert load_checkpoint(tmp_path, model, optimiser, run="r") == Progress(3, 1.0)
+    for name, value in expected.items():
+        assert torch.equal(model.state_dict()[name], value), name
