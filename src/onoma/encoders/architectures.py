@@ -59,6 +59,11 @@ class Architecture:
     padding_id: int | None
     """Set where positions count from it: token i that is not padding has position padding_id + 1 + i."""
 
+    @property
+    def n_token_types(self) -> int:
+        """Sides of a pair that the model tells apart by embeddings of their own."""
+        return 1 if self.token_type_embeddings is None else self.token_type_embeddings.num_embeddings
+
 
 def read_architecture(model: nn.Module) -> Architecture | None:
     """The parts of a Hugging Face model, or None if it is of a family that does not run packed."""

@@ -91,6 +91,9 @@ class EncoderFolder:
     """Where it comes from."""
     dimensions: int | None = None
     """Only the first so many numbers of a vector are kept; None: all ``width``."""
+    sparse_weight: float | None = None
+    """What the cosine of TF-IDF of character 1-2-grams is to be multiplied with before it is added to the cosine of
+    vectors, where that was learnt with the encoder (BioSyn). Decides no vector."""
 
     @cached_property
     def weights_sha256(self) -> str:
@@ -232,6 +235,7 @@ def read_folder(
         precision=precision,
         origin=Origin(**about.get("origin", {})),
         dimensions=about.get("dimensions"),
+        sparse_weight=about.get("sparse_weight"),
     )
 
 

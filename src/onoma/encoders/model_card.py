@@ -133,6 +133,9 @@ def _what_it_is(
     ]
     if preset := training.get("normalisation"):
         rows.append(("names are prepared by", f"the preset `{preset}`, as its training names were"))
+    if source.sparse_weight is not None:
+        added = f"add {source.sparse_weight:.4g} x cosine of character 1-2-gram TF-IDF to the cosine, as it was trained"
+        rows.append(("sparse weight", added))
     if origin.licence:
         rows.append(("licence", origin.licence))
     rows.append(("SHA-256 of the weights", f"`{about['weights_sha256']}`"))
@@ -197,7 +200,7 @@ def _data(
     about: Mapping[str, Any], config: Mapping[str, Any], report: Mapping[str, Any], parents: Sequence[Parent]
 ) -> str:
     told = report.get("data", {})
-    rows = [(what, f"{told[what]:,}") for what in ("pairs", "names", "concepts") if what in told]
+    rows = [(what, f"{told[what]:,}") for what in ("pairs", "queries", "names", "concepts") if what in told]
     pairs: Mapping[str, Any] = config.get("pairs", {})
     rows += [(label, _shown(pairs[key])) for key, label in _PAIRS.items() if pairs.get(key) is not None]
     if pairs.get("hidden_names"):

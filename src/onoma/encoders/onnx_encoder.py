@@ -40,7 +40,7 @@ class OnnxEncoder(FolderEncoder):
             raise InputError("this encoder has no ONNX model", path=folder.path, expected="onnx/model.onnx")
         super().__init__(folder)
         keeps_weights_small = folder.precision.endswith("-weights")
-        self._session = _session(folder.onnx, threads or _usable_processors(), unpacks_weights=keeps_weights_small)
+        self._session = open_session(folder.onnx, threads=threads, unpacks_weights=keeps_weights_small)
         self._inputs = {value.name for value in self._session.get_inputs()}
         outputs = [value.name for value in self._session.get_outputs()]
         self._pools_inside = OWN_OUTPUT in outputs
@@ -132,9 +132,21 @@ def padded_rows(
     return padded, real.astype(np.int64)
 
 
-def _session(file: Path, threads: int, *, unpacks_weights: bool) -> onnxruntime.InferenceSession:
+def open_session(
+    file: Path, *, threads: int | None = None, unpacks_weights: bool = False
+) -> onnxruntime.InferenceSession:
+    """A session that runs an ONNX model.
+
+    Args:
+        file: The model.
+        threads: For one call; all processors this process may use if not given.
+        unpacks_weights: Whether the model keeps its weights smaller than fp32.
+
+    Raises:
+        DamagedArtifactError: it cannot be run.
+    """
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
+    options.intra_op_num_threads = threads or _usable_processors()
     options.log_severity_level = 3
     if _is_written_fused(file):
         # Onoma's graphs are written fused; looking for more costs half the start and changes no speed.

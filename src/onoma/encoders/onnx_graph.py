@@ -6,8 +6,9 @@ attention layers, bias + GELU, skip + layer norm), pools inside, and for [CLS] p
 what [CLS] needs. Parity with torch is checked whenever a graph is written.
 
 Inputs ``input_ids`` and ``attention_mask``, int64, shape (names, tokens); output ``name_vectors``, float32, shape
-(names, width), not normalised. Both axes are free. The fused operators are of the domain ``com.microsoft``, so the
-graph runs in ONNX Runtime, not in other engines.
+(names, width), not normalised. Both axes are free. The graph of a cross-encoder (`onoma.encoders.cross_encoder`) takes
+``token_type_ids`` too if the model has such embeddings, and gives ``pair_scores``, float32, shape (names,). The fused
+operators are of the domain ``com.microsoft``, so the graph runs in ONNX Runtime, not in other engines.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 OPSET = 18
 INPUT_IDS, ATTENTION_MASK, NAME_VECTORS = "input_ids", "attention_mask", "name_vectors"
+TOKEN_TYPES, PAIR_SCORES = "token_type_ids", "pair_scores"
 
 _GELU = {"gelu": ("BiasGelu", "com.microsoft"), "gelu_new": ("FastGelu", "com.microsoft")}
 """Activation in ``config.json`` -> operator that adds a bias and applies it."""
@@ -39,13 +41,20 @@ def can_write_graph(parts: Architecture) -> bool:
     return parts.activation in _GELU or parts.activation == "relu"
 
 
-def write_graph(parts: Architecture, *, pooling: Pooling, special_tokens: tuple[int, int] = (1, 1)) -> ModelProto:
+def write_graph(
+    parts: Architecture,
+    *,
+    pooling: Pooling,
+    special_tokens: tuple[int, int] = (1, 1),
+    head: nn.Linear | None = None,
+) -> ModelProto:
     """The graph of an encoder with its weights inside.
 
     Args:
         parts: The encoder; `can_write_graph` must hold.
         pooling: ``"mean-all"`` averages every position it is given, so the caller pads to ``max_tokens``.
         special_tokens: How many stand before a name and after it; ``"mean-nospec"`` leaves them out.
+        head: Makes a score of a pooled vector, without bias: the graph of a cross-encoder.
 
     Raises:
         ConfigError: there are LoRA updates that are not merged.
@@ -55,7 +64,8 @@ def write_graph(parts: Architecture, *, pooling: Pooling, special_tokens: tuple[
             "LoRA must be merged into the weights before the graph is written: onoma.encoders.lora.merged."
         )
     graph = _Graph()
-    states = graph.layer_norm(_embeddings(graph, parts), parts.embedding_norm)
+    has_types = head is not None and parts.n_token_types > 1
+    states = graph.layer_norm(_embeddings(graph, parts, has_types=has_types), parts.embedding_norm)
     if isinstance(parts.embedding_norm, CoupledNorm):
         states = _coupling(graph, states, parts.embedding_norm.coupling)
     mask = graph.add("Cast", [ATTENTION_MASK], to=TensorProto.INT32)
@@ -70,15 +80,22 @@ def write_graph(parts: Architecture, *, pooling: Pooling, special_tokens: tuple[
     else:
         states = _after_attention(graph, parts, last, states, _attention(graph, parts, last, states, mask))
         _mean(graph, states, pooling, special_tokens)
-    return graph.model(width=parts.embedding_norm.normalized_shape[0])
+    if head is None:
+        return graph.model([INPUT_IDS, ATTENTION_MASK], NAME_VECTORS, ["names", parts.embedding_norm.weight.shape[0]])
+    product = graph.add("MatMul", [NAME_VECTORS, graph.weight(head.weight.T)])
+    graph.add("Squeeze", [product, graph.constant(np.array([1]))], output=PAIR_SCORES)
+    return graph.model([INPUT_IDS, ATTENTION_MASK, *([TOKEN_TYPES] if has_types else [])], PAIR_SCORES, ["names"])
 
 
-def _embeddings(graph: _Graph, parts: Architecture) -> str:
+def _embeddings(graph: _Graph, parts: Architecture, *, has_types: bool) -> str:
     words = graph.add("Gather", [graph.weight(parts.word_embeddings.weight), INPUT_IDS])
     places = graph.add("Gather", [graph.weight(parts.position_embeddings.weight), _positions(graph, parts)])
     states = graph.add("Add", [words, places])
     if parts.token_type_embeddings is None:
         return states
+    if has_types:
+        table = graph.weight(parts.token_type_embeddings.weight)
+        return graph.add("Add", [states, graph.add("Gather", [table, TOKEN_TYPES])])
     return graph.add("Add", [states, graph.weight(parts.token_type_embeddings.weight[0])])
 
 
@@ -219,15 +236,12 @@ class _Graph:
         inputs = [product, skip, self.weight(norm.weight), self.weight(norm.bias), self.weight(linear.bias)]
         return self.add("SkipLayerNormalization", inputs, domain="com.microsoft", epsilon=norm.eps)
 
-    def model(self, *, width: int) -> ModelProto:
+    def model(self, inputs: list[str], output: str, shape: list[str | int]) -> ModelProto:
         graph = helper.make_graph(
             self._nodes,
             "encoder",
-            [
-                helper.make_tensor_value_info(name, TensorProto.INT64, ["names", "tokens"])
-                for name in (INPUT_IDS, ATTENTION_MASK)
-            ],
-            [helper.make_tensor_value_info(NAME_VECTORS, TensorProto.FLOAT, ["names", width])],
+            [helper.make_tensor_value_info(name, TensorProto.INT64, ["names", "tokens"]) for name in inputs],
+            [helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)],
             self._weights,
         )
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", 1)]

@@ -160,7 +160,8 @@ def _run_packed(parts: Architecture, batch: PackedBatch, *, training: bool, firs
     attention = PackedAttention(batch.groups, n_heads=parts.n_heads, dropout=attention_dropout)
     states = parts.word_embeddings(batch.ids) + parts.position_embeddings(_positions(parts, batch))
     if parts.token_type_embeddings is not None:
-        states = states + parts.token_type_embeddings.weight[0]
+        weight = parts.token_type_embeddings.weight
+        states = states + (weight[0] if batch.types is None else functional.embedding(batch.types, weight))
     n_tokens = batch.n_tokens
     spare = -n_tokens % _TOKEN_STEP if states.device.type == "cpu" else 0
     states = functional.pad(dropout(parts.embedding_norm(states), hidden_dropout), (0, 0, 0, spare))

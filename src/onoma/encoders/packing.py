@@ -36,6 +36,8 @@ class PackedBatch:
     """Where each name begins in ``ids``, int64, shape (N,)."""
     restore: torch.Tensor
     """``packed[restore]`` is in the caller's order, int64, shape (N,)."""
+    types: torch.Tensor | None = None
+    """Which side of a pair each token belongs to, 0 or 1, int64, shape (T,); None: names, which have one side."""
 
     @property
     def n_names(self) -> int:
@@ -55,6 +57,7 @@ class PackedBatch:
             groups=self.groups,
             starts=self.starts.to(device, non_blocking=True),
             restore=self.restore.to(device, non_blocking=True),
+            types=None if self.types is None else self.types.to(device, non_blocking=True),
         )
 
 
@@ -63,6 +66,7 @@ def pack(
     ids: npt.NDArray[np.integer],
     *,
     rows: RowArray | None = None,
+    types: npt.NDArray[np.integer] | None = None,
 ) -> PackedBatch:
     """Pack names given as ragged token arrays.
 
@@ -70,6 +74,7 @@ def pack(
         offsets: Name ``i`` has the tokens ``ids[offsets[i]:offsets[i + 1]]``, shape (n + 1,). May be memory-mapped.
         ids: Token ids of all names, special tokens included. May be memory-mapped; only the rows asked for are read.
         rows: Which names to take, in this order, repeats allowed; all of them if not given.
+        types: Token types, ragged as ``ids``; see `PackedBatch.types`.
 
     Returns:
         The batch; ``n_names`` is 0 when there are no names.
@@ -101,12 +106,14 @@ def pack(
     restore = np.empty_like(order)
     restore[order] = np.arange(len(order))
     values, counts = np.unique(lengths, return_counts=True)
+    places = np.repeat(first, lengths) + positions
     return PackedBatch(
-        ids=torch.from_numpy(np.asarray(ids[np.repeat(first, lengths) + positions], np.int64)),
+        ids=torch.from_numpy(np.asarray(ids[places], np.int64)),
         positions=torch.from_numpy(positions),
         groups=tuple(zip(counts.tolist(), values.tolist(), strict=True)),
         starts=torch.from_numpy(starts),
         restore=torch.from_numpy(restore),
+        types=None if types is None else torch.from_numpy(np.asarray(types[places], np.int64)),
     )
 
 

@@ -71,6 +71,7 @@ def save_encoder(
     parents: Sequence[Parent] = (),
     seed: int | None = None,
     files: Mapping[str, str] | None = None,
+    sparse_weight: float | None = None,
     overwrite: bool = False,
 ) -> EncoderFolder:
     """Save an encoder with its present weights.
@@ -85,6 +86,7 @@ def save_encoder(
         seed: Of every random choice made.
         files: Small text files to add, relative path -> content (``train.json``; a ``README.md`` takes the place of
             the model card).
+        sparse_weight: See `onoma.encoders.folders.EncoderFolder`.
         overwrite: Replace an encoder that is there.
 
     Returns:
@@ -100,7 +102,12 @@ def save_encoder(
 
     if encoder.source is None:
         raise ConfigError("an encoder made in memory has no tokeniser to save; load it with load_packed.")
-    source = dataclasses.replace(encoder.source, max_tokens=max_tokens or encoder.max_tokens, dimensions=None)
+    source = dataclasses.replace(
+        encoder.source,
+        max_tokens=max_tokens or encoder.max_tokens,
+        dimensions=None,
+        sparse_weight=sparse_weight,
+    )
     with write_artifact(out, ENCODER_KIND, config=config, parents=parents, seed=seed, overwrite=overwrite) as folder:
         title = name or Path(out).name
         model = write_model(encoder, folder, name=title, config=config, parents=parents, seed=seed)
@@ -235,6 +242,7 @@ def _write_rest(
             "name": name,
             "weights_sha256": sha256_file(weights) if weights.exists() else source.weights_sha256,
             **({} if source.dimensions is None else {"dimensions": source.dimensions}),
+            **({} if source.sparse_weight is None else {"sparse_weight": source.sparse_weight}),
             "origin": {key: value for key, value in dataclasses.asdict(origin).items() if value is not None},
         },
     )

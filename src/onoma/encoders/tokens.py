@@ -62,12 +62,15 @@ def special_tokens_around(tokenizer: Tokenizer) -> tuple[int, int]:
     return before, after
 
 
-def tokenise(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Token ids of names, special tokens included, cut as the tokeniser is set to.
+def tokenise(
+    tokenizer: Tokenizer, texts: Sequence[str], *, special_tokens: bool = True
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Token ids of names, cut as the tokeniser is set to.
 
     Args:
         tokenizer: With truncation enabled where names may be long.
         texts: Names; anything a Python string can hold. A lone surrogate counts as U+FFFD.
+        special_tokens: Whether a name has the special tokens around it that the tokeniser puts there.
 
     Returns:
         ``offsets``, shape (n + 1,), and ``ids``, shape (total tokens,).
@@ -75,7 +78,8 @@ def tokenise(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[npt.NDArray[np
     Raises:
         InputError: an entry is not a string.
     """
-    encodings = tokenizer.encode_batch_fast([_clean(text, row) for row, text in enumerate(texts)])
+    cleaned = [_clean(text, row) for row, text in enumerate(texts)]
+    encodings = tokenizer.encode_batch_fast(cleaned, add_special_tokens=special_tokens)
     rows = [encoding.ids for encoding in encodings]
     offsets = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)), out=offsets[1:])

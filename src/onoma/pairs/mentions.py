@@ -43,15 +43,16 @@ COMPOSITE = "composite mentions left out"
 _COLUMNS = ("mention", "concept_id")
 
 
-def read_mentions(file: str | Path, reading: Reading) -> pl.DataFrame:
+def read_mentions(file: str | Path, reading: Reading, *, context: str | None = None) -> pl.DataFrame:
     """Read annotated mentions, for `build_mention_pairs`.
 
     Args:
         file: See the module; plain, gzip or alone in a zip.
         reading: Where bad lines go, and the note on composite mentions (`COMPOSITE`).
+        context: A column of a table that says where each mention stands, to be read too; its cells may be empty.
 
     Returns:
-        Columns ``mention`` and ``concept_id``, a row for each annotation.
+        Columns ``mention`` and ``concept_id``, and ``context`` if it was asked for, a row for each annotation.
 
     Raises:
         InputError: the file or a column is missing, or, under "strict", a line is bad.
@@ -59,7 +60,13 @@ def read_mentions(file: str | Path, reading: Reading) -> pl.DataFrame:
     path = Path(file)
     suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     if suffix in {"parquet", "csv", "tsv"}:
-        return _read_table(path, suffix, reading)
+        return _read_table(path, suffix, reading, context)
+    if context is not None:
+        raise InputError(
+            "lines of mentions have no contexts",
+            path=path,
+            expected=f"a .csv, .tsv or .parquet with a column '{context}'",
+        )
     checks = (
         Check(pl.col("mention").is_not_null(), None, "id||mention", "whole", "no '||' in the line"),
         Check(pl.col("concept_id").str.strip_chars("|+ ") != "", "id", "id||mention", "whole", "an empty id"),
@@ -86,23 +93,26 @@ def read_mentions(file: str | Path, reading: Reading) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def _read_table(path: Path, suffix: str, reading: Reading) -> pl.DataFrame:
+def _read_table(path: Path, suffix: str, reading: Reading, context: str | None) -> pl.DataFrame:
     file = only_file(path)
+    wanted = _COLUMNS if context is None else (*_COLUMNS, context)
     try:
         if suffix == "parquet":
-            blocks = list(parquet_rows(file, reading, columns=_COLUMNS, may_be_lists=()))
+            blocks = list(parquet_rows(file, reading, columns=wanted, may_be_lists=()))
         else:
             delimiter = "," if suffix == "csv" else "\t"
-            blocks = list(text_rows(file, reading, columns=_COLUMNS, delimiter=delimiter, quoting="auto"))
+            blocks = list(text_rows(file, reading, columns=wanted, delimiter=delimiter, quoting="auto"))
     except InputError as error:
-        if error.field not in _COLUMNS:
+        if error.field not in wanted:
             raise
         raise InputError(
             error.problem, path=error.path, line=error.line, field=error.field, fix="call the columns so"
         ) from None
     checks = [Check(pl.col(name).str.strip_chars() != "", name, "text", name, "an empty cell") for name in _COLUMNS]
-    parts = [reading.keep_valid(block, checks, path=path).select(_COLUMNS) for block in blocks]
-    return pl.concat([pl.DataFrame(schema=dict.fromkeys(_COLUMNS, pl.String)), *parts])
+    kept = [*map(pl.col, _COLUMNS), *([] if context is None else [pl.col(context).alias("context")])]
+    parts = [reading.keep_valid(block, checks, path=path).select(kept) for block in blocks]
+    names = [*_COLUMNS, *([] if context is None else ["context"])]
+    return pl.concat([pl.DataFrame(schema=dict.fromkeys(names, pl.String)), *parts])
 
 
 def build_mention_pairs(

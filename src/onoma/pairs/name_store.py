@@ -34,6 +34,7 @@ class NameStore:
     Attributes:
         offsets: Name ``i`` has the tokens ``ids[offsets[i]:offsets[i + 1]]``, int64, shape (n + 1,).
         ids: Token ids of all names, special tokens included, int32, shape (offsets[n],).
+        types: Token types of all, int8, shape (offsets[n],), where the entries are pairs of texts; None for names.
 
     Raises:
         ShapeError: the offsets do not lead from 0 up to the number of ids.
@@ -44,11 +45,12 @@ class NameStore:
         2
     """
 
-    def __init__(self, offsets: RowArray, ids: TokenArray) -> None:
+    def __init__(self, offsets: RowArray, ids: TokenArray, types: npt.NDArray[np.int8] | None = None) -> None:
         if offsets.ndim != 1 or ids.ndim != 1 or len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(ids):
             raise ShapeError(f"offsets must lead from 0 to the number of token ids, {ids.shape}.")
         self.offsets = offsets
         self.ids = ids
+        self.types = types
 
     @classmethod
     def from_texts(

@@ -1,0 +1,90 @@
+"""``onoma reranker``: train rerankers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from onoma.cli.options import Force, Settings, parse_assignments
+
+app = typer.Typer(help="Train rerankers, which rank a linker's candidates anew.", no_args_is_help=True)
+
+
+@app.command()
+def train(
+    linker: Annotated[
+        Path, typer.Option("--linker", metavar="LINKER", help="Whose candidates to learn from (onoma linker build).")
+    ],
+    mentions: Annotated[
+        Path,
+        typer.Option(
+            "--mentions",
+            metavar="FILE",
+            help="Annotated mentions: lines id||mention, or a .csv, .tsv or .parquet with the columns mention and "
+            "concept_id.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="RERANKER", help="Where to write the folder.")],
+    development: Annotated[
+        list[Path] | None,
+        typer.Option("--development", metavar="FILE", help="Measure on these mentions; may be given several times."),
+    ] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of the files with the sentence that each mention stands in."),
+    ] = None,
+    recipe: Annotated[
+        str, typer.Option(metavar="RECIPE", help="Settings to begin with: 'reranker', or a .toml file.")
+    ] = "reranker",
+    settings: Settings = None,
+    track: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--track",
+            metavar="NAME",
+            help="Show the curves in tensorboard, wandb or mlflow too; may be given several times.",
+        ),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Train a cross-encoder to tell a linker's right candidates from its wrong ones.
+
+    Mentions must not have been learnt from, or named, by the linker that are measured on. Stopped at any moment, the
+    same command goes on from the last checkpoint, which lies with the unfinished run in RERANKER.run.
+    """
+    from onoma.cli import show
+    from onoma.encoders.cross_encoder import read_about
+    from onoma.linking import Linker
+    from onoma.training.distributed import is_main
+    from onoma.training.reranking import train_reranker
+    from onoma.training.reranking_config import load_reranking_recipe
+
+    loaded = load_reranking_recipe(recipe, parse_assignments(settings or []))
+    opened = Linker.open(linker)
+    if opened.reranker is not None or opened.settings.no_concept_below is not None:
+        # The candidates of the searches, not what an earlier reranker or a threshold has made of them.
+        stages = [stage for stage in opened.settings.stages if stage != "rerank"]
+        opened = opened.tuned(opened.settings.replaced(stages=tuple(stages), no_concept_below=None))
+    with show.training_bar() as bar:
+        report = train_reranker(
+            loaded.config,
+            opened,
+            mentions,
+            out,
+            development=development or [],
+            context=context,
+            trackers=track or [],
+            overwrite=force,
+            on_step=bar.on_step,
+            on_evaluation=bar.on_evaluation,
+            on_event=show.remark,
+            progress=bar.on_progress,
+        )
+    if not is_main():
+        return
+    show.training_report(report, out)
+    alone = [data["linker"]["at_1"] for data in report.data["development"]]
+    before = f"; the linker alone has acc@1 {sum(alone) / len(alone):.4f}" if alone else ""
+    show.remark(f"share of the reranker in the final score: {read_about(out).weight:.3g}{before}")

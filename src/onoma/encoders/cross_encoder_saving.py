@@ -1,0 +1,124 @@
+"""Write a trained cross-encoder as a folder, and make sure that its ONNX model agrees with torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from tokenizers import Tokenizer
+
+from onoma.artifacts import Parent, write_artifact
+from onoma.encoders.adapter_folders import write_model
+from onoma.encoders.cross_encoder import (
+    HEAD_NAME,
+    MODEL_FOLDER,
+    RERANKER_ABOUT_NAME,
+    RERANKER_FORMAT,
+    RERANKER_KIND,
+    CrossEncoderAbout,
+    pair_tokeniser,
+    run_pairs,
+)
+from onoma.encoders.cross_encoder_model import PackedCrossEncoder, score_pairs
+from onoma.encoders.folders import ONNX_NAME
+from onoma.encoders.onnx_encoder import open_session
+from onoma.encoders.onnx_graph import can_write_graph, write_graph
+from onoma.encoders.onnx_precision import save_onnx
+from onoma.errors import ConfigError, MismatchError
+
+TOLERANCE = 1e-4
+"""Largest allowed difference of a score between ONNX Runtime and torch, in parts of the largest score or of 1."""
+
+_CHECKED = (
+    ("cold", "Common Cold"),
+    ("", "fever"),
+    ("mi", "Myocardial Infarction ; heart attack"),
+    ("α-synuclein/β-amyloid", "心肌梗死"),
+    ("acute disseminated encephalomyelitis following infection with an unidentified organism", "encephalomyelitis"),
+)
+
+
+def save_cross_encoder(
+    model: PackedCrossEncoder,
+    tokenizer: Tokenizer,
+    about: CrossEncoderAbout,
+    out: str | Path,
+    *,
+    prepare: Callable[[str], str],
+    config: Mapping[str, Any] | None = None,
+    parents: Sequence[Parent] = (),
+    seed: int | None = None,
+    files: Mapping[str, str] | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Save a cross-encoder with its present weights.
+
+    Args:
+        model: From `onoma.encoders.cross_encoder_model.new_cross_encoder`.
+        tokenizer: Its tokeniser.
+        about: What the folder shall say.
+        out: The folder to write.
+        prepare: The normalisation, for the comparison with torch.
+        config: The settings that made it, for the manifest.
+        parents: What it was made from.
+        seed: Of every random choice made.
+        files: Small text files to add, relative path -> content.
+        overwrite: Replace a reranker that is there.
+
+    Raises:
+        ArtifactExistsError: ``out`` is taken.
+        ConfigError: no ONNX model can be written of it.
+        MismatchError: the ONNX model does not agree with torch; nothing is written.
+    """
+    parts = model.encoder.architecture
+    if parts is None or not can_write_graph(parts):
+        raise ConfigError("no ONNX model can be written of a base with this activation; take another base.")
+    was_training = model.training
+    model.eval()
+    try:
+        with write_artifact(
+            out,
+            RERANKER_KIND,
+            format_version=RERANKER_FORMAT,
+            config=config,
+            parents=parents,
+            seed=seed,
+            overwrite=overwrite,
+        ) as folder:
+            inside = folder / MODEL_FOLDER
+            inside.mkdir()
+            write_model(model.encoder, inside, name=about.name, config=config, parents=parents, seed=seed)
+            tokenizer.save(str(inside / "tokenizer.json"))
+            save_file({"head.weight": model.head.weight.detach().cpu().contiguous()}, folder / HEAD_NAME)
+            (folder / RERANKER_ABOUT_NAME).write_text(about.model_dump_json(indent=1) + "\n", encoding="utf-8")
+            (folder / ONNX_NAME).parent.mkdir()
+            graph = write_graph(
+                parts, pooling=about.pooling, special_tokens=model.encoder.special_tokens, head=model.head
+            )
+            save_onnx(graph, folder / ONNX_NAME)
+            for path, text in (files or {}).items():
+                (folder / path).write_text(text, encoding="utf-8")
+            _check(model, folder, about, prepare)
+    finally:
+        model.train(was_training)
+
+
+def _check(model: PackedCrossEncoder, folder: Path, about: CrossEncoderAbout, prepare: Callable[[str], str]) -> None:
+    tokeniser = pair_tokeniser(folder, about, prepare=prepare)
+    mentions, names = zip(*_CHECKED, strict=True)
+    rows = np.arange(len(_CHECKED))
+    pairs = tokeniser.pairs(tokeniser.mentions(mentions), rows, tokeniser.names(names), rows)
+    session = open_session(folder / ONNX_NAME)
+    ours = run_pairs(session, pairs, rows, padding_id=about.padding_id)
+    with torch.inference_mode(), torch.autocast(model.head.weight.device.type, enabled=False):
+        theirs = score_pairs(model, pairs, rows)
+    difference = float(np.abs(ours - theirs).max() / max(1.0, float(np.abs(theirs).max())))
+    if not difference <= TOLERANCE:
+        raise MismatchError(
+            f"the ONNX model written of this reranker gives other scores than torch: they differ by {difference:.1e}, "
+            f"where {TOLERANCE:.0e} is allowed. Nothing was written; please report this with the base's config.json."
+        )

@@ -1,0 +1,155 @@
+"""The candidates of a linker ranked anew by a cross-encoder, which reads mention and candidate together.
+
+`onoma.training.reranking` trains one from the candidates of a linker. How its scores and those of the linker make one
+ranking says `onoma.encoders.cross_encoder_ranking`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from onoma.encoders import ProgressCallback
+from onoma.encoders.cross_encoder import CrossEncoder, CrossEncoderAbout
+from onoma.encoders.cross_encoder_ranking import interpolated, probabilities
+from onoma.encoders.cross_encoder_tokens import candidate_text
+from onoma.errors import InputError, ShapeError
+from onoma.linking.links import Link
+from onoma.terminology import normalise
+from onoma.types import FloatArray
+
+
+class Reranker:
+    """Ranks the first candidates of a mention anew.
+
+    Opened by `Reranker.open`; needs no torch. The answer to a mention depends on that mention, its context and its
+    candidates alone.
+
+    Args:
+        model: The cross-encoder.
+    """
+
+    def __init__(self, model: CrossEncoder) -> None:
+        self._model = model
+
+    @classmethod
+    def open(cls, path: str | Path, *, threads: int | None = None) -> Reranker:
+        """Open a reranker's folder.
+
+        Args:
+            path: The folder, see `onoma.encoders.cross_encoder`.
+            threads: Of ONNX Runtime; all usable processors if not given.
+
+        Raises:
+            InputError: there is nothing at ``path``.
+            ArtifactError: it is no reranker, damaged, or written by a newer Onoma.
+        """
+        return cls(CrossEncoder.open(path, prepare=_preset, threads=threads))
+
+    @property
+    def about(self) -> CrossEncoderAbout:
+        """What its folder says: name, normalisation, how many candidates it reranks, its weight."""
+        return self._model.about
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+        return self._model.path
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over all that its rankings depend on."""
+        return self._model.fingerprint
+
+    @property
+    def uses_contexts(self) -> bool:
+        """Whether it was trained on mentions in their context; others refuse contexts."""
+        return self.about.contexts
+
+    def scores(
+        self,
+        mentions: Sequence[str],
+        names: Sequence[str],
+        contexts: Sequence[str | None] | None = None,
+        *,
+        progress: ProgressCallback | None = None,
+    ) -> FloatArray:
+        """Scores of pairs of mention and name, float32, shape (n,); see `CrossEncoder.scores`."""
+        return self._model.scores(mentions, names, contexts, progress=progress)
+
+    def rerank(
+        self,
+        mentions: Sequence[str],
+        candidates: Sequence[Sequence[Link]],
+        *,
+        contexts: Sequence[str | None] | None = None,
+        depth: int | None = None,
+        weight: float | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> list[list[Link]]:
+        """Candidates in their new order, with their new scores and ranks.
+
+        A candidate's score becomes ``(1 - weight) x its score + weight x its probability`` among the first ``depth``
+        candidates of its mention; the others have probability 0 and stay behind these. Of equal scores, to six
+        decimals, what stood earlier comes first.
+
+        Args:
+            mentions: The mentions.
+            candidates: Of each mention, best first; none is fine.
+            contexts: Of each mention, see `CrossEncoder.scores`.
+            depth: How many candidates of a mention to rerank; unset: as many as it was trained with.
+            weight: Share of the reranker, 0 (nothing changes but ties and digits) to 1; unset: the one that was best on
+                the development mentions of its training.
+            progress: See `scores`.
+
+        Raises:
+            InputError: an option has a value it cannot have, an entry is no text, or there are contexts and the
+                reranker was trained without.
+            ShapeError: there are not as many of each.
+        """
+        depth = self.about.depth if depth is None else depth
+        weight = self.about.weight if weight is None else weight
+        if depth < 1:
+            raise InputError("too few candidates to rerank", field="depth", expected="1 or more", found=str(depth))
+        if not 0 <= weight <= 1:
+            raise InputError("no share of a score", field="weight", expected="a number from 0 to 1", found=str(weight))
+        if len(candidates) != len(mentions) or (contexts is not None and len(contexts) != len(mentions)):
+            raise ShapeError(
+                f"{len(mentions)} mentions need as many lists of candidates and, if there are any, contexts; found "
+                f"{len(candidates)} lists" + ("." if contexts is None else f" and {len(contexts)} contexts.")
+            )
+        lengths = np.array([min(depth, len(links)) for links in candidates], np.int64)
+        offsets = np.concatenate([[0], lengths.cumsum()])
+        of_mention = np.repeat(np.arange(len(mentions)), lengths).tolist()
+        reranked = [link for links in candidates for link in links[:depth]]
+        scores = self._model.scores(
+            [mentions[row] for row in of_mention],
+            [self._text(link) for link in reranked],
+            None if contexts is None else [contexts[row] for row in of_mention],
+            progress=progress,
+        )
+        shares = probabilities(scores, offsets)
+        answers = []
+        for row, links in enumerate(candidates):
+            share = np.zeros(len(links))
+            share[: lengths[row]] = shares[offsets[row] : offsets[row + 1]]
+            final = interpolated(np.array([link.score for link in links]), share, weight)
+            order = [*np.argsort(-final[: lengths[row]], kind="stable").tolist(), *range(int(lengths[row]), len(links))]
+            answers.append(
+                [
+                    dataclasses.replace(links[place], score=float(final[place]), rank=rank)
+                    for rank, place in enumerate(order, 1)
+                ]
+            )
+        return answers
+
+    def _text(self, link: Link) -> str:
+        return candidate_text(link.matched_name, link.preferred_name, both=self.about.candidate_text == "both")
+
+
+def _preset(about: CrossEncoderAbout) -> Callable[[str], str]:
+    return partial(normalise, preset=about.normalisation)

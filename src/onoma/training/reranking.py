@@ -1,0 +1,315 @@
+"""Train a reranker: a cross-encoder that learns from annotated mentions which of a linker's candidates is meant.
+
+The candidates of a mention are scored together, and the loss is that of BioSyn, over concepts instead of names: minus
+the logarithm of the probability that the right ones have among all, by a softmax over the scores. What the linker took
+for right and is not are the negatives, so all of them are hard. `onoma.training.sitting` is the loop.
+
+On development mentions the final ranking is measured, that of linker and cross-encoder together with the best weight
+(`onoma.encoders.cross_encoder_ranking`). It can never be worse there than the linker alone, which is the weight 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import polars as pl
+import torch
+
+from onoma.artifacts import Parent, ensure_writable
+from onoma.encoders.cross_encoder import RERANKER_KIND, CrossEncoderAbout
+from onoma.encoders.cross_encoder_model import PackedCrossEncoder, new_cross_encoder
+from onoma.encoders.cross_encoder_ranking import WEIGHTS
+from onoma.encoders.cross_encoder_saving import save_cross_encoder
+from onoma.encoders.cross_encoder_tokens import PairTokeniser
+from onoma.encoders.encoding import length_batches
+from onoma.encoders.packing import pack
+from onoma.encoders.torch_encoder import BATCH_TOKENS
+from onoma.errors import ConfigError, InputError
+from onoma.pairs import NameStore, read_mentions
+from onoma.pairs.mentions import COMPOSITE
+from onoma.terminology import normalise
+from onoma.terminology.reading import Reading
+from onoma.training.averaging import WeightAverage
+from onoma.training.course import Course, ran_on
+from onoma.training.evaluating import Evaluation, Evaluations
+from onoma.training.precision import autocast, diverged, training_device, training_precision
+from onoma.training.report import TrainingReport
+from onoma.training.reranking_config import RerankingConfig
+from onoma.training.reranking_data import (
+    CandidateLinker,
+    Candidates,
+    distinct_mentions,
+    find_candidates,
+    tokenise_candidates,
+)
+from onoma.training.reranking_measure import RerankingMeasure, best_weight
+from onoma.training.reranking_step import MentionBatches, RerankingStep, RerankingStepReport, make_optimiser
+from onoma.training.sitting import take_course
+from onoma.training.trackers import check_trackers
+from onoma.training.tuning import tune
+from onoma.types import FloatArray, RowArray
+
+Mentions: TypeAlias = str | Path | pl.DataFrame
+"""A file that `onoma.pairs.read_mentions` reads, or a table with the columns ``mention`` and ``concept_id`` and perhaps
+``context``."""
+
+WEIGHT_WITHOUT_DEVELOPMENT = 0.5
+"""Share of the reranker in the final score where there is nothing to choose it by."""
+
+
+def train_reranker(
+    config: RerankingConfig,
+    linker: CandidateLinker,
+    mentions: Mentions,
+    out: str | Path,
+    *,
+    development: Sequence[Mentions] = (),
+    context: str | None = None,
+    trackers: Sequence[str] = (),
+    overwrite: bool = False,
+    on_step: Callable[[RerankingStepReport], None] | None = None,
+    on_evaluation: Callable[[Evaluation], None] | None = None,
+    on_event: Callable[[str], None] | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> TrainingReport:
+    """Train a cross-encoder on the candidates of a linker and save it as a folder.
+
+    Args:
+        config: Settings of the run.
+        linker: Finds the candidates, in training and development. A mention of which no candidate is right, or all are,
+            is not learnt from.
+        mentions: To learn from; equal ones count once.
+        out: The folder to write, see `onoma.encoders.cross_encoder`. The unfinished run lies in ``OUT.run`` and goes on
+            from its last checkpoint.
+        development: What to measure on; the mean of their acc@1 decides which weights are best and how much the
+            reranker counts. Equal mentions count as often as they stand there.
+        context: The column of the files that says where each mention stands. Unset: mentions without contexts.
+        trackers: Where to show the curves too: ``tensorboard``, ``wandb``, ``mlflow``.
+        overwrite: Replace a reranker that is there.
+        on_step: Called after every step.
+        on_evaluation: Called after every evaluation.
+        on_event: Called with sentences worth telling.
+        progress: Called with (done, in all, what) while candidates are found.
+
+    Raises:
+        ArtifactExistsError: ``out`` is taken.
+        ConfigError: a setting needs development mentions and there are none, does not fit the base or the linker, or
+            there is no such tracker.
+        InputError: mentions cannot be read, or there is nothing to learn from them.
+        MismatchError: ``OUT.run`` belongs to other settings, mentions or candidates.
+        TrainingError: the loss is not a number, or memory does not suffice.
+        UnavailableError: the base encoder, or the package of a tracker, is not to be had.
+    """
+    out = Path(out)
+    ensure_writable(out, RERANKER_KIND, overwrite=overwrite)
+    _check(config, development)
+    check_trackers(trackers)
+    tell = on_event or (lambda _: None)
+    find = partial(find_candidates, linker, depth=config.depth, text=config.candidate_text, progress=progress)
+    table = distinct_mentions(_read(mentions, context, tell))
+    found = find(table, own_names=config.own_names)
+    telling = found.telling()
+    if len(telling) == 0:
+        raise InputError(
+            "there is nothing to learn: of no mention is one of the linker's candidates right and another wrong",
+            field="mentions",
+            found=f"{len(table):,} mentions, {found.n_without_right():,} of them without a right candidate",
+            fix="take mentions annotated with the codes of the linker's terminology",
+        )
+    tell(
+        f"{len(table):,} distinct mentions, {len(telling):,} times with candidates to learn from; "
+        f"{found.n_without_right():,} times none of the first {config.depth} was right"
+    )
+    sets = {_name(data): find(_read(data, context, tell)) for data in development}
+    return take_course(
+        lambda run, tell: _Reranking(config, telling, sets, out.name, getattr(linker, "fingerprint", None)),
+        config,
+        out,
+        trackers=trackers,
+        on_step=on_step,
+        on_evaluation=on_evaluation,
+        on_event=on_event,
+    )
+
+
+class _Reranking(Course[RerankingStepReport]):
+    """A cross-encoder and the candidates that it learns from."""
+
+    batch_setting = "batch_mentions"
+
+    def __init__(
+        self,
+        config: RerankingConfig,
+        candidates: Candidates,
+        development: dict[str, Candidates],
+        name: str,
+        linker_fingerprint: str | None,
+    ) -> None:
+        self.config, self._settings, self._name, self._linker = config, config, name, linker_fingerprint
+        device = training_device(config)
+        self._precision = training_precision(config, device)
+        self.ran_on = ran_on(device, self._precision)
+        torch.manual_seed(config.seed)
+        self._marks = candidates.contexts is not None
+        model, self._tokenizer = new_cross_encoder(
+            config.base,
+            pooling=config.pooling,
+            max_tokens=config.max_tokens,
+            dropout=config.dropout,
+            contexts=self._marks,
+        )
+        tune(model.encoder, config.tuning)
+        self._prepare = partial(normalise, preset=config.normalisation)
+        tokeniser = PairTokeniser(
+            self._tokenizer,
+            max_tokens=config.max_tokens,
+            max_name_tokens=config.max_name_tokens,
+            marks=self._marks,
+            prepare=self._prepare,
+        )
+        self._candidates = tokenise_candidates(candidates, tokeniser)
+        self.model = self._cross_encoder = model.to(device)
+        self.optimiser = make_optimiser(config, model)
+        batches = MentionBatches(self._candidates, batch_mentions=config.batch_mentions, seed=config.seed)
+        self.batches = batches
+        self.step = RerankingStep(config, model, self._candidates, self.optimiser, batches, self._precision, device)
+        self.average = WeightAverage(model, config.average) if config.average is not None else None
+        weights = WEIGHTS if config.weight is None else (config.weight,)
+        self._measures = [
+            RerankingMeasure(set_name, tokenise_candidates(found, tokeniser), weights=weights)
+            for set_name, found in development.items()
+        ]
+        self._score = partial(pair_scores, model, precision=self._precision)
+        self.evaluations = Evaluations(config, self._measures, self._score, model, self.average)
+
+    @property
+    def names_in_step(self) -> int:
+        return self._settings.batch_mentions * self._settings.depth
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "candidates": self._candidates.fingerprint,
+            "base": self._cross_encoder.encoder.fingerprint,
+            "development data": [measure.fingerprint for measure in self._measures],
+        }
+
+    def about(self, total_steps: int) -> str:
+        settings = self._settings
+        passes = total_steps * settings.accumulation / self.batches.steps_per_epoch
+        return (
+            f"{total_steps:,} steps of {settings.batch_mentions * settings.accumulation} mentions on "
+            f"{self.ran_on['device']} in {self.ran_on['precision']}, {len(self._candidates):,} mentions with "
+            f"{len(self._candidates.rows):,} candidates, {passes:.2f} passes over them"
+        )
+
+    def training_names(self, rows: RowArray) -> FloatArray:
+        raise AssertionError("batches of mentions do not depend on the weights")
+
+    def about_data(self) -> dict[str, Any]:
+        return {
+            "mentions": len(self._candidates),
+            "candidates": len(self._candidates.rows),
+            "fingerprint": self._candidates.fingerprint,
+            "linker": self._linker,
+            "development": [measure.about() for measure in self._measures],
+        }
+
+    def save(self, out: Path, report: TrainingReport) -> None:
+        config = self._settings
+        weight = config.weight
+        if weight is None:
+            score = partial(pair_scores, self._cross_encoder, precision=torch.float32)  # as in use
+            weight = best_weight(self._measures, score) if self._measures else WEIGHT_WITHOUT_DEVELOPMENT
+        source = self._cross_encoder.encoder.source
+        assert source is not None  # it was loaded from a folder
+        save_cross_encoder(
+            self._cross_encoder,
+            self._tokenizer,
+            CrossEncoderAbout(
+                name=self._name,
+                base=source.name,
+                pooling=config.pooling,
+                normalisation=config.normalisation,
+                candidate_text=config.candidate_text,
+                contexts=self._marks,
+                max_tokens=config.max_tokens,
+                max_name_tokens=config.max_name_tokens,
+                padding_id=source.padding_id,
+                depth=config.depth,
+                weight=weight,
+            ),
+            out,
+            prepare=self._prepare,
+            config={"training": report.config, "ran_on": self.ran_on, "development": report.data["development"]},
+            parents=[
+                Parent(kind="encoder", fingerprint=source.fingerprint),
+                *([] if self._linker is None else [Parent(kind="linker", fingerprint=self._linker)]),
+            ],
+            seed=config.seed,
+            files={"train.json": report.to_json()},
+            overwrite=True,  # `train_reranker` has made sure that it may be
+        )
+
+
+def pair_scores(model: PackedCrossEncoder, store: NameStore, rows: RowArray, *, precision: torch.dtype) -> torch.Tensor:
+    """Scores of pairs without dropout, fp32, shape (len(rows),); the model's mode stays as it was.
+
+    Raises:
+        TrainingError: a score is not finite.
+    """
+    device = model.head.weight.device
+    scores = torch.zeros(len(rows))
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad(), autocast(device, precision):
+            lengths = store.offsets[rows + 1] - store.offsets[rows]
+            for places in length_batches(lengths, batch_tokens=BATCH_TOKENS.get(device.type, BATCH_TOKENS["cpu"])):
+                batch = pack(store.offsets, store.ids, rows=rows[places], types=store.types).to(device)
+                scores[torch.from_numpy(places)] = model(batch).cpu()
+    finally:
+        model.train(was_training)
+    if not torch.isfinite(scores).all():
+        raise diverged("the model's scores are not numbers", precision)
+    return scores
+
+
+def _check(config: RerankingConfig, development: Sequence[Mentions]) -> None:
+    """Refuse what cannot be, before candidates are found for minutes."""
+    if isinstance(development, str | Path | pl.DataFrame):
+        raise ConfigError("development takes a list of files or tables, not one: write [file].")
+    given = {"keep=best": config.keep == "best", "patience": config.patience, "evaluate_steps": config.evaluate_steps}
+    needing = [name for name, is_set in given.items() if is_set]
+    if needing and not development:
+        raise ConfigError(
+            f"{' and '.join(needing)} need{'s' if len(needing) == 1 else ''} development mentions to measure on: give "
+            "some (development, --development FILE), or train without (--set keep=last)."
+        )
+    names = [_name(data) for data in development]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ConfigError(f"two development sets are called '{twice[0]}'; give each a name of its own.")
+
+
+def _name(data: Mentions) -> str:
+    return "development" if isinstance(data, pl.DataFrame) else Path(data).name
+
+
+def _read(data: Mentions, context: str | None, tell: Callable[[str], None]) -> pl.DataFrame:
+    if isinstance(data, pl.DataFrame):
+        wanted = ["mention", "concept_id", *(["context"] if "context" in data.columns else [])]
+        for column in wanted:
+            if data.schema.get(column) != pl.String or data[column].null_count():
+                raise InputError(
+                    "this is no table of mentions",
+                    field=column,
+                    expected="columns mention and concept_id, and perhaps context, of text, every row filled",
+                )
+        return data.select(wanted)
+    reading = Reading("strict")
+    table = read_mentions(data, reading, context=context)
+    if COMPOSITE in reading.notes:
+        tell(f"{Path(data).name}: {reading.notes[COMPOSITE]:,} {COMPOSITE}")
+    return table

@@ -1,0 +1,90 @@
+"""What can be set about training a reranker, and the recipes that set it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from onoma.training.run_config import RunConfig
+from onoma.training.settings import load_settings
+from onoma.training.shipped import shipped_names
+
+
+class RerankingConfig(RunConfig):
+    """Settings of a cross-encoder that ranks the candidates of a linker anew."""
+
+    pooling: Literal["cls", "mean"] = Field(
+        "cls", description="which token vectors make the vector of mention and name: that of [CLS], or the mean of all"
+    )
+    languages: None = Field(None, description="not for rerankers: the linker says which names there are")
+    max_tokens: int = Field(
+        96, ge=16, le=512, description="mention, context and name together, special tokens included; contexts are cut"
+    )
+    max_name_tokens: int = Field(40, ge=4, description="longer names are cut")
+    chunk_names: int | None = Field(
+        None,
+        ge=2,
+        description="pairs of mention and name taken through the model at a time, for long contexts in little memory: "
+        "each is taken through it twice, and the gradient is that of the whole batch; unset: all at once",
+    )
+
+    depth: int = Field(10, ge=2, description="candidates of a mention, in training and in use")
+    candidate_text: Literal["matched", "both"] = Field(
+        "both",
+        description="what is read of a candidate: the name that matched, or it and the preferred name, which alone "
+        "tells homonyms apart",
+    )
+    own_names: Literal["hide", "keep", "both"] = Field(
+        "both",
+        description="training mentions that are a name of the linker, spelt alike: hide that name from their "
+        "candidates, keep it, or take such mentions both ways",
+    )
+    batch_mentions: int = Field(16, ge=1, description="mentions in a batch, each with all its candidates")
+    head_learning_rate: float = Field(
+        1e-3, gt=0, description="of the layer that makes a score of a vector, which begins at random"
+    )
+    weight: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="share of the reranker in the final score, 0 to 1; unset: the best on development mentions, 0.5 "
+        "without any",
+    )
+
+
+class RerankingRecipe(BaseModel):
+    """A named configuration with a sentence about it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    description: str
+    config: RerankingConfig
+
+
+def reranking_recipe_names() -> list[str]:
+    """Names of the recipes of rerankers shipped with Onoma.
+
+    Example:
+        >>> reranking_recipe_names()
+        ['reranker']
+    """
+    return shipped_names("reranking-recipe")
+
+
+def load_reranking_recipe(name: str = "reranker", overrides: Mapping[str, str] | None = None) -> RerankingRecipe:
+    """Load a recipe by name or path and apply ``key=value`` overrides; see `onoma.training.settings.load_settings`.
+
+    Raises:
+        InputError: no such recipe, or the file is not TOML.
+        ConfigError: an unknown key or a value that it cannot have.
+
+    Example:
+        >>> load_reranking_recipe(overrides={"steps": "100"}).config.steps
+        100
+    """
+    description, config = load_settings("reranking-recipe", name, RerankingConfig, overrides)
+    return RerankingRecipe(name=Path(name).stem, description=description, config=config)

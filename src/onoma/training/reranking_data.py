@@ -1,0 +1,297 @@
+"""What a reranker is trained and measured on: annotated mentions with the candidates that a linker finds for them.
+
+The wrong candidates are hard negatives by themselves: what the linker takes for the mention's concept, or nearly.
+
+A training mention that is a name of the linker, spelt alike, is found by equality, and from such mentions a model
+learns only to compare letters. If `find_candidates` is asked to, it is therefore linked as if nothing in the linker
+were called so: its concept has to be found by another name, as that of an unknown mention has to. Hiding is done for a
+part of the mentions at a time, so that a mention loses its own name and, of the other mentions' names, only those of
+its part.
+
+Shapes: M mentions, C candidates over all of them; those of mention ``i`` stand at ``offsets[i]:offsets[i + 1]``, in the
+order of the linker.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from onoma.encoders.cross_encoder_tokens import PairTokeniser, candidate_text
+from onoma.errors import ConfigError, InputError
+from onoma.pairs import NameStore
+from onoma.terminology import normalise
+from onoma.types import BoolArray, RowArray
+
+OwnNames: TypeAlias = Literal["hide", "keep", "both"]
+"""What becomes of the name of a training mention that is spelt like it; see `find_candidates`."""
+
+N_PARTS = 8
+"""Parts into which mentions whose names are hidden are divided."""
+
+_MENTIONS_AT_ONCE = 1024
+_Progress: TypeAlias = Callable[[int, int, str], None]
+
+
+class LinkedConcept(Protocol):
+    """What is needed of a candidate; `onoma.linking.Link` has it."""
+
+    @property
+    def concept_id(self) -> str: ...
+    @property
+    def preferred_name(self) -> str: ...
+    @property
+    def matched_name(self) -> str: ...
+    @property
+    def score(self) -> float: ...
+
+
+class CandidateLinker(Protocol):
+    """What finds candidates; every `onoma.linking.MentionLinker` does."""
+
+    def link(self, mentions: Iterable[str], *, top_k: int = 5) -> Sequence[Sequence[LinkedConcept]]:
+        """The best concepts of each mention, best first."""
+
+
+class Names(Protocol):
+    """The names of a linker; `onoma.linking.NameDictionary` is one."""
+
+    @property
+    def texts(self) -> Sequence[str]: ...
+    @property
+    def entry_offsets(self) -> RowArray: ...
+    @property
+    def entry_name_rows(self) -> RowArray: ...
+
+
+@runtime_checkable
+class NameLinker(Protocol):
+    """A linker that can be asked as if some names were unknown to it; `onoma.linking.Linker` is one."""
+
+    @property
+    def dictionary(self) -> Names: ...
+    @property
+    def normalisation(self) -> str: ...
+    def link(self, mentions: Iterable[str], *, top_k: int = 5) -> Sequence[Sequence[LinkedConcept]]: ...
+    def without(self, name_rows: RowArray) -> CandidateLinker: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """Mentions with their candidates."""
+
+    mentions: list[str]
+    """M texts."""
+    contexts: list[str | None] | None
+    """Of each mention, where it stands; None: nothing is known of any."""
+    offsets: RowArray
+    """int64, shape (M + 1,)."""
+    names: list[str]
+    """What is read of each of the C candidates."""
+    first_scores: npt.NDArray[np.float64]
+    """The linker's, shape (C,)."""
+    is_right: BoolArray
+    """Whether a candidate is one of the mention's concepts, shape (C,)."""
+
+    def __len__(self) -> int:
+        return len(self.mentions)
+
+    def telling(self) -> Candidates:
+        """The mentions with a right candidate and a wrong one: there is something to learn of them."""
+        starts, ends = self.offsets[:-1].tolist(), self.offsets[1:].tolist()
+        return self._only(
+            [row for row, (a, b) in enumerate(zip(starts, ends, strict=True)) if 0 < self.is_right[a:b].sum() < b - a]
+        )
+
+    def n_without_right(self) -> int:
+        """Mentions of which no candidate is right."""
+        right = np.concatenate([[0], self.is_right.cumsum()])[self.offsets]
+        return int((np.diff(right) == 0).sum())
+
+    def _only(self, rows: list[int]) -> Candidates:
+        kept = np.concatenate(
+            [np.arange(self.offsets[row], self.offsets[row + 1]) for row in rows] or [np.empty(0, int)]
+        )
+        return Candidates(
+            mentions=[self.mentions[row] for row in rows],
+            contexts=None if self.contexts is None else [self.contexts[row] for row in rows],
+            offsets=np.concatenate([[0], np.diff(self.offsets)[rows].cumsum()]).astype(np.int64),
+            names=[self.names[place] for place in kept.tolist()],
+            first_scores=self.first_scores[kept],
+            is_right=self.is_right[kept],
+        )
+
+
+def find_candidates(
+    linker: CandidateLinker,
+    mentions: pl.DataFrame,
+    *,
+    depth: int,
+    text: Literal["matched", "both"],
+    own_names: OwnNames = "keep",
+    progress: _Progress | None = None,
+) -> Candidates:
+    """Link annotated mentions.
+
+    Args:
+        linker: Finds the candidates.
+        mentions: Columns ``mention`` and ``concept_id`` (String), ``|`` between the codes of a mention, and perhaps
+            ``context``.
+        depth: Candidates of a mention, at most.
+        text: What is read of a candidate, see `onoma.encoders.cross_encoder_tokens.candidate_text`.
+        own_names: What becomes of mentions that are a name of the linker, spelt alike after normalisation: they are
+            linked as if nothing was called so ("hide"), as any other ("keep"), or once in each way ("both").
+        progress: Called with (mentions linked, mentions in all, what).
+
+    Returns:
+        One entry for each row of ``mentions``, in their order; with "both" the hidden ones follow.
+
+    Raises:
+        ConfigError: names shall be hidden, and the linker cannot be asked without them.
+    """
+    texts = mentions["mention"].to_list()
+    ways = [(linker, list(range(len(texts))))]
+    if own_names != "keep":
+        ways = _ways_without_own_names(linker, texts, keep_too=own_names == "both")
+    in_all, done = sum(len(rows) for _, rows in ways), 0
+    found: list[tuple[int, Sequence[LinkedConcept]]] = []
+    for asked, rows in ways:
+        for begin in range(0, len(rows), _MENTIONS_AT_ONCE):
+            part = rows[begin : begin + _MENTIONS_AT_ONCE]
+            found += zip(part, asked.link([texts[row] for row in part], top_k=depth), strict=True)
+            done += len(part)
+            if progress is not None:
+                progress(done, in_all, "finding candidates")
+    if own_names == "hide":
+        found.sort(key=lambda one: one[0])
+    codes = [_codes(value) for value in mentions["concept_id"].to_list()]
+    contexts = mentions["context"].to_list() if "context" in mentions.columns else None
+    return Candidates(
+        mentions=[texts[row] for row, _ in found],
+        contexts=None if contexts is None else [contexts[row] for row, _ in found],
+        offsets=np.concatenate([[0], np.cumsum([len(links) for _, links in found])]).astype(np.int64),
+        names=[
+            candidate_text(link.matched_name, link.preferred_name, both=text == "both")
+            for _, links in found
+            for link in links
+        ],
+        first_scores=np.array([link.score for _, links in found for link in links], np.float64),
+        is_right=np.array(
+            [not codes[row].isdisjoint(_codes(link.concept_id)) for row, links in found for link in links], np.bool_
+        ),
+    )
+
+
+def _ways_without_own_names(
+    linker: CandidateLinker, texts: Sequence[str], *, keep_too: bool
+) -> list[tuple[CandidateLinker, list[int]]]:
+    """Which linker is asked for which mentions."""
+    if not isinstance(linker, NameLinker):
+        raise ConfigError(
+            "this linker cannot be asked as if it did not know some names, so the names of training mentions cannot be "
+            "hidden from their candidates; set own_names=keep."
+        )
+    asked = [normalise(text, linker.normalisation) for text in texts]
+    wanted = set(asked)
+    row_of_text = {text: row for row, text in enumerate(linker.dictionary.texts) if text in wanted}
+    own = {row: row_of_text[text] for row, text in enumerate(asked) if text in row_of_text}
+    part_of_text = {text_row: place % N_PARTS for place, text_row in enumerate(dict.fromkeys(own.values()))}
+    ways: list[tuple[CandidateLinker, list[int]]] = [
+        (linker, [row for row in range(len(texts)) if keep_too or row not in own])
+    ]
+    offsets, name_rows = linker.dictionary.entry_offsets, linker.dictionary.entry_name_rows
+    for part in range(N_PARTS):
+        text_rows = [text_row for text_row, its_part in part_of_text.items() if its_part == part]
+        if text_rows:
+            entries = np.concatenate([np.arange(offsets[row], offsets[row + 1]) for row in text_rows])
+            rows = [row for row, text_row in own.items() if part_of_text[text_row] == part]
+            ways.append((linker.without(np.asarray(name_rows[entries], np.int64)), rows))
+    return ways
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenisedCandidates:
+    """Candidates as a model reads them."""
+
+    store: NameStore
+    """Their distinct pairs."""
+    rows: RowArray
+    """Pair of each candidate in the store, shape (C,)."""
+    offsets: RowArray
+    """int64, shape (M + 1,)."""
+    first_scores: npt.NDArray[np.float64]
+    """The linker's, shape (C,)."""
+    is_right: BoolArray
+    """Whether a candidate is a right one, shape (C,)."""
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over all of it."""
+        digest = hashlib.sha256()
+        store = self.store
+        assert store.types is not None  # it holds pairs
+        for array in (
+            store.offsets,
+            store.ids,
+            store.types,
+            self.rows,
+            self.offsets,
+            self.first_scores,
+            self.is_right,
+        ):
+            digest.update(f"{array.dtype.str}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+
+def tokenise_candidates(candidates: Candidates, tokeniser: PairTokeniser) -> TokenisedCandidates:
+    """Tokenise both sides of all pairs.
+
+    Args:
+        candidates: With contexts if, and only if, the tokeniser marks mentions in them.
+        tokeniser: Of the model.
+    """
+    contexts = candidates.contexts or [None] * len(candidates)
+    sides: dict[tuple[str, str | None], int] = {}
+    places = [sides.setdefault(side, len(sides)) for side in zip(candidates.mentions, contexts, strict=True)]
+    left_rows = np.repeat(np.array(places, np.int64), np.diff(candidates.offsets))
+    names: dict[str, int] = {}
+    right_rows = np.array([names.setdefault(name, len(names)) for name in candidates.names], np.int64)
+    codes, rows = np.unique(left_rows * max(1, len(names)) + right_rows, return_inverse=True)
+    left = tokeniser.mentions(
+        [mention for mention, _ in sides],
+        [context for _, context in sides] if candidates.contexts is not None else None,
+    )
+    right = tokeniser.names(list(names))
+    pairs = tokeniser.pairs(left, codes // max(1, len(names)), right, codes % max(1, len(names)))
+    return TokenisedCandidates(
+        store=NameStore(pairs.offsets, pairs.ids, pairs.types),
+        rows=rows.reshape(-1).astype(np.int64),
+        offsets=candidates.offsets,
+        first_scores=candidates.first_scores,
+        is_right=candidates.is_right,
+    )
+
+
+def distinct_mentions(mentions: pl.DataFrame) -> pl.DataFrame:
+    """Annotations once each: what many documents repeat is learnt from once.
+
+    Raises:
+        InputError: there is none.
+    """
+    if mentions.is_empty():
+        raise InputError("there are no mentions to train on", field="mentions")
+    return mentions.unique(maintain_order=True)
+
+
+def _codes(concept_ids: str) -> set[str]:
+    return {code.strip() for code in concept_ids.split("|")}

@@ -1,0 +1,100 @@
+"""``onoma reranker``: from a linker and annotated mentions to a reranker."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from onoma.artifacts import open_artifact
+from onoma.cli.app import app
+from onoma.errors import ArtifactExistsError, ConfigError
+from onoma.linking import Linker, Reranker, build_linker
+from tiny import WORDS, make_terminology, tiny_encoder
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reranker")
+    tiny_encoder(folder / "base", weight_std=0.2)
+    names = {f"X:{word}": [f"{word} disease", f"disease of {word}", f"{word} illness"] for word in WORDS}
+    make_terminology(folder / "t", names)
+    build_linker(folder / "t", folder / "base", folder / "linker")
+    (folder / "train.txt").write_text("".join(f"X:{word}||{word} trouble\n" for word in WORDS[:5]))
+    (folder / "dev.txt").write_text("".join(f"X:{word}||bad {word}\n" for word in WORDS[5:]))
+    (folder / "dev.csv").write_text("mention,concept_id,said\nbad eye,X:eye,a bad eye it was\n")
+    return folder
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(part) for part in arguments], catch_exceptions=False)
+
+
+def train(place: Path, out: Path, *arguments: str | Path, mentions: str = "train.txt") -> Result:
+    settings = ("steps=4", "batch_mentions=2", "depth=4", "max_tokens=32", "max_name_tokens=10")
+    given = [f"--set={setting}" for setting in (f"base={place / 'base'}", *settings)]
+    return run(
+        "reranker", "train", "--linker", place / "linker", "--mentions", place / mentions, "-o", out, *given, *arguments
+    )
+
+
+def test_a_reranker_is_trained_and_told_about(place: Path, tmp_path: Path) -> None:
+    done = train(place, tmp_path / "r", "--development", place / "dev.txt", "--set", "evaluate_steps=2")
+    assert done.exit_code == 0
+    assert re.search(r"trained 4 steps in .*, loss \d+\.\d+ -> \d+\.\d+, best acc@1 [01]\.\d+ at step \d", done.stdout)
+    assert re.search(r"share of the reranker in the final score: [\d.]+; the linker alone has acc@1 [01]", done.stderr)
+    assert [line[:7] for line in done.stderr.splitlines() if "dev.txt acc@1" in line] == [
+        "step 0:",
+        "step 2:",
+        "step 4:",
+    ]
+    linker = Linker.open(place / "linker")
+    assert Reranker.open(tmp_path / "r").about.depth == 4
+    manifest = open_artifact(tmp_path / "r", "reranker")
+    assert ("linker", linker.fingerprint) in [(parent.kind, parent.fingerprint) for parent in manifest.parents]
+    found = linker.link(["bad brain"], top_k=4)
+    assert len(Reranker.open(tmp_path / "r").rerank(["bad brain"], found)[0]) == 4
+
+
+def test_contexts_come_from_a_column(place: Path, tmp_path: Path) -> None:
+    own = tmp_path / "train.csv"
+    own.write_text("mention,concept_id,said\n" + "".join(f"{word} bug,X:{word},a {word} bug\n" for word in WORDS[:4]))
+    files = ("--context", "said", "--development", place / "dev.csv")
+    assert train(place, tmp_path / "r", *files, mentions=str(own)).exit_code == 0
+    assert Reranker.open(tmp_path / "r").uses_contexts
+
+
+def test_a_linker_with_a_reranker_inside_uses_it_and_trains_another(place: Path, tmp_path: Path) -> None:
+    assert train(place, tmp_path / "r", "--set", "keep=last", "--set", "weight=1").exit_code == 0
+    build_linker(place / "t", place / "base", tmp_path / "linker")
+    assert run("linker", "add-reranker", tmp_path / "linker", tmp_path / "r").exit_code == 0
+    linker = Linker.open(tmp_path / "linker")
+    searched = linker.link(["bad brain"], top_k=4, stages=["dense"])
+    (expected,) = Reranker.open(tmp_path / "r").rerank(["bad brain"], searched)
+    (found,) = linker.link(["bad brain"], top_k=4)
+    assert [link.concept_id for link in found] == [link.concept_id for link in expected]
+    assert [link.score for link in found] == pytest.approx([link.score for link in expected], abs=2e-6)
+    again = train(place, tmp_path / "s", "--set", "keep=last", "--linker", tmp_path / "linker")
+    assert again.exit_code == 0
+    # The same candidates as before: those of the searches.
+    data = [json.loads((tmp_path / name / "train.json").read_text())["data"] for name in ("r", "s")]
+    assert data[0]["fingerprint"] == data[1]["fingerprint"]
+
+
+def test_without_development_mentions_the_best_cannot_be_kept(place: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--set keep=last"):
+        train(place, tmp_path / "r")
+    assert train(place, tmp_path / "r", "--set", "keep=last").exit_code == 0
+    with pytest.raises(ArtifactExistsError):
+        train(place, tmp_path / "r", "--set", "keep=last")
+    assert train(place, tmp_path / "r", "--set", "keep=last", "--force").exit_code == 0
+
+
+def test_the_recipe_is_listed_and_shown() -> None:
+    assert "reranker" in run("recipes", "list").stdout
+    shown = run("recipes", "show", "reranker").stdout
+    assert re.search(r"own_names\s+both", shown)
+    assert re.search(r"depth\s+10", shown)

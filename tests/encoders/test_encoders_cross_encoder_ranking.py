@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onoma.encoders.cross_encoder_ranking import (
+    WEIGHTS,
+    best_choice,
+    interpolated,
+    judge_weights,
+    probabilities,
+    right_ranks,
+)
+
+LISTS = st.lists(
+    st.lists(
+        st.tuples(
+            st.integers(0, 5).map(lambda n: n / 5),  # first stage, with ties
+            st.integers(-4, 4).map(float),  # cross-encoder, with ties
+            st.booleans(),
+        ),
+        max_size=6,
+    ),
+    max_size=6,
+)
+Lists = list[list[tuple[float, float, bool]]]
+
+
+def columns(lists: Lists) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    flat = [candidate for candidates in lists for candidate in candidates]
+    offsets = np.concatenate([[0], np.cumsum([len(candidates) for candidates in lists])]).astype(np.int64)
+    first, scores, right = ([candidate[part] for candidate in flat] for part in range(3))
+    return np.array(first, float), np.array(scores, np.float32), np.array(right, bool), offsets
+
+
+def ranks_by_loop(lists: Lists, final: Sequence[float]) -> list[int]:
+    ranks, begin = [], 0
+    for candidates in lists:
+        scores = final[begin : begin + len(candidates)]
+        begin += len(candidates)
+        order = [place for _, place in sorted((-score, place) for place, score in enumerate(scores))]
+        ranks.append(next((rank for rank, place in enumerate(order, 1) if candidates[place][2]), 0))
+    return ranks
+
+
+@given(LISTS, st.sampled_from(WEIGHTS))
+def test_final_scores_and_ranks_equal_a_plain_loop(lists: Lists, weight: float) -> None:
+    first, scores, right, offsets = columns(lists)
+    final = interpolated(first, probabilities(scores, offsets), weight)
+    expected = [
+        (1 - weight) * of_first + weight * math.exp(score) / sum(math.exp(other) for _, other, _ in candidates)
+        for candidates in lists
+        for of_first, score, _ in candidates
+    ]
+    np.testing.assert_allclose(final, expected, atol=1e-6)
+    assert right_ranks(final, right, offsets).tolist() == ranks_by_loop(lists, final.tolist())
+
+
+@given(LISTS)
+def test_probabilities_are_those_of_a_softmax(lists: Lists) -> None:
+    _, scores, _, offsets = columns(lists)
+    found = probabilities(scores, offsets)
+    for begin, end in itertools.pairwise(offsets.tolist()):
+        if end > begin:
+            odds = np.exp(scores[begin:end].astype(float))
+            np.testing.assert_allclose(found[begin:end], odds / odds.sum())
+    assert np.isfinite(probabilities(scores * 1e4, offsets)).all()
+
+
+@given(LISTS)
+def test_the_best_weight_is_never_worse_than_the_first_stage(lists: Lists) -> None:
+    first, scores, right, offsets = columns(lists)
+    choices = judge_weights(first, scores, right, offsets)
+    best = best_choice(choices)
+    assert choices[0].weight == 0.0
+    assert best.at_1 >= choices[0].at_1
+    ranks = [rank for rank in ranks_by_loop(lists, first.tolist()) if rank]
+    n_lists = max(1, len(lists))
+    assert choices[0].at_1 == pytest.approx(sum(rank == 1 for rank in ranks) / n_lists)
+    assert choices[0].at_5 == pytest.approx(sum(rank <= 5 for rank in ranks) / n_lists)
+    assert choices[0].mrr == pytest.approx(sum(1 / rank for rank in ranks) / n_lists)
+
+
+def test_of_equally_good_weights_the_lowest_is_chosen() -> None:
+    first, offsets = np.array([0.9, 0.8]), np.array([0, 2])
+    right = np.array([False, True])
+    assert best_choice(judge_weights(first, np.array([0.0, -3.0]), right, offsets)).weight == 0.0
+    chosen = best_choice(judge_weights(first, np.array([0.0, 3.0]), right, offsets)).weight
+    assert 0.0 < chosen < 0.2  # 0.1 of cosine against 0.9 of probability
+    assert sorted(WEIGHTS) == list(WEIGHTS)

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onoma.errors import InputError, NotAnArtifactError, ShapeError
+from onoma.linking import Link
+from onoma.linking.reranking import Reranker
+from tiny import tiny_encoder
+from tiny_rerankers import links, write_reranker
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tiny_encoder(tmp_path_factory.mktemp("base") / "bert", weight_std=0.3)
+    path = tmp_path_factory.mktemp("reranker") / "r"
+    write_reranker(path, base, contexts=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def reranker(folder: Path) -> Reranker:
+    return Reranker.open(folder, threads=1)
+
+
+FOUR = links(("A", "heart attack"), ("B", "lung"), ("C", "cold"), ("D", "fever"))
+
+
+def codes(answer: Sequence[Link]) -> list[str]:
+    return [link.concept_id for link in answer]
+
+
+def test_a_weight_of_one_ranks_by_the_cross_encoder(reranker: Reranker) -> None:
+    (answer,) = reranker.rerank(["mi"], [FOUR], weight=1.0)
+    scores = reranker.scores(["mi"] * 4, [link.matched_name for link in FOUR])
+    assert codes(answer) == ["ABCD"[place] for place in np.argsort(-scores)]
+    odds = np.exp(scores.astype(float))
+    expected = np.sort(odds / odds.sum())[::-1]
+    assert [link.score for link in answer] == pytest.approx(expected.tolist(), abs=1e-6)
+    assert [link.rank for link in answer] == [1, 2, 3, 4]
+    assert codes(answer) != list("ABCD")
+
+
+def test_a_weight_of_nought_is_the_linker_alone(reranker: Reranker) -> None:
+    assert reranker.rerank(["mi", "x"], [FOUR, []], weight=0.0) == [FOUR, []]
+
+
+def test_names_and_preferred_names_are_read(reranker: Reranker) -> None:
+    homonyms = [Link("A", "Common Cold", "cold", 0.9, 1), Link("B", "Lung Disease", "cold", 0.9, 2)]
+    (answer,) = reranker.rerank(["cold"], [homonyms], weight=1.0)
+    scores = reranker.scores(["cold"] * 2, ["cold ; common cold", "COLD ; lung  disease"])
+    assert codes(answer) == (["A", "B"] if scores[0] > scores[1] else ["B", "A"])
+    assert answer[0].score > answer[1].score
+
+
+def test_equal_scores_stay_in_the_linkers_order(reranker: Reranker) -> None:
+    same = links(("A", "lung", 0.9), ("B", "lung", 0.9), ("C", "lung", 0.9))
+    (answer,) = reranker.rerank(["mi"], [same])
+    assert codes(answer) == ["A", "B", "C"]
+    assert len({link.score for link in answer}) == 1
+
+
+def test_what_lies_deeper_keeps_its_place_behind(reranker: Reranker) -> None:
+    (all_of_them,) = reranker.rerank(["mi"], [FOUR], depth=2, weight=0.75)
+    (two,) = reranker.rerank(["mi"], [FOUR[:2]], depth=4, weight=0.75)
+    assert all_of_them[:2] == two
+    assert codes(all_of_them[2:]) == ["C", "D"]
+    assert [link.score for link in all_of_them[2:]] == pytest.approx([0.25 * 0.7, 0.25 * 0.6])
+    assert [link.rank for link in all_of_them] == [1, 2, 3, 4]
+    (by_default,) = reranker.rerank(["mi"], [[*FOUR, *links(("E", "eye", 0.1))]])  # depth 4
+    assert by_default[4].concept_id == "E"
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.lists(st.sampled_from(FOUR), unique=True, max_size=4), min_size=1, max_size=5),
+    st.sampled_from([0.0, 0.01, 0.5, 1.0]),
+    st.integers(1, 5),
+)
+def test_the_answer_to_a_mention_does_not_depend_on_others(
+    reranker: Reranker, candidates: list[list[Link]], weight: float, depth: int
+) -> None:
+    ordered = [sorted(part, key=lambda link: link.rank) for part in candidates]
+    mentions = [f"m{row % 2}" for row in range(len(ordered))]
+    together = reranker.rerank(mentions, ordered, weight=weight, depth=depth)
+    for mention, part, answer in zip(mentions, ordered, together, strict=True):
+        (alone,) = reranker.rerank([mention], [part], weight=weight, depth=depth)
+        assert codes(alone) == codes(answer)
+        assert [link.score for link in alone] == pytest.approx([link.score for link in answer], abs=2e-6)
+        assert sorted(codes(answer)) == sorted(codes(part))
+        scores = [link.score for link in answer]
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_a_context_can_change_the_answer(reranker: Reranker) -> None:
+    assert reranker.uses_contexts
+    contexts = [None, "the lung and its cold", "a heart attack", "fever of the eye", "<tgt>x</tgt> in the brain"]
+    answers = reranker.rerank(["cold"] * 5, [FOUR] * 5, contexts=contexts, weight=1.0)
+    assert len({tuple(link.score for link in answer) for answer in answers}) == 5
+    assert answers[0] == reranker.rerank(["cold"], [FOUR], weight=1.0)[0]
+
+
+def test_bad_requests_are_refused(reranker: Reranker) -> None:
+    with pytest.raises(InputError, match="too few candidates"):
+        reranker.rerank(["a"], [FOUR], depth=0)
+    with pytest.raises(InputError, match="no share of a score"):
+        reranker.rerank(["a"], [FOUR], weight=1.5)
+    with pytest.raises(ShapeError, match="1 mentions need as many lists"):
+        reranker.rerank(["a"], [FOUR, FOUR])
+    with pytest.raises(ShapeError, match="and 2 contexts"):
+        reranker.rerank(["a"], [FOUR], contexts=["a", "b"])
+
+
+def test_it_says_what_it_is(reranker: Reranker, folder: Path, tmp_path: Path) -> None:
+    assert reranker.path == folder
+    assert (reranker.about.depth, reranker.about.weight) == (4, 0.5)
+    assert reranker.fingerprint == Reranker.open(folder).fingerprint
+    (tmp_path / "r").mkdir()
+    with pytest.raises(NotAnArtifactError):
+        Reranker.open(tmp_path / "r")

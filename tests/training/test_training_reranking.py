@@ -1,0 +1,357 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from onoma.artifacts import open_artifact
+from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError
+from onoma.linking import Link
+from onoma.linking.reranking import Reranker
+from onoma.training.reranking import train_reranker
+from onoma.training.reranking_config import RerankingConfig, load_reranking_recipe
+from onoma.training.reranking_data import find_candidates
+from onoma.training.reranking_step import RerankingStepReport
+from tiny import WORDS, tiny_encoder
+from tiny_rerankers import TableLinker, links
+
+# The name spelt most alike is always a wrong one, and the right one is spelt otherwise: letters mislead.
+MISLEADING = TableLinker(
+    {
+        f"{word} x": links((f"{word}-1", f"{word} y"), (f"{word}-2", f"{word} xx"), (word, f"ill {word}"))
+        for word in WORDS
+    }
+)
+MENTIONS = pl.DataFrame({"mention": list(MISLEADING.answers), "concept_id": WORDS})
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_encoder(tmp_path_factory.mktemp("base") / "bert", extra_tokens=[*WORDS, "ill", "cold"], weight_std=0.1)
+
+
+def config_for(base: Path, **changes: object) -> RerankingConfig:
+    values = {
+        "base": str(base),
+        "steps": 10,
+        "batch_mentions": 4,
+        "max_tokens": 32,
+        "max_name_tokens": 10,
+        "learning_rate": 3e-3,
+        "head_learning_rate": 1e-2,
+        "own_names": "keep",
+        "dropout": 0.1,
+        "precision": "fp32",
+        "device": "cpu",
+    }
+    return RerankingConfig.model_validate({**values, **changes})
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return {**load_file(folder / "model" / "model.safetensors"), **load_file(folder / "head.safetensors")}
+
+
+def first_codes(answers: Sequence[Sequence[Link]]) -> list[str]:
+    return [answer[0].concept_id for answer in answers]
+
+
+def test_it_learns_what_letters_do_not_say(base: Path, tmp_path: Path) -> None:
+    steps: list[RerankingStepReport] = []
+    config = config_for(base, steps=60, dropout=0.0, keep="best", evaluate_steps=20)
+    report = train_reranker(config, MISLEADING, MENTIONS, tmp_path / "r", development=[MENTIONS], on_step=steps.append)
+    assert report.last_loss < 0.2 * report.first_loss
+    assert steps[-1].right_first == 1.0
+    assert report.best is not None
+    assert report.best["at_1"] == 1.0
+    assert report.data["development"][0]["linker"]["at_1"] == 0.0
+    reranker = Reranker.open(tmp_path / "r", threads=1)
+    mentions = list(MISLEADING.answers)
+    assert first_codes(reranker.rerank(mentions, MISLEADING.link(mentions))) == WORDS
+    assert 0 < reranker.about.weight <= 1
+    assert (reranker.about.depth, reranker.about.contexts, reranker.about.base) == (10, False, "bert")
+
+
+def test_the_folder_says_where_it_comes_from(base: Path, tmp_path: Path) -> None:
+    report = train_reranker(config_for(base, steps=2), MISLEADING, MENTIONS, tmp_path / "r")
+    manifest = open_artifact(tmp_path / "r", "reranker")
+    assert [parent.kind for parent in manifest.parents] == ["encoder"]  # the table has no fingerprint
+    assert manifest.seed == 0
+    written = json.loads((tmp_path / "r" / "train.json").read_text())
+    assert [line["loss"] for line in written["log"]] == [line["loss"] for line in report.log]
+    assert written["data"]["mentions"] == len(WORDS)
+    assert not (tmp_path / "r.run").exists()
+    assert Reranker.open(tmp_path / "r").about.weight == 0.5
+    train_reranker(config_for(base, steps=2, weight=0.25), MISLEADING, MENTIONS, tmp_path / "s")
+    assert Reranker.open(tmp_path / "s").about.weight == 0.25
+
+
+def test_a_context_decides_between_homonyms(base: Path, tmp_path: Path) -> None:
+    homonyms = [Link("D1", "ill heart", "cold", 0.9, 1), Link("D2", "ill lung", "cold", 0.9, 2)]
+    linker = TableLinker({"cold": homonyms})
+    table = pl.DataFrame(
+        {
+            "mention": ["cold"] * 4,
+            "concept_id": ["D1", "D1", "D2", "D2"],
+            "context": ["heart cold", "a cold of the heart", "lung cold", "a cold of the lung"],
+        }
+    )
+    config = config_for(base, steps=60, dropout=0.0, max_name_tokens=6, keep="best")
+    report = train_reranker(config, linker, table, tmp_path / "r", development=[table])
+    assert report.best is not None
+    assert report.best["at_1"] == 1.0
+    reranker = Reranker.open(tmp_path / "r", threads=1)
+    contexts = ["the heart is cold", "the lung is cold"]
+    assert first_codes(reranker.rerank(["cold"] * 2, [homonyms] * 2, contexts=contexts)) == ["D1", "D2"]
+    assert reranker.uses_contexts
+
+
+def test_a_run_is_repeatable(base: Path, tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        train_reranker(config_for(base, steps=3, seed=seed), MISLEADING, MENTIONS, tmp_path / name)
+    first, second, other = (weights(tmp_path / name) for name in "abc")
+    assert all(torch.equal(first[key], second[key]) for key in first)
+    assert any(not torch.equal(first[key], other[key]) for key in first)
+
+
+def test_pairs_taken_through_the_model_a_few_at_a_time_give_the_same_gradient(base: Path, tmp_path: Path) -> None:
+    for name, chunk_names in (("whole", None), ("chunks", 3)):
+        config = config_for(base, steps=2, dropout=0.0, learning_rate=1e-5, chunk_names=chunk_names)
+        train_reranker(config, MISLEADING, MENTIONS, tmp_path / name)
+    whole, chunks = weights(tmp_path / "whole"), weights(tmp_path / "chunks")
+    # Adam makes much of a gradient's sign even where that is rounding.
+    assert all(torch.allclose(whole[key], chunks[key], atol=5e-6) for key in whole if key != "head.weight")
+    assert torch.allclose(whole["head.weight"], chunks["head.weight"], atol=1e-3)
+
+
+KILLED = """
+    import os, signal, sys
+    from pathlib import Path
+    import polars as pl
+    from onoma.training.reranking import train_reranker
+    from onoma.training.reranking_config import RerankingConfig
+    sys.path.insert(0, sys.argv[4])
+    from test_training_reranking import MENTIONS, MISLEADING
+
+    def maybe_die(report):
+        if report.step == int(sys.argv[3]):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    train_reranker(
+        RerankingConfig.model_validate_json(sys.argv[1]), MISLEADING, MENTIONS, Path(sys.argv[2]),
+        development=[MENTIONS], on_step=maybe_die,
+    )
+"""
+
+
+def test_a_killed_run_goes_on_to_the_same_weights(base: Path, tmp_path: Path) -> None:
+    config = config_for(base, checkpoint_minutes=1e-9, keep="best", evaluate_steps=3, average=0.9)
+    train_reranker(config, MISLEADING, MENTIONS, tmp_path / "straight", development=[MENTIONS])
+    here = Path(__file__).parent
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            textwrap.dedent(KILLED),
+            config.model_dump_json(),
+            str(tmp_path / "killed"),
+            "7",
+            str(here),
+        ],
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads()), "PYTHONPATH": str(here.parent)},
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert not (tmp_path / "killed").exists()
+    report = train_reranker(config, MISLEADING, MENTIONS, tmp_path / "killed", development=[MENTIONS])
+    assert report.resumed_at == 6
+    straight, resumed = weights(tmp_path / "straight"), weights(tmp_path / "killed")
+    assert all(torch.equal(straight[key], resumed[key]) for key in straight)
+    of_each = [json.loads((tmp_path / name / "train.json").read_text()) for name in ("straight", "killed")]
+    assert [line["loss"] for line in of_each[0]["log"]] == [line["loss"] for line in of_each[1]["log"]]
+    assert Reranker.open(tmp_path / "straight").fingerprint == Reranker.open(tmp_path / "killed").fingerprint
+
+
+def test_other_candidates_do_not_continue_a_run(base: Path, tmp_path: Path) -> None:
+    def stop(report: RerankingStepReport) -> None:
+        if report.step == 3:
+            raise KeyboardInterrupt
+
+    config = config_for(base, checkpoint_minutes=1e-9)
+    with pytest.raises(KeyboardInterrupt):
+        train_reranker(config, MISLEADING, MENTIONS, tmp_path / "r", on_step=stop)
+    other = TableLinker({**MISLEADING.answers, "heart x": [*MISLEADING.answers["lung x"][:2], *links(("heart", "h"))]})
+    with pytest.raises(MismatchError, match="the candidates"):
+        train_reranker(config, other, MENTIONS, tmp_path / "r")
+
+
+def test_mentions_that_teach_nothing_are_left_out(base: Path, tmp_path: Path) -> None:
+    linker = TableLinker(
+        {
+            "right": links(("A", "heart"), ("B", "lung")),
+            "none": links(("A", "heart")),
+            "all": links(("A|C", "heart"), ("B", "lung")),
+            "empty": [],
+        }
+    )
+    table = pl.DataFrame(
+        {"mention": ["right", "none", "all", "right", "empty"], "concept_id": ["A", "X", "C| B", "A", "A"]}
+    )
+    events: list[str] = []
+    report = train_reranker(config_for(base, steps=1), linker, table, tmp_path / "r", on_event=events.append)
+    assert report.data["mentions"] == 1
+    assert report.data["candidates"] == 2
+    assert events[0].startswith("4 distinct mentions, 1 times with candidates to learn from; 2 times none")
+    with pytest.raises(InputError, match="there is nothing to learn"):
+        train_reranker(config_for(base, steps=1), linker, table[1:3], tmp_path / "s")
+
+
+@dataclass
+class Names:
+    texts: list[str]
+    entry_offsets: Any
+    entry_name_rows: Any
+
+
+def _shared(left: str, right: str) -> int:
+    """Number of first letters that two texts share."""
+    return next(
+        (place for place, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right))
+    )
+
+
+@dataclass
+class SpellingLinker:
+    """Ranks all names by how many first letters they share with the mention; knows which names it was asked without."""
+
+    names: list[tuple[str, str]]  # concept, name; the row is that of the name
+    hidden: frozenset[int] = frozenset()
+    asked: list[tuple[frozenset[int], str]] = field(default_factory=list)
+    normalisation: str = "sapbert"
+
+    @property
+    def dictionary(self) -> Names:
+        texts = list(dict.fromkeys(name.lower() for _, name in self.names))
+        rows = [[row for row, (_, name) in enumerate(self.names) if name.lower() == text] for text in texts]
+        return Names(texts, np.cumsum([0, *map(len, rows)]), np.array([row for part in rows for row in part]))
+
+    def without(self, name_rows: Any) -> SpellingLinker:
+        return SpellingLinker(self.names, frozenset(name_rows.tolist()), self.asked)
+
+    def link(self, mentions: Iterable[str], *, top_k: int = 5) -> list[list[Link]]:
+        answers = []
+        for mention in mentions:
+            self.asked.append((self.hidden, mention))
+            scores = [
+                (_shared(mention.lower(), name.lower()) / 20, concept, name)
+                for row, (concept, name) in enumerate(self.names)
+                if row not in self.hidden
+            ]
+            answers.append(links(*[(c, n, s) for s, c, n in sorted(scores, key=lambda one: -one[0])][:top_k]))
+        return answers
+
+
+NAMES = [("A", "Cold"), ("A", "coryza"), ("B", "cold"), ("B", "chill"), ("C", "fever"), ("C", "pyrexia")]
+
+
+def test_own_names_are_hidden_from_their_mentions_alone() -> None:
+    linker = SpellingLinker(NAMES)
+    table = pl.DataFrame({"mention": ["COLD", "feverish", "fever"], "concept_id": ["A", "C", "C"]})
+    found = find_candidates(linker, table, depth=6, text="matched", own_names="hide")
+    assert found.mentions == ["COLD", "feverish", "fever"]
+    assert sorted(linker.asked, key=lambda one: one[1]) == [
+        (frozenset({0, 2}), "COLD"),  # both homonyms
+        (frozenset({4}), "fever"),
+        (frozenset(), "feverish"),
+    ]
+    assert "cold" not in [name.lower() for name in found.names[:4]]
+    kept = find_candidates(linker, table, depth=6, text="matched", own_names="keep")
+    assert kept.names[:2] == ["Cold", "cold"]
+    both = find_candidates(linker, table, depth=6, text="matched", own_names="both")
+    assert both.mentions == ["COLD", "feverish", "fever", "COLD", "fever"]
+    assert both.is_right[: kept.offsets[-1]].tolist() == kept.is_right.tolist()
+    assert both.names[kept.offsets[-1] :] == [*found.names[:4], *found.names[10:]]
+
+
+def test_a_linker_without_names_cannot_hide_them() -> None:
+    with pytest.raises(ConfigError, match="set own_names=keep"):
+        find_candidates(MISLEADING, MENTIONS, depth=2, text="both", own_names="hide")
+
+
+def test_mentions_are_read_from_files(base: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text("heart||heart x\nlung||lung x\nliver|bone||liver x|bone x\n")
+    table = pl.DataFrame({"mention": ["heart x"], "concept_id": ["heart"], "sentence": ["a heart x here"]})
+    table.write_csv(tmp_path / "dev.csv")
+    table.write_parquet(tmp_path / "dev.parquet")
+    events: list[str] = []
+    config = config_for(base, steps=1)
+    files = [tmp_path / "dev.csv", tmp_path / "dev.parquet"]
+    report = train_reranker(
+        config, MISLEADING, tmp_path / "train.txt", tmp_path / "r", development=files, on_event=events.append
+    )
+    assert events[0] == "train.txt: 1 composite mentions left out"
+    assert [data["name"] for data in report.data["development"]] == ["dev.csv", "dev.parquet"]
+    with_contexts = train_reranker(config, MISLEADING, files[0], tmp_path / "s", development=files, context="sentence")
+    assert with_contexts.data["mentions"] == 1
+    assert Reranker.open(tmp_path / "s").uses_contexts
+    with pytest.raises(InputError, match="lines of mentions have no contexts"):
+        train_reranker(config, MISLEADING, tmp_path / "train.txt", tmp_path / "t", context="sentence")
+    with pytest.raises(InputError, match="there is no column 'around'"):
+        train_reranker(config, MISLEADING, files[0], tmp_path / "t", context="around")
+
+
+def test_what_cannot_be_is_refused_before_work_begins(base: Path, tmp_path: Path) -> None:
+    def train(**changes: Any) -> None:
+        settings = {"steps": 1, **changes.pop("config", {})}
+        train_reranker(
+            config_for(base, **settings),
+            changes.pop("linker", None),
+            MENTIONS,
+            tmp_path / "r",
+            **changes,
+        )
+
+    with pytest.raises(ConfigError, match="keep=best needs development mentions"):
+        train(config={"keep": "best"})
+    with pytest.raises(ConfigError, match="takes a list of files"):
+        train(development="dev.csv")
+    with pytest.raises(ConfigError, match="two development sets are called 'development'"):
+        train(development=[MENTIONS, MENTIONS])
+    with pytest.raises(ConfigError, match="tracker"):
+        train(trackers=["nothing"])
+    with pytest.raises(ConfigError, match="max_tokens must be from 3 to 32"):
+        train(config={"max_tokens": 64}, linker=MISLEADING)
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "file").touch()
+    with pytest.raises(ArtifactExistsError):
+        train()
+
+
+def test_tables_of_other_columns_are_refused(base: Path, tmp_path: Path) -> None:
+    for table in (MENTIONS.rename({"mention": "text"}), MENTIONS.with_columns(concept_id=None)):
+        with pytest.raises(InputError, match="no table of mentions"):
+            train_reranker(config_for(base), MISLEADING, table, tmp_path / "r")
+    with pytest.raises(InputError, match="no mentions to train on"):
+        train_reranker(config_for(base), MISLEADING, MENTIONS[:0], tmp_path / "r")
+
+
+def test_settings_that_rerankers_do_not_have_are_refused() -> None:
+    recipe = load_reranking_recipe(overrides={"epochs": "1", "weight": "none"})
+    assert recipe.config.keep == "best"
+    for key, value in (("pooling", "mean-all"), ("languages", "en"), ("own_names", "some"), ("weight", "2")):
+        with pytest.raises(ConfigError, match=key):
+            load_reranking_recipe(overrides={key: value})
+    with pytest.raises(ConfigError, match="Did you mean 'depth'"):
+        load_reranking_recipe(overrides={"dept": "3"})
