@@ -1,4 +1,4 @@
-"""What a benchmark judges: the ranked candidates of each text, by encoder, by linker, by look-up."""
+"""What a benchmark judges: the ranked candidates of each text, by encoder, by baseline, by linker, by look-up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import numpy as np
 from onoma.benchmarks.biosyn import DictionaryLine
 from onoma.encoders import Encoder
 from onoma.indexes import ExactIndex
-from onoma.linking import MentionLinker
+from onoma.linking import Link
+from onoma.linking.baselines import Baseline
 from onoma.terminology import normalise
 
 
@@ -57,6 +58,22 @@ def nearest_lines(
     }
 
 
+def best_lines(baseline: Baseline, dictionary: Sequence[DictionaryLine], texts: Sequence[str], *, k: int) -> Candidates:
+    """The ``k`` dictionary lines that a baseline scores highest; of equal scores the earlier line first.
+
+    Lines that have nothing in common with a text are no candidates of it.
+    """
+    prepare = partial(normalise, preset=baseline.normalisation)
+    search = baseline.search([prepare(line.name) for line in dictionary])
+    return {
+        text: [
+            Candidate(dictionary[row].ids, dictionary[row].name, score)
+            for row, score in zip(rows.tolist(), scores.tolist(), strict=True)
+        ]
+        for text, (rows, scores) in zip(texts, search.best([prepare(text) for text in texts], k=k), strict=True)
+    }
+
+
 def equal_lines(
     dictionary: Sequence[DictionaryLine], texts: Sequence[str], *, k: int, normalisation: str
 ) -> Candidates:
@@ -67,9 +84,9 @@ def equal_lines(
     return {text: lines.get(normalise(text, preset=normalisation), [])[:k] for text in texts}
 
 
-def linked_concepts(linker: MentionLinker, texts: Sequence[str], *, k: int) -> Candidates:
-    """The ``k`` concepts a linker ranks first for each text; a concept id ``a|b`` stands for both."""
+def as_candidates(texts: Sequence[str], answers: Sequence[Sequence[Link]]) -> Candidates:
+    """A linker's answers to the texts; a concept id ``a|b`` stands for both."""
     return {
         text: [Candidate(tuple(link.concept_id.split("|")), link.matched_name, link.score) for link in links]
-        for text, links in zip(texts, linker.link(texts, top_k=k), strict=True)
+        for text, links in zip(texts, answers, strict=True)
     }

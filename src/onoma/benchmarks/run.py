@@ -1,26 +1,31 @@
-"""Run a benchmark with an encoder or a linker and write down what came out."""
+"""Run a benchmark with an encoder, a baseline or a linker and write down what came out."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
 
 from onoma.artifacts import ensure_writable, sha256_file, write_artifact
+from onoma.benchmarks.abstention import judge_queries, write_abstention
 from onoma.benchmarks.biosyn import DictionaryLine, Query
-from onoma.benchmarks.candidates import Candidates, equal_lines, linked_concepts, nearest_lines
+from onoma.benchmarks.candidates import Candidates, as_candidates, best_lines, equal_lines, nearest_lines
 from onoma.benchmarks.metrics import accuracy_at, composite_rank, first_hit_rank
 from onoma.benchmarks.results import BenchmarkResult, versions_in_use
 from onoma.benchmarks.tasks import BenchmarkTask, get_task
 from onoma.encoders import Encoder, open_encoder
 from onoma.errors import InputError
 from onoma.linking import Linker
+from onoma.linking.baselines import Baseline, get_baseline
 
 Progress = Callable[[int, int], None]
+
+_WISHED_PRECISIONS = (0.9, 0.95, 0.99)
 
 
 def run_benchmark(
@@ -30,29 +35,35 @@ def run_benchmark(
     out: str | Path,
     encoder: str | Path | Encoder | None = None,
     linker: str | Path | Linker | None = None,
+    baseline: str | Baseline | None = None,
     split: str | None = None,
     seed: int = 0,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> BenchmarkResult:
-    """Measure an encoder by the published protocol, or a linker on the same queries.
+    """Measure an encoder or a baseline by the published protocol, or a linker on the same queries.
 
-    An encoder ranks the lines of the task's dictionary. A linker ranks the concepts of its own terminology,
-    which is another protocol: never compare the two.
+    An encoder or a baseline ranks the lines of the task's dictionary. A linker ranks the concepts of its own
+    terminology, which is another protocol: never compare the two. Where a linker is calibrated, how well it knows when
+    to answer is written down too (see `onoma.benchmarks.abstention`).
 
     Args:
         task: A name from `TASKS`, or a declaration.
         data: Folder with the task's files, possibly gzipped, directly or below ``biosyn/`` (or the task's name).
         out: Folder to write ``results.json`` and ``predictions.parquet`` to (artefact kind "benchmark-results").
         encoder: Encoder, or what `open_encoder` takes.
-        linker: Linker, or its folder. Exactly one of encoder and linker is given.
+        linker: Linker, or its folder.
+        baseline: Baseline, or its name ("exact", "tfidf", "bm25", "fuzzy"). Exactly one of encoder, linker and
+            baseline is given.
         split: One of the task's; unset: the one to report.
         seed: Of the confidence intervals.
         overwrite: Replace earlier results at ``out``.
         progress: Called with names encoded so far and in all.
 
     Raises:
-        InputError: files are missing or have bad lines, or the linker's terminology has none of the gold ids.
+        InputError: not exactly one thing to measure, files are missing or have bad lines, or the linker's terminology
+            has none of the gold ids.
+        ConfigError: there is no such baseline, or it cannot do without settings.
         ArtifactExistsError: ``out`` is taken.
     """
     declared = get_task(task) if isinstance(task, str) else task
@@ -61,18 +72,27 @@ def run_benchmark(
     chosen = declared.split(split)
     queries, files = declared.queries(Path(data), chosen)
     k = max(declared.cutoffs)
-    if encoder is not None and linker is None:
-        opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
-        dictionary, dictionary_files = declared.dictionary(Path(data), chosen)
-        files = list(dict.fromkeys([*files, *dictionary_files]))
-        ranking = _rank_with_encoder(opened, dictionary, queries, k=k, progress=progress)
-        protocol, tie_rule = declared.protocol, declared.tie_rule
-    elif linker is not None and encoder is None:
+    if sum(given is not None for given in (encoder, linker, baseline)) != 1:
+        raise InputError("give exactly one of encoder, linker and baseline")
+    if linker is not None:
         linking = Linker.open(linker) if isinstance(linker, str | Path) else linker
         ranking = _rank_with_linker(linking, queries, k=k)
         protocol, tie_rule = declared.linker_protocol, declared.linker_tie_rule
     else:
-        raise InputError("give exactly one of encoder and linker")
+        dictionary, dictionary_files = declared.dictionary(Path(data), chosen)
+        files = list(dict.fromkeys([*files, *dictionary_files]))
+        protocol, tie_rule = declared.protocol, declared.tie_rule
+        if encoder is not None:
+            opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
+            ranking = _rank_with_encoder(opened, dictionary, queries, k=k, progress=progress)
+        else:
+            measured = baseline if isinstance(baseline, Baseline) else get_baseline(str(baseline))
+            files += measured.files
+            ranking = _rank_with_baseline(measured, dictionary, queries, k=k)
+            protocol += (
+                "; here names and mentions are prepared by the baseline's preset of normalisation, and its own score "
+                "stands in the place of the cosine similarity"
+            )
     ranks, exact_ranks = query_ranks(queries, ranking.found), query_ranks(queries, ranking.exact)
     result = BenchmarkResult(
         task=declared.name,
@@ -91,7 +111,7 @@ def run_benchmark(
         seconds=round(time.perf_counter() - started, 3),
         path=Path(out),
     )
-    _write(result, predictions_table(queries, ranking.found, ranking.exact), overwrite=overwrite)
+    _write(result, queries, ranking, overwrite=overwrite)
     return result
 
 
@@ -104,6 +124,10 @@ class _Ranking:
     known_ids: set[str]
     n_dictionary: int
     model: dict[str, str]
+    confidences: dict[str, float | None] | None = None
+    """Of the first candidate of each part, if the linker is calibrated."""
+    thresholds: dict[float, float] = field(default_factory=dict)
+    """Confidence from which the linker's tuning had so large a share right."""
 
 
 def _rank_with_encoder(
@@ -124,17 +148,50 @@ def _rank_with_encoder(
     )
 
 
+def _rank_with_baseline(
+    baseline: Baseline, dictionary: Sequence[DictionaryLine], queries: Sequence[Query], *, k: int
+) -> _Ranking:
+    texts = _distinct_parts(queries)
+    return _Ranking(
+        found=best_lines(baseline, dictionary, texts, k=k),
+        exact=equal_lines(dictionary, texts, k=k, normalisation=baseline.normalisation),
+        known_ids={concept_id for line in dictionary for concept_id in line.ids},
+        n_dictionary=len(dictionary),
+        model={
+            "kind": "baseline",
+            "name": baseline.name,
+            "fingerprint": baseline.fingerprint,
+            "settings": json.dumps(baseline.settings),
+        },
+    )
+
+
 def _rank_with_linker(linker: Linker, queries: Sequence[Query], *, k: int) -> _Ranking:
     known = {part for concept_id in linker.concept_ids for part in concept_id.split("|")}
     _require_common_ids(queries, known, linker)
     texts = _distinct_parts(queries)
+    calibrated = linker.is_calibrated
+    # What a tuned linker holds back as "no such concept" is ranked too: that it abstains is measured by itself.
+    links = linker.link(texts, top_k=k, no_concept_below=0.0 if calibrated else None)
+    first = {text: answers[0].confidence if answers else None for text, answers in zip(texts, links, strict=True)}
     return _Ranking(
-        found=linked_concepts(linker, texts, k=k),
-        exact=linked_concepts(linker.exact_matcher(), texts, k=k),
+        found=as_candidates(texts, links),
+        exact=as_candidates(texts, linker.exact_matcher().link(texts, top_k=k)),
         known_ids=known,
         n_dictionary=linker.n_texts,
-        model={"kind": "linker", "name": linker.encoder.name, "fingerprint": linker.fingerprint},
+        model={"kind": "linker", "name": linker.encoder_name, "fingerprint": linker.fingerprint},
+        confidences=first if calibrated else None,
+        thresholds=_thresholds(linker) if calibrated else {},
     )
+
+
+def _thresholds(linker: Linker) -> dict[float, float]:
+    """Of the wished precisions that the linker's tuning reached."""
+    found = {}
+    for wish in _WISHED_PRECISIONS:
+        with contextlib.suppress(InputError):
+            found[wish] = linker.threshold_for(wish)
+    return found
 
 
 def _distinct_parts(queries: Sequence[Query]) -> list[str]:
@@ -191,7 +248,7 @@ def predictions_table(queries: Sequence[Query], found: Candidates, exact: Candid
     )
 
 
-def _write(result: BenchmarkResult, predictions: pl.DataFrame, *, overwrite: bool) -> None:
+def _write(result: BenchmarkResult, queries: Sequence[Query], ranking: _Ranking, *, overwrite: bool) -> None:
     with write_artifact(
         result.path,
         "benchmark-results",
@@ -201,7 +258,15 @@ def _write(result: BenchmarkResult, predictions: pl.DataFrame, *, overwrite: boo
     ) as folder:
         text = json.dumps(result.as_json(), indent=1, ensure_ascii=False)
         (folder / "results.json").write_text(text + "\n", encoding="utf-8")
-        predictions.write_parquet(folder / "predictions.parquet")
+        predictions_table(queries, ranking.found, ranking.exact).write_parquet(folder / "predictions.parquet")
+        if ranking.confidences is not None:
+            write_abstention(
+                folder,
+                judge_queries(queries, ranking.found, ranking.confidences, ranking.known_ids),
+                thresholds=ranking.thresholds,
+                seed=result.seed,
+                title=f"{result.task}, {result.split}: {result.model['name']}",
+            )
 
 
 def _require_common_ids(queries: Sequence[Query], known: set[str], linker: Linker) -> None:

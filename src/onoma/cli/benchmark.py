@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from onoma.cli.options import Force, Precision
+from onoma.cli.options import Force, Precision, Settings, parse_assignments
 from onoma.errors import ConfigError
 
-app = typer.Typer(help="Measure encoders and linkers on published tasks.", no_args_is_help=True)
+app = typer.Typer(help="Measure encoders, linkers and baselines on published tasks.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -36,6 +36,14 @@ def run(
     linker: Annotated[
         Path | None, typer.Option("--linker", metavar="LINKER", help="Link the queries with it, to its own dictionary.")
     ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Rank the task's dictionary without an encoder: exact, tfidf, bm25, fuzzy, word-vectors.",
+        ),
+    ] = None,
+    settings: Settings = None,
     split: Annotated[
         str | None, typer.Option(metavar="SPLIT", help="E.g. dev; unset: the one that is reported (test).")
     ] = None,
@@ -43,22 +51,31 @@ def run(
     precision: Precision = "fp32",
     force: Force = False,
 ) -> None:
-    """Run a task with an encoder (the task's own dictionary) or with a linker (the linker's dictionary)."""
+    """Run a task with an encoder or a baseline (the task's own dictionary) or with a linker (the linker's dictionary).
+
+    A baseline's settings are given with --set: ngrams=2-4 for tfidf; k1=0.9 and b=0.4 for bm25; scorer=ratio (wratio,
+    jaro, jaro-winkler) for fuzzy; vectors=FILE for word-vectors, which needs it; normalisation=PRESET for all.
+    """
     from onoma.benchmarks import run_benchmark
     from onoma.cli import show
     from onoma.encoders import open_encoder
+    from onoma.linking.baselines import get_baseline
 
-    if (encoder is None) == (linker is None):
-        raise ConfigError("give either --encoder or --linker.")
-    if linker is not None and precision != "fp32":
-        raise ConfigError("--precision is for --encoder; a linker's encoder runs in fp32.")
+    if sum(given is not None for given in (encoder, linker, baseline)) != 1:
+        raise ConfigError("give one of --encoder, --linker and --baseline.")
+    if encoder is None and precision != "fp32":
+        raise ConfigError("--precision is for --encoder; a linker's encoder runs in fp32, and a baseline has none.")
+    if baseline is None and settings:
+        raise ConfigError("--set is for --baseline; an encoder and a linker carry their own settings.")
     opened = None if encoder is None else open_encoder(encoder, precision=precision)
+    chosen = None if baseline is None else get_baseline(baseline, parse_assignments(settings or []))
     with show.progress_bar("encoding", "names") as update:
         result = run_benchmark(
             task,
             data,
             encoder=opened,
             linker=linker,
+            baseline=chosen,
             out=out,
             split=split,
             seed=seed,

@@ -1,0 +1,317 @@
+"""Whether a linker knows what it does not know: confidences against outcomes, as figures and files.
+
+`measure_abstention` takes, for each mention, the confidence of its first answer, whether that answer is right, and
+whether there was anything right to answer (NIL). Calibrate on development mentions and measure on others: on
+the mentions that a calibration was fitted to, its error is no error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import json
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onoma.artifacts import write_text_atomically
+from onoma.benchmarks.biosyn import Query
+from onoma.benchmarks.candidates import Candidates
+from onoma.benchmarks.metrics import composite_rank, first_hit_rank
+from onoma.linking.confidence_metrics import (
+    AbstentionScores,
+    DoubleArray,
+    PrecisionCoverage,
+    ReliabilityBin,
+    abstention_scores,
+    area_under_risk_coverage,
+    brier_score,
+    expected_calibration_error,
+    precision_coverage,
+    reliability_bins,
+    wilson_interval,
+)
+from onoma.types import BoolArray
+
+WISHED_PRECISIONS = (0.90, 0.95, 0.99)
+RESULT_FILE = "abstention.json"
+_N_RESAMPLES = 1000
+_MAX_POINTS = 200
+"""Of a written curve."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedMention:
+    """A mention's first answer and its outcome.
+
+    Attributes:
+        confidence: That the answer is right, 0..1; 0 where there is no answer.
+        correct: Whether it is.
+        is_nil: Whether nothing could be right, as the terminology has no such concept.
+    """
+
+    confidence: float
+    correct: bool
+    is_nil: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationError:
+    """An expected calibration error over equal-mass bins.
+
+    Attributes:
+        value: Of these mentions.
+        low: Lower end of the 95 % interval over resampled mentions, from which the excess of their mean over ``value``
+            is taken: resampling adds noise of its own, and noise only ever raises this error.
+        high: Its upper end.
+        if_calibrated: What perfect confidences would show on as many mentions, in the mean: outcomes drawn with the
+            stated probabilities. A value near it is as good as none.
+    """
+
+    value: float
+    low: float
+    high: float
+    if_calibrated: float
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """What is answered from a threshold on.
+
+    Attributes:
+        threshold: Least confidence that is answered.
+        coverage: Share of mentions that are.
+        precision: Share of right answers among them.
+        low: Lower end of the 95 % Wilson interval of ``precision``.
+        high: Its upper end.
+    """
+
+    threshold: float
+    coverage: float
+    precision: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class AbstentionResult:
+    """Figures of one set of mentions; fractions throughout. `as_json` is what ``abstention.json`` holds.
+
+    Attributes:
+        n_mentions: All of them.
+        n_nil: Those without a right concept.
+        n_answered: Those with an answer.
+        accuracy: Share of right first answers, nothing withheld.
+        mean_confidence: In the mean equal to ``accuracy`` where confidences are calibrated.
+        ece: Expected calibration error, equal-mass bins.
+        ece_equal_width: The same with equal-width bins.
+        brier: Brier score.
+        aurc: Area under the risk-coverage curve.
+        bins: Equal-mass bins of the reliability diagram.
+        histogram: Equal-width bins, those without mentions left out.
+        curve: Precision against coverage, at most some 200 points.
+        at_precision: For each wished precision the point of the curve with the highest coverage that has it, ``None``
+            if there is none. The threshold is chosen on these very mentions: what could be reached, not a forecast.
+        chosen: For each wished precision what its threshold, chosen elsewhere (on development mentions), gives here.
+        seed: Of the resampling.
+    """
+
+    n_mentions: int
+    n_nil: int
+    n_answered: int
+    accuracy: float
+    mean_confidence: float
+    ece: CalibrationError
+    ece_equal_width: float
+    brier: float
+    aurc: float
+    bins: tuple[ReliabilityBin, ...]
+    histogram: tuple[ReliabilityBin, ...]
+    curve: tuple[CurvePoint, ...]
+    at_precision: Mapping[float, AbstentionScores | None]
+    chosen: Mapping[float, AbstentionScores]
+    seed: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Ready for ``json.dumps``; wished precisions are keys such as "0.95"."""
+        written = dataclasses.asdict(self)
+        for name in ("at_precision", "chosen"):
+            written[name] = {f"{wish:g}": scores for wish, scores in written[name].items()}
+        return {
+            **written,
+            "interval_method": f"bootstrap of {_N_RESAMPLES:,} resamples, less its bias; Wilson for precisions",
+        }
+
+    def __str__(self) -> str:
+        """A few lines for people, in per cent."""
+        nil = f", {self.n_nil:,} of them without a concept" if self.n_nil else ""
+        lines = [
+            f"{self.n_mentions:,} mentions{nil}; first answer right {_percent(self.accuracy)}, mean confidence "
+            f"{_percent(self.mean_confidence)}",
+            f"calibration error {_percent(self.ece.value)} ({_percent(self.ece.low)}-{_percent(self.ece.high)}; "
+            f"perfect confidences: {_percent(self.ece.if_calibrated)}), Brier {self.brier:.4f}, AURC {self.aurc:.4f}",
+        ]
+        for wish, scores in self.at_precision.items():
+            lines.append(f"precision {wish:.0%}: {'not reached' if scores is None else _in_words(scores)}")
+        for wish, scores in self.chosen.items():
+            lines.append(f"threshold chosen elsewhere for {wish:.0%}: {_in_words(scores)}")
+        return "\n".join(lines)
+
+
+def measure_abstention(
+    judged: Sequence[JudgedMention],
+    *,
+    wished: Sequence[float] = WISHED_PRECISIONS,
+    thresholds: Mapping[float, float] | None = None,
+    seed: int = 0,
+) -> AbstentionResult:
+    """All figures of a set of mentions.
+
+    Args:
+        judged: At least one; their order changes nothing.
+        wished: Precisions to read coverages at.
+        thresholds: Wished precision to the threshold that was chosen for it on development mentions
+            (`Calibration.threshold_for`), to see what it does here.
+        seed: Of the resampling.
+
+    Raises:
+        InputError: no mention, a confidence that is no probability, or a mention that is right and NIL.
+    """
+    in_order = sorted(judged, key=lambda mention: (mention.confidence, mention.correct, mention.is_nil))
+    confidence = np.array([mention.confidence for mention in in_order], np.float64)
+    correct = np.array([mention.correct for mention in in_order], np.bool_)
+    is_nil = np.array([mention.is_nil for mention in in_order], np.bool_)
+    curve = precision_coverage(confidence, correct)
+    at: Callable[[float], AbstentionScores] = lambda threshold: abstention_scores(  # noqa: E731
+        confidence, correct, is_nil, threshold=threshold
+    )
+    return AbstentionResult(
+        n_mentions=len(in_order),
+        n_nil=int(is_nil.sum()),
+        n_answered=int((confidence > 0).sum()),
+        accuracy=float(correct.mean()),
+        mean_confidence=float(confidence.mean()),
+        ece=_calibration_error(confidence, correct, seed=seed),
+        ece_equal_width=expected_calibration_error(confidence, correct, bins="equal-width"),
+        brier=brier_score(confidence, correct),
+        aurc=area_under_risk_coverage(confidence, correct),
+        bins=reliability_bins(confidence, correct),
+        histogram=reliability_bins(confidence, correct, n_bins=20, bins="equal-width"),
+        curve=_curve_points(curve),
+        at_precision={wish: None if (found := _reaches(curve, wish)) is None else at(found) for wish in wished},
+        chosen={wish: at(threshold) for wish, threshold in sorted((thresholds or {}).items())},
+        seed=seed,
+    )
+
+
+def judge_queries(
+    queries: Sequence[Query],
+    found: Candidates,
+    confidences: Mapping[str, float | None],
+    known_ids: Collection[str],
+) -> list[JudgedMention]:
+    """The queries of a benchmark as judged mentions.
+
+    A composite query is right when all its parts are; its confidence is the product of theirs. A query is NIL when the
+    terminology has none of its gold ids.
+
+    Args:
+        queries: Of the benchmark.
+        found: Ranked candidates of every part.
+        confidences: Of each part's first candidate; ``None`` where it has none.
+        known_ids: All ids that can be an answer.
+    """
+    known = frozenset(known_ids)
+    judged = []
+    for query in queries:
+        ranks = [first_hit_rank([c.ids for c in found[part][:1]], query.gold) for part in query.parts]
+        judged.append(
+            JudgedMention(
+                confidence=math.prod(confidences[part] or 0.0 for part in query.parts),
+                correct=composite_rank(ranks) == 1,
+                is_nil=known.isdisjoint(query.gold),
+            )
+        )
+    return judged
+
+
+def write_abstention(
+    folder: Path,
+    judged: Sequence[JudgedMention],
+    *,
+    thresholds: Mapping[float, float] | None = None,
+    seed: int = 0,
+    title: str = "",
+    pictures: bool | None = None,
+) -> AbstentionResult:
+    """Write ``abstention.json`` and the pictures of `onoma.benchmarks.abstention_plot` into a folder.
+
+    Args:
+        folder: Exists, e.g. the one that `write_artifact` gives; files of these names are replaced.
+        judged: As for `measure_abstention`, like the next two.
+        thresholds: See there.
+        seed: See there.
+        title: What the pictures are of, e.g. task, split and linker.
+        pictures: Whether to draw; unset: where matplotlib is installed.
+
+    Raises:
+        InputError: as `measure_abstention`.
+        UnavailableError: pictures are asked for, and matplotlib is not installed.
+    """
+    result = measure_abstention(judged, thresholds=thresholds, seed=seed)
+    text = json.dumps(result.as_json(), indent=1, allow_nan=False)
+    write_text_atomically(folder / RESULT_FILE, text + "\n")
+    if importlib.util.find_spec("matplotlib") is not None if pictures is None else pictures:
+        from onoma.benchmarks.abstention_plot import plot_precision_coverage, plot_reliability
+
+        for kind in ("png", "svg"):
+            plot_reliability(result, folder / f"reliability.{kind}", title=title, overwrite=True)
+            if result.curve:
+                plot_precision_coverage(result, folder / f"precision-coverage.{kind}", title=title, overwrite=True)
+    return result
+
+
+def _calibration_error(confidence: DoubleArray, correct: BoolArray, *, seed: int) -> CalibrationError:
+    """With its interval, and what perfect confidences would show (Bröcker and Smith 2007)."""
+    random = np.random.default_rng(seed)
+    resampled, perfect = [], []
+    for _ in range(_N_RESAMPLES):
+        rows = random.integers(0, len(confidence), len(confidence))
+        resampled.append(expected_calibration_error(confidence[rows], correct[rows]))
+        drawn = random.random(len(confidence)) < confidence
+        perfect.append(expected_calibration_error(confidence, drawn))
+    value = expected_calibration_error(confidence, correct)
+    low, high = np.quantile(resampled, [0.025, 0.975]) - (np.mean(resampled) - value)
+    return CalibrationError(value, max(0.0, float(low)), float(high), float(np.mean(perfect)))
+
+
+def _curve_points(curve: PrecisionCoverage) -> tuple[CurvePoint, ...]:
+    if not curve.thresholds:
+        return ()
+    wanted = np.linspace(curve.n_kept[0], curve.n_kept[-1], _MAX_POINTS)
+    points = []
+    for row in np.unique(np.searchsorted(curve.n_kept, wanted)).tolist():
+        kept, right = curve.n_kept[row], curve.n_right[row]
+        low, high = wilson_interval(right, kept)
+        points.append(CurvePoint(curve.thresholds[row], kept / curve.n_mentions, right / kept, low, high))
+    return tuple(points)
+
+
+def _reaches(curve: PrecisionCoverage, wish: float) -> float | None:
+    if not curve.thresholds or curve.precision.max() < wish:
+        return None
+    return curve.threshold_for(wish)
+
+
+def _in_words(scores: AbstentionScores) -> str:
+    precision = "" if scores.precision is None else f", right {_percent(scores.precision)} of them"
+    nil = "" if scores.nil_recall is None else f"; {_percent(scores.nil_recall)} of those without a concept withheld"
+    return f"from confidence {scores.threshold:.3f}: {_percent(scores.coverage)} answered{precision}{nil}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -1,0 +1,157 @@
+"""Pictures of abstention: reliability diagram, precision against coverage. Needs matplotlib (``onoma[plot]``)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onoma.artifacts import write_file
+from onoma.benchmarks.abstention import AbstentionResult
+from onoma.errors import InputError
+from onoma.terminology.plotting import check_plot
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_LINE, _IDEAL, _TEXT, _MARK = "#2f6f9f", "#9a9a9a", "#444444", "#c23b22"
+_HISTOGRAM_BINS = 20
+
+
+def plot_reliability(result: AbstentionResult, file: str | Path, *, title: str = "", overwrite: bool = False) -> None:
+    """Draw the reliability diagram: what a confidence promised, and what came of it.
+
+    Above, the share of right answers in bins of equally many mentions, with 95 % intervals; on the diagonal a
+    confidence keeps its word. Below, how many mentions have which confidence.
+
+    Args:
+        result: From `onoma.benchmarks.abstention.measure_abstention`.
+        file: ``.png``, ``.svg`` or ``.pdf``.
+        title: What it is a picture of.
+        overwrite: Replace a file that is there.
+
+    Raises:
+        InputError: another kind of file.
+        ArtifactExistsError: ``file`` exists.
+        UnavailableError: matplotlib is not installed.
+    """
+    _plot(Path(file), lambda: draw_reliability(result, title=title), overwrite=overwrite)
+
+
+def plot_precision_coverage(
+    result: AbstentionResult, file: str | Path, *, title: str = "", overwrite: bool = False
+) -> None:
+    """Draw the precision of the answers given over the share of mentions answered, with its 95 % band.
+
+    Arguments and errors as for `plot_reliability`.
+
+    Raises:
+        InputError: another kind of file, or no mention has an answer.
+        ArtifactExistsError: ``file`` exists.
+        UnavailableError: matplotlib is not installed.
+    """
+    if not result.curve:
+        raise InputError("there is nothing to draw: no mention has an answer", path=file)
+    _plot(Path(file), lambda: draw_precision_coverage(result, title=title), overwrite=overwrite)
+
+
+def draw_reliability(result: AbstentionResult, *, title: str = "") -> Figure:
+    """The reliability diagram as a figure of Matplotlib."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.0, 6.8), layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3.6, 1))
+    above.plot([0, 1], [0, 1], color=_IDEAL, linewidth=1, linestyle="--", label="perfectly calibrated")
+    above.errorbar(
+        [bin_.confidence for bin_ in result.bins],
+        [bin_.precision for bin_ in result.bins],
+        yerr=[
+            [max(0.0, bin_.precision - bin_.low) for bin_ in result.bins],
+            [max(0.0, bin_.high - bin_.precision) for bin_ in result.bins],
+        ],
+        color=_LINE,
+        fmt="o",
+        markersize=5,
+        elinewidth=1,
+        capsize=2,
+        label=f"{len(result.bins)} bins of nearly equal numbers, 95 % intervals",
+    )
+    above.set_ylabel("share of right answers")
+    above.set_xlim(-0.01, 1.01)
+    above.set_ylim(-0.02, 1.02)
+    above.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=8, frameon=False, borderaxespad=0)
+    error = result.ece
+    above.text(
+        0.98,
+        0.03,
+        f"{result.n_mentions:,} mentions, {result.accuracy:.1%} right,\nmean confidence {result.mean_confidence:.1%}\n"
+        f"calibration error {error.value:.3f} ({error.low:.3f} to {error.high:.3f});\n"
+        f"perfect confidences would show {error.if_calibrated:.3f}",
+        transform=above.transAxes,
+        ha="right",
+        va="bottom",
+        fontsize=8,
+        color=_TEXT,
+    )
+    edges = np.arange(1, _HISTOGRAM_BINS) / _HISTOGRAM_BINS
+    # A mean may lie a rounding error above the upper edge that its bin includes.
+    places = np.searchsorted(edges, np.round([bin_.confidence for bin_ in result.histogram], 12), side="left")
+    counts = [bin_.n for bin_ in result.histogram]
+    bars = below.bar((places + 0.5) / _HISTOGRAM_BINS, counts, width=0.92 / _HISTOGRAM_BINS, color=_LINE)
+    below.bar_label(bars, [f"{count:,}" for count in counts], padding=1, fontsize=6, color=_TEXT)
+    below.set_ylim(0, 1.18 * max(counts))
+    below.set_ylabel("mentions")
+    below.set_xlabel("confidence")
+    _finish(figure, title or "Reliability")
+    return figure
+
+
+def draw_precision_coverage(result: AbstentionResult, *, title: str = "") -> Figure:
+    """Precision over coverage as a figure of Matplotlib; the curve has at least one point."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    axes = figure.add_subplot()
+    coverage = [point.coverage for point in result.curve]
+    axes.fill_between(
+        coverage,
+        [point.low for point in result.curve],
+        [point.high for point in result.curve],
+        color=_LINE,
+        alpha=0.18,
+        linewidth=0,
+        label="95 % interval",
+    )
+    axes.plot(coverage, [point.precision for point in result.curve], color=_LINE, linewidth=1.5, marker=".", ms=3)
+    for (wish, scores), marker in zip(sorted(result.at_precision.items()), itertools.cycle("os^Dv"), strict=False):
+        if scores is not None and scores.precision is not None:
+            label = f"{wish:.0%} right: {scores.coverage:.1%} answered, from confidence {scores.threshold:.2f}"
+            axes.plot(scores.coverage, scores.precision, marker, color=_MARK, ms=6, linestyle="none", label=label)
+    lowest = min(point.precision for point in result.curve)
+    axes.set_xlim(0, 1.02)
+    axes.set_ylim(max(0.0, lowest - 0.35 * (1.0 - lowest) - 0.02), 1 + 0.05 * (1.0 - lowest) + 0.002)
+    axes.set_xlabel("share of mentions answered")
+    axes.set_ylabel("share of right answers among them")
+    axes.legend(loc="lower left", fontsize=8, frameon=False)
+    _finish(figure, title or "Precision and coverage")
+    return figure
+
+
+def _finish(figure: Figure, title: str) -> None:
+    for axes in figure.axes:
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, parse_math=False)
+
+
+def _plot(file: Path, draw: Callable[[], Figure], *, overwrite: bool) -> None:
+    check_plot(file, overwrite=overwrite)
+    from matplotlib import rc_context
+
+    kind = file.suffix[1:].lower()
+    metadata: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    # Names of parts within an SVG are random otherwise, and two drawings of one result would differ.
+    with rc_context({"svg.hashsalt": "onoma"}), write_file(file, overwrite=overwrite) as aside:
+        draw().savefig(aside, format=kind, dpi=150, metadata=metadata.get(kind))

@@ -1,0 +1,385 @@
+"""Sparse search: names by the characters that they share with a text.
+
+A name is the TF-IDF vector of its character n-grams, as scikit-learn's ``TfidfVectorizer(analyzer="char",
+ngram_range=(a, b))`` fitted on the names makes it: lower case, two or more white spaces as one space; weight of an
+n-gram = how often it occurs x (ln((1 + N) / (1 + names with it)) + 1); length 1. The score is the cosine. BioSyn uses
+1-2-grams of its dictionary; 2-4-grams are less easily led astray by misspellings.
+
+Only the n-grams that text and name share are looked at, by inverted lists (`Postings`); no matrix of texts and names
+is made. A search goes from rare n-grams to frequent ones. After the rare ones a name's score can still rise by at most
+the length of the rest of the text's vector times the length of the rest of the name's, which is stored
+(Cauchy-Schwarz). Only names that can still be among the best are looked at from then on, if they are few; most often
+they are.
+
+A score is a sum in double precision in a fixed order (rare before frequent n-grams), rounded to single precision at
+the end: the same by `search` and by `scores`, whatever the other texts of the call are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from onoma.errors import DamagedArtifactError, InputError, ShapeError
+from onoma.indexes.ngram_keys import NgramKeys, checked_ngrams, prepared
+from onoma.indexes.postings import KeyArray, Postings, invert, load_array
+from onoma.indexes.selection import top_rows
+from onoma.types import FloatArray, RowArray
+
+DoubleArray: TypeAlias = npt.NDArray[np.float64]
+StageArray: TypeAlias = npt.NDArray[np.int8]
+
+_ABOUT_FILE = "char_ngrams.json"
+_NAME = "char_ngrams"
+_TEXTS_AT_ONCE = 1 << 15
+_STAGES = 3
+"""Rare n-grams, common ones, and those that have a column."""
+_ROWS_PER_RARE = 40
+"""A rare n-gram is in at most one of so many names."""
+_LOOK_UP_COST = 8
+"""What it takes to look one name up in one list, where adding one entry of a list to the sums takes 1."""
+_BLOCK_ROWS = 1 << 16
+"""Rows summed at a time, so that their sums stay in the processor's cache."""
+_NUMBERS_AT_ONCE = 1024
+"""Numbers of a list that must be in such a block on average, so that the arithmetic outweighs the calls."""
+_ROUNDING = 1e-6
+"""More than rounding to single precision can change."""
+
+
+@dataclass(frozen=True)
+class _Query:
+    """The n-grams that a text shares with any name, by stage, within a stage by term.
+
+    Attributes:
+        terms: int64, shape (M,).
+        unit: The text's TF-IDF vector, of length 1, shape (M,).
+        weights: The same times the inverse document frequency: what one occurrence in a name of length 1 adds.
+        ends: How many of the terms are of each stage or the ones before.
+    """
+
+    terms: RowArray
+    unit: DoubleArray
+    weights: DoubleArray
+    ends: tuple[int, ...]
+
+
+class CharNgramIndex:
+    """Nearest names by TF-IDF of character n-grams.
+
+    Shapes: N names, V distinct n-grams, Q texts, K the smaller of ``k`` and N.
+
+    Made by `build`, kept by `save` and `open`. n-grams that no name has count for nothing; a text that shares
+    none with any name, as an empty one, scores 0 with all.
+
+    Example:
+        >>> index = CharNgramIndex.build(["heart attack", "heart failure", "asthma"], ngrams=(2, 4))
+        >>> rows, scores = index.search(["heart attak"], k=2)
+        >>> rows.tolist(), [f"{score:.2f}" for score in scores[0]]
+        ([[0, 1]], ['0.87', '0.30'])
+    """
+
+    def __init__(
+        self,
+        *,
+        ngram_keys: NgramKeys,
+        keys: KeyArray,
+        idf: DoubleArray,
+        inverse_lengths: DoubleArray,
+        rest_lengths: FloatArray,
+        stages: StageArray,
+        postings: Postings,
+    ) -> None:
+        self._ngram_keys, self._keys, self._idf = ngram_keys, keys, idf
+        self._inverse_lengths, self._rest_lengths, self._postings = inverse_lengths, rest_lengths, postings
+        self._stages = stages
+
+    @classmethod
+    def build(cls, texts: Sequence[str], *, ngrams: tuple[int, int] = (1, 2)) -> CharNgramIndex:
+        """Fit on names and index them, in memory: about 8 bytes for each n-gram of each name.
+
+        Args:
+            texts: The names. Gone through twice.
+            ngrams: Shortest and longest n-gram, e.g. (1, 2) as BioSyn has it, or (2, 4).
+
+        Raises:
+            InputError: the lengths are none, or the names have too many distinct characters for them.
+        """
+        ngram_keys = NgramKeys.fit(_parts(texts), ngrams)
+        starts = range(0, len(texts), _TEXTS_AT_ONCE)
+        occurrences = (ngram_keys.occurrences(part) for part in _parts(texts))
+        keys, postings = invert(
+            ((found, rows + start) for start, (found, rows) in zip(starts, occurrences, strict=True)), len(texts)
+        )
+        idf = np.log((1 + len(texts)) / (1 + postings.frequencies())) + 1
+        stages = _stages(postings)
+        inverse_lengths, rest_lengths = _lengths(postings, idf, stages)
+        return cls(
+            ngram_keys=ngram_keys,
+            keys=keys,
+            idf=idf,
+            inverse_lengths=inverse_lengths,
+            rest_lengths=rest_lengths,
+            stages=stages,
+            postings=postings,
+        )
+
+    def save(self, folder: str | Path) -> None:
+        """Write the index's files, ``char_ngrams.*``, into ``folder``."""
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        (place / _ABOUT_FILE).write_text(json.dumps({"ngrams": self.ngrams}) + "\n", encoding="utf-8")
+        for name, array in (
+            ("alphabet", self._ngram_keys.alphabet),
+            ("keys", self._keys),
+            ("idf", self._idf),
+            ("inverse_lengths", self._inverse_lengths),
+            ("rest_lengths", self._rest_lengths),
+            ("stages", self._stages),
+        ):
+            np.save(place / f"{_NAME}.{name}.npy", array)
+        self._postings.save(place, _NAME)
+
+    @classmethod
+    def open(cls, folder: str | Path) -> CharNgramIndex:
+        """What `save` wrote, memory-mapped; processes that open one folder share it.
+
+        Raises:
+            DamagedArtifactError: a file is missing, or the files do not fit one another.
+        """
+        place = Path(folder)
+        try:
+            ngrams = checked_ngrams(json.loads((place / _ABOUT_FILE).read_text(encoding="utf-8"))["ngrams"])
+        except (OSError, ValueError, KeyError, TypeError, InputError) as error:
+            raise DamagedArtifactError(
+                f"{place / _ABOUT_FILE} cannot be read ({error}). Make the folder again."
+            ) from None
+
+        def load(name: str, dtype: type[np.generic], n_dimensions: int = 1) -> npt.NDArray[Any]:
+            return load_array(place / f"{_NAME}.{name}.npy", (dtype,), n_dimensions)
+
+        alphabet, keys, idf = load("alphabet", np.uint32), load("keys", np.uint64), load("idf", np.float64)
+        inverse_lengths, rest_lengths = load("inverse_lengths", np.float64), load("rest_lengths", np.float32, 2)
+        stages, postings = load("stages", np.int8), Postings.open(place, _NAME)
+        is_whole = (
+            len(keys) == len(idf) == len(stages) == postings.n_terms
+            and len(inverse_lengths) == postings.n_rows
+            and rest_lengths.shape == (_STAGES - 1, postings.n_rows)
+            and bool(np.all((stages >= 0) & (stages < _STAGES)))
+            and bool(np.all(keys[1:] > keys[:-1]))
+            and bool(np.all(alphabet[1:] > alphabet[:-1]))
+        )
+        if not is_whole:
+            raise DamagedArtifactError(f"{place}: the files {_NAME}.* do not fit one another. Make the folder again.")
+        return cls(
+            ngram_keys=NgramKeys(alphabet, ngrams),
+            keys=keys,
+            idf=idf,
+            inverse_lengths=inverse_lengths,
+            rest_lengths=rest_lengths,
+            stages=stages,
+            postings=postings,
+        )
+
+    def __len__(self) -> int:
+        return len(self._inverse_lengths)
+
+    @property
+    def ngrams(self) -> tuple[int, int]:
+        """Shortest and longest n-gram."""
+        return self._ngram_keys.ngrams
+
+    def search(self, texts: Sequence[str], *, k: int = 5) -> tuple[RowArray, FloatArray]:
+        """The ``k`` nearest names of each text.
+
+        Args:
+            texts: Any text; equal ones are searched once.
+            k: How many names to return; where there are fewer, all of them.
+
+        Returns:
+            Rows, int64, and their scores, float32, both of shape (Q, K): higher score first, and of equal scores the
+            lower row first. Names that share nothing with the text come last, with the score 0.
+
+        Raises:
+            InputError: something is not text, or ``k`` is less than 1.
+        """
+        if k < 1:
+            raise InputError("too few results asked for", field="k", expected="1 or more", found=str(k))
+        place_of = {text: place for place, text in enumerate(dict.fromkeys(_checked_texts(texts)))}
+        k = min(k, len(self))
+        rows, scores = np.empty((len(place_of), k), np.int64), np.empty((len(place_of), k), np.float32)
+        if k:
+            totals = np.empty(len(self))
+            for place, query in enumerate(self._queries(list(place_of))):
+                rows[place], scores[place] = self._search_one(query, k, totals)
+        places = np.array([place_of[text] for text in texts], np.int64)
+        return rows[places], scores[places]
+
+    def scores(self, texts: Sequence[str], rows: RowArray) -> FloatArray:
+        """The scores of given names, the same as `search` gives them.
+
+        Args:
+            texts: Q texts.
+            rows: Of names, for each text, shape (Q, K).
+
+        Returns:
+            Shape (Q, K).
+
+        Raises:
+            ShapeError: not one line of rows for each text.
+            InputError: something is not text, or there is no such row.
+        """
+        checked = _checked_texts(texts)
+        rows = np.asarray(rows)
+        if rows.ndim != 2 or len(rows) != len(checked):
+            raise ShapeError(f"rows must have shape ({len(checked)}, k), one line for each text; found {rows.shape}.")
+        if rows.size and (rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= len(self)):
+            raise InputError("there is no such row", field="rows", expected=f"whole numbers from 0 to {len(self) - 1}")
+        scores = np.empty(rows.shape, np.float32)
+        for place, query in enumerate(self._queries(checked)):
+            scores[place] = self._finished(query, 0, rows[place], np.zeros(rows.shape[1]))
+        return scores
+
+    def weights(self, text: str) -> dict[str, float]:
+        """The TF-IDF vector of a text: the weight of each n-gram that it shares with any name, heaviest first."""
+        (query,) = self._queries(_checked_texts([text]))
+        order = np.argsort(-query.unit, kind="stable")
+        return {self._ngram_keys.ngram(int(self._keys[query.terms[at]])): float(query.unit[at]) for at in order}
+
+    def _search_one(self, query: _Query, k: int, totals: DoubleArray) -> tuple[RowArray, FloatArray]:
+        """The answer to one query; ``totals``, shape (N,), is what it works on."""
+        totals.fill(0)
+        begin = 0
+        for stage, end in enumerate(query.ends):
+            highest = self._add(query, begin, end, totals, stage)
+            begin = end
+            if begin == len(query.terms):
+                break
+            candidates = self._candidates(query, begin, k, totals, highest)
+            if candidates is not None:
+                scores = self._finished(query, begin, candidates, totals[candidates])
+                best = top_rows(scores, k)
+                return candidates[best], scores[best]
+        best = top_rows(highest, k)
+        return best, highest[best]
+
+    def _add(self, query: _Query, begin: int, end: int, totals: DoubleArray, stage: int) -> FloatArray:
+        """Add what the terms of a stage contribute to ``totals``, for all rows.
+
+        Returns:
+            The highest score that each row can still have, shape (N,); after the last term, its score.
+        """
+        rest = np.float32(math.sqrt(math.fsum(query.unit[end:] ** 2)))
+        highest = np.empty(len(self), np.float32)
+        found = [
+            (self._postings.column(term), *self._postings.listed(term), weight)
+            for term, weight in zip(query.terms[begin:end], query.weights[begin:end], strict=True)
+        ]
+        n_numbers = sum(len(rows) if column is None else len(self) for column, rows, _, _ in found)
+        n_blocks = min(-(-len(self) // _BLOCK_ROWS), 1 + n_numbers // (_NUMBERS_AT_ONCE * max(1, len(found))))
+        edges = np.linspace(0, len(self), n_blocks + 1).astype(np.int32)
+        bounds = [rows.searchsorted(edges).tolist() for _, rows, _, _ in found]
+        for block, (first, last) in enumerate(itertools.pairwise(edges.tolist())):
+            here = totals[first:last]
+            for (column, rows, counts, weight), bound in zip(found, bounds, strict=True):
+                low, high = bound[block], bound[block + 1]
+                if column is not None:
+                    here += np.multiply(column[first:last], weight, dtype=np.float64)
+                elif high > low:
+                    np.add.at(totals, rows[low:high], np.multiply(counts[low:high], weight, dtype=np.float64))
+            highest[first:last] = here * self._inverse_lengths[first:last]
+            if rest:
+                highest[first:last] += self._rest_lengths[stage, first:last] * rest
+        return highest
+
+    def _candidates(
+        self, query: _Query, done: int, k: int, totals: DoubleArray, highest: FloatArray
+    ) -> RowArray | None:
+        """Ascending rows among which the ``k`` best and their equals are, if they are few enough to be looked up.
+
+        Args:
+            query: The text.
+            done: How many of its terms are summed in ``totals``.
+            k: How many rows are wanted.
+            totals: Sums so far.
+            highest: See `_add`.
+        """
+        likely = top_rows(highest, k)
+        reached = self._finished(query, done, likely, totals[likely]).min() - np.float32(_ROUNDING)
+        candidates = np.flatnonzero(highest >= reached)
+        work_left = sum(self._postings.length(term) for term in query.terms[done:])
+        is_few = len(candidates) * (len(query.terms) - done) * _LOOK_UP_COST <= work_left
+        return candidates if is_few else None
+
+    def _finished(self, query: _Query, done: int, rows: RowArray, totals: DoubleArray) -> FloatArray:
+        """Scores of some rows, from their sums over the first so many terms."""
+        totals = totals.copy()
+        for term, weight in zip(query.terms[done:], query.weights[done:], strict=True):
+            totals += np.multiply(self._postings.counts_at(term, rows), weight, dtype=np.float64)
+        return (totals * self._inverse_lengths[rows]).astype(np.float32)
+
+    def _queries(self, texts: Sequence[str]) -> Iterator[_Query]:
+        """The n-grams of each text, in order."""
+        for part in _parts(texts):
+            keys, rows = self._ngram_keys.occurrences(part)
+            terms = np.searchsorted(self._keys, keys)
+            is_known = terms < len(self._keys)
+            is_known[is_known] = self._keys[terms[is_known]] == keys[is_known]
+            pairs, counts = np.unique(rows[is_known] * len(self._keys) + terms[is_known], return_counts=True)
+            rows, terms = np.divmod(pairs, max(1, len(self._keys)))
+            stages = self._stages[terms]
+            order = np.lexsort((terms, stages, rows))
+            bounds = np.searchsorted(rows, np.arange(len(part) + 1))
+            for begin, end in itertools.pairwise(bounds.tolist()):
+                of_text = order[begin:end]
+                idf = self._idf[terms[of_text]]
+                raw = counts[of_text] * idf
+                unit = raw / (math.sqrt(math.fsum(raw**2)) or 1.0)
+                ends = np.searchsorted(stages[of_text], np.arange(_STAGES), side="right")
+                yield _Query(terms[of_text], unit, unit * idf, tuple(ends.tolist()))
+
+
+def _checked_texts(texts: Sequence[str]) -> list[str]:
+    if isinstance(texts, str):
+        raise InputError("several texts are needed, not one", field="texts", found=repr(texts), fix="put it in a list")
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError("this is not text", field=f"texts[{place}]", found=repr(text))
+    return list(texts)
+
+
+def _parts(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Some texts at a time, prepared."""
+    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+        yield [prepared(text) for text in texts[start : start + _TEXTS_AT_ONCE]]
+
+
+def _stages(postings: Postings) -> StageArray:
+    """In which stage of a search each term is looked at, shape (V,)."""
+    stages = (np.diff(postings.offsets) * _ROWS_PER_RARE > postings.n_rows).astype(np.int8)
+    stages[postings.column_terms] = _STAGES - 1
+    return stages
+
+
+def _lengths(postings: Postings, idf: DoubleArray, stages: StageArray) -> tuple[DoubleArray, FloatArray]:
+    """What is needed of the lengths of the rows' vectors.
+
+    Returns:
+        One over the length of each, 0 where there is nothing, shape (N,); and what share of it is the length of the
+        part that is left after each stage but the last, shape (stages - 1, N).
+    """
+    squares = np.zeros((_STAGES, postings.n_rows))
+    for term, stage in enumerate(stages):
+        rows, counts = postings.containing(term)
+        squares[stage, rows] += (counts * idf[term]) ** 2
+    # From the last stage back, so that what is left after a stage never seems shorter than it is.
+    left = np.cumsum(squares[::-1], axis=0)[::-1]
+    inverse = np.divide(1, np.sqrt(left[0]), out=np.zeros(postings.n_rows), where=left[0] > 0)
+    return inverse, (np.sqrt(left[1:]) * inverse).astype(np.float32)

@@ -1,0 +1,92 @@
+"""What a baseline is: something that ranks names for a text; with it, concepts are ranked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from onoma.linking.dictionary import NameDictionary
+from onoma.linking.links import Link, check_request
+from onoma.terminology import normalise
+from onoma.types import FloatArray, RowArray
+
+RankedNames: TypeAlias = tuple[RowArray, FloatArray]
+"""Rows of names, int64, and their scores, float32: higher score first, of equal scores the lower row first."""
+
+_TEXTS_PER_CONCEPT = 8
+"""Texts looked at first for each concept wanted; if they turn out to be too few, more are."""
+_MENTIONS_AT_ONCE = 1024
+_WORD = re.compile(r"\w+")
+
+
+class NameSearch(Protocol):
+    """Ranks a fixed list of names for texts, both normalised already."""
+
+    def best(self, texts: Sequence[str], *, k: int) -> list[RankedNames]:
+        """The ``k`` best names of each text, or as many as have anything in common with it.
+
+        The answer to a text depends on the text and the names alone.
+        """
+
+
+class SearchLinker:
+    """Links a mention to the concepts of the best names that a search finds.
+
+    A concept's score is that of its best name; ties as by `Linker`. A mention that is blank after normalisation, or
+    has nothing in common with any name, gets no links.
+
+    Args:
+        search: Over the texts of the dictionary.
+        dictionary: The names.
+        normalisation: Preset that the dictionary was built with.
+    """
+
+    def __init__(self, search: NameSearch, dictionary: NameDictionary, *, normalisation: str) -> None:
+        self.search, self.dictionary, self.normalisation = search, dictionary, normalisation
+
+    def link(self, mentions: Iterable[str], *, top_k: int = 5) -> list[list[Link]]:
+        """The ``top_k`` best concepts of each mention, best first.
+
+        Raises:
+            InputError: a mention is not text, or ``top_k`` is less than 1.
+        """
+        texts = [normalise(mention, self.normalisation) for mention in check_request(mentions, top_k)]
+        distinct = [text for text in dict.fromkeys(texts) if text]
+        answers: dict[str, list[Link]] = {}
+        for start in range(0, len(distinct), _MENTIONS_AT_ONCE):
+            answers |= self._rank(distinct[start : start + _MENTIONS_AT_ONCE], top_k)
+        return [list(answers.get(text, [])) for text in texts]
+
+    def _rank(self, texts: list[str], top_k: int) -> dict[str, list[Link]]:
+        """Search ever deeper until no text further down could change a mention's answer."""
+        answers: dict[str, list[Link]] = {}
+        waiting, depth = texts, _TEXTS_PER_CONCEPT * top_k
+        while waiting:
+            still_waiting = []
+            for text, (rows, scores) in zip(waiting, self.search.best(waiting, k=depth), strict=True):
+                links = self.dictionary.rank_concepts(rows, scores, top_k=top_k, complete=len(rows) < depth)
+                if links is None:
+                    still_waiting.append(text)
+                else:
+                    answers[text] = links
+            waiting, depth = still_waiting, 4 * depth
+        return answers
+
+
+def positive(rows: RowArray, scores: FloatArray) -> RankedNames:
+    """Ranked names without those that have nothing in common with the text."""
+    n = int(np.count_nonzero(scores > 0))
+    return rows[:n], scores[:n]
+
+
+def words_of(text: str) -> list[str]:
+    """Runs of letters, digits and underscores, in order; in scripts without spaces these are long.
+
+    Example:
+        >>> words_of("non-hodgkin's lymphoma, β2")
+        ['non', 'hodgkin', 's', 'lymphoma', 'β2']
+    """
+    return _WORD.findall(text)

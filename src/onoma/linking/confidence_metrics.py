@@ -1,0 +1,356 @@
+"""How far a confidence can be trusted: calibration error, precision against coverage, answering or abstaining.
+
+A confidence is said of a mention's first answer: the probability that it is the right concept. A mention
+without an answer has the confidence 0. All metrics are the same in whatever order the mentions stand; where
+equal confidences make an order, the mean over all orders counts.
+
+Shapes: n mentions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from onoma.errors import InputError, ShapeError
+from onoma.types import BoolArray, RowArray
+
+DoubleArray: TypeAlias = npt.NDArray[np.float64]
+Bins: TypeAlias = Literal["equal-mass", "equal-width"]
+N_BINS = 15
+"""As in Guo et al. 2017."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityBin:
+    """Mentions of similar confidence.
+
+    Attributes:
+        n: How many, at least 1.
+        confidence: Their mean confidence.
+        precision: Share of them whose first answer is right; equals ``confidence`` where that is calibrated.
+        low: Lower end of the 95 % Wilson interval of ``precision``.
+        high: Its upper end.
+    """
+
+    n: int
+    confidence: float
+    precision: float
+    low: float
+    high: float
+
+
+def reliability_bins(
+    confidence: DoubleArray, correct: BoolArray, *, n_bins: int = N_BINS, bins: Bins = "equal-mass"
+) -> tuple[ReliabilityBin, ...]:
+    """Mentions put together by confidence, the least confident first; empty bins are left out.
+
+    Args:
+        confidence: 0..1, shape (n,).
+        correct: Whether the first answer is right, shape (n,).
+        n_bins: From 1.
+        bins: "equal-mass": each has (nearly) the same number of mentions; equal confidences share the bin of the
+            middle one of them. "equal-width": each is ``1 / n_bins`` wide, without its lower end (0 is in the first).
+
+    Raises:
+        InputError: a confidence is not in 0..1, there is no mention, or no bin.
+        ShapeError: the arrays do not fit one another.
+    """
+    confidence, correct = checked_confidence(confidence, correct)
+    which = _bin_of(confidence, n_bins, bins)
+    made = []
+    for number in np.unique(which):
+        inside = which == number
+        n, n_right = int(inside.sum()), int(correct[inside].sum())
+        low, high = wilson_interval(n_right, n)
+        # Summed in the order of size, so that the order of the mentions changes nothing, not even the last digit.
+        mean = float(np.sort(confidence[inside]).sum()) / n
+        made.append(ReliabilityBin(n, mean, n_right / n, low, high))
+    return tuple(made)
+
+
+def expected_calibration_error(
+    confidence: DoubleArray, correct: BoolArray, *, n_bins: int = N_BINS, bins: Bins = "equal-mass"
+) -> float:
+    """ECE: over the bins, the mean distance of confidence and precision, weighted by the number of mentions.
+
+    It is above 0 even for perfect confidences, as a bin of few mentions has a precision by chance: compare it
+    with what perfect ones of the same number would have (`onoma.benchmarks.abstention`).
+
+    Args:
+        confidence: See `reliability_bins`, as for all that follows.
+        correct: See there.
+        n_bins: See there.
+        bins: See there.
+
+    Raises:
+        InputError: as `reliability_bins`.
+        ShapeError: as `reliability_bins`.
+
+    Source:
+        Guo et al. 2017, eq. 5 (equal width); Nixon et al. 2019 (equal mass).
+
+    Example:
+        >>> confidence, correct = np.array([0.5, 0.5, 0.9, 0.9]), np.array([True, False, True, True])
+        >>> round(expected_calibration_error(confidence, correct, n_bins=2), 3)
+        0.05
+    """
+    confidence, correct = checked_confidence(confidence, correct)
+    order = np.argsort(confidence, kind="stable")
+    which = _bin_of(confidence, n_bins, bins)[order]
+    gaps = np.bincount(which, confidence[order]) - np.bincount(which, correct[order])
+    return float(np.abs(gaps).sum()) / len(confidence)
+
+
+def brier_score(confidence: DoubleArray, correct: BoolArray) -> float:
+    """Mean squared distance of confidence and outcome (1 right, 0 wrong); smaller is better.
+
+    Source:
+        Brier 1950, for two outcomes, halved as is usual.
+    """
+    confidence, correct = checked_confidence(confidence, correct)
+    return float(np.sort(np.square(confidence - correct)).sum()) / len(confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class PrecisionCoverage:
+    """What remains, and how much of it is right, when answers below a threshold are withheld.
+
+    Shapes: P points, one for each distinct confidence above 0, the highest first.
+
+    Attributes:
+        thresholds: Least confidence that is answered, falling.
+        n_kept: Mentions of at least that confidence, rising.
+        n_right: Those of them whose answer is right.
+        n_mentions: All mentions, with those that have no answer.
+    """
+
+    thresholds: tuple[float, ...]
+    n_kept: tuple[int, ...]
+    n_right: tuple[int, ...]
+    n_mentions: int
+
+    def __post_init__(self) -> None:
+        kept, right = np.array([0, *self.n_kept]), np.array([0, *self.n_right])
+        if not len(self.thresholds) == len(self.n_kept) == len(self.n_right):
+            raise InputError("a precision-coverage curve needs as many thresholds as numbers of mentions")
+        is_rising = (
+            (np.diff(kept) >= 1).all() and (np.diff(right) >= 0).all() and (np.diff(right) <= np.diff(kept)).all()
+        )
+        falls = (np.diff([1.0, *self.thresholds]) < 0)[1:].all() and all(0 < t <= 1 for t in self.thresholds)
+        if not (is_rising and falls and kept[-1] <= self.n_mentions and self.n_mentions >= 1):
+            raise InputError(
+                "this is no precision-coverage curve",
+                expected="falling thresholds above 0 and up to 1; rising numbers of mentions, not more right than kept",
+            )
+
+    @property
+    def precision(self) -> DoubleArray:
+        """Share of right answers among those given, shape (P,)."""
+        return np.array(self.n_right, np.float64) / np.array(self.n_kept, np.float64)
+
+    @property
+    def coverage(self) -> DoubleArray:
+        """Share of mentions that are answered, shape (P,)."""
+        return np.array(self.n_kept, np.float64) / self.n_mentions
+
+    def threshold_for(self, precision: float, *, certainty: float | None = None) -> float:
+        """The smallest threshold at which the answers given are as precise as wished.
+
+        Args:
+            precision: Above 0, up to 1.
+            certainty: If set, from 0.5, it is not the precision seen here that must reach the wish but its lower
+                confidence bound (Wilson, one-sided), e.g. 0.95: a few lucky mentions are then not enough.
+
+        Raises:
+            InputError: a wish that cannot be, or none of the thresholds reaches it; the best one is named.
+        """
+        if not 0 < precision <= 1:
+            raise InputError(
+                "a precision that cannot be", field="precision", expected="above 0, up to 1", found=str(precision)
+            )
+        if not self.thresholds:
+            raise InputError("no mention has an answer, so there is no threshold to choose")
+        reached = self.precision if certainty is None else self._lower_bounds(certainty)
+        enough = np.flatnonzero(reached >= precision)
+        if len(enough):
+            return self.thresholds[int(enough[-1])]
+        best = int(np.flatnonzero(reached == reached.max())[-1])
+        bound = "" if certainty is None else f" with a certainty of {certainty:g}"
+        raise InputError(
+            f"a precision of {precision:g}{bound} is not reached at any threshold",
+            expected=f"at most {reached[best]:.4f}, which the threshold {self.thresholds[best]:g} reaches with "
+            f"{self.n_kept[best]:,} of {self.n_mentions:,} mentions answered",
+            fix="wish for less, or calibrate on more mentions",
+        )
+
+    def _lower_bounds(self, certainty: float) -> DoubleArray:
+        if not 0.5 <= certainty < 1:
+            raise InputError(
+                "a certainty that cannot be", field="certainty", expected="from 0.5, below 1", found=str(certainty)
+            )
+        z = NormalDist().inv_cdf(certainty)
+        return np.array([_wilson(right, kept, z)[0] for right, kept in zip(self.n_right, self.n_kept, strict=True)])
+
+
+def precision_coverage(confidence: DoubleArray, correct: BoolArray) -> PrecisionCoverage:
+    """The curve over all distinct confidences; what has the confidence 0 is never answered.
+
+    Raises:
+        InputError: as `reliability_bins`.
+        ShapeError: as `reliability_bins`.
+    """
+    confidence, correct = checked_confidence(confidence, correct)
+    thresholds, place = np.unique(-confidence, return_inverse=True)
+    n_kept, n_right = np.cumsum(np.bincount(place)), np.cumsum(np.bincount(place, correct))
+    is_answered = thresholds < 0
+    return PrecisionCoverage(
+        tuple((-thresholds[is_answered]).tolist()),
+        tuple(n_kept[is_answered].tolist()),
+        tuple(n_right[is_answered].astype(np.int64).tolist()),
+        len(confidence),
+    )
+
+
+def area_under_risk_coverage(confidence: DoubleArray, correct: BoolArray) -> float:
+    """AURC: the share of wrong answers among the k most confident ones, meant over k = 1..n; smaller is better.
+
+    Source:
+        Geifman, Uziel, El-Yaniv 2019. Differs: of equal confidences, the mean over all orders.
+    """
+    confidence, correct = checked_confidence(confidence, correct)
+    _, place, n_equal = np.unique(-confidence, return_inverse=True, return_counts=True)
+    wrong_share = np.bincount(place, ~correct) / n_equal
+    # In the mean over all orders, each of several equal mentions is wrong by the share of them that is.
+    n_wrong = np.cumsum(np.repeat(wrong_share, n_equal))
+    return float((n_wrong / np.arange(1, len(confidence) + 1)).mean())
+
+
+@dataclass(frozen=True, slots=True)
+class AbstentionScores:
+    """Answers at one threshold, where some mentions have no concept to be linked to (NIL).
+
+    Attributes:
+        threshold: Least confidence that is answered; below it the answer is "no such concept".
+        coverage: Share of mentions that are answered.
+        precision: Share of right answers among those given; ``None`` if there are none.
+        recall: Share of the mentions with a concept whose right concept is given; ``None`` if there are none.
+        accuracy: Share of mentions with the right outcome: the right concept, or none for a NIL mention.
+        nil_precision: Share of NIL mentions among those not answered; ``None`` if there are none.
+        nil_recall: Share of NIL mentions that are not answered; ``None`` if there are none.
+    """
+
+    threshold: float
+    coverage: float
+    precision: float | None
+    recall: float | None
+    accuracy: float
+    nil_precision: float | None
+    nil_recall: float | None
+
+
+def abstention_scores(
+    confidence: DoubleArray, correct: BoolArray, is_nil: BoolArray, *, threshold: float
+) -> AbstentionScores:
+    """What comes out when mentions below a threshold are answered with "no such concept".
+
+    Args:
+        confidence: 0..1, shape (n,).
+        correct: Whether the first answer is right, shape (n,).
+        is_nil: Whether the right answer is "no such concept", shape (n,); then no concept is right.
+        threshold: Above 0, up to 1.
+
+    Raises:
+        InputError: as `reliability_bins`; or a NIL mention is marked as right.
+        ShapeError: the arrays do not fit one another.
+    """
+    confidence, correct = checked_confidence(confidence, correct)
+    is_nil = np.asarray(is_nil, np.bool_)
+    if is_nil.shape != correct.shape:
+        raise ShapeError(f"is_nil has the shape {is_nil.shape}; {len(correct)} mentions need {correct.shape}.")
+    if (is_nil & correct).any():
+        raise InputError("a mention without a right concept is marked as answered rightly", field="is_nil")
+    if not 0 < threshold <= 1:
+        raise InputError(
+            "a threshold that cannot be", field="threshold", expected="above 0, up to 1", found=str(threshold)
+        )
+    kept = confidence >= threshold
+    n_right, n_nil_left = int((kept & correct).sum()), int((~kept & is_nil).sum())
+    return AbstentionScores(
+        threshold=float(threshold),
+        coverage=float(kept.mean()),
+        precision=_share(n_right, int(kept.sum())),
+        recall=_share(n_right, int((~is_nil).sum())),
+        accuracy=(n_right + n_nil_left) / len(kept),
+        nil_precision=_share(n_nil_left, int((~kept).sum())),
+        nil_recall=_share(n_nil_left, int(is_nil.sum())),
+    )
+
+
+def wilson_interval(n_right: int, n: int, *, confidence: float = 0.95) -> tuple[float, float]:
+    """Two-sided confidence interval of a share, which stays within 0..1 and is not a point at its ends.
+
+    Source:
+        Wilson 1927.
+
+    Example:
+        >>> low, high = wilson_interval(9, 10)
+        >>> round(low, 3), round(high, 3)
+        (0.596, 0.982)
+    """
+    return _wilson(n_right, n, NormalDist().inv_cdf((1 + confidence) / 2))
+
+
+def checked_confidence(
+    confidence: DoubleArray | Sequence[float], correct: BoolArray | Sequence[bool]
+) -> tuple[DoubleArray, BoolArray]:
+    """Both as arrays of shape (n,).
+
+    Raises:
+        InputError: a confidence is not in 0..1, or there is no mention.
+        ShapeError: the arrays do not fit one another.
+    """
+    confidence, correct = np.asarray(confidence, np.float64), np.asarray(correct, np.bool_)
+    if confidence.ndim != 1 or correct.shape != confidence.shape:
+        raise ShapeError(f"confidence and correct must have one shape (n,); found {confidence.shape}, {correct.shape}.")
+    if len(confidence) == 0:
+        raise InputError("there is no mention to judge")
+    wrong = np.flatnonzero(~((confidence >= 0) & (confidence <= 1)))
+    if len(wrong):
+        raise InputError(
+            "a confidence is no probability",
+            field=f"confidence[{wrong[0]}]",
+            expected="0 to 1",
+            found=str(confidence[wrong[0]]),
+        )
+    return confidence, correct
+
+
+def _bin_of(confidence: DoubleArray, n_bins: int, bins: Bins) -> RowArray:
+    """Number of each mention's bin, shape (n,)."""
+    if n_bins < 1:
+        raise InputError("there must be a bin", field="n_bins", expected="from 1", found=str(n_bins))
+    if bins == "equal-width":
+        return np.searchsorted(np.arange(1, n_bins) / n_bins, confidence, side="left").astype(np.int64)
+    if bins == "equal-mass":
+        _, place, n_equal = np.unique(confidence, return_inverse=True, return_counts=True)
+        # Twice the middle rank of each group of equals, 0 to 2n, so that whole numbers suffice.
+        doubled_middle = 2 * np.cumsum(n_equal) - n_equal
+        return np.asarray(n_bins * doubled_middle // (2 * len(confidence)), np.int64)[place]
+    raise InputError("unknown kind of bins", field="bins", expected="equal-mass or equal-width", found=repr(bins))
+
+
+def _wilson(n_right: int, n: int, z: float) -> tuple[float, float]:
+    share = n_right / n
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * float(np.sqrt(share * (1 - share) / n + z * z / (4 * n * n)))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None

@@ -1,0 +1,263 @@
+"""Abstention: figures of judged mentions, queries as judged mentions, files and pictures."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onoma.benchmarks.abstention import (
+    AbstentionResult,
+    JudgedMention,
+    judge_queries,
+    measure_abstention,
+    write_abstention,
+)
+from onoma.benchmarks.biosyn import Query
+from onoma.benchmarks.candidates import Candidate
+from onoma.errors import ArtifactExistsError, InputError, UnavailableError
+from onoma.linking.confidence_metrics import (
+    DoubleArray,
+    area_under_risk_coverage,
+    brier_score,
+    expected_calibration_error,
+    wilson_interval,
+)
+
+
+def mentions(n: int = 400, *, seed: int = 0, shift: float = 0.0, n_nil: int = 0) -> list[JudgedMention]:
+    """Confidences that come true (``shift`` 0) or promise too much; of the wrong ones some have no concept."""
+    random = np.random.default_rng(seed)
+    chance = random.beta(4, 1, n)
+    right = random.random(n) < chance
+    stated = np.clip(chance + shift, 0.001, 0.999)
+    wrong_so_far = np.cumsum(~right)
+    return [
+        JudgedMention(float(confidence), bool(is_right), bool(not is_right and count <= n_nil))
+        for confidence, is_right, count in zip(stated, right, wrong_so_far, strict=True)
+    ]
+
+
+def columns(judged: list[JudgedMention]) -> tuple[DoubleArray, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+    return np.array([m.confidence for m in judged]), np.array([m.correct for m in judged])
+
+
+def test_figures_are_those_of_the_metrics() -> None:
+    judged = mentions(n_nil=20)
+    confidence, correct = columns(judged)
+    result = measure_abstention(judged)
+    assert (result.n_mentions, result.n_nil, result.n_answered) == (400, 20, 400)
+    assert result.accuracy == correct.mean()
+    assert result.mean_confidence == pytest.approx(confidence.mean())
+    assert result.ece.value == expected_calibration_error(confidence, correct)
+    assert result.ece_equal_width == expected_calibration_error(confidence, correct, bins="equal-width")
+    assert result.brier == brier_score(confidence, correct)
+    assert result.aurc == area_under_risk_coverage(confidence, correct)
+    assert sum(bin_.n for bin_ in result.bins) == sum(bin_.n for bin_ in result.histogram) == 400
+    assert result.ece.low < result.ece.high
+
+
+def test_wished_precisions_are_read_off_the_curve() -> None:
+    judged = mentions(n_nil=20)
+    result = measure_abstention(judged, wished=(0.8, 0.9))
+    for wish, scores in result.at_precision.items():
+        coverages = []
+        for threshold in {mention.confidence for mention in judged}:
+            kept = [mention.correct for mention in judged if mention.confidence >= threshold]
+            if sum(kept) / len(kept) >= wish:
+                coverages.append(len(kept) / len(judged))
+        assert scores is not None
+        assert scores.coverage == max(coverages)
+        assert scores.precision is not None
+        assert scores.precision >= wish
+        withheld = [mention for mention in judged if mention.confidence < scores.threshold]
+        assert scores.nil_recall == sum(mention.is_nil for mention in withheld) / 20
+    assert measure_abstention([JudgedMention(0.9, False)] * 3).at_precision == {0.9: None, 0.95: None, 0.99: None}
+
+
+def test_a_threshold_chosen_elsewhere_is_judged_here() -> None:
+    judged = mentions()
+    result = measure_abstention(judged, thresholds={0.95: 0.9, 0.9: 0.8})
+    assert list(result.chosen) == [0.9, 0.95]
+    kept = [mention.correct for mention in judged if mention.confidence >= 0.9]
+    assert result.chosen[0.95].precision == sum(kept) / len(kept)
+    assert result.chosen[0.95].coverage == len(kept) / len(judged)
+
+
+def test_perfect_confidences_show_what_they_should_and_others_more() -> None:
+    honest, boasting = measure_abstention(mentions(2000)), measure_abstention(mentions(2000, shift=0.1))
+    assert honest.ece.value == pytest.approx(honest.ece.if_calibrated, abs=0.01)
+    assert boasting.ece.low > boasting.ece.if_calibrated * 2
+    few = measure_abstention(mentions(100))
+    assert few.ece.if_calibrated > 2 * honest.ece.if_calibrated
+
+
+def test_what_perfect_confidences_would_show_is_what_they_show_on_average() -> None:
+    random = np.random.default_rng(3)
+    confidence = random.beta(4, 1, 300)
+    shown = [expected_calibration_error(confidence, random.random(300) < confidence) for _ in range(500)]
+    judged = [JudgedMention(float(c), bool(r)) for c, r in zip(confidence, random.random(300) < 0.7, strict=True)]
+    assert measure_abstention(judged).ece.if_calibrated == pytest.approx(np.mean(shown), abs=0.002)
+
+
+def test_the_interval_is_that_of_resampled_mentions() -> None:
+    judged = mentions(300, shift=0.1)
+    random = np.random.default_rng(8)
+    drawn = [
+        expected_calibration_error(*columns([judged[row] for row in random.integers(0, 300, 300)])) for _ in range(600)
+    ]
+    error = measure_abstention(judged).ece
+    excess = np.mean(drawn) - error.value
+    assert (error.low, error.high) == pytest.approx(tuple(np.quantile(drawn, [0.025, 0.975]) - excess), abs=0.01)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_value_lies_in_its_interval(seed: int) -> None:
+    error = measure_abstention(mentions(200, seed=seed)).ece
+    assert 0 <= error.low < error.value < error.high
+
+
+def test_order_changes_nothing_and_a_seed_repeats() -> None:
+    judged = mentions(n_nil=5)
+    shuffled = [judged[row] for row in np.random.default_rng(1).permutation(len(judged))]
+    assert measure_abstention(judged, seed=4) == measure_abstention(shuffled, seed=4)
+    assert measure_abstention(judged, seed=4).ece != measure_abstention(judged, seed=5).ece
+
+
+def test_the_curve_is_short_and_keeps_its_ends() -> None:
+    judged = mentions(3000)
+    result = measure_abstention(judged)
+    assert 100 < len(result.curve) <= 200
+    assert result.curve[0].threshold == max(mention.confidence for mention in judged)
+    assert result.curve[-1].coverage == 1
+    assert result.curve[-1].precision == result.accuracy
+    assert (result.curve[-1].low, result.curve[-1].high) == wilson_interval(round(result.accuracy * 3000), 3000)
+
+
+def test_mentions_without_an_answer_count_as_not_answered() -> None:
+    judged = [JudgedMention(0.9, True), JudgedMention(0.0, False, True), JudgedMention(0.0, False)]
+    result = measure_abstention(judged, thresholds={0.9: 0.5})
+    assert result.n_answered == 1
+    assert result.curve[-1].coverage == pytest.approx(1 / 3)
+    assert result.chosen[0.9].accuracy == pytest.approx(2 / 3)
+    nothing = measure_abstention([JudgedMention(0.0, False)])
+    assert nothing.curve == ()
+    assert nothing.at_precision[0.9] is None
+
+
+def test_what_cannot_be_measured_is_refused() -> None:
+    with pytest.raises(InputError, match="no mention"):
+        measure_abstention([])
+    with pytest.raises(InputError, match="no probability"):
+        measure_abstention([JudgedMention(1.2, True)])
+    with pytest.raises(InputError, match="answered rightly"):
+        measure_abstention([JudgedMention(0.5, True, True)], thresholds={0.9: 0.5})
+
+
+def test_queries_become_judged_mentions() -> None:
+    found = {
+        "breast": [Candidate(("D1",), "breast", 0.9), Candidate(("D2",), "x", 0.8)],
+        "ovarian": [Candidate(("D3", "D2"), "ovarian", 0.7)],
+        "late": [Candidate(("D9",), "y", 0.6), Candidate(("D1",), "z", 0.5)],
+        "blank": [],
+    }
+    confidences = {"breast": 0.5, "ovarian": 0.25, "late": 0.75, "blank": None}
+    queries = [
+        Query("breast|ovarian", ("breast", "ovarian"), frozenset({"D1", "D2"})),
+        Query("late", ("late",), frozenset({"D1"})),
+        Query("late", ("late",), frozenset({"unknown"})),
+        Query("breast|blank", ("breast", "blank"), frozenset({"D1"})),
+    ]
+    assert judge_queries(queries, found, confidences, {"D1", "D2", "D3", "D9"}) == [
+        JudgedMention(0.125, True, False),
+        JudgedMention(0.75, False, False),  # right in the second place only
+        JudgedMention(0.75, False, True),
+        JudgedMention(0.0, False, False),
+    ]
+
+
+def test_files_say_all_and_are_the_same_each_time(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    judged = mentions(n_nil=20)
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        folder.mkdir()
+        result = write_abstention(folder, judged, thresholds={0.9: 0.8}, title="a $title$ of_mine")
+    names = sorted(file.name for file in folders[0].iterdir())
+    assert names == [
+        "abstention.json",
+        "precision-coverage.png",
+        "precision-coverage.svg",
+        "reliability.png",
+        "reliability.svg",
+    ]
+    for name in names:
+        assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes(), name
+    written = json.loads((folders[0] / "abstention.json").read_text())
+    assert written == json.loads(json.dumps(result.as_json()))
+    assert written["ece"]["value"] == result.ece.value
+    assert written["chosen"]["0.9"]["threshold"] == 0.8
+    assert set(written["at_precision"]) == {"0.9", "0.95", "0.99"}
+    assert written["curve"][-1]["coverage"] == 1
+    assert "400 mentions, 20 of them without a concept" in str(result)
+    assert "threshold chosen elsewhere for 90%: from confidence 0.800" in str(result)
+    write_abstention(folders[0], judged[:50], pictures=False)
+    assert json.loads((folders[0] / "abstention.json").read_text())["n_mentions"] == 50
+
+
+def test_without_matplotlib_there_are_figures_and_no_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    write_abstention(tmp_path, mentions(50))
+    assert [file.name for file in tmp_path.iterdir()] == ["abstention.json"]
+    with pytest.raises(UnavailableError, match=r"pip install 'onoma\[plot\]'"):
+        write_abstention(tmp_path, mentions(50), pictures=True)
+
+
+def drawn(result: AbstentionResult) -> None:
+    from onoma.benchmarks.abstention_plot import draw_reliability
+
+    above, below = draw_reliability(result, title="t").axes
+    points = np.asarray(above.get_lines()[1].get_xydata())
+    assert points == pytest.approx(np.array([[bin_.confidence, bin_.precision] for bin_ in result.bins]))
+    heights = {round(bar.get_x() + bar.get_width() / 2, 3): bar.get_height() for bar in below.patches}  # type: ignore[attr-defined]
+    assert sum(heights.values()) == result.n_mentions
+    assert len(heights) == len(result.histogram)
+
+
+def test_the_diagram_shows_the_bins() -> None:
+    pytest.importorskip("matplotlib")
+    drawn(measure_abstention(mentions()))
+    # Means on the upper edges of bins, all in the bin below.
+    edges = [JudgedMention(confidence, True) for confidence in (0.05, 0.35, 0.35, 0.35, 0.7, 1.0)]
+    drawn(measure_abstention(edges))
+
+
+def test_the_curve_is_drawn_with_the_wishes_it_reaches() -> None:
+    pytest.importorskip("matplotlib")
+    from onoma.benchmarks.abstention_plot import draw_precision_coverage
+
+    result = measure_abstention(mentions(), wished=(0.85, 0.9, 1.0))
+    (axes,) = draw_precision_coverage(result).axes
+    line, *marks = axes.get_lines()
+    assert np.asarray(line.get_xydata()).tolist() == [[point.coverage, point.precision] for point in result.curve]
+    reached = [scores for scores in result.at_precision.values() if scores is not None]
+    assert [np.asarray(mark.get_xydata()).tolist() for mark in marks] == [[[s.coverage, s.precision]] for s in reached]
+
+
+def test_what_cannot_be_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from onoma.benchmarks.abstention_plot import plot_precision_coverage, plot_reliability
+
+    result = measure_abstention(mentions(50))
+    with pytest.raises(InputError, match=r"ending in \.png, \.svg, \.pdf"):
+        plot_reliability(result, tmp_path / "x.jpg")
+    plot_reliability(result, tmp_path / "x.pdf")
+    with pytest.raises(ArtifactExistsError):
+        plot_reliability(result, tmp_path / "x.pdf")
+    nothing = measure_abstention([JudgedMention(0.0, False)])
+    plot_reliability(nothing, tmp_path / "nothing.svg")
+    with pytest.raises(InputError, match="no mention has an answer"):
+        plot_precision_coverage(nothing, tmp_path / "y.svg")
