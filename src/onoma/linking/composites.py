@@ -1,0 +1,342 @@
+"""Composite mentions to the names they stand for: "colorectal and ovarian cancer" is two cancers.
+
+Coordination leaves out what several names share, and what that is cannot be seen from the words alone:
+
+====================  ==============================  ================================================
+reading               mention                         parts
+====================  ==============================  ================================================
+shared end            colorectal and ovarian cancer   colorectal cancer; ovarian cancer
+shared beginning      cleft lip and/or palate         cleft lip; cleft palate
+shared frame          cancer of the breast and ovary  cancer of the breast; cancer of the ovary
+whole names           abdominal pain and vomiting     abdominal pain; vomiting
+numbers and letters   type 1 and 2 diabetes, BRCA1/2  type 1 diabetes; type 2 diabetes, BRCA1; BRCA2
+suspended hyphen      T- and B-cell lymphoma          T-cell lymphoma; B-cell lymphoma
+====================  ==============================  ================================================
+
+The words decide which reading comes first: whether a conjunct ends in a word for a disorder ("pain", "-itis"), in
+a part of the body, in a number. A terminology knows better: of all readings, the one of which most parts are names
+is taken, and a mention that is a name itself ("head and neck cancer", a syndrome called by its signs) stays whole.
+What no rule explains stays whole too. The rules are made for English names of disorders and phenotypes.
+
+Source:
+    The idea of simplifying composite names before linking is SimConcept's (Wei, Leaman and Lu 2015, "SimConcept:
+    a hybrid approach for simplifying composite named entities in biomedical text", IEEE J Biomed Health Inform
+    19:1385-1391), which learns it with a conditional random field; D'Souza and Ng 2015, "Sieve-based entity linking for
+    the biomedical domain", ACL, have rules. Those below are our own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from onoma.linking.disorder_words import is_adjective, is_disorder, is_organ, needs_modifier, without_prefix
+
+_Words = list[str]
+_Reading = list[_Words]
+"""The parts of a mention, each as its words."""
+
+_MAX_PARTS = 12
+_MAX_WORDS = 40
+_COMMA = ","
+_COORDINATORS = frozenset({"and", "or", "and/or", "&", "/"})
+_FRAMES = frozenset({"of", "in", "to", "on", "at", "from", "involving", "affecting"})
+_OPEN_ENDED = frozenset(
+    {"with", "without", "due", "secondary", "associated", "caused", "following", "including", "plus", "after", "than"}
+)
+"""Where these stand, a list belongs to one name: "hydrocephalus with cleft palate and deafness"."""
+_ARTICLES = frozenset({"the", "a", "an"})
+_QUANTIFIERS = _ARTICLES | {"some", "other", "certain", "various", "several"}
+_SPELLINGS = re.compile(r"\band\s*/\s*or\b|\bas well as\b", re.IGNORECASE)
+_FIXED_PAIRS = re.compile(
+    r"\b(?:head and neck|foot and mouth|hands? and f(?:oo|ee)t|signs and symptoms|ear, nose,? and throat|one or more"
+    r"|non \w+)\b",
+    re.IGNORECASE,
+)
+_IN_BRACKETS = re.compile(r"(?<=\S)\s?(?:\([^()]*\)|\[[^\[\]]*\])")
+_ENUMERATOR = re.compile(r"-?\d{1,3}[A-Za-z]?|[IVX]{1,5}[A-Za-z]?|[A-Z]\d{0,2}|[a-z]", re.ASCII)
+_NUMBER = re.compile(r"-?\d{1,3}[A-Za-z]?", re.ASCII)
+_ROMAN = re.compile(r"[IVX]{1,5}[ab]?")
+_NUMBERED = re.compile(r"([A-Za-z][A-Za-z-]*)\d{1,3}[A-Za-z]?", re.ASCII)
+_COUNTED = frozenset({"types", "factors", "stages", "grades", "groups"})
+_CODE = re.compile(r"(?=(?:.*[A-Z0-9]){2})(?=.*[A-Z])[A-Za-z0-9-]+", re.ASCII)
+_ACRONYM = re.compile(r"[A-Z]{2,}[0-9]?", re.ASCII)
+_WORD = re.compile(r"[^\W\d_][\w'’-]*[^\W\d_]")
+_JOINT = "\N{NO-BREAK SPACE}"
+"""Stands for the blank inside what is one word here."""
+
+
+def split_composite(mention: str, *, is_name: Callable[[str], bool] | None = None) -> list[str]:
+    """The names that a mention stands for, in its order; the mention alone if that is one.
+
+    A second splitting of the parts changes nothing.
+
+    Args:
+        mention: Any text.
+        is_name: Whether a text is a name of the terminology; called with the mention, spans of it, and parts of
+            possible readings, the last ones also without the "s" of their plural.
+
+    Returns:
+        At least one text; the words are the mention's, white space collapsed if it was split.
+
+    Example:
+        >>> split_composite("breast, ovarian, and prostate cancer")
+        ['breast cancer', 'ovarian cancer', 'prostate cancer']
+        >>> split_composite("head and neck cancers")
+        ['head and neck cancers']
+    """
+    if is_name is not None and is_name(mention):
+        return [mention]
+    parts = _split(_tokens(mention), is_name)
+    return [_text(part) for part in parts] if 1 < len(parts) <= _MAX_PARTS else [mention]
+
+
+def _split(words: _Words, is_name: Callable[[str], bool] | None) -> _Reading:
+    """The parts, split again as long as there is something to split."""
+    if not _COORDINATORS.intersection(map(str.lower, words)) or len(words) > _MAX_WORDS:
+        return [words]
+    if is_name is not None and any(is_name(_text(span)) for span in _spans(words)):
+        return [words]
+    parts = _best(_readings(words), is_name)
+    if len(parts) == 1:
+        return [words]
+    found: dict[str, _Words] = {}
+    for part in parts:
+        for smaller in _split(part, is_name):
+            found.setdefault(_text(smaller), smaller)
+            if len(found) > _MAX_PARTS:
+                return [words]
+    return list(found.values())
+
+
+def _best(readings: list[_Reading], is_name: Callable[[str], bool] | None) -> _Reading:
+    """The reading of which most parts are names; the first one, which the rules prefer, where that decides nothing.
+
+    Where the rules would leave the mention whole, only parts that are all names are believed.
+    """
+    preferred = readings[0]
+    if is_name is None:
+        return preferred
+    shares = [sum(_is_named(part, is_name) for part in reading) / len(reading) for reading in readings]
+    best = max(shares)
+    if len(preferred) == 1:
+        return readings[shares.index(best)] if best == 1 else preferred
+    return readings[shares.index(best)]
+
+
+def _is_named(words: _Words, is_name: Callable[[str], bool]) -> bool:
+    text = _text(words)
+    return is_name(text) or (text.endswith("s") and is_name(text[:-1]))
+
+
+def _readings(words: _Words) -> list[_Reading]:
+    """All readings, the preferred one first; that one is ``[words]`` where no rule fits."""
+    conjuncts = _conjuncts(words)
+    if conjuncts is None or _OPEN_ENDED.intersection(map(str.lower, words)):
+        return [[words]]
+    frame = next((at for at in range(1, len(words) - 1) if words[at].lower() in _FRAMES), None)
+    if frame is None:
+        return _plain(conjuncts, words)
+    all_complete = all(_is_complete(conjunct) for conjunct in conjuncts)
+    if any(word.lower() in _COORDINATORS for word in words[frame:]):
+        head, thing = words[: frame + 1], words[frame + 1 :]
+        article = [thing.pop(0)] if thing[0].lower() in _ARTICLES else []
+        things = _conjuncts(thing)
+        inner = [] if things is None else _things(things)
+        framed = [[head + (part if part[0].lower() in _ARTICLES else article + part) for part in it] for it in inner]
+        return [conjuncts, *framed] if all_complete or not framed else [*framed, conjuncts]
+    coordinated = _conjuncts(words[:frame])
+    if coordinated is None:
+        return [[words]]
+    inner = _plain(coordinated, words[:frame])
+    framed = [[part + words[frame:] for part in it] for it in inner]
+    # "adenoma or carcinoma of the colon", but "renal failure and cancer of the colon"
+    return [conjuncts, *framed] if all_complete and len(conjuncts[0]) > 1 else [*framed, conjuncts]
+
+
+def _conjuncts(words: _Words) -> _Reading | None:
+    """What stands between commas and coordinators; ``None`` if that is no list.
+
+    In a list nothing but the last coordinator separates the last conjunct: a comma after it begins an addition
+    or an inversion ("polyps, multiple and recurrent, of the colon").
+    """
+    conjuncts: _Reading = [[]]
+    last = ""
+    for word in words:
+        is_coordinator = word.lower() in _COORDINATORS
+        if is_coordinator and last == _COMMA and not conjuncts[-1]:
+            last = word
+        elif is_coordinator or word == _COMMA:
+            conjuncts.append([])
+            last = word
+        else:
+            conjuncts[-1].append(word)
+    if conjuncts[0] and conjuncts[0][0].lower() in {"both", "either"}:
+        conjuncts[0] = conjuncts[0][1:]
+    is_list = last.lower() in _COORDINATORS and len(conjuncts) > 1 and all(conjuncts)
+    return conjuncts if is_list else None
+
+
+def _plain(conjuncts: _Reading, words: _Words) -> list[_Reading]:
+    """Readings of a list that stands alone, the preferred one first."""
+    special = _suspended(conjuncts) or _enumerated(conjuncts)
+    if special is not None:
+        return [special]
+    first, last = conjuncts[0], conjuncts[-1]
+    complete = [_is_complete(conjunct) for conjunct in conjuncts]
+    preferred = [words]
+    if len(first) > 1 and len({_core(conjunct[-1]).lower() for conjunct in conjuncts}) == 1:
+        preferred = conjuncts
+    elif all(complete):
+        shares = len(last) == 1 < len(first) and needs_modifier(_core(last[0]))
+        preferred = _shared_beginning(conjuncts, len(first) - 1) if shares else conjuncts
+    elif len(last) > 1:
+        are_phrases = not complete[-1] and min(map(len, conjuncts)) > 1 and not is_adjective(_core(first[-1]))
+        are_codes = not _CODE.fullmatch(last[0]) and all(_ACRONYM.fullmatch(" ".join(part)) for part in conjuncts[:-1])
+        is_whole = are_phrases or are_codes or all(complete[:-1])
+        preferred = conjuncts if is_whole else _shared_end(conjuncts, _n_modifiers(conjuncts))
+    elif all(len(conjunct) == 1 and _CODE.fullmatch(conjunct[0]) for conjunct in conjuncts):
+        preferred = conjuncts
+    elif len(first) > 1 and all(is_organ(_core(conjunct[-1])) for conjunct in conjuncts):
+        preferred = _shared_beginning(conjuncts, len(first) - 1)
+    return [preferred, *_other_readings(conjuncts)]
+
+
+def _things(conjuncts: _Reading) -> list[_Reading]:
+    """Readings of a list within a frame, as of organs: they are whole unless an adjective is left without noun."""
+    special = _suspended(conjuncts) or _enumerated(conjuncts)
+    if special is not None:
+        return [special]
+    first, last = conjuncts[0], conjuncts[-1]
+    leans = is_adjective(_core(first[-1])) or (_is_complete(last) and not _is_complete(first))
+    preferred = conjuncts
+    if len(last) > 1 and leans:
+        preferred = _shared_end(conjuncts, _n_modifiers(conjuncts))
+    elif is_organ(_core(last[-1])) and any(is_disorder(word) for word in first[:-1]):  # forms of cleft lip and palate
+        preferred = _shared_beginning(conjuncts, len(first) - 1)
+    return [preferred, *_other_readings(conjuncts)]
+
+
+def _other_readings(conjuncts: _Reading) -> list[_Reading]:
+    return [
+        conjuncts,
+        *(_shared_end(conjuncts, n_own) for n_own in range(1, len(conjuncts[-1]))),
+        *(_shared_beginning(conjuncts, n_shared) for n_shared in range(len(conjuncts[0]) - 1, 0, -1)),
+    ]
+
+
+def _shared_end(conjuncts: _Reading, n_own: int) -> _Reading:
+    """All but the first ``n_own`` words of the last conjunct go to each conjunct that is no name yet."""
+    end = conjuncts[-1][n_own:]
+    return [*(part if _is_complete(part) else part + end for part in conjuncts[:-1]), conjuncts[-1]]
+
+
+def _shared_beginning(conjuncts: _Reading, n_shared: int) -> _Reading:
+    """The first words of the first conjunct go to each later one of a single word."""
+    beginning = conjuncts[0][:n_shared]
+    return [conjuncts[0], *(beginning + part if len(part) == 1 else part for part in conjuncts[1:])]
+
+
+def _n_modifiers(conjuncts: _Reading) -> int:
+    """How many words of the last conjunct are its own: as many as the longest unfinished one has.
+
+    Quantifiers ("other cancers") do not count; at least one word is left to share.
+    """
+    last = conjuncts[-1]
+    n_quantifiers = next((at for at, word in enumerate(last) if word.lower() not in _QUANTIFIERS), len(last) - 1)
+    longest = max((len(part) for part in conjuncts[:-1] if not _is_complete(part)), default=1)
+    return n_quantifiers + min(len(last) - n_quantifiers - 1, longest)
+
+
+def _suspended(conjuncts: _Reading) -> _Reading | None:
+    """Parts of "hypo- and hyperthyroidism", "T- and B-cell lymphoma": the hyphen stands for the rest of a word."""
+    last = conjuncts[-1]
+    if not any(len(part[-1]) > 1 and part[-1].endswith("-") for part in conjuncts[:-1]):
+        return None
+    _, hyphen, stem = last[0].partition("-")
+    if not stem:
+        stem = without_prefix(last[0]) or ""
+    if not stem:
+        return [[word for part in conjuncts for word in part]]
+    found = []
+    for part in conjuncts[:-1]:
+        word = part[-1]
+        whole = (word if hyphen else word[:-1]) + stem
+        found.append([*part[:-1], whole, *last[1:]] if word.endswith("-") else part)
+    return [*found, last]
+
+
+def _enumerated(conjuncts: _Reading) -> _Reading | None:
+    """Parts of "type 1 and 2 diabetes", "diabetes type 1 or type 2", "hepatitis B and C", "BRCA1 and 2"."""
+    first, *others = conjuncts
+    label, number = first[:-1], first[-1]
+    end = others[-1][1:]
+    if all(len(part) == 1 for part in others[:-1]):
+        if label and all(_ENUMERATOR.fullmatch(word) for word in [number, *(part[0] for part in others)]):
+            if label[-1].lower() in _COUNTED:
+                label = [*label[:-1], label[-1][:-1]]
+            return [[*label, word, *end] for word in [number, *(part[0] for part in others)]]
+        if label and len(others[-1]) == 1 and all(_CODE.fullmatch(part[-1]) for part in conjuncts):
+            return [first, *(label + part for part in others)]
+        numbered = _NUMBERED.fullmatch(number)
+        if numbered is not None and all(_NUMBER.fullmatch(part[0]) for part in others):
+            stem = numbered[1]
+            spelled = [f"{stem.rstrip('-')}{part[0]}" if part[0].startswith("-") else stem + part[0] for part in others]
+            return [[*label, word, *end] for word in [number, *spelled]]
+    size = len(others[-1])
+    is_repeated = 1 < size < len(first) and all(part[:-1] == first[-size:-1] for part in others)
+    if is_repeated and all(_ENUMERATOR.fullmatch(part[-1]) for part in conjuncts):
+        return [first, *(first[:-size] + part for part in others)]
+    return None
+
+
+def _is_complete(words: _Words) -> bool:
+    """Whether the words end as a name of a disorder does: "pain", "cancer of the breast"."""
+    frame = next((at for at in range(1, len(words)) if words[at].lower() in _FRAMES), len(words))
+    return is_disorder(_core(words[frame - 1]))
+
+
+def _core(word: str) -> str:
+    """The word without brackets behind it and without punctuation around it."""
+    return re.split(rf"[{_JOINT}(\[]", word, maxsplit=1)[0].strip(".,;:\"'“”‘’") or word
+
+
+def _tokens(mention: str) -> _Words:
+    """Words, commas and coordinators; brackets belong to the word before them."""
+    text = _SPELLINGS.sub(lambda found: "and/or" if "/" in found[0] else "and", " ".join(mention.split()))
+    for pattern in (_IN_BRACKETS, _FIXED_PAIRS):
+        text = pattern.sub(lambda found: found[0].replace(" ", _JOINT), text)
+    words: _Words = []
+    for token in text.split(" "):
+        word = token.rstrip(_COMMA) if len(token) - len(token.rstrip(_COMMA)) == 1 else token
+        pieces = _slashed(word) if word else []
+        words += pieces
+        if word != token:
+            words.append(_COMMA)
+    return words
+
+
+def _slashed(word: str) -> _Words:
+    """The word "breast/ovarian" as three words, "I/II" and "BRCA1/2" too; "mg/kg", "D/D" and "w/o" as one."""
+    pieces = word.split("/")
+    if len(pieces) == 1 or word.lower() == "and/or" or _JOINT in word or not all(pieces):
+        return [word]
+    numbers_follow = all(_NUMBER.fullmatch(piece) for piece in pieces[1:])
+    is_list = (
+        all((len(piece) > 2 and _WORD.fullmatch(piece)) or _CODE.fullmatch(piece) for piece in pieces)
+        or (numbers_follow and (_NUMBERED.fullmatch(pieces[0]) or _NUMBER.fullmatch(pieces[0])))
+        or all(_ROMAN.fullmatch(piece) for piece in pieces)
+    )
+    return [part for piece in pieces for part in ("/", piece)][1:] if is_list else [word]
+
+
+def _text(words: _Words) -> str:
+    return " ".join(words).replace(f" {_COMMA}", _COMMA).replace(" / ", "/").replace(_JOINT, " ")
+
+
+def _spans(words: _Words) -> Iterator[_Words]:
+    """The mention and each stretch of it that holds all its coordinators, longest first."""
+    at = [position for position, word in enumerate(words) if word.lower() in _COORDINATORS]
+    spans = [(begin, end) for begin in range(at[0]) for end in range(at[-1] + 2, len(words) + 1)]
+    for begin, end in sorted(spans, key=lambda span: span[0] - span[1]):
+        yield words[begin:end]

@@ -1,0 +1,95 @@
+"""What the rules for composite mentions know about English words: disorders, parts of the body, prefixes."""
+
+from __future__ import annotations
+
+import re
+
+
+def _listed(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_NEED_A_MODIFIER = _listed(
+    """
+    abnormality anomaly cancer carcinoma damage defect deficiency deficit disease disorder disturbance dysfunction
+    dystrophy failure form impairment infection injury insufficiency lesion loss malformation malignancy neoplasm
+    problem syndrome toxicity tumor tumour
+    """
+)
+"""Words for disorders that hardly name one alone."""
+
+_DISORDERS = _NEED_A_MODIFIER | _listed(
+    """
+    abscess abuse ache addiction aggression agitation aids allergy anxiety apnea apnoea arrest arrhythmia asthma
+    attack backache bleeding blindness block burn calcification cataract cirrhosis cleft colic coma confusion
+    constipation convulsion cough cramp crisis cyst deafness death degeneration dehydration delay delirium delusion
+    dependence depression diabetes diarrhoea discomfort distress dizziness drowsiness edema effusion embolism epilepsy
+    eruption erythema fatigue fever fibrosis fracture gangrene glaucoma gout haemorrhage hallucination headache
+    hemorrhage hyperactivity hypertension hypotension infarct infarction inflammation influenza irritation itching
+    jaundice lupus measles melanoma migraine mortality nausea nodule obesity obstruction oedema overdose
+    pain palpitation palsy poisoning polyp pregnancy pruritus psoriasis rash regurgitation retardation rigidity
+    rupture sedation seizure sepsis shock spasm spasticity stiffness stone stroke suicide swelling symptom syncope
+    tremor ulcer ulceration vertigo vomiting weakness withdrawal wound
+    """
+)
+
+_DISORDER_ENDING = re.compile(
+    r"(?:itis|itides|oma|omata|osis|iasis|stasis|emia|pathy|algia|uria|rrho?ea|plegia|paresis|trophy|plasia|penia"
+    r"|phobia|megaly|ectasi[as]|rrhagi?[ae]|pno?ea|philia|phagia|phasia|esthesia|kinesia|tonia|cardia|opia|lepsy"
+    r"|phylaxis|axia|somnia|mentia|orexia|hernia|hypoxia|clampsia|pneumonia|alopecia|amnesia|cachexia|ralysis|molysis"
+    r"|absorption|thyroidism|gonadism)\Z"
+)
+
+_ORGANS = _listed(
+    """
+    abdomen adrenal arm axon bladder blood bone bowel brain breast bronchus cervix chest colon cornea ear elbow
+    epididymis esophagus eye eyelid face finger foot gland gum hand head heart hip intestine jaw joint kidney knee
+    larynx leg lens limb lip liver lung marrow mouth mucosa muscle neck nerve nose oesophagus ovary palate pancreas
+    parathyroid pelvis penis pharynx pituitary placenta pleura prostate rectum retina scalp skin skull spine spleen
+    stomach testis throat thumb thymus thyroid toe tongue tooth trachea ureter urethra uterus uvula vagina vulva
+    """
+)
+
+_ADJECTIVE_ENDING = re.compile(r"\w{2,}(?:al|ic|ar|ary|ory|ous|ive|oid|ile|ed)\Z")
+
+_STEM_PREFIXES = _listed(
+    "hypo hyper intra extra inter infra supra sub micro macro mono poly oligo pre post peri endo exo ecto hemi para "
+    "tetra quadri uni bi multi neuro cardio broncho dys normo brady tachy auto allo iso hetero homo anti pro"
+)
+
+
+def is_disorder(word: str) -> bool:
+    """Whether a name of a disorder may end in this word."""
+    return any(form in _DISORDERS or _DISORDER_ENDING.search(form) is not None for form in _forms(word))
+
+
+def needs_modifier(word: str) -> bool:
+    """Whether the word, though one for a disorder, hardly names one alone."""
+    return any(form in _NEED_A_MODIFIER for form in _forms(word))
+
+
+def is_organ(word: str) -> bool:
+    """Whether the word is a part of the body."""
+    return any(form in _ORGANS for form in _forms(word))
+
+
+def is_adjective(word: str) -> bool:
+    """Whether the word looks like an adjective."""
+    return _ADJECTIVE_ENDING.search(word.lower()) is not None
+
+
+def without_prefix(word: str) -> str | None:
+    """What a known prefix stands before: "thyroidism" of "hyperthyroidism"; ``None`` without such a prefix."""
+    lowered = word.lower()
+    found = [prefix for prefix in _STEM_PREFIXES if lowered.startswith(prefix) and len(word) - len(prefix) >= 3]
+    return word[len(max(found, key=len)) :] if found else None
+
+
+def _forms(word: str) -> tuple[str, ...]:
+    """The word, and what it may be the plural of."""
+    lowered = word.lower()
+    forms = [lowered]
+    for ending, singular in (("ies", "y"), ("es", "is"), ("es", ""), ("s", "")):
+        if lowered.endswith(ending) and len(lowered) > len(ending) + 2:
+            forms.append(lowered[: -len(ending)] + singular)
+    return tuple(forms)

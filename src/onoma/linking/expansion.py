@@ -1,0 +1,270 @@
+"""Short forms in a mention replaced by their long forms, as a document or a table defines them.
+
+What BioSyn did to the published queries of NCBI-disease and BC5CDR before it looked anything up (Sung et al. 2020,
+"Biomedical entity representations with synonym marginalization", ACL); rules for case, plurals and mentions that
+define their own short form are added.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from onoma.errors import InputError
+
+_MAX_WORDS = 6
+_MAX_ROUNDS = 8
+_MAX_EXPANDED_LENGTH = 10_000
+_VOWELS = frozenset("aeiouy")
+_BRACKETS = (re.compile(r"\(([^()]*)\)"), re.compile(r"\[([^\[\]]*)\]"))
+_OPENED = re.compile(r"\s*[(\[]\s*\Z")
+_CLOSED = re.compile(r"\s*(?:[;,][^()\[\]]*)?[)\]]")
+_FIRST_WORD = re.compile(r"\s+(\w+)(?!\w)")
+
+
+@dataclass(frozen=True)
+class AbbreviationTable:
+    """Short forms that mean the same in every document, as a hospital's or a project's own list.
+
+    Attributes:
+        definitions: Long forms by short form.
+        ambiguous: Short forms with several long forms, and which. They are never expanded: a table cannot know
+            which one is meant.
+    """
+
+    definitions: Mapping[str, str]
+    ambiguous: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> AbbreviationTable:
+        """Read ``short<TAB>long`` lines, or ``short,long`` from a file whose name ends in ``.csv``.
+
+        UTF-8. Empty lines and a first line "short, long" are skipped; outer white space is dropped, inner white
+        space collapsed. A definition may be repeated (case of the long form aside); two different long forms make
+        the short form ambiguous, which is no error.
+
+        Raises:
+            InputError: the file cannot be read, a line has not two filled fields, a short form has no letter or
+                digit at its beginning or more than six words, or a long form contains its short form as a word.
+                File and line are named.
+        """
+        file = Path(path)
+        long_forms: dict[str, dict[str, str]] = {}
+        for line, fields in _table_lines(file):
+            short, long = _checked_definition(fields, file, line)
+            long_forms.setdefault(short, {}).setdefault(long.casefold(), long)
+        if not long_forms:
+            raise InputError("the table has no definitions", path=file, expected="short<TAB>long on each line")
+        return cls(
+            definitions={short: next(iter(longs.values())) for short, longs in long_forms.items() if len(longs) == 1},
+            ambiguous={short: tuple(longs.values()) for short, longs in long_forms.items() if len(longs) > 1},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """A short form that stood in a mention, and what was put in its place.
+
+    Attributes:
+        short_form: As the definitions spell it.
+        long_form: As the definitions spell it.
+    """
+
+    short_form: str
+    long_form: str
+
+
+def expand(mention: str, definitions: Mapping[str, str]) -> str:
+    """The mention with its short forms replaced; see `expand_with_trace`.
+
+    Example:
+        >>> expand("HCC patients", {"HCC": "hepatocellular carcinoma"})
+        'hepatocellular carcinoma patients'
+    """
+    return expand_with_trace(mention, definitions)[0]
+
+
+def expand_with_trace(mention: str, definitions: Mapping[str, str]) -> tuple[str, tuple[Expansion, ...]]:
+    """The mention with its short forms replaced, and which these were.
+
+    A short form is replaced where it stands as a word, that is, beside no letter, digit or accent ("BRCA1-linked",
+    "DMD/BMD", "HD's", but never inside "BRCA12"). The longest one at a place wins. Rules:
+
+    * Case counts. A word in lower case stands for a short form in capitals only if it has a digit or no vowel
+      ("hcc", "g6pd"), or is the whole mention ("copd"), so that "all" and "was" stay words.
+    * Plurals: "HCCs" is found by "HCC", and "HCC" by "HCCs"; the long form is put in as it is defined.
+    * Where the mention defines its short form, "long form (SF)" or "SF (long form)", the long form is left.
+    * Where the next word repeats the last one of the long form ("HD disease"), it stands once.
+
+    Long forms are expanded too ("HDP": "HD protein"), so a second expansion changes nothing. A mention for which
+    that would not end, as definitions refer to each other in a circle, is left as it is.
+
+    Args:
+        mention: Any text.
+        definitions: Long forms by short form.
+    """
+    text, trace = mention, dict[Expansion, None]()
+    for _ in range(_MAX_ROUNDS):
+        expanded = _expand_once(text, definitions, trace)
+        if expanded == text:
+            return text, tuple(trace)
+        if len(expanded) > max(_MAX_EXPANDED_LENGTH, len(mention)):
+            break
+        text = expanded
+    return mention, ()
+
+
+def _expand_once(text: str, definitions: Mapping[str, str], trace: dict[Expansion, None]) -> str:
+    """Replace the short forms of ``text`` from left to right, the longest at each place."""
+    pieces, done = [], 0
+    for begin in _word_begins(text):
+        found = _short_form_at(text, begin, definitions) if begin >= done else None
+        if found is None:
+            continue
+        end, short = found
+        long = _one_line(definitions[short])
+        start, end, replacement = _in_context(text, begin, end, long)
+        if start < done:
+            continue
+        pieces += [text[done:start], replacement]
+        done = end
+        trace[Expansion(short, long)] = None
+    return "".join([*pieces, text[done:]])
+
+
+def _word_begins(text: str) -> Iterator[int]:
+    for position, character in enumerate(text):
+        if character.isalnum() and not (position > 0 and _in_word(text[position - 1])):
+            yield position
+
+
+def _word_ends(text: str, begin: int) -> list[int]:
+    """Where a short form that begins here may end, the farthest first: up to six words, punctuation included."""
+    ends = []
+    n_words = 1
+    for position in range(begin + 1, len(text) + 1):
+        before, after = text[position - 1], text[position : position + 1]
+        if before.isspace():
+            n_words += not after.isspace()
+            if n_words > _MAX_WORDS:
+                break
+        elif not (after and _in_word(after)):
+            ends.append(position)
+    return ends[::-1]
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or unicodedata.category(character)[0] == "M"
+
+
+def _short_form_at(text: str, begin: int, definitions: Mapping[str, str]) -> tuple[int, str] | None:
+    """Where the longest short form that begins here ends, and how the definitions spell it."""
+    for end in _word_ends(text, begin):
+        alone = not text[:begin].strip() and not text[end:].strip()
+        for spelling in _spellings(_one_line(text[begin:end]), alone=alone):
+            if spelling in definitions:
+                return end, spelling
+    return None
+
+
+def _spellings(word: str, *, alone: bool) -> Iterator[str]:
+    """Short forms that the word may stand for, the likeliest first."""
+    yield word
+    stem = word[:-1] if len(word) > 2 and word.endswith("s") else ""
+    if stem and not stem[-1].islower():
+        yield stem
+    if not word[-1].islower():
+        yield f"{word}s"
+    if word == word.lower() and (alone or not _VOWELS.intersection(word) or any(map(str.isdigit, word))):
+        yield word.upper()
+        yield f"{word.upper()}s"
+        if stem:
+            yield stem.upper()
+
+
+def _in_context(text: str, begin: int, end: int, long: str) -> tuple[int, int, str]:
+    """What to replace, and by what, where the mention holds some of the long form already."""
+    before, after = text[:begin], text[end:]
+    if (opened := _OPENED.search(before)) and (closed := _CLOSED.match(after)):
+        head = before[: opened.start()]
+        if _ends_with(head, long):  # long form (SF)
+            return opened.start(), end + closed.end(), ""
+    for pattern in _BRACKETS:
+        bracket = pattern.match(after.lstrip())
+        if bracket is not None and _one_line(bracket[1]).casefold() == long.casefold():  # SF (long form)
+            return begin, end + len(after) - len(after.lstrip()) + bracket.end(), _one_line(bracket[1])
+    head, _, last = long.rpartition(" ")
+    following = _FIRST_WORD.match(after)
+    if head and following is not None and following[1].casefold() in {last.casefold(), f"{last.casefold()}s"}:
+        return begin, end, head
+    return begin, end, long
+
+
+def _ends_with(text: str, long: str) -> bool:
+    """Whether the text ends with these words, case and white space aside."""
+    words, wanted = text.casefold().split(), long.casefold().split()
+    return words[-len(wanted) :] == wanted
+
+
+def _table_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
+    """Number and fields of each line that is neither blank nor the heading."""
+    try:
+        lines = file.read_bytes().removeprefix(codecs.BOM_UTF8).splitlines()
+    except OSError as error:
+        raise InputError("the table cannot be read", path=file, found=error.strerror) from None
+    is_csv = file.suffix.lower() == ".csv"
+    for number, raw in enumerate(lines, 1):
+        try:
+            line = raw.decode()
+            fields = next(csv.reader([line], strict=True), []) if is_csv else line.split("\t")
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise InputError(
+                "the line cannot be read",
+                path=file,
+                line=number,
+                expected="UTF-8, one definition a line",
+                found=str(error),
+            ) from None
+        cells = [_one_line(field) for field in fields]
+        if not any(cells) or (number == 1 and [cell.lower() for cell in cells] == ["short", "long"]):
+            continue
+        yield number, cells
+
+
+def _checked_definition(fields: list[str], file: Path, line: int) -> tuple[str, str]:
+    separator = "a comma" if file.suffix.lower() == ".csv" else "a tab"
+    if len(fields) != 2 or not all(fields):
+        raise InputError(
+            "not a definition",
+            path=file,
+            line=line,
+            expected=f"a short form and a long form with {separator} between them",
+            found=repr(fields),
+        )
+    short, long = fields
+    if not short[0].isalnum() or len(short.split()) > _MAX_WORDS:
+        raise InputError(
+            "a short form that is never looked for",
+            path=file,
+            line=line,
+            expected=f"at most {_MAX_WORDS} words, beginning with a letter or digit",
+            found=short,
+        )
+    if any(_short_form_at(long, begin, {short: long}) for begin in _word_begins(long)):
+        raise InputError(
+            "a long form that contains its short form",
+            path=file,
+            line=line,
+            found=f"{short} = {long}",
+            fix="write the long form out, or remove the line",
+        )
+    return short, long
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,256 @@
+"""Composite mentions to the names they stand for."""
+
+from __future__ import annotations
+
+import re
+import zlib
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from onoma.linking.composites import split_composite
+from onoma.linking.disorder_words import is_adjective, is_disorder, is_organ, needs_modifier, without_prefix
+
+SPLIT = [
+    # shared end
+    ("colorectal and ovarian cancer", "colorectal cancer; ovarian cancer"),
+    ("breast, ovarian, and prostate cancer", "breast cancer; ovarian cancer; prostate cancer"),
+    ("breast, ovarian and prostate cancer", "breast cancer; ovarian cancer; prostate cancer"),
+    ("cardiac and/or renal failure", "cardiac failure; renal failure"),
+    ("cardiac and / or renal failure", "cardiac failure; renal failure"),
+    ("cardiac as well as renal failure", "cardiac failure; renal failure"),
+    ("Cardiac AND Renal failure", "Cardiac failure; Renal failure"),
+    ("both renal and hepatic failure", "renal failure; hepatic failure"),
+    ("Duchenne/Becker muscular dystrophy", "Duchenne muscular dystrophy; Becker muscular dystrophy"),
+    ("low back and right leg pain", "low back pain; right leg pain"),
+    ("sporadic breast and ovarian cancers", "sporadic breast cancers; ovarian cancers"),
+    ("colon and some other cancers", "colon cancers; some other cancers"),
+    ("hereditary or non hereditary retinoblastoma", "hereditary retinoblastoma; non hereditary retinoblastoma"),
+    ("colorectal, breast and head and neck cancers", "colorectal cancers; breast cancers; head and neck cancers"),
+    ("ventricular septal (VSD) and midline (MD) defects", "ventricular septal (VSD) defects; midline (MD) defects"),
+    # shared beginning
+    ("cleft lip and/or palate", "cleft lip; cleft palate"),
+    ("cleft lip/palate", "cleft lip; cleft palate"),
+    ("endometrial hyperplasia or cancer", "endometrial hyperplasia; endometrial cancer"),
+    ("syndromic forms of cleft lip and palate", "syndromic forms of cleft lip; syndromic forms of cleft palate"),
+    # shared frame
+    ("cancer of the breast and ovary", "cancer of the breast; cancer of the ovary"),
+    (
+        "cancer of the renal pelvis, ureter or bladder",
+        "cancer of the renal pelvis; cancer of the ureter; cancer of the bladder",
+    ),
+    ("pain in arms and legs", "pain in arms; pain in legs"),
+    ("risk of breast and ovarian cancer", "risk of breast cancer; risk of ovarian cancer"),
+    ("increase of dural and cortical blood flow", "increase of dural blood flow; increase of cortical blood flow"),
+    ("pain and visual disturbance in the eye", "pain in the eye; visual disturbance in the eye"),
+    (
+        "aplasia or hypoplasia of the thymus and spleen",
+        "aplasia of the thymus; hypoplasia of the thymus; aplasia of the spleen; hypoplasia of the spleen",
+    ),
+    # whole names
+    ("abdominal pain and vomiting", "abdominal pain; vomiting"),
+    ("fever, cough and chest pain", "fever; cough; chest pain"),
+    ("renal failure and cancer of the breast", "renal failure; cancer of the breast"),
+    ("cancer of the breast and renal failure", "cancer of the breast; renal failure"),
+    ("breast cancer/ovarian cancer", "breast cancer; ovarian cancer"),
+    ("sodium chloride and potassium chloride", "sodium chloride; potassium chloride"),
+    ("pain or pain", "pain or pain"),
+    # numbers, letters, codes
+    ("type 1 and type 2 diabetes", "type 1 diabetes; type 2 diabetes"),
+    ("type 1 and 2 diabetes", "type 1 diabetes; type 2 diabetes"),
+    ("types I and II diabetes", "type I diabetes; type II diabetes"),
+    ("type I/II diabetes", "type I diabetes; type II diabetes"),
+    ("diabetes type 1 or type 2", "diabetes type 1; diabetes type 2"),
+    ("hepatitis A, B and C", "hepatitis A; hepatitis B; hepatitis C"),
+    ("factor V and VIII deficiency", "factor V deficiency; factor VIII deficiency"),
+    ("BRCA1/2", "BRCA1; BRCA2"),
+    ("BRCA1/BRCA2", "BRCA1; BRCA2"),
+    ("BRCA1 and 2 mutations", "BRCA1 mutations; BRCA2 mutations"),
+    ("COX-1 and -2 deficiency", "COX-1 deficiency; COX-2 deficiency"),
+    ("SCA1/2/3", "SCA1; SCA2; SCA3"),
+    ("HBV and HIV", "HBV; HIV"),
+    ("HBV and HIV infection", "HBV infection; HIV infection"),
+    ("HCC and fish-eye disease", "HCC; fish-eye disease"),
+    ("transcription factors FOXC1 and FOXC2", "transcription factors FOXC1; transcription factors FOXC2"),
+    # suspended hyphens
+    ("T- and B-cell lymphoma", "T-cell lymphoma; B-cell lymphoma"),
+    ("hypo- and hyperthyroidism", "hypothyroidism; hyperthyroidism"),
+    ("intra- and extra-hepatic cholestasis", "intra-hepatic cholestasis; extra-hepatic cholestasis"),
+    ("micro- or macroalbuminuria", "microalbuminuria; macroalbuminuria"),
+]
+
+
+@pytest.mark.parametrize(("mention", "expected"), SPLIT)
+def test_split(mention: str, expected: str) -> None:
+    assert split_composite(mention) == expected.split("; ")
+
+
+WHOLE = [
+    "",
+    "  ",
+    "and",
+    "or or or",
+    ",and,",
+    "breast and",
+    "and cancer",
+    "breast cancer",
+    " Breast  cancer ",
+    "Charcot-Marie-Tooth",
+    "head and neck cancer",
+    "foot and mouth disease",
+    "signs and symptoms",
+    "ataxia, spastic, childhood-onset",
+    "diabetes mellitus, type 1",
+    "polyps, multiple and recurrent, gastrointestinal",
+    "hydrocephalus with cleft palate and deafness",
+    "excessive flexion of one or more toes",
+    "complement deficiencies (C2 and C7)",
+    "systolic and diastolic",
+    "xyl- and foo",
+    "sandy cordoma",
+    "mg/kg",
+    "D/D",
+    "CL/P",
+    "w/o pain",
+    "1,000/2,000",
+    "and/or",
+    "/",
+    "pain and " * 50,
+]
+
+
+@pytest.mark.parametrize("mention", WHOLE)
+def test_left_whole(mention: str) -> None:
+    assert split_composite(mention) == [mention]
+
+
+NAMES = {
+    "hemolysis, elevated liver enzymes, and low platelets syndrome",
+    "inborn errors of metabolism and nutrition",
+    "spinal and bulbar muscular atrophy",
+    "attention-deficit/hyperactivity disorder",
+    "postoperative nausea and vomiting",
+    "foo",
+    "foot bar",
+    "t-cell lymphoma",
+    "t-cell leukaemia",
+    "breast neoplasm",
+    "squamous cell neoplasms",
+    "kernicterus",
+    "renal failure",
+}
+
+
+def is_name(text: str) -> bool:
+    return text.lower() in NAMES
+
+
+@pytest.mark.parametrize(
+    "mention",
+    [
+        "Hemolysis, elevated liver enzymes, and low platelets syndrome",
+        "inborn errors of metabolism and nutrition",
+        "attention-deficit/hyperactivity disorder",
+        "X-linked spinal and bulbar muscular atrophy",
+        "severe postoperative nausea and vomiting",
+    ],
+)
+def test_names_and_what_holds_one_stay_whole(mention: str) -> None:
+    assert len(split_composite(mention)) > 1
+    assert split_composite(mention, is_name=is_name) == [mention]
+
+
+@pytest.mark.parametrize(
+    ("mention", "by_rules", "by_names"),
+    [
+        (
+            "T-cell lymphoma or T-cell leukaemia",
+            "T-cell lymphoma; T-cell leukaemia",
+            "T-cell lymphoma; T-cell leukaemia",
+        ),
+        ("T-cell leukaemia or lymphoma", "T-cell leukaemia; lymphoma", "T-cell leukaemia; T-cell lymphoma"),
+        (
+            "breast and squamous cell neoplasms",
+            "breast cell neoplasms; squamous cell neoplasms",
+            "breast neoplasms; squamous cell neoplasms",
+        ),
+        ("kernicterus and renal failure", "kernicterus failure; renal failure", "kernicterus; renal failure"),
+        ("foo and foot bar", "foo bar; foot bar", "foo; foot bar"),
+        # where the rules see nothing, all parts must be names
+        ("foo and kernicterus", "foo and kernicterus", "foo; kernicterus"),
+        ("foo and bar", "foo and bar", "foo and bar"),
+        # names that decide nothing leave it to the rules
+        ("facial and genital defects", "facial defects; genital defects", "facial defects; genital defects"),
+    ],
+)
+def test_names_choose_the_reading(mention: str, by_rules: str, by_names: str) -> None:
+    assert split_composite(mention) == by_rules.split("; ")
+    assert split_composite(mention, is_name=is_name) == by_names.split("; ")
+
+
+VOCABULARY = """
+    and or and/or / , & as well as of in the with both type types I II 1 2 A B a BRCA1 COX-1 -2 T- hypo- B-cell
+    hyperthyroidism cancer pain cleft lip palate breast renal failure head neck non foo (x y) [z] breast/ovarian 1/2
+    BRCA1/2 other vomiting, cancer, Ménière ( ) - 'x
+"""
+MENTIONS = st.lists(st.sampled_from(VOCABULARY.split()), max_size=14).map(" ".join)
+
+
+def invented_words(mention: str, part: str) -> set[str]:
+    """Words of a part that are neither a word of the mention nor the beginning of one with the end of another."""
+    known = set(re.split(r"[\s,/]+", mention))
+    beginnings = {word[:end] for word in known for end in range(len(word) + 1)}
+    endings = {word[start:] for word in known for start in range(len(word) + 1)}
+    words = [word for word in re.split(r"[\s,/]+", part) if word not in known]
+    return {
+        word
+        for word in words
+        if not any(word[:cut] in beginnings and word[cut:] in endings for cut in range(len(word) + 1))
+    }
+
+
+@given(mention=MENTIONS, salt=st.none() | st.integers(0, 50))
+@example(mention="pain or pain", salt=None)
+@example(mention="A or B of the C and D of E", salt=None)
+def test_splitting_is_idempotent_and_invents_nothing(mention: str, salt: int | None) -> None:
+    def some_are_names(text: str) -> bool:
+        return zlib.crc32(f"{salt} {text}".encode()) % 3 == 0
+
+    names = None if salt is None else some_are_names
+    parts = split_composite(mention, is_name=names)
+    assert parts == [mention] or 1 < len(parts) <= 12
+    for part in parts:
+        assert split_composite(part, is_name=names) == [part]
+        assert not invented_words(mention, part)
+
+
+@given(st.text(max_size=60))
+def test_any_text(mention: str) -> None:
+    assert split_composite(mention)
+    assert split_composite(mention, is_name=str.islower)
+
+
+def test_what_the_rules_know_of_words() -> None:
+    for word in [
+        "cancers",
+        "arthritis",
+        "arthritides",
+        "metastases",
+        "neuropathies",
+        "Anaemia",
+        "fevers",
+        "abnormalities",
+    ]:
+        assert is_disorder(word), word
+    for word in ["breast", "renal", "", "basis", "palate", "the"]:
+        assert not is_disorder(word), word
+    assert needs_modifier("tumours")
+    assert not needs_modifier("asthma")
+    assert is_organ("ovaries")
+    assert not is_organ("cleft")
+    assert is_adjective("Hepatic")
+    assert not is_adjective("liver")
+    assert without_prefix("Hyperthyroidism") == "thyroidism"
+    assert without_prefix("hyper") is None
+    assert without_prefix("asthma") is None

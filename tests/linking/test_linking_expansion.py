@@ -1,0 +1,172 @@
+"""Short forms in mentions: expanded by definitions, which a table may give."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onoma.errors import InputError
+from onoma.linking.expansion import AbbreviationTable, Expansion, expand, expand_with_trace
+
+DEFINITIONS = {
+    "HCC": "hepatocellular carcinoma",
+    "HD": "Huntington disease",
+    "FED": "fish-eye disease",
+    "G6PD": "glucose-6-phosphate dehydrogenase",
+    "COPD": "chronic obstructive pulmonary disease",
+    "ALL": "acute lymphoblastic leukaemia",
+    "A-T": "ataxia telangiectasia",
+    "Pol I": "RNA polymerase I",
+    "CRCs": "colorectal cancers",
+    "HDP": "HD protein",
+    "СД": "сахарный диабет",
+    "CD4+": "helper",
+}
+EXPANDED = [
+    ("HCC patients", "hepatocellular carcinoma patients"),
+    ("sporadic HCC", "sporadic hepatocellular carcinoma"),
+    (" HCC ", " hepatocellular carcinoma "),
+    ("", ""),
+    # plurals, both ways
+    ("HCCs", "hepatocellular carcinoma"),
+    ("CRC", "colorectal cancers"),
+    ("CRCs", "colorectal cancers"),
+    # only as a word
+    ("HCC1", "HCC1"),
+    ("xHCC", "xHCC"),
+    ("HCĆ HD\u0301", "HCĆ HD\u0301"),
+    ("HCC-like", "hepatocellular carcinoma-like"),
+    ("pre-HCC", "pre-hepatocellular carcinoma"),
+    ("HD's chorea", "Huntington disease's chorea"),
+    ("HCC/HD", "hepatocellular carcinoma/Huntington disease"),
+    ("(HCC)", "(hepatocellular carcinoma)"),
+    # the longest wins; several words; punctuation at the end
+    ("A-T", "ataxia telangiectasia"),
+    ("Pol I defect", "RNA polymerase I defect"),
+    ("Pol II defect", "Pol II defect"),
+    ("CD4+ loss", "helper loss"),
+    ("CD4 loss", "CD4 loss"),
+    ("CD4+T", "CD4+T"),
+    # case
+    ("hcc cells", "hepatocellular carcinoma cells"),
+    ("hccs", "hepatocellular carcinoma"),
+    ("g6pd deficiency", "glucose-6-phosphate dehydrogenase deficiency"),
+    ("copd", "chronic obstructive pulmonary disease"),
+    ("all", "acute lymphoblastic leukaemia"),
+    ("all patients", "all patients"),
+    ("Hcc", "Hcc"),
+    ("СД 2 типа", "сахарный диабет 2 типа"),
+    # the mention that defines its short form; the last word said twice
+    ("fish-eye disease (FED)", "fish-eye disease"),
+    ("Fish-Eye  disease [ FED ] carriers", "Fish-Eye  disease carriers"),
+    (
+        "glucose-6-phosphate dehydrogenase (G6PD; EC 1.1.1.49) deficiency",
+        "glucose-6-phosphate dehydrogenase deficiency",
+    ),
+    ("FED (fish-eye disease)", "fish-eye disease"),
+    ("HD (chorea)", "Huntington disease (chorea)"),
+    ("HD disease", "Huntington disease"),
+    ("HD diseases", "Huntington diseases"),
+    ("HD diseased", "Huntington disease diseased"),
+    # a long form with a short form in it
+    ("HDP", "Huntington disease protein"),
+]
+
+
+@pytest.mark.parametrize(("mention", "expected"), EXPANDED)
+def test_expanded(mention: str, expected: str) -> None:
+    assert expand(mention, DEFINITIONS) == expected
+    assert expand(expected, DEFINITIONS) == expected
+
+
+def test_trace_says_what_was_expanded() -> None:
+    text, trace = expand_with_trace("hccs and HDP, HCC", DEFINITIONS)
+    assert text == "hepatocellular carcinoma and Huntington disease protein, hepatocellular carcinoma"
+    assert trace == (
+        Expansion("HCC", "hepatocellular carcinoma"),
+        Expansion("HDP", "HD protein"),
+        Expansion("HD", "Huntington disease"),
+    )
+    assert expand_with_trace("lymphoma", DEFINITIONS) == ("lymphoma", ())
+
+
+@pytest.mark.parametrize(
+    "definitions", [{"AA": "x AA"}, {"AA": "BB", "BB": "AA"}, {"AA": "BB BB BB", "BB": "CC CC CC", "CC": "AA AA AA"}]
+)
+def test_definitions_in_a_circle_expand_nothing(definitions: dict[str, str]) -> None:
+    assert expand_with_trace("the AA", definitions) == ("the AA", ())
+
+
+SHORT = st.sampled_from(["AB", "A1", "ABs", "ab", "B C", "A-B", "AB C", "C+", "éB"])
+LONG = st.text(st.sampled_from("abAB1é -("), min_size=1, max_size=12).filter(str.strip)
+
+
+@given(mention=st.text(st.sampled_from("abABC1sé -/()+;\u0301"), max_size=30), definitions=st.dictionaries(SHORT, LONG))
+def test_expansion_is_idempotent_and_invents_nothing(mention: str, definitions: dict[str, str]) -> None:
+    expanded, trace = expand_with_trace(mention, definitions)
+    assert expand(expanded, definitions) == expanded
+    assert (expanded == mention) or trace
+    pieces = re.findall(r"\w+", " ".join([mention, *definitions.values()]))
+    # A long form stands next to what stood next to its short form, at most a hyphen or accent away.
+    assert set(re.findall(r"\w+", expanded)) <= set(pieces)
+    if not definitions:
+        assert expanded == mention
+
+
+def table(tmp_path: Path, content: str | bytes, name: str = "table.tsv") -> AbbreviationTable:
+    file = tmp_path / name
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+    return AbbreviationTable.from_file(file)
+
+
+def test_table_of_both_kinds(tmp_path: Path) -> None:
+    expected = {"HCC": "hepatocellular carcinoma", "MI": "myocardial infarction, acute"}
+    tabs = "\ufeffshort\tlong\nHCC\thepatocellular  carcinoma \n\n MI\tmyocardial infarction, acute\r\n"
+    tabs += "HCC\tHepatocellular carcinoma"
+    commas = 'Short,Long\nHCC,hepatocellular carcinoma\nMI,"myocardial infarction, acute"\n'
+    for read in (table(tmp_path, tabs), table(tmp_path, commas, "table.CSV")):
+        assert dict(read.definitions) == expected
+        assert not read.ambiguous
+
+
+def test_conflicting_definitions_are_listed_and_not_used(tmp_path: Path) -> None:
+    read = table(
+        tmp_path, "MS\tmultiple sclerosis\nHD\tHuntington disease\nMS\tmitral stenosis\nMS\tMultiple sclerosis\n"
+    )
+    assert dict(read.definitions) == {"HD": "Huntington disease"}
+    assert dict(read.ambiguous) == {"MS": ("multiple sclerosis", "mitral stenosis")}
+    assert expand("MS and HD", read.definitions) == "MS and Huntington disease"
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "line", "problem"),
+    [
+        ("HD\tHuntington disease\nHCC hepatocellular carcinoma\n", "t.tsv", 2, "a tab"),
+        ("HD\tHuntington\tdisease\n", "t.tsv", 1, "not a definition"),
+        ("HD,Huntington disease\nHCC,\n", "t.csv", 2, "a comma"),
+        ("\n\nHD\t \n", "t.tsv", 3, "not a definition"),
+        ('HD,"Huntington\n', "t.csv", 1, "cannot be read"),
+        (b"HD\tHuntington\nMD\tM\xe9ni\xe8re\n", "t.tsv", 2, "UTF-8"),
+        ("-HD\tHuntington disease\n", "t.tsv", 1, "never looked for"),
+        ("a b c d e f g\tseven\n", "t.tsv", 1, "never looked for"),
+        ("HD\tHD of Huntington\n", "t.tsv", 1, "contains its short form"),
+        ("HD\tHD disease\n", "t.tsv", 1, "contains its short form"),
+        ("HD\thd\n", "t.tsv", 1, "contains its short form"),
+    ],
+)
+def test_bad_lines_are_refused(tmp_path: Path, content: str | bytes, name: str, line: int, problem: str) -> None:
+    with pytest.raises(InputError, match=problem) as caught:
+        table(tmp_path, content, name)
+    assert caught.value.line == line
+    assert name in str(caught.value)
+
+
+def test_tables_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no definitions"):
+        table(tmp_path, "short\tlong\n")
+    with pytest.raises(InputError, match="cannot be read"):
+        AbbreviationTable.from_file(tmp_path / "missing.tsv")
