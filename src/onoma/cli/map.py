@@ -1,0 +1,101 @@
+"""``onoma map``: whole tables of mentions."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+_UNITS = {"reading": "rows", "linking": "mentions", "writing": "rows"}
+_LINE_SECONDS = 30.0
+"""Between lines of progress where there is no terminal."""
+
+
+def map_(
+    linker: Annotated[Path, typer.Argument(metavar="LINKER", help="A linker folder (onoma linker build).")],
+    table: Annotated[
+        Path,
+        typer.Option("--input", "-i", metavar="FILE", help="A .csv, .tsv or .jsonl (or with .gz), or a .parquet."),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="A .parquet, .csv or .jsonl.")],
+    column: Annotated[str, typer.Option("--column", "-c", metavar="NAME", help="The column of the mentions.")],
+    context: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The column of the text around each mention, for a linker that reads it."),
+    ] = None,
+    top_k: Annotated[
+        int, typer.Option("--top-k", "-k", min=1, help="Links of a mention; each becomes a row, with its rank.")
+    ] = 1,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers", "-w", min=1, metavar="N", help="Processes. Unset: one; on Ray, one for each processor."
+        ),
+    ] = None,
+    engine: Annotated[
+        Literal["local", "ray"], typer.Option(help="Where to link: on this machine, or on a Ray cluster (onoma[ray]).")
+    ] = "local",
+    address: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Of the Ray cluster. Unset: RAY_ADDRESS, or a new one here.")
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the output, and unfinished work of other settings.")
+    ] = False,
+) -> None:
+    """Link a column of a table; write the table with the answers beside its columns.
+
+    Tables of any size are mapped in bounded memory, and each different mention is linked once. A run that was stopped
+    goes on where it was when the same command is given again.
+    """
+    from onoma.cli import show
+    from onoma.mapping import map_table
+
+    try:
+        with _stages() as update:
+            report = map_table(
+                linker,
+                table,
+                output,
+                column=column,
+                context=context,
+                top_k=top_k,
+                workers=workers,
+                engine=engine,
+                address=address,
+                overwrite=force,
+                progress=update,
+            )
+    except KeyboardInterrupt:
+        show.remark("What was done so far is kept beside the output: run the same command again to go on.")
+        raise
+    show.remark(
+        f"{output}: {show.count(report.n_rows, 'row')}, {report.n_linked:,} of them linked; "
+        f"{show.count(report.n_mentions, 'different mention')}; {show.duration(report.seconds)}"
+    )
+
+
+@contextlib.contextmanager
+def _stages() -> Iterator[Callable[[int, int | None, str], None]]:
+    """A bar for each stage, one after the other; where there is no terminal, a line each half minute."""
+    from onoma.cli import show
+
+    stage, bar, last_line = "", None, time.monotonic()
+    with contextlib.ExitStack() as shown:
+
+        def update(done: int, total: int | None, what: str) -> None:
+            nonlocal stage, bar, last_line
+            if what != stage:
+                shown.close()
+                stage, bar = what, shown.enter_context(show.progress_bar(what, _UNITS[what]))
+            if bar is not None:
+                bar(done, total)
+            now = time.monotonic()
+            if not show.err.is_terminal and now - last_line >= _LINE_SECONDS:
+                last_line = now
+                show.remark(f"{what} {done:,}" + (f" of {total:,}" if total else "") + f" {_UNITS[what]}")
+
+        yield update

@@ -1,0 +1,122 @@
+"""Second stage: links of the mentions, a task at a time; and looking them up again.
+
+A task is a part of the range of keys. Whoever works on it, and wherever, writes the same files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import polars as pl
+
+from onoma.errors import DamagedArtifactError, InputError
+from onoma.linking import Link, Linker
+from onoma.mapping.keyed_texts import KeyedTexts
+from onoma.mapping.keys import CONTEXT, MENTION, KeyArray, find_keys, rows_of_task, task_bounds
+from onoma.mapping.work import WorkFolder
+
+ANSWER_TYPES = {
+    "concept_id": pl.String(),
+    "preferred_name": pl.String(),
+    "matched_name": pl.String(),
+    "score": pl.Float64(),
+    "confidence": pl.Float64(),
+    "rank": pl.Int32(),
+}
+"""Columns that answers can have, as `onoma.linking.Link` calls them."""
+_LINKS = "links"
+_LINKS_TYPE = pl.List(pl.Struct(ANSWER_TYPES))
+_MENTIONS_AT_ONCE = 1 << 12
+"""Between two reports of progress."""
+
+
+def link_task(
+    linker: Linker, work: WorkFolder, task: int, *, progress: Callable[[int], object] = lambda _: None
+) -> int:
+    """Link the mentions of a task and write its files.
+
+    Args:
+        linker: See `onoma.linking.Linker`.
+        work: Where mentions lie and answers go.
+        task: From 0.
+        progress: Called with how many mentions were linked since the last call.
+
+    Returns:
+        How many mentions there were, each counted once.
+    """
+    read, settings = work.reading, work.settings
+    if read is None or settings is None:
+        raise DamagedArtifactError(f"{work.folder} is not whole. Remove it to start anew.")
+    columns = (MENTION,) if settings.context is None else (MENTION, CONTEXT)
+    keys, texts = _of_task(work, task, columns, n_parts=read.n_parts, n_tasks=read.n_tasks)
+    links: list[list[Link]] = []
+    for start in range(0, len(keys), _MENTIONS_AT_ONCE):
+        some = {column: values[start : start + _MENTIONS_AT_ONCE] for column, values in texts.items()}
+        contexts = [text or None for text in some[CONTEXT]] if CONTEXT in some else None
+        links += linker.link(some[MENTION], top_k=settings.top_k, contexts=contexts)
+        progress(len(links) - start)
+    KeyedTexts.write(work.answers(task), keys, {_LINKS: [_as_json(of_one) for of_one in links]})
+    return len(keys)
+
+
+def _of_task(
+    work: WorkFolder, task: int, columns: Sequence[str], *, n_parts: int, n_tasks: int
+) -> tuple[KeyArray, dict[str, list[str]]]:
+    """Keys of a task's mentions, sorted, each once, and the texts in these columns."""
+    bounds = task_bounds(n_tasks)
+    keys: list[KeyArray] = []
+    texts: dict[str, list[str]] = {column: [] for column in columns}
+    for part in range(n_parts):
+        file = KeyedTexts(work.mentions(part))
+        rows = rows_of_task(file.keys, bounds, task)
+        keys.append(np.array(file.keys[rows]))
+        for column in columns:
+            texts[column] += file.column(column)[rows]
+    distinct, first = np.unique(np.concatenate(keys), return_index=True)
+    return distinct, {column: [values[row] for row in first.tolist()] for column, values in texts.items()}
+
+
+def _as_json(links: list[Link]) -> str:
+    records = [
+        {name: value for name in ANSWER_TYPES if (value := getattr(link, name, None)) is not None} for link in links
+    ]
+    return json.dumps(records, ensure_ascii=False, separators=(",", ":"))
+
+
+class AnswerFiles:
+    """Links of mentions, looked up by key in the files of all tasks.
+
+    Args:
+        work: Where the files lie.
+        n_tasks: How many.
+    """
+
+    def __init__(self, work: WorkFolder, n_tasks: int) -> None:
+        self._work, self._n_tasks = work, n_tasks
+        self._bounds = task_bounds(n_tasks)
+
+    def links_of(self, keys: KeyArray) -> pl.Series:
+        """Links of each mention: a list of structs with the fields of `ANSWER_TYPES`, best first.
+
+        Args:
+            keys: Sorted, each once.
+
+        Raises:
+            InputError: there is a mention that was not there when the input was read.
+        """
+        found: list[str] = []
+        for task in range(self._n_tasks):
+            wanted = keys[rows_of_task(keys, self._bounds, task)]
+            if len(wanted):
+                file = KeyedTexts(self._work.answers(task))
+                positions, is_there = find_keys(file.keys, wanted)
+                if not is_there.all():
+                    raise InputError(
+                        "there are mentions that were not there before: the input was changed while it was mapped",
+                        fix="run the command again",
+                    )
+                links = file.column(_LINKS)
+                found += [links[position] for position in positions.tolist()]
+        return pl.Series(found, dtype=pl.String).str.json_decode(_LINKS_TYPE)

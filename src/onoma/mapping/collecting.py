@@ -1,0 +1,73 @@
+"""First stage: which mentions are there?
+
+Every part of the input gives a file of the mentions that no part before had. Those that were seen are remembered by
+their keys, up to a bound; beyond it a mention can come twice, and is still linked once (`onoma.mapping.answers`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from onoma.mapping.keyed_texts import KeyedTexts
+from onoma.mapping.keys import KEY_TYPE, MENTION, KeyArray, find_keys, keys_of
+from onoma.mapping.parts import InputTable, parts_of
+from onoma.mapping.work import ReadInput, WorkFolder
+from onoma.terminology.reading import Progress
+
+MAX_REMEMBERED = 1 << 21
+"""Keys (32 MiB)."""
+TASK_MENTIONS = 1 << 14
+"""About how many mentions are linked at a time, and lost when a process dies: some ten seconds' worth."""
+
+
+def collect_mentions(table: InputTable, work: WorkFolder, progress: Progress) -> ReadInput:
+    """Read the input and write its mentions; parts that are there already are not written again.
+
+    Args:
+        table: The input.
+        work: Where the files go.
+        progress: Called with rows read and in all.
+
+    Raises:
+        InputError: the input cannot be read, saying the line.
+    """
+    known = np.empty(0, KEY_TYPE)
+    n_rows = n_parts = n_mentions = 0
+    for number, part in enumerate(parts_of(table, progress)):
+        name = work.mentions(number)
+        if KeyedTexts.exists(name):
+            new = KeyedTexts(name).keys
+        else:
+            keys, distinct = distinct_mentions(part.texts)
+            is_new = ~find_keys(known, keys)[1]
+            new = keys[is_new]
+            KeyedTexts.write(
+                name, new, {column.name: column.to_list() for column in distinct.filter(pl.Series(is_new))}
+            )
+        if len(known) + len(new) <= MAX_REMEMBERED:
+            known = np.insert(known, find_keys(known, new)[0], new)
+        n_rows += part.texts.height
+        n_parts += 1
+        n_mentions += len(new)
+    read = ReadInput(
+        n_rows=n_rows,
+        n_parts=n_parts,
+        n_mentions=n_mentions,
+        n_tasks=max(1, -(-n_mentions // TASK_MENTIONS)),
+        columns=table.columns,
+    )
+    work.finish_reading(read)
+    return read
+
+
+def distinct_mentions(texts: pl.DataFrame) -> tuple[KeyArray, pl.DataFrame]:
+    """The mentions that occur, each once, and their keys, sorted by these.
+
+    Args:
+        texts: See `onoma.mapping.parts.Part`.
+    """
+    distinct = texts.filter(pl.col(MENTION).is_not_null()).unique()
+    keys = keys_of(distinct)
+    order = np.argsort(keys)
+    return keys[order], distinct[order]

@@ -1,0 +1,163 @@
+"""JSON Lines tables: an object on each line.
+
+To JSON Lines a line is passed on as it stands, with the answers added to its object. Other outputs get a column for
+each key that occurs; every value is then text: numbers as they are spelt, lists and objects as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from onoma.errors import InputError, did_you_mean
+from onoma.mapping.parts import RAW, Wanted, texts_frame
+from onoma.mapping.text_tables import StrictReading
+from onoma.terminology.files.text_files import only_file, text_lines
+from onoma.terminology.reading import Progress
+
+MAX_KEYS = 10_000
+"""More of them are no columns but values."""
+
+
+class JsonLinesTable:
+    """A file of JSON Lines, plain or gzip. Lines with nothing in them are passed over.
+
+    Args:
+        path: The file.
+        wanted: What is asked of it. A key that is missing in a line is a null there; it must occur in one at least.
+        is_raw: Give lines as they stand.
+        columns: Keys that become columns, as a first reading found them; without them (and not raw) the rows have none.
+    """
+
+    def __init__(self, path: Path, wanted: Wanted, *, is_raw: bool, columns: Sequence[str] = ()) -> None:
+        self.path, self._wanted, self._is_raw, self._columns = path, wanted, is_raw, list(columns)
+        self._file = only_file(path)
+        self._seen: dict[str, None] = {}
+
+    @property
+    def columns(self) -> list[str]:
+        """Keys seen so far."""
+        return list(self._seen)
+
+    def with_columns(self, columns: Sequence[str]) -> JsonLinesTable:
+        """The same table, for another reading, with the columns that the first one found."""
+        return JsonLinesTable(self.path, self._wanted, is_raw=self._is_raw, columns=columns)
+
+    def frames(self, progress: Progress) -> Iterator[pl.DataFrame]:
+        """See `onoma.mapping.parts.InputTable.frames`."""
+        reading = StrictReading(progress=progress)
+        yield self._frame([], [])
+        for first_line, block in text_lines(self._file, reading):
+            lines, records = [], []
+            for number, line in enumerate(block, first_line):
+                if line and not line.isspace():
+                    try:
+                        records.append(self._record(line, number))
+                    except _BadLineError as problem:
+                        reading.reject(str(problem), path=self.path, line=number, text=line, field=problem.field)
+                    lines.append(line)
+            yield self._frame(lines, records)
+        for name in self._wanted.asked:
+            if name not in self._seen:
+                raise InputError(
+                    f"no line has the key '{name}'.{did_you_mean(name, self._seen)}",
+                    path=self.path,
+                    field=name,
+                    expected=f"one of {', '.join(self._seen)}" if self._seen else "a JSON object on each line",
+                )
+
+    def _record(self, line: str, number: int) -> dict[str, Any]:
+        record = _parse(line)
+        new = record.keys() - self._seen.keys()
+        if new:
+            self._wanted.check_clash(record, self.path, line=number)
+            self._seen.update(dict.fromkeys(record))
+            if len(self._seen) > MAX_KEYS:
+                raise _BadLineError(f"more than {MAX_KEYS} different keys by this line, which cannot be columns")
+        for name in self._wanted.asked:
+            if isinstance(record.get(name), list | dict):
+                raise _BadLineError("a list or an object where a text belongs", name)
+        return record
+
+    def _frame(self, lines: Sequence[str], records: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+        if self._is_raw:
+            rows = pl.DataFrame({RAW: lines}, schema={RAW: pl.String})
+        else:
+            rows = pl.DataFrame(
+                {name: [_text(record.get(name)) for record in records] for name in self._columns},
+                schema=dict.fromkeys(self._columns, pl.String),
+            )
+        mentions = [_text(record.get(self._wanted.column)) for record in records]
+        contexts = None
+        if self._wanted.context is not None:
+            contexts = [_text(record.get(self._wanted.context)) or "" for record in records]
+        texts = texts_frame([text if text and not text.isspace() else None for text in mentions], contexts)
+        return pl.concat([rows, texts], how="horizontal")
+
+
+class _BadLineError(Exception):
+    def __init__(self, problem: str, field: str | None = None) -> None:
+        super().__init__(problem)
+        self.field = field
+
+
+class _Number(str):
+    """A number as it is spelt."""
+
+    __slots__ = ()
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _BadLineError("a key occurs twice", next(key for key in keys if keys.count(key) > 1))
+    return record
+
+
+def _refuse_constant(name: str) -> Any:
+    raise _BadLineError(f"not JSON ({name} is no value of it)")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_int=_Number, parse_float=_Number, parse_constant=_refuse_constant
+)
+
+
+def _parse(line: str) -> dict[str, Any]:
+    try:
+        record = _DECODER.decode(line)
+    except ValueError as error:
+        raise _BadLineError(f"not JSON ({error})") from None
+    except RecursionError:
+        raise _BadLineError("JSON nested too deeply") from None
+    if not isinstance(record, dict):
+        raise _BadLineError("a JSON value that is no object, where one is needed on each line")
+    if "\\ud" in line.lower():
+        try:
+            _spelt(record).encode()
+        except UnicodeEncodeError:
+            raise _BadLineError("half a character (a lone surrogate)") from None
+    return record
+
+
+def _text(value: Any) -> str | None:
+    """A value as a cell."""
+    if value is None or isinstance(value, str):
+        return value
+    return _spelt(value)
+
+
+def _spelt(value: Any) -> str:
+    """A value as JSON, its numbers as they were spelt."""
+    if isinstance(value, _Number):
+        return str(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_spelt(key)}: {_spelt(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_spelt(inner) for inner in value) + "]"
+    return json.dumps(value, ensure_ascii=False)

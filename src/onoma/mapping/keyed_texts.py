@@ -1,0 +1,73 @@
+"""Files of texts under sorted keys, of which a few are read without touching the others.
+
+::
+
+    NAME.COLUMN.utf8, NAME.COLUMN.offsets.npy    a `StringColumn` for each column
+    NAME.keys.npy                                the keys, sorted; written last
+
+There are many such files in a large run, and each task reads a little of every one: they are memory-mapped while they
+are looked into, and no longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from onoma.artifacts import write_file
+from onoma.linking.strings import StringColumn
+from onoma.mapping.keys import KEY_TYPE, KeyArray
+
+
+class KeyedTexts:
+    """Texts under keys, as `write` left them.
+
+    Args:
+        name: Path of the files without their endings.
+
+    Attributes:
+        keys: Sorted, each once, memory-mapped.
+    """
+
+    def __init__(self, name: Path) -> None:
+        self._name = name
+        self.keys: KeyArray = np.asarray(np.load(_keys_file(name), mmap_mode="r"))
+
+    @staticmethod
+    def exists(name: Path) -> bool:
+        """Whether the files are there, whole."""
+        return _keys_file(name).exists()
+
+    @staticmethod
+    def write(name: Path, keys: KeyArray, columns: Mapping[str, Sequence[str]]) -> None:
+        """Write the files; each appears only when it is whole, and that of the keys after the others.
+
+        Args:
+            name: Path of the files without their endings.
+            keys: Sorted, each once.
+            columns: A text for each key.
+        """
+        for column, texts in columns.items():
+            encoded = [text.encode() for text in texts]
+            offsets = np.zeros(len(encoded) + 1, np.int64)
+            np.cumsum([len(text) for text in encoded], out=offsets[1:])
+            # The names are those that `StringColumn.open` looks for.
+            with write_file(name.with_name(f"{name.name}.{column}.utf8"), overwrite=True) as aside:
+                aside.write_bytes(b"".join(encoded))
+            _save(name.with_name(f"{name.name}.{column}.offsets.npy"), offsets)
+        _save(_keys_file(name), keys.astype(KEY_TYPE, copy=False))
+
+    def column(self, column: str) -> StringColumn:
+        """The texts of a column, memory-mapped."""
+        return StringColumn.open(self._name.parent, f"{self._name.name}.{column}")
+
+
+def _keys_file(name: Path) -> Path:
+    return name.with_name(f"{name.name}.keys.npy")
+
+
+def _save(path: Path, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> None:
+    with write_file(path, overwrite=True) as aside, aside.open("wb") as handle:
+        np.save(handle, array)

@@ -1,0 +1,253 @@
+"""Map a table: every row of a file linked, written to another file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+import polars as pl
+
+from onoma._version import __version__
+from onoma.artifacts import ensure_file_writable, sha256_file, write_file
+from onoma.errors import ConfigError, InputError
+from onoma.linking import Linker
+from onoma.mapping import collecting, parts
+from onoma.mapping.answers import ANSWER_TYPES, AnswerFiles, link_task
+from onoma.mapping.collecting import collect_mentions
+from onoma.mapping.json_tables import JsonLinesTable
+from onoma.mapping.keyed_texts import KeyedTexts
+from onoma.mapping.outputs import FORMATS, answered, check_types, join_parts, write_part
+from onoma.mapping.parquet_tables import ParquetTable
+from onoma.mapping.parts import InputTable, Wanted, parts_of
+from onoma.mapping.ray_engine import link_on_ray
+from onoma.mapping.text_tables import TextTable
+from onoma.mapping.work import ReadInput, Settings, WorkFolder, WrittenPart
+from onoma.mapping.workers import link_in_processes
+
+Engine: TypeAlias = Literal["local", "ray"]
+"""Where mentions are linked: in processes of this machine, or on a Ray cluster."""
+MapProgress: TypeAlias = Callable[[int, "int | None", str], None]
+"""Called with how much of a stage is done, how much there is to do, and the stage: "reading" and "writing" (rows),
+"linking" (mentions; those that an earlier run linked are not counted)."""
+_INPUT_FORMATS = (".csv", ".tsv", ".parquet", ".jsonl")
+
+
+@dataclass(frozen=True)
+class MapReport:
+    """What became of a table.
+
+    Attributes:
+        n_rows: Of the input.
+        n_mentions: Different mentions in them (with their contexts, if these were given).
+        n_linked: Rows of the input that have a link.
+        seconds: That this run took.
+    """
+
+    n_rows: int
+    n_mentions: int
+    n_linked: int
+    seconds: float
+
+
+def map_table(
+    linker: str | Path,
+    input: str | Path,
+    output: str | Path,
+    *,
+    column: str,
+    context: str | None = None,
+    top_k: int = 1,
+    workers: int | None = None,
+    engine: Engine = "local",
+    address: str | None = None,
+    overwrite: bool = False,
+    progress: MapProgress | None = None,
+) -> MapReport:
+    """Link a column of a table and write the table with the answers to another file.
+
+    Every row and every column is kept, in their order. The answers' columns come after them: ``concept_id``,
+    ``preferred_name``, ``matched_name``, ``score``; ``confidence``, if the linker is calibrated; ``rank``, if
+    ``top_k`` is above 1. A row with several links becomes as many rows, best first; a row without any (its mention is
+    missing, blank, or means nothing to the linker) stays, with nulls in these columns.
+
+    Memory is bounded whatever the size of the table, and each different mention is linked once in the whole run.
+    Until the output is whole, the work lies in ``.OUTPUT.map`` beside it; a run that was stopped, however, goes on
+    from there when it is called again, and its output is the same to the byte.
+
+    Args:
+        linker: A linker's folder.
+        input: ``.csv``, ``.tsv`` (all columns are text), ``.parquet``, ``.jsonl``; all but Parquet may be gzip
+            (``.csv.gz``).
+        output: ``.parquet``, ``.csv``, ``.jsonl``.
+        column: Holds the mentions.
+        context: Holds the text around each mention, for a linker with a cross-encoder.
+        top_k: Links of a mention, at most; from 1.
+        workers: Processes (unset: this one alone) or actors of the cluster (unset: one for each of its processors).
+        engine: See `Engine`.
+        address: Of a Ray cluster.
+        overwrite: Replace ``output``, and throw away unfinished work of other settings.
+        progress: See `MapProgress`.
+
+    Raises:
+        InputError: input and output are one file or of an unknown kind; the input cannot be read (saying the line), has
+            no such column, or one that an answer's column would share its name with.
+        ConfigError: a setting has a value it cannot have.
+        ArtifactError: the linker cannot be opened.
+        ArtifactExistsError: ``output`` exists.
+        MismatchError: there is unfinished work for this output with other settings.
+        UnavailableError: another process works on this output; a worker died; there is no Ray.
+
+    Example:
+        >>> from onoma.mapping import map_table                                          # doctest: +SKIP
+        >>> map_table("medic", "notes.parquet", "linked.parquet", column="diagnosis")    # doctest: +SKIP
+        MapReport(n_rows=120000, n_mentions=8211, n_linked=119204, seconds=31.5)
+    """
+    started = time.monotonic()
+    _check_options(top_k, workers, engine, address)
+    source, target = Path(input), Path(output)
+    formats = _format_of(source, _INPUT_FORMATS, may_be_gzip=True), _format_of(target, FORMATS)
+    if target.exists() and source.exists() and target.samefile(source):
+        raise InputError("input and output are the same file", path=target, fix="choose another output")
+    work = WorkFolder.beside(target)
+    if work.is_done:  # all but taking the folder away
+        work.remove()
+    ensure_file_writable(target, overwrite=overwrite)
+    opened = Linker.open(linker)
+    if context is not None and "rerank" not in opened.settings.stages:
+        raise InputError(
+            "this linker does not read contexts, which is what a cross-encoder does",
+            path=linker,
+            field="context",
+            fix="leave it out, or use a linker with the stage rerank",
+        )
+    left_out = {"confidence": not opened.is_calibrated, "rank": top_k == 1}
+    answers = tuple(name for name in ANSWER_TYPES if not left_out.get(name))
+    table = _open_table(source, formats, Wanted(column, context, answers))
+    tell = progress or _tell_nobody
+    with work.locked():
+        before = source.stat()
+        settings = Settings(
+            input=sha256_file(source),
+            linker=opened.fingerprint,
+            column=column,
+            context=context,
+            top_k=top_k,
+            input_format=formats[0],
+            output_format=formats[1],
+            onoma=__version__,
+            polars=pl.__version__,
+            sizes=f"{parts.PART_ROWS}/{parts.PART_BYTES}/{collecting.TASK_MENTIONS}/{collecting.MAX_REMEMBERED}",
+        )
+        work.begin(settings, discard=overwrite)
+        read = work.reading or _read(table, work, tell)
+        todo = [task for task in range(read.n_tasks) if not KeyedTexts.exists(work.answers(task))]
+        if todo:
+            count = _Count(tell, "linking", round(read.n_mentions * len(todo) / read.n_tasks))
+            if engine == "ray":
+                link_on_ray(Path(linker), work, todo, n_workers=workers, address=address, progress=count)
+            elif workers is not None and workers > 1:
+                link_in_processes(Path(linker), work, todo, n_workers=workers, progress=count)
+            else:
+                for task in todo:
+                    link_task(opened, work, task, progress=count)
+        if isinstance(table, JsonLinesTable):
+            table = table.with_columns(read.columns)
+        n_linked = _write(table, work, read, answers, formats[1], tell)
+        after = source.stat()
+        if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+            work.remove()
+            raise InputError("the file was changed while it was mapped", path=source, fix="run the command again")
+        n_mentions = sum(len(KeyedTexts(work.answers(task)).keys) for task in range(read.n_tasks))
+        work.put_in_place(target)
+    return MapReport(read.n_rows, n_mentions, n_linked, time.monotonic() - started)
+
+
+def _check_options(top_k: int, workers: int | None, engine: str, address: str | None) -> None:
+    for name, value in (("top_k", top_k), ("workers", workers)):
+        if value is not None and (isinstance(value, bool) or value < 1):
+            raise ConfigError(f"{name} must be at least 1; found {value}.")
+    if engine not in get_args(Engine):
+        raise ConfigError(f"engine must be one of {', '.join(get_args(Engine))}; found '{engine}'.")
+    if address is not None and engine != "ray":
+        raise ConfigError("address is that of a Ray cluster; it needs the engine 'ray' (--engine ray).")
+
+
+def _format_of(path: Path, known: tuple[str, ...], *, may_be_gzip: bool = False) -> str:
+    name = path.name.lower()
+    suffix = Path(name.removesuffix(".gz") if may_be_gzip else name).suffix
+    if suffix not in known or (suffix == ".parquet" and name.endswith(".gz")):
+        raise InputError(
+            "unknown kind of table",
+            path=path,
+            expected=f"a name ending in {', '.join(known)}"
+            + (" (or .csv.gz, .tsv.gz, .jsonl.gz)" if may_be_gzip else ""),
+        )
+    return suffix
+
+
+def _open_table(source: Path, formats: tuple[str, str], wanted: Wanted) -> InputTable:
+    if formats[0] == ".parquet":
+        table = ParquetTable(source, wanted)
+        check_types(table.schema, formats[1], source)
+        return table
+    if formats[0] == ".jsonl":
+        return JsonLinesTable(source, wanted, is_raw=formats[1] == ".jsonl")
+    return TextTable(source, wanted, delimiter="," if formats[0] == ".csv" else "\t")
+
+
+def _read(table: InputTable, work: WorkFolder, tell: MapProgress) -> ReadInput:
+    try:
+        return collect_mentions(table, work, lambda done, total, _: tell(done, total, "reading"))
+    except InputError:
+        work.remove()  # once the input is mended, this is not its work any more
+        raise
+
+
+def _write(
+    table: InputTable,
+    work: WorkFolder,
+    read: ReadInput,
+    answers: tuple[str, ...],
+    output_format: str,
+    tell: MapProgress,
+) -> int:
+    """Write all parts of the output that are not there yet, and put them together; says how many rows are linked."""
+    files = AnswerFiles(work, read.n_tasks)
+    written: list[WrittenPart] = []
+    count = _Count(tell, "writing", read.n_rows)
+    for number, part in enumerate(parts_of(table, _tell_nobody)):
+        there = work.written_part(number)
+        if there is None:
+            rows, n_linked = answered(part, files, answers)
+            with write_file(work.written(number, output_format), overwrite=True) as aside:
+                write_part(rows, aside, output_format, answers, is_first=number == 0)
+            there = WrittenPart(part.rows.height, n_linked)
+            work.finish_part(number, there)
+        count(there.n_rows)
+        written.append(there)
+    if sum(part.n_rows for part in written) != read.n_rows:
+        raise InputError("the file was changed while it was mapped", path=table.path, fix="run the command again")
+    if not work.whole.exists():
+        with write_file(work.whole, overwrite=True) as aside:
+            join_parts([work.written(number, output_format) for number in range(len(written))], aside, output_format)
+    return sum(part.n_linked for part in written)
+
+
+class _Count:
+    """Adds up what was done and tells it."""
+
+    def __init__(self, tell: MapProgress, stage: str, total: int) -> None:
+        self._tell, self._stage, self._total, self._done = tell, stage, total, 0
+        tell(0, total, stage)
+
+    def __call__(self, more: int) -> None:
+        # The total counts some mentions twice that were done once, see `ReadInput.n_mentions`.
+        self._done += more
+        self._tell(self._done, max(self._total, self._done), self._stage)
+
+
+def _tell_nobody(_done: int, _total: int | None, _what: str) -> None:
+    pass

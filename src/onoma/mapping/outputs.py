@@ -1,0 +1,121 @@
+"""Third stage: the rows of the input with their answers, part by part, and then as one file.
+
+An input row with several links becomes as many rows, best first; one with none stays, with nulls in the columns of the
+answers. (Every format can hold that, a filter on ``rank`` gives the best alone, and the columns are the same whatever
+the number of links. Lists would keep the number of rows, but CSV has none.)
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from onoma.errors import InputError
+from onoma.mapping.answers import AnswerFiles
+from onoma.mapping.collecting import distinct_mentions
+from onoma.mapping.parts import PART_ROWS, RAW, Part
+
+FORMATS = (".parquet", ".csv", ".jsonl")
+
+
+def check_types(schema: pl.Schema, output_format: str, path: Path) -> None:
+    """Refuse columns that a format cannot hold.
+
+    Raises:
+        InputError: naming the first.
+    """
+    for name, dtype in schema.items():
+        if not _holds(output_format, dtype):
+            raise InputError(
+                f"a {output_format} file cannot hold values of the type {dtype}",
+                path=path,
+                field=name,
+                fix="choose an output ending in .parquet, or leave the column out of the input",
+            )
+
+
+def _holds(output_format: str, dtype: pl.DataType) -> bool:
+    if output_format == ".csv":
+        return not dtype.is_nested() and not isinstance(dtype, pl.Binary | pl.Duration | pl.Object)
+    if output_format == ".jsonl":
+        if isinstance(dtype, pl.List | pl.Array):
+            return dtype.inner is not None and _holds(output_format, pl.Series(dtype=dtype.inner).dtype)
+        if isinstance(dtype, pl.Struct):
+            return all(_holds(output_format, pl.Series(dtype=field.dtype).dtype) for field in dtype.fields)
+        return not isinstance(dtype, pl.Binary | pl.Object)
+    return not isinstance(dtype, pl.Object)
+
+
+def answered(part: Part, answers: AnswerFiles, columns: Sequence[str]) -> tuple[pl.DataFrame, int]:
+    """The rows of a part with their answers.
+
+    Args:
+        part: Of the input.
+        answers: Where links are looked up.
+        columns: Those of the answers that are wanted.
+
+    Returns:
+        The rows, and how many rows of the input have a link.
+    """
+    keys, distinct = distinct_mentions(part.texts)
+    links = answers.links_of(keys)
+    texts = distinct.columns
+    places = part.texts.join(
+        distinct.with_row_index("place"), on=texts, how="left", maintain_order="left", nulls_equal=False
+    )["place"]
+    links_of_rows = links.gather(places)
+    n_links = links_of_rows.list.len().fill_null(0).to_numpy()
+    repeated = np.repeat(np.arange(part.rows.height), np.maximum(n_links, 1))
+    # A list that is empty or missing becomes one null.
+    added = links_of_rows.explode().struct.unnest().select(columns)
+    rows = part.rows if len(repeated) == part.rows.height else part.rows[repeated]
+    return pl.concat([rows, added], how="horizontal"), int(np.count_nonzero(n_links))
+
+
+def write_part(rows: pl.DataFrame, path: Path, output_format: str, answers: Sequence[str], *, is_first: bool) -> None:
+    """Write rows as a part of an output.
+
+    Args:
+        rows: See `answered`.
+        path: The file.
+        output_format: One of `FORMATS`.
+        answers: Which columns are answers.
+        is_first: Whether the part is the one with the names of the columns, if the format has these once.
+    """
+    if output_format == ".parquet":
+        rows.write_parquet(path)
+    elif output_format == ".csv":
+        rows.write_csv(path, include_header=is_first)
+    elif RAW in rows.columns:
+        _with_answers(rows, answers).write_csv(path, include_header=False, quote_style="never")
+    else:
+        rows.write_ndjson(path)
+
+
+def _with_answers(rows: pl.DataFrame, answers: Sequence[str]) -> pl.DataFrame:
+    """Lines of JSON, with the answers added to the object of each."""
+    line = pl.col(RAW).str.strip_chars().str.strip_suffix("}").str.strip_chars_end()
+    comma = pl.when(line == "{").then(pl.lit("")).otherwise(pl.lit(","))
+    added = pl.struct(*answers).struct.json_encode().str.slice(1)
+    return rows.select(pl.concat_str(line, comma, added))
+
+
+def join_parts(parts: Sequence[Path], whole: Path, output_format: str) -> None:
+    """Put the parts of an output together; the same bytes whatever the number of threads.
+
+    Args:
+        parts: Of the output, in order, at least one.
+        whole: The file to write.
+        output_format: One of `FORMATS`.
+    """
+    if output_format == ".parquet":
+        pl.scan_parquet(list(parts), glob=False).sink_parquet(whole, row_group_size=PART_ROWS, maintain_order=True)
+        return
+    with whole.open("wb") as handle:
+        for part in parts:
+            with part.open("rb") as source:
+                shutil.copyfileobj(source, handle, 1 << 20)

@@ -1,0 +1,74 @@
+"""Parquet tables: columns keep their types, and are read a row group at a time."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from onoma.errors import InputError
+from onoma.mapping.parts import Wanted
+from onoma.terminology.files.text_files import check_is_file
+from onoma.terminology.reading import Progress
+
+_ROWS_AT_ONCE = 1 << 16
+
+
+class ParquetTable:
+    """A Parquet file.
+
+    Args:
+        path: The file.
+        wanted: What is asked of it. Mentions and contexts may be text, categories or whole numbers.
+
+    Raises:
+        InputError: it is missing or damaged, or the columns are not as they should be.
+    """
+
+    def __init__(self, path: Path, wanted: Wanted) -> None:
+        self.path, self._wanted = path, wanted
+        check_is_file(path)
+        with _in_words(path):
+            self.schema = pl.scan_parquet(path, glob=False).collect_schema()
+            self._n_rows = int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
+        self.columns = list(self.schema)
+        wanted.check(self.columns, path)
+        for name in wanted.asked:
+            if not _is_text(self.schema[name]):
+                raise InputError(
+                    "a column of a type that is no text", path=path, field=name, found=str(self.schema[name])
+                )
+
+    def frames(self, progress: Progress) -> Iterator[pl.DataFrame]:
+        """See `onoma.mapping.parts.InputTable.frames`."""
+        yield self._wanted.with_texts(self.schema.to_frame())
+        n_read = 0
+        # The whole file is scanned as it is: neither columns nor rows are chosen, so the order is that of the file.
+        with _in_words(self.path):
+            batches = pl.scan_parquet(self.path, glob=False).collect_batches(
+                chunk_size=_ROWS_AT_ONCE, maintain_order=True
+            )
+        while True:
+            with _in_words(self.path):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            n_read += batch.height
+            yield self._wanted.with_texts(batch)
+            progress(n_read, self._n_rows, self.path.name)
+
+
+def _is_text(dtype: pl.DataType) -> bool:
+    return dtype.is_integer() or isinstance(dtype, pl.String | pl.Categorical | pl.Enum)
+
+
+@contextlib.contextmanager
+def _in_words(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:  # Polars panics on some damage
+        raise InputError(
+            "not a Parquet file, or a damaged one", path=path, found=str(error), fix="write or download it again"
+        ) from None

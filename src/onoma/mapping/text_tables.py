@@ -1,0 +1,157 @@
+"""CSV and TSV tables. Every column is text: a code such as 00123 stays as it is. An empty cell is null.
+
+CSV follows RFC 4180; a quote in a TSV is an ordinary character. Lines with nothing in them are passed over, but in a
+table of one column they are an empty cell.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import polars as pl
+
+from onoma.errors import InputError
+from onoma.mapping.parts import Wanted
+from onoma.terminology.files.delimited import read_delimited, read_header
+from onoma.terminology.files.quoted import ROWS_PER_BATCH, read_quoted
+from onoma.terminology.files.text_files import only_file, text_lines
+from onoma.terminology.reading import Progress, Reading
+
+_ADVICE = "close it, or double it if it is part of the text"
+
+
+class StrictReading(Reading):
+    """A reading in which every line must be good, since every row is kept."""
+
+    def reject(
+        self,
+        problem: str,
+        *,
+        path: str | Path,
+        line: int | None = None,
+        text: str = "",
+        field: str | None = None,
+        expected: str | None = None,
+        found: str | None = None,
+        fix: str | None = None,
+    ) -> NoReturn:
+        """Refuse the file for a line.
+
+        Raises:
+            InputError: always.
+        """
+        raise InputError(
+            problem,
+            path=path,
+            line=line,
+            field=field,
+            expected=expected,
+            found=found or repr(text)[1:-1],
+            fix=fix or "mend the line",
+        )
+
+
+class TextTable:
+    """A CSV or TSV file whose first line names its columns, plain or gzip.
+
+    Args:
+        path: The file.
+        wanted: What is asked of it.
+        delimiter: A comma (with quoting) or a tab (without).
+
+    Raises:
+        InputError: it is missing or empty, its first line cannot be read, or the columns are not as they should be.
+    """
+
+    def __init__(self, path: Path, wanted: Wanted, *, delimiter: str) -> None:
+        self.path, self._wanted, self._delimiter = path, wanted, delimiter
+        self._file = only_file(path)
+        self.columns = self._read_columns()
+        wanted.check(self.columns, path, line=1)
+
+    def _read_columns(self) -> list[str]:
+        reading = StrictReading()
+        if self._delimiter == "\t":
+            return read_header(self._file, reading, separator="\t")
+        found: list[str] = []
+        rows = read_quoted(self._file, reading, delimiter=",", keep=(), check_fields=found.extend, advice=_ADVICE)
+        try:
+            next(rows, None)
+        except InputError:
+            if not found:  # what is wrong with a later line is told when that is read
+                raise
+        return found
+
+    def frames(self, progress: Progress) -> Iterator[pl.DataFrame]:
+        """See `onoma.mapping.parts.InputTable.frames`."""
+        reading = StrictReading(progress=progress)
+        for rows in self._rows(reading):
+            # An empty frame too: it says what the columns are.
+            yield self._wanted.with_texts(
+                rows.select(pl.when(pl.col(name) != "").then(pl.col(name)).alias(name) for name in self.columns)
+            )
+
+    def _rows(self, reading: Reading) -> Iterator[pl.DataFrame]:
+        yield pl.DataFrame(schema=dict.fromkeys(self.columns, pl.String))
+        if self._delimiter == "\t":
+            yield from read_delimited(
+                self._file,
+                reading,
+                separator="\t",
+                fields=self.columns,
+                keep=self.columns,
+                skip_lines=1,
+                skip_blank_lines=len(self.columns) > 1,
+            )
+        elif len(self.columns) > 1:
+            yield from read_quoted(self._file, reading, delimiter=",", keep=self.columns, advice=_ADVICE)
+        else:
+            yield from self._single_column(reading)
+
+    def _single_column(self, reading: Reading) -> Iterator[pl.DataFrame]:
+        """Rows of a CSV of one column, in which a line with nothing in it is a row."""
+        lines = (line + "\n" for _, block in text_lines(self._file, reading) for line in block)
+        rows = csv.reader(lines, strict=True)
+        values: list[str] = []
+        is_header = True
+        line = 1
+        while True:
+            try:
+                row = next(rows)
+            except StopIteration:
+                break
+            except csv.Error as error:
+                is_open = "end of data" in str(error)
+                reading.reject(
+                    "a quote is opened and never closed" if is_open else f"not CSV ({error})",
+                    path=self.path,
+                    line=line,
+                    found="a quote out of place",
+                    fix=_ADVICE,
+                )
+                break
+            if len(row) > 1:
+                reading.reject(
+                    "wrong number of fields",
+                    path=self.path,
+                    line=line,
+                    text=",".join(row),
+                    expected="one, since the first line names one column (text with a comma stands in quotes)",
+                    found=str(len(row)),
+                )
+            line = rows.line_num + 1
+            # The header is the first line that has something in it, as in every CSV.
+            if is_header:
+                is_header = not row
+                continue
+            values.append(row[0] if row else "")
+            if len(values) == ROWS_PER_BATCH:
+                yield self._frame(values)
+                values = []
+        yield self._frame(values)
+
+    def _frame(self, values: Sequence[str]) -> pl.DataFrame:
+        return pl.DataFrame({self.columns[0]: values}, schema={self.columns[0]: pl.String})

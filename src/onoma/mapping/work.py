@@ -1,0 +1,245 @@
+"""The work of a run, in a hidden folder beside its output, so that a run that was killed goes on where it was.
+
+::
+
+    .OUTPUT.map/
+    ├── settings.json       what the work is: input, linker, options; other settings are other work
+    ├── lock                held by the process at work
+    ├── mentions/N.*        mentions of part N of the input that no part before had
+    ├── reading.json        when all are there: rows, parts, tasks, columns
+    ├── answers/N.*         links of the mentions of task N
+    ├── written/N.*         part N of the output; N.json when it is there: rows, rows linked
+    ├── whole               the output, put together
+    └── done                it is about to be moved to its place
+
+Every file appears only when it is whole, and none is changed afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from onoma.artifacts import write_text_atomically
+from onoma.errors import MismatchError, UnavailableError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What decides the bytes of an output.
+
+    Attributes:
+        input: SHA-256 of the file.
+        linker: Its fingerprint.
+        column: Of the mentions.
+        context: Column of the contexts, if there is one.
+        top_k: Links of a mention.
+        input_format: Ending of the input's name.
+        output_format: Ending of the output's name.
+        onoma: Version.
+        polars: Version.
+        sizes: Bounds of parts and tasks.
+    """
+
+    input: str
+    linker: str
+    column: str
+    context: str | None
+    top_k: int
+    input_format: str
+    output_format: str
+    onoma: str
+    polars: str
+    sizes: str
+
+    def differences(self, other: Settings) -> str:
+        """What is different in ``other``, for a person."""
+        ours, theirs = asdict(self), asdict(other)
+        return ", ".join(
+            f"{name}: {_shown(value)}, now {_shown(theirs[name])}"
+            for name, value in ours.items()
+            if value != theirs[name]
+        )
+
+
+@dataclass(frozen=True)
+class ReadInput:
+    """What is known once all of the input was read.
+
+    Attributes:
+        n_rows: Of the input.
+        n_parts: Into which it was read.
+        n_mentions: Mentions to be linked; beyond `onoma.mapping.collecting.MAX_REMEMBERED` one may count twice.
+        n_tasks: Into which they are divided.
+        columns: Of the input.
+    """
+
+    n_rows: int
+    n_parts: int
+    n_mentions: int
+    n_tasks: int
+    columns: list[str]
+
+
+@dataclass(frozen=True)
+class WrittenPart:
+    """A part of the output: the rows of the input in it, and those of them that were linked."""
+
+    n_rows: int
+    n_linked: int
+
+
+class WorkFolder:
+    """Where the files of a run lie; see the module.
+
+    Args:
+        folder: The hidden folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @classmethod
+    def beside(cls, output: Path) -> WorkFolder:
+        """The folder of the work that makes this output."""
+        return cls(output.with_name(f".{output.name}.map"))
+
+    @property
+    def settings(self) -> Settings | None:
+        """What the work is, if any was begun."""
+        found = _read_json(self.folder / "settings.json")
+        try:
+            return None if found is None else Settings(**found)
+        except TypeError:
+            raise MismatchError(
+                f"{self.folder} holds unfinished work of another version of Onoma. Remove that folder to start anew."
+            ) from None
+
+    @property
+    def whole(self) -> Path:
+        """The output before it is put in its place."""
+        return self.folder / "whole"
+
+    def mentions(self, part: int) -> Path:
+        """New mentions of a part of the input, see `onoma.mapping.keyed_texts`."""
+        return self.folder / "mentions" / f"{part:06}"
+
+    def answers(self, task: int) -> Path:
+        """Links of a task's mentions, see `onoma.mapping.keyed_texts`."""
+        return self.folder / "answers" / f"{task:06}"
+
+    def written(self, part: int, suffix: str) -> Path:
+        """A part of the output."""
+        return self.folder / "written" / f"{part:06}{suffix}"
+
+    @property
+    def reading(self) -> ReadInput | None:
+        """What `finish_reading` wrote."""
+        found = _read_json(self.folder / "reading.json")
+        return None if found is None else ReadInput(**found)
+
+    def finish_reading(self, read: ReadInput) -> None:
+        """Say that all of the input was read."""
+        write_text_atomically(self.folder / "reading.json", json.dumps(asdict(read)))
+
+    def written_part(self, part: int) -> WrittenPart | None:
+        """What `finish_part` wrote."""
+        found = _read_json(self.written(part, ".json"))
+        return None if found is None else WrittenPart(**found)
+
+    def finish_part(self, part: int, written: WrittenPart) -> None:
+        """Say that a part of the output is there."""
+        write_text_atomically(self.written(part, ".json"), json.dumps(asdict(written)))
+
+    def begin(self, settings: Settings, *, discard: bool) -> None:
+        """Begin the work, or go on with it.
+
+        Work of other settings is thrown away if it linked nothing yet.
+
+        Args:
+            settings: See `Settings`.
+            discard: Throw away work of other settings in any case.
+
+        Raises:
+            MismatchError: there is unfinished work of other settings.
+        """
+        there = self.settings
+        if there != settings:
+            if there is not None and not discard and any((self.folder / "answers").glob("[!.]*")):
+                raise MismatchError(
+                    f"{self.folder} holds unfinished work with other settings ({there.differences(settings)}). Run the "
+                    "command as it was to finish that work, or start anew (--force)."
+                )
+            self.clear()
+        for name in ("mentions", "answers", "written"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        write_text_atomically(self.folder / "settings.json", json.dumps(asdict(settings), indent=1))
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes away; the folder is made if there is none.
+
+        Raises:
+            UnavailableError: another process is at work here.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "lock").open("w") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UnavailableError(
+                    f"Another process is at work in {self.folder}. Wait for it, or end it first."
+                ) from None
+            yield
+
+    def clear(self) -> None:
+        """Throw away what was done. The lock stays with who holds it."""
+        # First what says that a stage is done, last what says which work this is: if we are killed on the way, the next
+        # run finds less done, and nothing wrong.
+        for name in ("reading.json", "answers", "written", "mentions", "done", "whole", "settings.json"):
+            path = self.folder / name
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the output was put in its place, and only the folder is left."""
+        return (self.folder / "done").exists() and not self.whole.exists()
+
+    def put_in_place(self, output: Path) -> None:
+        """Make the whole file the output, and remove the folder."""
+        (self.folder / "done").touch()
+        self.whole.replace(output)
+        descriptor = os.open(output.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)  # not that after a power cut both are gone
+        finally:
+            os.close(descriptor)
+        self.remove()
+
+    def remove(self) -> None:
+        """Throw away all of the folder."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    return found
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "none"
+    return str(value)[:12] if len(str(value)) == 64 else str(value)  # of a checksum the beginning says enough

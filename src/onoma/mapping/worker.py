@@ -1,0 +1,41 @@
+"""A process that links: reads numbers of tasks, a line each, and answers each when its files are there."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from onoma.errors import MismatchError, OnomaError
+from onoma.linking import Linker
+from onoma.mapping.answers import link_task
+from onoma.mapping.work import WorkFolder
+
+
+def open_linker(folder: str | Path, work: WorkFolder) -> Linker:
+    """Open the linker that the work was begun with.
+
+    Raises:
+        MismatchError: it is another one.
+    """
+    linker = Linker.open(folder)
+    settings = work.settings
+    if settings is None or linker.fingerprint != settings.linker:
+        raise MismatchError(f"{folder} is not the linker that this work was begun with. Run the command again.")
+    return linker
+
+
+def work(folder: str, linker: str) -> None:
+    """Work on tasks until there are no more."""
+    work_folder = WorkFolder(Path(folder))
+    # What a library prints must not be taken for an answer.
+    answers, sys.stdout = sys.stdout, sys.stderr
+    try:
+        opened = open_linker(linker, work_folder)
+        for line in sys.stdin:
+            n_mentions = link_task(opened, work_folder, int(line))
+            answers.write(json.dumps({"mentions": n_mentions}) + "\n")
+            answers.flush()
+    except (OnomaError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(1)

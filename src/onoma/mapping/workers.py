@@ -1,0 +1,139 @@
+"""Linking in several processes of this machine.
+
+Each worker is a Python process of its own that opens the linker's folder (all share one memory map), is told the number
+of a task on its standard input, and answers on its standard output when the task's files are there. When this process
+dies, however, its workers read the end of their input and leave.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO
+
+from onoma.errors import UnavailableError
+from onoma.mapping.work import WorkFolder
+
+_START = """
+import os, sys
+if hasattr(os, "sched_setaffinity") and {processors!r}:
+    os.sched_setaffinity(0, {processors!r})  # before the libraries count their threads by it
+sys.path[:] = {path!r}
+from onoma.mapping.worker import work
+work({folder!r}, {linker!r})
+"""
+_ERROR_BYTES = 2000
+
+
+def link_in_processes(
+    linker: Path, work: WorkFolder, tasks: Sequence[int], *, n_workers: int, progress: Callable[[int], object]
+) -> None:
+    """Work on tasks in several processes.
+
+    Args:
+        linker: Its folder.
+        work: Where mentions lie and answers go.
+        tasks: Their numbers.
+        n_workers: Processes; no more are started than there are tasks.
+        progress: Called with how many mentions were linked since the last call.
+
+    Raises:
+        UnavailableError: a worker died. What was linked stays; the next run goes on from there.
+    """
+    waiting = deque(tasks)
+    heard: queue.Queue[tuple[_Worker, str]] = queue.Queue()
+    workers = [
+        _Worker(linker, work, processors=_share(number, n_workers), heard=heard)
+        for number in range(min(n_workers, len(tasks)))
+    ]
+    try:
+        at_work = 0
+        for worker in workers:
+            worker.give(waiting.popleft())
+            at_work += 1
+        while at_work:
+            worker, line = heard.get()
+            if not line:
+                raise UnavailableError(
+                    f"A worker process died ({worker.last_words()}). What was linked so far is kept: run the command "
+                    "again to go on, with fewer workers if memory was short."
+                )
+            progress(json.loads(line)["mentions"])
+            at_work -= 1
+            if waiting:
+                worker.give(waiting.popleft())
+                at_work += 1
+    finally:
+        for worker in workers:
+            worker.end()
+
+
+def _share(number: int, n_workers: int) -> list[int]:
+    """Processors of one worker, so that the threads of all do not stand in each other's way."""
+    if not hasattr(os, "sched_getaffinity"):
+        return []
+    usable = sorted(os.sched_getaffinity(0))
+    return usable[number % len(usable) :: n_workers]
+
+
+class _Worker:
+    """A process that links."""
+
+    def __init__(
+        self, linker: Path, work: WorkFolder, *, processors: list[int], heard: queue.Queue[tuple[_Worker, str]]
+    ) -> None:
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed by end()
+        code = _START.format(
+            processors=processors, path=sys.path, folder=str(work.folder.resolve()), linker=str(linker.resolve())
+        )
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            start_new_session=True,  # an interrupt from the keyboard is for us to handle
+        )
+        self._heard = heard
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._heard.put((self, line))
+        self._heard.put((self, ""))
+
+    def give(self, task: int) -> None:
+        """Tell it to work on a task."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it died; `_listen` says so
+            self._process.stdin.write(f"{task}\n")
+            self._process.stdin.flush()
+
+    def last_words(self) -> str:
+        """How it ended."""
+        code = self._process.wait()
+        self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(self._errors.tell() - _ERROR_BYTES, 0))
+        said = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        how = f"signal {-code}" if code < 0 else f"status {code}"
+        return f"{how}: {said[-1]}" if said else how
+
+    def end(self) -> None:
+        """End it, whatever it is doing: files appear only when they are whole."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+        self._errors.close()

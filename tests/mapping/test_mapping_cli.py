@@ -1,0 +1,40 @@
+"""``onoma map``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from mapping_data import assert_same, expected_rows, make_linker, rows_of, write_table
+from typer.testing import CliRunner
+
+from onoma.cli.app import app
+from onoma.linking import Linker
+
+
+@pytest.fixture(scope="module")
+def linker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_linker(tmp_path_factory.mktemp("linker"))
+
+
+def test_map(linker: Path, tmp_path: Path) -> None:
+    rows = rows_of(20)
+    source, output = write_table(tmp_path / "x.csv", rows), tmp_path / "new" / "y.jsonl"
+    arguments = ["map", linker, "--input", source, "--column", "mention", "--output", output, "--top-k", "2"]
+    done = CliRunner().invoke(app, [str(part) for part in arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert "20 rows, 16 of them linked; " in done.stderr
+    assert_same(output, expected_rows(rows, linker, top_k=2))
+
+
+def test_an_interrupt_says_how_to_go_on(linker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Linker, "link", interrupted)
+    source = write_table(tmp_path / "x.csv", rows_of(20))
+    arguments = ["map", linker, "-i", source, "-c", "mention", "-o", tmp_path / "y.csv"]
+    done = CliRunner().invoke(app, [str(part) for part in arguments])
+    assert done.exit_code == 130
+    assert "kept beside the output: run the same command again to go on" in done.stderr
+    assert (tmp_path / ".y.csv.map" / "reading.json").exists()

@@ -1,0 +1,118 @@
+"""Where parts end, and what is asked of a linker."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mapping_data import Row, make_linker, read_table, write_table
+
+from onoma.linking import Link, Linker
+from onoma.linking.settings import LinkerSettings
+from onoma.mapping import map_table, parts
+from onoma.mapping.parts import Wanted, parts_of
+
+WANTED = Wanted("m", "c", ())
+
+
+@pytest.fixture(scope="module")
+def linker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_linker(tmp_path_factory.mktemp("linker"))
+
+
+@dataclasses.dataclass
+class Frames:
+    """A table that comes in given pieces."""
+
+    pieces: Sequence[pl.DataFrame]
+    path: Path = Path("table")
+
+    @property
+    def columns(self) -> list[str]:
+        return ["m", "c"]
+
+    def frames(self, progress: Callable[[int, int | None, str], None]) -> Iterator[pl.DataFrame]:
+        yield WANTED.with_texts(pl.DataFrame(schema={"m": pl.String, "c": pl.String}))
+        for piece in self.pieces:
+            yield WANTED.with_texts(piece)
+
+
+def cut(table: pl.DataFrame, places: Sequence[int]) -> list[pl.DataFrame]:
+    bounds = [0, *sorted(min(place, table.height) for place in places), table.height]
+    return [table[begin:end] for begin, end in itertools.pairwise(bounds)]
+
+
+@settings(deadline=None)
+@given(
+    rows=st.lists(st.tuples(st.none() | st.sampled_from(["", " ", "a", "é" * 9]), st.none() | st.text(max_size=3))),
+    one=st.lists(st.integers(0, 30), max_size=5),
+    other=st.lists(st.integers(0, 30), max_size=5),
+    max_rows=st.integers(1, 9),
+    max_bytes=st.integers(1, 90),
+)
+def test_parts_do_not_depend_on_how_the_table_is_read(
+    rows: list[tuple[str | None, str | None]], one: list[int], other: list[int], max_rows: int, max_bytes: int
+) -> None:
+    rows = [(mention, text and text.encode("utf-8", "replace").decode()) for mention, text in rows]
+    table = pl.DataFrame(rows, schema={"m": pl.String, "c": pl.String}, orient="row")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts, "PART_ROWS", max_rows)
+        patch.setattr(parts, "PART_BYTES", max_bytes)
+        found, again = (list(parts_of(Frames(cut(table, places)), lambda *_: None)) for places in (one, other))
+    assert [part.rows.rows() for part in found] == [part.rows.rows() for part in again]
+    assert pl.concat([part.rows for part in found]).equals(table)
+    assert all(1 <= part.rows.height <= max_rows for part in found) or len(found) == 1
+    for part in found:  # every row but the last of a part lies within the bound
+        texts = [[text or "" for text in row] for row in part.rows.hstack(part.texts).rows()]
+        assert sum(len(text.encode()) for row in texts[:-1] for text in row) < max_bytes
+    expected = [(mention if mention and mention.strip() else None, text or "") for mention, text in rows]
+    assert pl.concat([part.texts for part in found]).rows() == expected
+
+
+@pytest.mark.parametrize("has_context", [True, False])
+def test_contexts_and_confidence(
+    has_context: bool, linker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is told to a linker with a cross-encoder and a calibration, and what becomes of its answers."""
+    asked: list[tuple[str, str | None]] = []
+
+    def link(
+        _self: Linker, mentions: Sequence[str], *, top_k: int, contexts: Sequence[str | None] | None
+    ) -> list[list[Link]]:
+        pairs = list(zip(mentions, contexts or [None] * len(mentions), strict=True))
+        asked.extend(pairs)
+        return [
+            [Link("D1", "Diabetes", f"{mention}/{context}", 0.5, rank, 0.25 if rank == 1 else None) for rank in (1, 2)]
+            for mention, context in pairs
+        ]
+
+    settings_of = LinkerSettings(stages=("exact", "rerank"))
+    monkeypatch.setattr(Linker, "link", link)
+    monkeypatch.setattr(Linker, "settings", property(lambda _: settings_of))
+    monkeypatch.setattr(Linker, "is_calibrated", True)
+    rows: list[Row] = [
+        {"m": "a", "c": "one"},
+        {"m": "a", "c": "two"},
+        {"m": "a", "c": "one"},
+        {"m": "b", "c": None},
+        {"m": "b", "c": ""},
+        {"m": None, "c": "one"},
+    ]
+    source, context = write_table(tmp_path / "x.jsonl", rows), "c" if has_context else None
+    report = map_table(linker, source, tmp_path / "y.csv", column="m", context=context, top_k=2)
+    mapped = read_table(tmp_path / "y.csv")
+    assert list(mapped[0])[2:] == ["concept_id", "preferred_name", "matched_name", "score", "confidence", "rank"]
+    assert [row["confidence"] for row in mapped] == [0.25, None] * 5 + [None]
+    assert [row["rank"] for row in mapped] == [1, 2] * 5 + [None]
+    if has_context:
+        assert sorted(asked, key=str) == [("a", "one"), ("a", "two"), ("b", None)]
+        assert [row["matched_name"] for row in mapped[::2]] == ["a/one", "a/two", "a/one", "b/None", "b/None", None]
+    else:
+        assert sorted(asked) == [("a", None), ("b", None)]
+    assert report.n_mentions == len(asked)

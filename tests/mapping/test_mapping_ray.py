@@ -1,0 +1,83 @@
+"""The same work on a Ray cluster: two nodes on this machine, one of whose workers is killed."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from interrupted import processes
+from mapping_data import make_linker, make_parts_small, rows_of, write_table
+
+from onoma.errors import UnavailableError
+from onoma.mapping import map_table
+
+HAS_RAY = importlib.util.find_spec("ray") is not None
+needs_ray = pytest.mark.skipif(not HAS_RAY, reason="needs the package ray (pip install 'onoma[ray]')")
+
+
+@pytest.fixture(scope="module")
+def linker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_linker(tmp_path_factory.mktemp("linker"))
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_parts_small(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Two nodes of two processors each."""
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    made.add_node(num_cpus=2)
+    made.wait_for_nodes()
+    yield made
+    made.shutdown()
+
+
+@needs_ray
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Ray and what it imports warn of themselves
+@pytest.mark.usefixtures("small_parts")
+def test_two_nodes_and_a_killed_worker_give_the_same_bytes(cluster: Any, linker: Path, tmp_path: Path) -> None:
+    import ray
+
+    source = write_table(tmp_path / "x.csv", rows_of(300, n_different=200))
+    local = map_table(linker, source, tmp_path / "local.parquet", column="mention", top_k=2)
+    killed: list[int] = []
+
+    def kill_one(done: int, _total: int | None, what: str) -> None:
+        if what == "linking" and done and not killed:
+            killed.append(next(pid for pid, command in processes() if "TaskLinker" in command))
+            os.kill(killed[0], signal.SIGKILL)
+
+    on_ray = map_table(
+        linker,
+        source,
+        tmp_path / "ray.parquet",
+        column="mention",
+        top_k=2,
+        engine="ray",
+        address=cluster.address,
+        workers=3,
+        progress=kill_one,
+    )
+    assert killed
+    assert (tmp_path / "ray.parquet").read_bytes() == (tmp_path / "local.parquet").read_bytes()
+    assert (on_ray.n_rows, on_ray.n_mentions) == (local.n_rows, local.n_mentions)
+    assert not ray.is_initialized()
+
+
+def test_without_ray_the_extra_is_named(linker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    source = write_table(tmp_path / "x.csv", rows_of(3))
+    with pytest.raises(UnavailableError, match=r"pip install 'onoma\[ray\]'"):
+        map_table(linker, source, tmp_path / "y.csv", column="mention", engine="ray")

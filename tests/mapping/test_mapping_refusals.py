@@ -1,0 +1,161 @@
+"""What cannot be mapped is refused in words, and nothing is left behind."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+from mapping_data import make_linker
+
+from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, UnavailableError
+from onoma.mapping import map_table
+from onoma.mapping.work import WorkFolder
+
+
+@pytest.fixture(scope="module")
+def linker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_linker(tmp_path_factory.mktemp("linker"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.csv", b"id,menton\n1,a\n", r"line 1, field mention: there is no column 'mention'. Did you mean 'menton'\?"),
+        (
+            "x.tsv",
+            b"id\tMention\n1\ta\n",
+            r"line 1, field mention: there is no column 'mention'. Did you mean 'Mention'",
+        ),
+        ("x.jsonl", b'{"menton": "a"}\n', r"no line has the key 'mention'. Did you mean 'menton'\?"),
+        ("x.csv", b"mention,id,id\n1,a,b\n", "line 1: two columns are called 'id'"),
+        ("x.csv", b"mention,score\na,1\n", "line 1, field score: the table has a column 'score' already"),
+        (
+            "x.jsonl",
+            b'{"mention": "a"}\n{"mention": "b", "concept_id": 1}\n',
+            "line 2, field concept_id: the table has",
+        ),
+        ("x.csv", b"", "the file is empty"),
+        ("x.jsonl", b"", "the file is empty"),
+        ("x.jsonl", b"\n\n", "no line has the key 'mention'"),
+        ("x.csv", b"mention,id\na,1\nb\nc,3\n", "line 3: wrong number of fields; expected 2 fields.*found 1"),
+        ("x.tsv", b"mention\tid\na\t1\nb\t1\t2\n", "line 3: wrong number of fields; expected 2 fields.*found 3"),
+        ("x.csv", b"mention\na,1\n", "line 2: wrong number of fields; expected one"),
+        ("x.csv", b"mention,id\na,1\n\xff,2\n", "line 3: not UTF-8"),
+        ("x.csv", b"mention\na\n\xff\n", "line 3: not UTF-8"),
+        ("x.tsv", b"mention\tid\na\t1\n\xff\t2\n", "line 3: not UTF-8"),
+        ("x.jsonl", b'{"mention": "a"}\n{"mention": "\xff"}\n', "line 2: not UTF-8"),
+        ("x.csv", "mention\na\n".encode("utf-16"), "the file is UTF-16"),
+        ("x.csv", b'mention,id\n"a,1\nb,2\n', "line 2: a quote is opened and never closed"),
+        ("x.csv", b'mention\na\n"b\nc\n', "line 3: a quote is opened and never closed"),
+        ("x.csv", b'mention,id\na,1\n"b"c,2\n', "line 3: not CSV"),
+        ("x.jsonl", b'{"mention": "a"}\n["b"]\n', "line 2: a JSON value that is no object"),
+        ("x.jsonl", b'{"mention": "a"}\n\n{"mention": \n', "line 3: not JSON"),
+        ("x.jsonl", b'{"mention": "a", "x": NaN}\n', r"line 1: not JSON \(NaN"),
+        ("x.jsonl", b'{"mention": "a", "x": 1, "x": 2}\n', "line 1, field x: a key occurs twice"),
+        ("x.jsonl", b'{"mention": ["a"]}\n', "line 1, field mention: a list or an object where a text belongs"),
+        ("x.jsonl", b'{"mention": "\\ud800"}\n', "line 1: half a character"),
+        ("x.jsonl.gz", gzip.compress(b'{"mention": "a"}\n' * 100)[:-10], "damaged or cut off"),
+        ("x.parquet", b"PAR1 nothing", "not a Parquet file"),
+        ("x.xlsx", b"", "unknown kind of table; expected a name ending in .csv, .tsv"),
+        ("x.parquet.gz", b"", "unknown kind of table"),
+        ("x.csv", None, "there is no such file"),
+        ("x.parquet", None, "there is no such file"),
+    ],
+)
+def test_bad_input(name: str, content: bytes | None, message: str, linker: Path, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message) as caught:
+        map_table(linker, tmp_path / name, tmp_path / "y.parquet", column="mention")
+    assert "on_error" not in str(caught.value)  # rows are never left out
+    assert not (tmp_path / "y.parquet").exists()
+    assert not WorkFolder.beside(tmp_path / "y.parquet").folder.exists()
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    (tmp_path / "x.csv").write_text("mention\ncold\n")
+    return tmp_path / "x.csv"
+
+
+def test_bad_output(linker: Path, table: Path) -> None:
+    for name in ("y.xlsx", "y.csv.gz", "y", "y.tsv"):
+        with pytest.raises(InputError, match=r"expected a name ending in .parquet, .csv, .jsonl"):
+            map_table(linker, table, table.with_name(name), column="mention")
+    shutil.copy(table, table.with_name("y.csv"))
+    with pytest.raises(ArtifactExistsError, match="exists already"):
+        map_table(linker, table, table.with_name("y.csv"), column="mention")
+    map_table(linker, table, table.with_name("y.csv"), column="mention", overwrite=True)
+    table.with_name("z.csv").symlink_to(table)
+    for same in (table, table.with_name("z.csv")):
+        with pytest.raises(InputError, match="input and output are the same file"):
+            map_table(linker, table, same, column="mention", overwrite=True)
+    assert table.read_text() == "mention\ncold\n"
+
+
+def test_bad_options(linker: Path, table: Path) -> None:
+    output = table.with_name("y.csv")
+    for options, message in [
+        ({"top_k": 0}, "top_k must be at least 1"),
+        ({"workers": 0}, "workers must be at least 1"),
+        ({"engine": "spark"}, "engine must be one of local, ray"),
+        ({"address": "auto"}, "address is that of a Ray cluster"),
+    ]:
+        with pytest.raises(ConfigError, match=message):
+            map_table(linker, table, output, column="mention", **options)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="this linker does not read contexts"):
+        map_table(linker, table, output, column="mention", context="note")
+    with pytest.raises(InputError, match="there is nothing here"):
+        map_table(linker / "no", table, output, column="mention")
+
+
+def test_types_that_an_output_cannot_hold(linker: Path, tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    for values, outputs in [([["a"]], [".csv"]), ([b"a"], [".csv", ".jsonl"]), ([[b"a"]], [".csv", ".jsonl"])]:
+        pl.DataFrame({"mention": ["cold"], "other": values}).write_parquet(path)
+        for output in outputs:
+            with pytest.raises(InputError, match=r"field other: a .* file cannot hold values of the type"):
+                map_table(linker, path, tmp_path / f"y{output}", column="mention")
+        with pytest.raises(InputError, match="field other: a column of a type that is no text"):
+            map_table(linker, path, tmp_path / "y.parquet", column="other")
+
+
+def test_a_rank_clashes_only_if_there_will_be_one(linker: Path, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("mention,rank\ncold,1\n")
+    map_table(linker, tmp_path / "x.csv", tmp_path / "y.csv", column="mention")
+    with pytest.raises(InputError, match="'rank' already"):
+        map_table(linker, tmp_path / "x.csv", tmp_path / "z.csv", column="mention", top_k=2)
+
+
+def test_one_process_at_a_time(linker: Path, table: Path) -> None:
+    output = table.with_name("y.csv")
+    with WorkFolder.beside(output).locked(), pytest.raises(UnavailableError, match="Another process is at work"):
+        map_table(linker, table, output, column="mention")
+    map_table(linker, table, output, column="mention")
+
+
+def test_an_input_that_changes_meanwhile(linker: Path, tmp_path: Path) -> None:
+    table, output = tmp_path / "x.csv", tmp_path / "y.csv"
+    for text in ("mention\ncold\nsugar\n", "mention\ncold\n", "mention\nlung\n"):
+        table.write_text("mention\ncold\n")
+
+        def change(_done: int, _total: int | None, what: str, text: str = text) -> None:
+            if what == "linking":
+                table.write_text(text)
+
+        with pytest.raises(InputError, match="changed while it was mapped"):
+            map_table(linker, table, output, column="mention", progress=change)
+        assert not output.exists()
+        map_table(linker, table, output, column="mention", overwrite=True)
+        output.unlink()
+
+
+def test_work_of_another_version(linker: Path, table: Path) -> None:
+    work = WorkFolder.beside(table.with_name("y.csv"))
+    work.folder.mkdir()
+    (work.folder / "settings.json").write_text('{"format": 0}')
+    with pytest.raises(MismatchError, match=r"another version of Onoma\. Remove that folder"):
+        map_table(linker, table, table.with_name("y.csv"), column="mention")

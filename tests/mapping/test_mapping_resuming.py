@@ -1,0 +1,133 @@
+"""A run that was stopped, however, goes on where it was; its output is that of a run that was not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mapping_data import make_linker, make_parts_small, rows_of, write_table
+
+from onoma.errors import ArtifactExistsError, MismatchError
+from onoma.linking import Linker
+from onoma.mapping import map_table
+from onoma.mapping.work import WorkFolder
+
+SCRIPT = Path(__file__).with_name("interrupted.py")
+N_ROWS = 40
+MOMENTS = [
+    ("settings.json", 1),
+    ("/mentions/", 1),
+    ("/mentions/", 5),
+    ("reading.json", 1),
+    ("/answers/", 1),
+    ("/answers/", 8),
+    ("/written/", 3),
+    ("/written/", 10),
+    ("/whole", 1),
+    ("/y.csv", 1),
+]
+"""When a file of this name is about to appear (the first, the fifth ...), in a run after that killed at the last."""
+
+
+@pytest.fixture(scope="module")
+def linker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_linker(tmp_path_factory.mktemp("linker"))
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_parts_small(monkeypatch)
+
+
+def start(linker: Path, source: Path, output: Path, workers: int, how: str, what: str, number: int) -> tuple[int, str]:
+    """Run `interrupted.py`; its status and what it said."""
+    arguments = [str(part) for part in (SCRIPT, linker, source, output, workers, how, what, number)]
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, timeout=100)
+    return done.returncode, done.stderr
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_table(tmp_path_factory.mktemp("table") / "x.csv", rows_of(N_ROWS, n_different=30))
+
+
+def mapped(linker: Path, source: Path, output: Path, **options: int) -> bytes:
+    map_table(linker, source, output, column="mention", top_k=2, **options)  # type: ignore[arg-type]
+    return output.read_bytes()
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_killed_while_linking(linker: Path, source: Path, tmp_path: Path) -> None:
+    output = tmp_path / "y.parquet"
+    expected = mapped(linker, source, tmp_path / "z.parquet")
+    n_different = len({row["mention"] for row in rows_of(N_ROWS, n_different=30) if row["mention"]} - {"   "})
+    status, said = start(linker, source, output, 1, "kill", "/answers/", 8)
+    assert status == -9, said
+    there = sorted(path.name for path in (tmp_path / ".y.parquet.map" / "answers").glob("*.keys.npy"))
+    assert there == ["000000.keys.npy", "000001.keys.npy"]
+    asked: list[str] = []
+    link = Linker.link
+
+    def watched(self: Linker, mentions: list[str], **options: object) -> object:
+        asked.extend(mentions)
+        return link(self, mentions, **options)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Linker, "link", watched)
+        assert mapped(linker, source, output) == expected
+    assert 0 < len(asked) < n_different  # two of the tasks were done before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["y.parquet", "z.parquet"]
+
+
+@pytest.mark.slow  # ten processes, one after the other
+@pytest.mark.usefixtures("small_parts")
+def test_killed_at_every_stage(linker: Path, source: Path, tmp_path: Path) -> None:
+    expected = mapped(linker, source, tmp_path / "z.csv")
+    for what, number in MOMENTS:
+        status, said = start(linker, source, tmp_path / "y.csv", 1, "kill", what, number)
+        assert status == -9, (what, number, said)
+        assert not (tmp_path / "y.csv").exists()
+    assert mapped(linker, source, tmp_path / "y.csv") == expected
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["y.csv", "z.csv"]
+
+
+def test_killed_when_only_the_folder_was_left(linker: Path, source: Path, tmp_path: Path) -> None:
+    expected = mapped(linker, source, tmp_path / "y.csv")
+    work = WorkFolder.beside(tmp_path / "y.csv")
+    work.folder.mkdir()
+    (work.folder / "done").touch()
+    with pytest.raises(ArtifactExistsError):
+        mapped(linker, source, tmp_path / "y.csv")
+    assert not work.folder.exists()
+    assert (tmp_path / "y.csv").read_bytes() == expected
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_interrupted_work_is_not_thrown_away_unasked(linker: Path, source: Path, tmp_path: Path) -> None:
+    output = tmp_path / "y.csv"
+
+    def interrupt(done: int, _total: int | None, what: str) -> None:
+        if what == "linking" and done:
+            raise KeyboardInterrupt
+
+    def begin() -> None:
+        with pytest.raises(KeyboardInterrupt):
+            map_table(linker, source, output, column="mention", top_k=2, progress=interrupt)
+
+    begin()
+    answers = tmp_path / ".y.csv.map" / "answers"
+    assert not list(answers.iterdir())  # the first task was not finished
+    with pytest.raises(KeyboardInterrupt):  # so nothing is lost by other settings
+        map_table(linker, source, output, column="mention", top_k=1, progress=interrupt)
+    begin()
+    (answers / "000000.keys.npy").touch()
+    with pytest.raises(MismatchError, match=r"unfinished work with other settings \(top_k: 2, now 1\).*--force"):
+        map_table(linker, source, output, column="mention", top_k=1)
+    changed = write_table(tmp_path / "x.csv", rows_of(3))
+    with pytest.raises(MismatchError, match=r"\(input: [0-9a-f]{12}, now [0-9a-f]{12}\)"):
+        map_table(linker, changed, output, column="mention", top_k=2)
+    report = map_table(linker, changed, output, column="mention", top_k=1, overwrite=True)
+    assert report.n_rows == 3
+    assert not answers.exists()

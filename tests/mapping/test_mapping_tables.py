@@ -1,0 +1,201 @@
+"""Every kind of table in and out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from mapping_data import (
+    Row,
+    assert_same,
+    expected_rows,
+    make_linker,
+    make_parts_small,
+    read_table,
+    rows_of,
+    write_table,
+)
+
+from onoma.linking import Linker
+from onoma.mapping import map_table
+from onoma.mapping.mapping import MapReport
+
+INPUTS = ["x.csv", "x.tsv", "x.parquet", "x.jsonl", "x.jsonl.gz", "x.csv.gz"]
+OUTPUTS = ["y.csv", "y.parquet", "y.jsonl"]
+
+
+@pytest.fixture(scope="module")
+def linker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_linker(tmp_path_factory.mktemp("linker"))
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_parts_small(monkeypatch)
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("source", INPUTS)
+@pytest.mark.usefixtures("small_parts")
+def test_equals_linking_each_row_by_itself(source: str, output: str, linker: Path, tmp_path: Path) -> None:
+    rows = rows_of(40)
+    top_k = 1 if (INPUTS.index(source) + OUTPUTS.index(output)) % 2 else 3
+    write_table(tmp_path / source, rows)
+    report = map_table(linker, tmp_path / source, tmp_path / output, column="mention", top_k=top_k)
+    if source.startswith("x.tsv"):
+        rows = [{**row, "note": row["note"] and row["note"].replace("\n", " ")} for row in rows]
+    expected = expected_rows(rows, linker, top_k=top_k)
+    assert_same(tmp_path / output, expected)
+    n_linked = sum(bool(row["mention"] and row["mention"].strip()) for row in rows)
+    assert (report.n_rows, report.n_linked) == (40, n_linked)
+    assert report.n_mentions == len({row["mention"] for row in rows if row["mention"] and row["mention"].strip()})
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([source, output])
+
+
+def test_each_different_mention_is_linked_once(
+    linker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_parts: None
+) -> None:
+    asked: list[str] = []
+    link = Linker.link
+
+    def watched(self: Linker, mentions: list[str], **options: object) -> object:
+        asked.extend(mentions)
+        return link(self, mentions, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Linker, "link", watched)
+    rows = rows_of(100, n_different=30)
+    map_table(linker, write_table(tmp_path / "x.csv", rows), tmp_path / "y.csv", column="mention")
+    assert sorted(asked) == sorted({row["mention"] for row in rows if row["mention"] and row["mention"].strip()})
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_each_different_mention_is_linked_once_beyond_what_is_remembered(
+    linker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = rows_of(100, n_different=30)
+    source = write_table(tmp_path / "x.csv", rows)
+    expected = map_table(linker, source, tmp_path / "y.csv", column="mention")
+    monkeypatch.setattr("onoma.mapping.collecting.MAX_REMEMBERED", 6)
+    found = map_table(linker, source, tmp_path / "z.csv", column="mention")
+    assert (found.n_mentions, found.n_linked) == (expected.n_mentions, expected.n_linked)
+    assert_same(tmp_path / "y.csv", tmp_path / "z.csv")
+
+
+@pytest.mark.parametrize(
+    ("source", "limits"),
+    [("x.csv", (1, 1 << 20)), ("x.jsonl", (1 << 17, 200)), ("x.parquet", (1 << 17, 200)), ("x.parquet", (1 << 17, 1))],
+)
+def test_the_output_does_not_depend_on_the_size_of_parts_and_tasks(
+    source: str, limits: tuple[int, int], linker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_table(tmp_path / source, rows_of(20))
+    map_table(linker, tmp_path / source, tmp_path / "y.csv", column="mention", top_k=2)
+    monkeypatch.setattr("onoma.mapping.parts.PART_ROWS", limits[0])
+    monkeypatch.setattr("onoma.mapping.parts.PART_BYTES", limits[1])
+    monkeypatch.setattr("onoma.mapping.collecting.TASK_MENTIONS", 3)
+    map_table(linker, tmp_path / source, tmp_path / "z.csv", column="mention", top_k=2)
+    assert_same(tmp_path / "y.csv", tmp_path / "z.csv")
+
+
+@pytest.mark.parametrize("source", ["x.csv", "x.tsv", "x.parquet", "x.jsonl"])
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_a_table_without_a_mention(source: str, output: str, linker: Path, tmp_path: Path) -> None:
+    rows: list[Row] = [{"id": "1", "mention": None}, {"id": "2", "mention": " "}]
+    map_table(linker, write_table(tmp_path / source, rows), tmp_path / output, column="mention")
+    assert_same(tmp_path / output, expected_rows(rows, linker))
+
+
+@pytest.mark.parametrize("source", ["x.csv", "x.tsv", "x.parquet"])
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_a_table_without_rows(source: str, output: str, linker: Path, tmp_path: Path) -> None:
+    write_table(tmp_path / source, [{"id": "1", "mention": "cold"}])
+    if source.endswith("parquet"):
+        pl.read_parquet(tmp_path / source).clear().write_parquet(tmp_path / source)
+    else:
+        (tmp_path / source).write_text((tmp_path / source).read_text().split("\n")[0] + "\n")
+    report = map_table(linker, tmp_path / source, tmp_path / output, column="mention")
+    assert report.n_rows == report.n_mentions == report.n_linked == 0
+    assert read_table(tmp_path / output) == []
+    if output == "y.csv":
+        header = "id,mention,concept_id,preferred_name,matched_name,score\n"
+        assert (tmp_path / output).read_text() == header
+
+
+@pytest.mark.parametrize(
+    ("text", "mentions"),
+    [
+        ("mention\ncold\n\n\nflu\n", ["cold", None, None, "flu"]),
+        ('mention\n"a\nb"\n"",\n', None),
+        ('mention\n"a\nb"\n""\nc', ["a\nb", None, "c"]),
+        ("\ufeffmention\r\ncold\r\n\r\n", ["cold", None]),
+    ],
+)
+def test_a_csv_of_one_column_keeps_its_blank_lines(
+    text: str, mentions: list[str] | None, linker: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "x.csv").write_bytes(text.encode())
+    if mentions is None:
+        with pytest.raises(Exception, match="line 4: wrong number of fields"):
+            map_table(linker, tmp_path / "x.csv", tmp_path / "y.parquet", column="mention")
+        return
+    map_table(linker, tmp_path / "x.csv", tmp_path / "y.parquet", column="mention")
+    assert pl.read_parquet(tmp_path / "y.parquet")["mention"].to_list() == mentions
+
+
+def test_parquet_keeps_its_types(linker: Path, tmp_path: Path) -> None:
+    table = pl.DataFrame(
+        {
+            "n": [3, None, 5],
+            "tags": [["a", "b"], [], None],
+            "what": pl.Series(["cold", "flu", "cold"], dtype=pl.Categorical),
+            "at": pl.Series(["2020-01-01", None, "2021-02-03"]).str.to_date(),
+            "raw": [b"\x00\xff", b"", None],
+        }
+    )
+    table.write_parquet(tmp_path / "x.parquet")
+    map_table(linker, tmp_path / "x.parquet", tmp_path / "y.parquet", column="what")
+    mapped = pl.read_parquet(tmp_path / "y.parquet")
+    assert mapped.select(table.columns).equals(table)
+    assert mapped.schema["score"] == pl.Float64
+    map_table(linker, tmp_path / "x.parquet", tmp_path / "n.parquet", column="n")
+    assert pl.read_parquet(tmp_path / "n.parquet")["concept_id"].is_null().to_list()[1]
+
+
+def test_json_lines_stay_as_they_stand(linker: Path, tmp_path: Path) -> None:
+    lines = [
+        '{"mention": "cold", "n": 1.50, "deep": {"a": [1, 2.0, "}"]}}',
+        '  {"n": 12345678901234567890, "mention": null}  ',
+        '{"other": "\\u00e9 }", "mention" : 12 }',
+        "{}",
+    ]
+    (tmp_path / "x.jsonl").write_text("\n".join([*lines[:2], "", *lines[2:]]) + "\n")
+    map_table(linker, tmp_path / "x.jsonl", tmp_path / "y.jsonl", column="mention")
+    mapped = (tmp_path / "y.jsonl").read_text().splitlines()
+    assert [line.partition('"concept_id"')[0] for line in mapped] == [
+        '{"mention": "cold", "n": 1.50, "deep": {"a": [1, 2.0, "}"]},',
+        '{"n": 12345678901234567890, "mention": null,',
+        '{"other": "\\u00e9 }", "mention" : 12,',
+        "{",
+    ]
+    assert [json.loads(line)["concept_id"] is None for line in mapped] == [False, True, False, True]
+    map_table(linker, tmp_path / "x.jsonl", tmp_path / "y.parquet", column="mention")
+    table = pl.read_parquet(tmp_path / "y.parquet")
+    assert table.columns[:4] == ["mention", "n", "deep", "other"]
+    assert table.rows()[0][:4] == ("cold", "1.50", '{"a": [1, 2.0, "}"]}', None)
+    assert table.rows()[1][:2] == (None, "12345678901234567890")
+    assert table.rows()[2][:4] == ("12", None, None, "é }")
+
+
+def test_progress_counts_to_the_end(linker: Path, tmp_path: Path, small_parts: None) -> None:
+    told: list[tuple[int, int | None, str]] = []
+    source = write_table(tmp_path / "x.csv", rows_of(60))
+    report = map_table(linker, source, tmp_path / "y.csv", column="mention", progress=lambda *what: told.append(what))
+    assert isinstance(report, MapReport)
+    assert list(dict.fromkeys(stage for *_, stage in told)) == ["reading", "linking", "writing"]
+    for stage, n_all in (("linking", report.n_mentions), ("writing", 60)):
+        of_stage = [(done, total) for done, total, what in told if what == stage]
+        assert of_stage[0] == (0, n_all)
+        assert of_stage[-1] == (n_all, n_all)
+        assert of_stage == sorted(of_stage)

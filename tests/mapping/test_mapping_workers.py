@@ -1,0 +1,81 @@
+"""Several processes give what one gives; one that dies is noticed."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from mapping_data import make_linker, make_parts_small, rows_of, write_table
+from test_mapping_resuming import start
+
+from onoma.errors import UnavailableError
+from onoma.mapping import map_table
+
+pytestmark = pytest.mark.usefixtures("small_parts")
+
+
+@pytest.fixture(scope="module")
+def linker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_linker(tmp_path_factory.mktemp("linker"))
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_parts_small(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_table(tmp_path_factory.mktemp("table") / "x.csv", rows_of(40, n_different=30))
+
+
+def test_same_bytes_as_one_process(linker: Path, source: Path, tmp_path: Path) -> None:
+    done: list[int] = []
+    one = map_table(linker, source, tmp_path / "one.parquet", column="mention", top_k=2)
+    two = map_table(
+        linker,
+        source,
+        tmp_path / "two.parquet",
+        column="mention",
+        top_k=2,
+        workers=2,
+        progress=lambda n_done, _total, what: done.append(n_done) if what == "linking" else None,
+    )
+    assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "two.parquet").read_bytes()
+    assert (one.n_rows, one.n_mentions, one.n_linked) == (two.n_rows, two.n_mentions, two.n_linked)
+    assert done == sorted(done)
+    assert done[-1] == two.n_mentions
+
+
+def test_a_worker_that_is_killed_is_noticed_and_its_work_done_by_the_next_run(
+    linker: Path, source: Path, tmp_path: Path
+) -> None:
+    map_table(linker, source, tmp_path / "z.csv", column="mention", top_k=2)
+    status, said = start(linker, source, tmp_path / "y.csv", 2, "kill-worker", "told", 3)
+    assert status == 1
+    assert "UnavailableError: A worker process died (signal 9). What was linked so far is kept" in said.splitlines()[-1]
+    assert list((tmp_path / ".y.csv.map" / "answers").glob("*.keys.npy"))
+    map_table(linker, source, tmp_path / "y.csv", column="mention", top_k=2)
+    assert (tmp_path / "y.csv").read_bytes() == (tmp_path / "z.csv").read_bytes()
+
+
+def test_what_a_worker_says_at_its_end_is_told(linker: Path, source: Path, tmp_path: Path) -> None:
+    def spoil(_done: int, _total: int | None, what: str) -> None:
+        if what == "linking":
+            (tmp_path / ".y.csv.map" / "mentions" / "000000.keys.npy").write_bytes(b"")
+
+    with pytest.raises(UnavailableError, match=r"A worker process died \(status 1: .*\)"):
+        map_table(linker, source, tmp_path / "y.csv", column="mention", workers=2, progress=spoil)
+
+
+@pytest.mark.slow
+def test_workers_leave_with_the_process_that_started_them(linker: Path, source: Path, tmp_path: Path) -> None:
+    status, said = start(linker, source, tmp_path / "y.csv", 2, "kill", "told", 2)
+    assert status == -9, said
+    folder = str(tmp_path / ".y.csv.map")
+    for _ in range(100):
+        listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+        if folder not in listed:
+            return
+    pytest.fail("a worker is still there")
