@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SOURCES := src tests benchmarks docs/extensions
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test test-all lint types contracts docs bench bench-gpu fuzz pr format clean
+.PHONY: help quickstart test test-all lint types contracts docs bench bench-gpu pgvector fuzz pr format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ bench: $(VENV)/.dev ## measure speed against the reference design, as ratios in 
 
 bench-gpu: $(VENV)/.dev ## measure training on a GPU, after checking its vectors; an epoch of the UMLS, extrapolated
 	$(BIN)/python benchmarks/gpu_training.py
+
+pgvector: $(VENV)/.dev ## start a PostgreSQL of its own, index vectors in it, measure recall and time
+	$(BIN)/python benchmarks/postgresql.py
 
 MINUTES ?= 10
 fuzz: $(VENV)/.dev ## spoil the input of every reader for MINUTES (10) of processor time

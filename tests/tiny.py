@@ -69,6 +69,7 @@ class Name:
     text: str
     language: str = "en"
     is_suppressed: bool = False
+    source: str = "test"
 
 
 def make_terminology(
@@ -85,7 +86,7 @@ def make_terminology(
             "concept_row": row,
             "text": name.text,
             "language": name.language,
-            "source": "test",
+            "source": name.source,
             "term_type": "",
             "is_preferred": position == 0,
             "is_suppressed": name.is_suppressed,

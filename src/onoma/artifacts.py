@@ -117,7 +117,76 @@ def write_artifact(
     Raises:
         ArtifactExistsError: ``path`` holds something that may not be replaced.
     """
+    with _replacing(Path(path).resolve(), kind, overwrite=overwrite) as aside:
+        yield aside
+        manifest = Manifest(
+            kind=kind,
+            format_version=format_version,
+            onoma_version=__version__,
+            created=_now(),
+            files=_finish_files(aside),
+            parents=tuple(parents),
+            config=dict(config or {}),
+            seed=seed,
+        )
+        write_text_atomically(aside / MANIFEST_NAME, manifest.model_dump_json(indent=1))
+
+
+@contextlib.contextmanager
+def amend_artifact(
+    path: str | Path,
+    kind: str,
+    *,
+    format_version: int = 1,
+    config: Mapping[str, Any] | None = None,
+    dropping: Sequence[str] = (),
+) -> Iterator[Path]:
+    """Give an empty folder for what changes in an artefact; on leaving the block it and all else becomes the artefact.
+
+    What does not change is neither read nor copied: the new folder has hard links to it (copies where the file
+    system knows none). Whoever has the old files open, or mapped, keeps them as they were. Killed at any moment
+    this leaves the old folder or the new one, as `write_artifact` does.
+
+    Args:
+        path: The artefact.
+        kind: What it must be.
+        format_version: Of the folder as it will be.
+        config: Settings that are added, or replaced, in the manifest.
+        dropping: Beginnings of names ("reranker/") of files that shall not stay.
+
+    Yields:
+        The folder to write into. A file written there takes the place of the one of the same name.
+
+    Raises:
+        InputError: there is nothing at ``path``.
+        ArtifactError: it is not a whole artefact of this kind, or has changed meanwhile.
+    """
     target = Path(path).resolve()
+    before = open_artifact(target, kind, format_version=format_version)
+    with _replacing(target, kind, overwrite=True) as aside:
+        yield aside
+        files = _finish_files(aside)
+        for name, entry in before.files.items():
+            if name not in files and not name.startswith(tuple(dropping)):
+                _link_or_copy(target / name, aside / name)
+                files[name] = entry
+        amended = before.model_copy(
+            update={
+                "format_version": format_version,
+                "onoma_version": __version__,
+                "created": _now(),
+                "files": dict(sorted(files.items())),
+                "config": {**before.config, **(config or {})},
+            }
+        )
+        write_text_atomically(aside / MANIFEST_NAME, amended.model_dump_json(indent=1))
+        if read_manifest(target) != before:
+            raise ArtifactExistsError(f"{target} was changed by another process meanwhile; try again.")
+
+
+@contextlib.contextmanager
+def _replacing(target: Path, kind: str, *, overwrite: bool) -> Iterator[Path]:
+    """An empty folder beside ``target`` that takes its place on leaving the block."""
     target.parent.mkdir(parents=True, exist_ok=True)
     _remove_leftovers(target)
     ensure_writable(target, kind, overwrite=overwrite)
@@ -127,23 +196,6 @@ def write_artifact(
     old = target.parent / f".{target.name}.partial-{os.getpid()}-old"
     try:
         yield aside
-        files = {}
-        readable_by = aside.stat().st_mode & 0o666
-        for file in sorted(p for p in aside.rglob("*") if p.is_file()):
-            file.chmod(readable_by)  # some libraries write files that only their owner may read
-            _fsync(file)
-            files[file.relative_to(aside).as_posix()] = FileEntry(bytes=file.stat().st_size, sha256=sha256_file(file))
-        manifest = Manifest(
-            kind=kind,
-            format_version=format_version,
-            onoma_version=__version__,
-            created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            files=files,
-            parents=tuple(parents),
-            config=dict(config or {}),
-            seed=seed,
-        )
-        write_text_atomically(aside / MANIFEST_NAME, manifest.model_dump_json(indent=1))
         ensure_writable(target, kind, overwrite=overwrite)
         if target.exists():
             target.rename(old)
@@ -161,6 +213,29 @@ def write_artifact(
         raise
     finally:
         _being_written.discard(aside.name)
+
+
+def _finish_files(aside: Path) -> dict[str, FileEntry]:
+    """Make what was written durable and readable for whoever may read the folder; sizes and checksums by name."""
+    files = {}
+    readable_by = aside.stat().st_mode & 0o666
+    for file in sorted(p for p in aside.rglob("*") if p.is_file()):
+        file.chmod(readable_by)  # some libraries write files that only their owner may read
+        _fsync(file)
+        files[file.relative_to(aside).as_posix()] = FileEntry(bytes=file.stat().st_size, sha256=sha256_file(file))
+    return files
+
+
+def _link_or_copy(source: Path, destination: Path) -> None:
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, destination)
+    except OSError:  # the file system has no hard links
+        shutil.copy2(source, destination)
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 def open_artifact(path: str | Path, kind: str, *, format_version: int = 1) -> Manifest:

@@ -218,7 +218,10 @@ def test_lists(place: Path) -> None:
         (("train", "sapbert-papr", "-t", "x", "-o", "y"), "Did you mean 'sapbert-paper'"),
         (("train", "quickstart", "-t", "x", "-o", "y", "--set", "stepps=1"), "Did you mean 'steps'"),
         (("train", "quickstart", "-t", "x", "-o", "y", "--set", "steps"), "--set takes key=value"),
-        (("benchmark", "run", "ncbi-disease", "--data", "x", "-o", "y"), "give either --encoder or --linker"),
+        (
+            ("benchmark", "run", "ncbi-disease", "--data", "x", "-o", "y"),
+            "give one of --encoder, --linker and --baseline",
+        ),
         (("encode", "all-MiniLM-L6-v3", "-i", "x", "-o", "y.npy"), "Did you mean 'all-MiniLM-L6-v2'"),
     ],
 )

@@ -34,6 +34,6 @@ def main() -> None:
         if leaving.code == 130:
             sys.stderr.write(
                 "\nonoma: stopped. Nothing half-written passes for whole; "
-                "train, quickstart and fetch go on where they were.\n"
+                "train, map, quickstart and fetch go on where they were.\n"
             )
         raise

@@ -7,7 +7,22 @@ from typing import Annotated
 import typer
 
 from onoma._version import __version__
-from onoma.cli import benchmark, encode, encoder, link, linker, pairs, quickstart, recipes, terminology, train, verify
+from onoma.cli import (
+    benchmark,
+    encode,
+    encoder,
+    link,
+    linker,
+    map,
+    pairs,
+    quickstart,
+    recipes,
+    reranker,
+    terminology,
+    train,
+    train_biosyn,
+    verify,
+)
 
 app = typer.Typer(
     name="onoma",
@@ -39,8 +54,11 @@ app.add_typer(terminology.app, name="terminology")
 app.add_typer(pairs.app, name="pairs")
 app.add_typer(recipes.app, name="recipes")
 app.command("train")(train.train)
+app.command("train-biosyn")(train_biosyn.train_biosyn)
 app.add_typer(linker.app, name="linker")
+app.add_typer(reranker.app, name="reranker")
 app.command("link")(link.link)
+app.command("map")(map.map_)
 app.command("encode")(encode.encode)
 app.add_typer(encoder.app, name="encoder")
 app.add_typer(benchmark.app, name="benchmark")

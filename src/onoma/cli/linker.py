@@ -1,25 +1,61 @@
-"""``onoma linker``: make linkers."""
+"""``onoma linker``: make linkers, and make them better."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from onoma.cli.options import Dimensions, Encoder, Force, Normalisation, Precision, TerminologyFolder
+from onoma.cli import linker_update
+from onoma.cli.options import Dimensions, Force, Normalisation, Precision, TerminologyFolder
+from onoma.errors import ConfigError
 
-app = typer.Typer(help="Build linkers.", no_args_is_help=True)
+app = typer.Typer(help="Build linkers, tune them on mentions, keep them up to date.", no_args_is_help=True)
+
+LinkerFolder = Annotated[Path, typer.Argument(metavar="LINKER", help="A linker folder (onoma linker build).")]
 
 
 @app.command()
 def build(
     terminology: TerminologyFolder,
-    encoder: Encoder,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="LINKER", help="Where to write the linker folder.")],
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            "--encoder", "-e", metavar="ENCODER", help="A folder, a catalogue name (all-MiniLM-L6-v2) or a hub id."
+        ),
+    ] = None,
+    no_encoder: Annotated[
+        bool, typer.Option("--no-encoder", help="Look-up and character n-grams alone: no model is needed.")
+    ] = False,
     normalisation: Normalisation = None,
     precision: Precision = "fp32",
     dimensions: Dimensions = None,
+    index: Annotated[
+        Literal["exact", "sign-bits", "approximate"],
+        typer.Option(
+            help="How vectors are searched: all of them; by their signs first, with a fraction of the memory and time; "
+            "or by a graph. What is found of the exact answer is measured and stands in the folder."
+        ),
+    ] = "exact",
+    vectors: Annotated[
+        Literal["fp32", "fp16", "int8"], typer.Option(help="Precision in which the vectors are stored.")
+    ] = "fp32",
+    sparse: Annotated[
+        bool, typer.Option("--sparse", help="Index character n-grams too, to be searched besides the vectors.")
+    ] = False,
+    ngrams: Annotated[
+        str, typer.Option(metavar="MIN-MAX", help="Lengths of these n-grams: 1-2 as BioSyn has it, or 2-4.")
+    ] = "1-2",
+    stages: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STAGES",
+            help="What is on where nothing else is asked for, divided by commas: exact, loose, dense, sparse. Unset: "
+            "exact and every search there is.",
+        ),
+    ] = None,
     force: Force = False,
 ) -> None:
     """Encode every name of a terminology, so that mentions can be linked to it.
@@ -30,10 +66,130 @@ def build(
     from onoma.encoders import open_encoder
     from onoma.linking import build_linker
 
-    opened = open_encoder(encoder, precision=precision, dimensions=dimensions)
+    if (encoder is None) != no_encoder:
+        raise ConfigError("give either --encoder or --no-encoder.")
+    opened = None if encoder is None else open_encoder(encoder, precision=precision, dimensions=dimensions)
     with show.progress_bar("encoding", "names") as update:
-        linker = build_linker(terminology, opened, out, normalisation=normalisation, overwrite=force, progress=update)
+        linker = build_linker(
+            terminology,
+            opened,
+            out,
+            normalisation=normalisation,
+            index=index,
+            precision=vectors,
+            sparse=sparse or no_encoder,
+            ngrams=_lengths(ngrams),
+            stages=None if stages is None else [stage.strip() for stage in stages.split(",")],
+            overwrite=force,
+            progress=update,
+        )
     show.out.print(
         f"{out}: links to {show.count(linker.n_concepts, 'concept')} by {show.count(linker.n_names, 'name')}",
         markup=False,
     )
+
+
+@app.command()
+def tune(
+    linker: LinkerFolder,
+    mentions: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="Development mentions: a table with the columns mention and concept_id (csv, tsv, parquet), or lines "
+            "id||mention. The ids NIL, CUI-less and -1 mean 'no such concept'.",
+        ),
+    ],
+    stages: Annotated[
+        str | None,
+        typer.Option(metavar="STAGES", help="Stages that shall be on from now on, divided by commas. Unset: as now."),
+    ] = None,
+    calibration: Annotated[
+        Literal["isotonic", "platt", "none"],
+        typer.Option(help="How confidences are fitted; isotonic wants some hundred mentions."),
+    ] = "isotonic",
+    min_precision: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            metavar="P",
+            help="From now on answer 'no such concept' below the confidence from which so large a share is right.",
+        ),
+    ] = None,
+    on_error: Annotated[
+        Literal["strict", "skip"], typer.Option(help="What becomes of a bad line: an error, or it is left out.")
+    ] = "strict",
+) -> None:
+    """Learn from development mentions how searches are fused and how far an answer can be trusted.
+
+    The linker's folder is rewritten in one step; its large files are not copied. The figures for what was learned
+    are of mentions that it was not learned from (cross-validation).
+    """
+    from onoma.cli import show
+    from onoma.linking import tune_linker
+    from onoma.pairs import read_mentions
+    from onoma.terminology.reading import Reading
+
+    reading = Reading(on_error=on_error)
+    read = read_mentions(mentions, reading)
+    with show.progress_bar("linking", "mentions") as update:
+        report = tune_linker(
+            linker,
+            read,
+            stages=None if stages is None else [stage.strip() for stage in stages.split(",")],
+            calibrate=calibration != "none",
+            method="isotonic" if calibration == "none" else calibration,
+            wished_precision=min_precision,
+            progress=update,
+        )
+    for line, reason in reading.rejects.select("line", "reason").rows():
+        show.remark(f"{mentions}, line {line}: left out: {reason}")
+    for note, n in reading.notes.items():
+        show.remark(f"{n:,} {note}")
+    if report.n_unknown:
+        codes = ", ".join(report.unknown)
+        show.remark(f"{report.n_unknown:,} mentions of concepts that the linker does not have: {codes}, ...")
+    show.out.print(
+        f"{linker}: tuned on {show.count(report.n_mentions, 'mention')}, {report.n_no_concept:,} of them without a "
+        f"concept; stages {', '.join(report.stages)}",
+        markup=False,
+    )
+    rows = [[what, f"{100 * one.at_1:.2f}", f"{100 * one.at_5:.2f}"] for what, one in report.accuracy.items()]
+    show.table(["", "acc@1", "acc@5"], rows, numeric=["acc@1", "acc@5"])
+    if report.weights is not None:
+        weights = ", ".join(f"{search} {weight:.3f}" for search, weight in report.weights.items())
+        show.out.print(f"weights: {weights}", markup=False)
+    if (held := report.calibration) is not None:
+        show.out.print(
+            f"confidence ({held.method}): {held.mean_confidence:.3f} on average, {held.share_right:.3f} right; "
+            f"expected calibration error {held.expected_calibration_error:.3f}",
+            markup=False,
+        )
+    if report.no_concept_below is not None:
+        show.out.print(f"no such concept below a confidence of {report.no_concept_below:.3f}", markup=False)
+
+
+app.command("update")(linker_update.update)
+
+
+@app.command("add-reranker")
+def add_cross_encoder(
+    linker: LinkerFolder,
+    reranker: Annotated[
+        Path, typer.Argument(metavar="RERANKER", help="A cross-encoder's folder (onoma reranker train).")
+    ],
+) -> None:
+    """Put a cross-encoder into a linker, as its last stage, and switch it on."""
+    from onoma.cli import show
+    from onoma.linking import add_reranker
+
+    opened = add_reranker(linker, reranker)
+    show.out.print(f"{linker}: stages {', '.join(opened.settings.stages)}", markup=False)
+
+
+def _lengths(text: str) -> tuple[int, int]:
+    first, _, last = text.partition("-")
+    if not (first.isdigit() and last.isdigit()):
+        raise ConfigError(f"--ngrams takes the shortest and the longest length, such as 1-2; found '{text}'.")
+    return int(first), int(last)

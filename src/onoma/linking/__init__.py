@@ -1,9 +1,31 @@
-"""Mentions to ranked concepts: by the nearest name (`Linker`) and by look-up alone (`ExactMatcher`)."""
+"""Mentions to ranked concepts: by the stages of a linker (`Linker`) and by look-up alone (`ExactMatcher`)."""
 
-from onoma.linking.build import build_linker
+from onoma.linking.build import add_reranker, build_linker
 from onoma.linking.dictionary import NameDictionary, build_dictionary
 from onoma.linking.exact_match import ExactMatcher
+from onoma.linking.explanation import Explanation
 from onoma.linking.linker import Linker
 from onoma.linking.links import Link, MentionLinker
+from onoma.linking.reranking import Reranker
+from onoma.linking.settings import STAGES, LinkerSettings
+from onoma.linking.tuning import TuningReport, tune_linker
+from onoma.linking.updating import UpdateReport, update_linker
 
-__all__ = ["ExactMatcher", "Link", "Linker", "MentionLinker", "NameDictionary", "build_dictionary", "build_linker"]
+__all__ = [
+    "STAGES",
+    "ExactMatcher",
+    "Explanation",
+    "Link",
+    "Linker",
+    "LinkerSettings",
+    "MentionLinker",
+    "NameDictionary",
+    "Reranker",
+    "TuningReport",
+    "UpdateReport",
+    "add_reranker",
+    "build_dictionary",
+    "build_linker",
+    "tune_linker",
+    "update_linker",
+]

@@ -1,28 +1,47 @@
-"""Make a linker: the names of a terminology, their vectors, and the encoder, in one folder."""
+"""Make a linker: the names of a terminology, what they are searched by, and the models, in one folder."""
 
 from __future__ import annotations
 
 import functools
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from onoma.artifacts import Parent, ensure_writable, verify_artifact, write_artifact
+from onoma.artifacts import Parent, amend_artifact, ensure_writable, open_artifact, verify_artifact, write_artifact
 from onoma.encoders import Encoder, ProgressCallback, export_encoder, open_encoder
-from onoma.errors import InputError
-from onoma.linking.dictionary import NameDictionary, build_dictionary
-from onoma.linking.linker import ENCODER_FOLDER, FORMAT_VERSION, KIND, MAX_NORM, VECTORS_FILE, Linker
+from onoma.errors import ConfigError, InputError
+from onoma.indexes.char_ngrams import CharNgramIndex
+from onoma.indexes.opening import build_index
+from onoma.linking.dictionary import collect_entries, dictionary_of
+from onoma.linking.facts import collect_facts
+from onoma.linking.folder import ENCODER_FOLDER, FORMAT_VERSION, KIND, MAX_NORM, RERANKER_FOLDER
+from onoma.linking.linker import Linker
+from onoma.linking.lookup import NameLookup
+from onoma.linking.settings import LinkerSettings, Stage, ordered_stages
 from onoma.terminology import Terminology
+from onoma.types import FloatArray
 
+DEFAULT_NORMALISATION = "sapbert"
+"""Of a linker without an encoder, which would say how it was trained."""
+BIOSYN_NGRAMS = (1, 2)
+"""Character n-grams for which encoders trained as BioSyn's learned a weight."""
 _NAMES_AT_ONCE = 1 << 16
 
 
 def build_linker(
     terminology: Terminology | str | Path,
-    encoder: Encoder | str | Path,
+    encoder: Encoder | str | Path | None,
     out: str | Path,
     *,
     normalisation: str | None = None,
+    index: str = "exact",
+    precision: str = "fp32",
+    sparse: bool = False,
+    ngrams: tuple[int, int] = BIOSYN_NGRAMS,
+    stages: Iterable[str] | None = None,
     overwrite: bool = False,
     progress: ProgressCallback | None = None,
 ) -> Linker:
@@ -34,64 +53,132 @@ def build_linker(
     Args:
         terminology: Terminology, or its folder.
         encoder: Encoder, or what `open_encoder` takes. One opened in a lower precision of ONNX goes into the folder in
-            that precision, and mentions are encoded in it too.
+            that precision, and mentions are encoded in it too. None: a linker of look-up and n-grams alone.
         out: Where the linker's folder shall lie.
         normalisation: Preset that names and mentions go through; unset: the one that the encoder was trained with.
+        index: How vectors are searched: "exact", "sign-bits" or "approximate", see `onoma.indexes.opening`. What it
+            finds of the exact answers is measured and stands in the manifest.
+        precision: In which vectors are stored: "fp32", "fp16" or "int8".
+        sparse: Index the names by their character n-grams too. How the two searches are fused is learned by
+            `onoma.linking.tuning`; an encoder trained as BioSyn's brings the weight that was learned with it.
+        ngrams: Shortest and longest of these, see `CharNgramIndex.build`.
+        stages: Those that are on where nothing else is asked for; unset: exact look-up and every search there is.
         overwrite: Replace a linker at ``out``.
         progress: Called with names encoded so far and in all.
 
     Raises:
         DamagedArtifactError: the terminology is not what was written.
         InputError: there is no name to link to, or the encoder gives vectors that cannot be compared.
+        ConfigError: an option has a value it cannot have, or a stage is on that the linker would not have.
         ArtifactExistsError: ``out`` is taken.
     """
     ensure_writable(out, KIND, overwrite=overwrite)
     names_of = Terminology.open(terminology) if isinstance(terminology, str | Path) else terminology
     opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
+    settings = _settings(opened, ngrams=ngrams if sparse else None, stages=stages)
     verify_artifact(names_of.path)
-    preset = normalisation or opened.folder.normalisation
-    dictionary = build_dictionary(names_of, normalisation=preset)
-    with write_artifact(
-        out,
-        KIND,
-        format_version=FORMAT_VERSION,
-        config={
-            "normalisation": preset,
+    preset = normalisation or (DEFAULT_NORMALISATION if opened is None else opened.folder.normalisation)
+    entries = collect_entries(names_of, normalisation=preset, with_labels=True)
+    dictionary = dictionary_of(names_of, entries)
+    facts = collect_facts(names_of, entries, dictionary)
+    del entries
+    config: dict[str, Any] = {"normalisation": preset}
+    parents = [names_of.manifest.as_parent()]
+    if opened is not None:
+        config |= {
             "encoder_name": opened.name,
             "encoder_fingerprint": opened.fingerprint,
             "precision": opened.folder.precision,
-            "n_concepts": dictionary.n_concepts,
-            "n_texts": dictionary.n_texts,
-        },
-        parents=[names_of.manifest.as_parent(), Parent(kind="encoder", fingerprint=opened.fingerprint)],
-        overwrite=overwrite,
+        }
+        parents.append(Parent(kind="encoder", fingerprint=opened.fingerprint))
+    config |= {"n_concepts": dictionary.n_concepts, "n_texts": dictionary.n_texts}
+    config |= {"ngrams": list(ngrams) if sparse else None}
+    with write_artifact(
+        out, KIND, format_version=FORMAT_VERSION, config=config, parents=parents, overwrite=overwrite
     ) as folder:
-        export_encoder(opened.folder, folder / ENCODER_FOLDER, onnx_only=True)
         dictionary.save(folder)
-        _write_vectors(folder / VECTORS_FILE, dictionary, opened, progress)
+        facts.save(folder)
+        NameLookup(dictionary.texts).save(folder)
+        settings.save(folder)
+        if opened is not None:
+            export_encoder(opened.folder, folder / ENCODER_FOLDER, onnx_only=True)
+            vectors = _vectors(dictionary.texts, opened, progress)
+            record = build_index(folder, vectors, kind=index, precision=precision)
+            config["index"] = {
+                "vectors": record.precision,
+                **record.model_dump(include={"kind", "recall", "agreement"}),
+            }
+        if sparse:
+            CharNgramIndex.build(dictionary.texts, ngrams=ngrams).save(folder)
     return Linker.open(out)
 
 
-def _write_vectors(path: Path, dictionary: NameDictionary, encoder: Encoder, progress: ProgressCallback | None) -> None:
-    """Encode all texts straight into the file, a part at a time, so that memory stays bounded."""
-    n_texts = dictionary.n_texts
-    vectors = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(n_texts, encoder.width))
-    for start in range(0, n_texts, _NAMES_AT_ONCE):
-        texts = dictionary.texts[start : start + _NAMES_AT_ONCE]
-        report = None if progress is None else functools.partial(_report, progress, start, n_texts)
-        part = encoder.encode(texts, progress=report)
+def add_reranker(linker: str | Path, reranker: str | Path) -> Linker:
+    """Put a cross-encoder into a linker's folder, in place of one that is there, and switch it on.
+
+    The other files are neither read nor copied. A calibration stays, for the stages without the cross-encoder.
+
+    Args:
+        linker: The linker's folder.
+        reranker: The cross-encoder's (onoma reranker train).
+
+    Raises:
+        InputError: there is nothing at one of the places.
+        ArtifactError: one of the folders is damaged, or something else.
+    """
+    before = Linker.open(linker)
+    manifest = open_artifact(reranker, "reranker")
+    verify_artifact(reranker)
+    settings = before.settings.replaced(stages=ordered_stages([*before.settings.stages, "rerank"]))
+    with amend_artifact(
+        linker,
+        KIND,
+        format_version=FORMAT_VERSION,
+        config={"reranker": manifest.fingerprint},
+        dropping=[f"{RERANKER_FOLDER}/"],
+    ) as folder:
+        shutil.copytree(reranker, folder / RERANKER_FOLDER)
+        settings.save(folder)
+    return Linker.open(linker)
+
+
+def _settings(
+    encoder: Encoder | None, *, ngrams: tuple[int, int] | None, stages: Iterable[str] | None
+) -> LinkerSettings:
+    has: dict[Stage, bool] = {"dense": encoder is not None, "sparse": ngrams is not None}
+    there = [stage for stage, is_there in has.items() if is_there]
+    if not there:
+        raise ConfigError(
+            "a linker needs a search: give an encoder, or build it with character n-grams (sparse=True, --sparse)."
+        )
+    chosen = ordered_stages(["exact", *there] if stages is None else stages)
+    missing = set(chosen) - {"exact", "loose", *there}
+    if missing:
+        raise ConfigError(f"this linker would have no stage {', '.join(sorted(missing))}; it has {', '.join(there)}.")
+    weights: dict[Stage, float] | None = None
+    if encoder is not None and encoder.folder.sparse_weight is not None and ngrams == BIOSYN_NGRAMS:
+        dense_share = 1 / (1 + max(encoder.folder.sparse_weight, 0.0))
+        weights = {"dense": dense_share, "sparse": 1 - dense_share}
+    return LinkerSettings(stages=chosen, weights=weights)
+
+
+def _vectors(texts: Sequence[str], encoder: Encoder, progress: ProgressCallback | None) -> Iterator[FloatArray]:
+    """The vectors of all texts, a part at a time, so that memory stays bounded."""
+    for start in range(0, len(texts), _NAMES_AT_ONCE):
+        part_texts = texts[start : start + _NAMES_AT_ONCE]
+        report = None if progress is None else functools.partial(_report, progress, start, len(texts))
+        part = encoder.encode(part_texts, progress=report)
         lengths = np.linalg.norm(part, axis=1)
         # A text without a single token has the vector zero, and so the score 0 with every mention.
         wrong = np.flatnonzero(~((np.abs(lengths - 1) <= MAX_NORM - 1) | (lengths == 0)))
         if len(wrong):
             raise InputError(
                 "the encoder gives a vector that is not of unit length",
-                field=texts[wrong[0]],
+                field=part_texts[wrong[0]],
                 found=f"length {lengths[wrong[0]]}",
                 fix="use another encoder; this one's training may have diverged",
             )
-        vectors[start : start + len(texts)] = part
-    vectors.flush()
+        yield part
 
 
 def _report(progress: ProgressCallback, done_before: int, total: int, done: int, _total: int) -> None:

@@ -14,16 +14,61 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from onoma.errors import InputError
 from onoma.linking.links import Link
 from onoma.linking.strings import StringColumn
 from onoma.terminology import Terminology, normalise_expr
+from onoma.terminology.tables import ACTIVE
 from onoma.types import BoolArray, FloatArray, RowArray
 
 SCORE_DECIMALS = 6
 """Scores are compared and shown to this many decimals; below lies rounding, not meaning."""
+
+
+@dataclass(frozen=True)
+class RankedEntries:
+    """Entries of distinct concepts, best first.
+
+    Attributes:
+        entries: Rows of the entries, shape (n,).
+        concepts: Their concept rows, shape (n,).
+        text_rows: Rows of their texts, shape (n,).
+        scores: To six decimals, float64, shape (n,).
+    """
+
+    entries: RowArray
+    concepts: RowArray
+    text_rows: RowArray
+    scores: npt.NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    @classmethod
+    def none(cls) -> RankedEntries:
+        """No entries."""
+        rows = np.empty(0, np.int64)
+        return cls(rows, rows, rows, np.empty(0))
+
+    def take(self, places: RowArray | slice) -> RankedEntries:
+        """Some of them, in the order of ``places``."""
+        return RankedEntries(self.entries[places], self.concepts[places], self.text_rows[places], self.scores[places])
+
+    def then(self, others: RankedEntries) -> RankedEntries:
+        """These before the others."""
+        return RankedEntries(
+            np.concatenate([self.entries, others.entries]),
+            np.concatenate([self.concepts, others.concepts]),
+            np.concatenate([self.text_rows, others.text_rows]),
+            np.concatenate([self.scores, others.scores]),
+        )
+
+    def scored(self, scores: npt.NDArray[np.float64]) -> RankedEntries:
+        """The same with other scores."""
+        return dataclasses.replace(self, scores=scores)
 
 
 @dataclass(frozen=True)
@@ -89,53 +134,82 @@ class NameDictionary:
         Returns:
             A dictionary in memory; a text that no name carries any more leads to no concept.
         """
-        keep = ~np.isin(self.entry_name_rows, name_rows)
+        return self.keeping(~np.isin(self.entry_name_rows, name_rows))
+
+    def keeping(self, entries: BoolArray) -> NameDictionary:
+        """The same texts and concepts with some of the entries, bool, shape (E,), in memory."""
         return dataclasses.replace(
             self,
-            entry_offsets=np.concatenate([[0], np.cumsum(keep)])[self.entry_offsets],
-            entry_concepts=self.entry_concepts[keep],
-            entry_is_preferred=self.entry_is_preferred[keep],
-            entry_name_rows=self.entry_name_rows[keep],
-            entry_names=StringColumn.from_strings(itertools.compress(self.entry_names, keep)),
+            entry_offsets=np.concatenate([[0], np.cumsum(entries)])[self.entry_offsets],
+            entry_concepts=self.entry_concepts[entries],
+            entry_is_preferred=self.entry_is_preferred[entries],
+            entry_name_rows=self.entry_name_rows[entries],
+            entry_names=StringColumn.from_strings(itertools.compress(self.entry_names, entries)),
         )
 
-    def rank_concepts(
-        self, text_rows: RowArray, scores: FloatArray, *, top_k: int, complete: bool = True
-    ) -> list[Link] | None:
-        """The best concepts behind some scored texts.
+    def rank_entries(
+        self,
+        text_rows: RowArray,
+        scores: npt.NDArray[np.floating[Any]],
+        *,
+        top_k: int,
+        complete: bool = True,
+        allowed: BoolArray | None = None,
+        expected: BoolArray | None = None,
+    ) -> RankedEntries | None:
+        """The best concepts behind some scored texts, each by its best entry.
 
-        A concept's score is that of its best text. Of equal scores (to six decimals) the concept whose
-        preferred name the text is comes first, then the one that stands earlier in the terminology.
+        A concept's score is that of its best text. Of equal scores (to six decimals) the concepts that are
+        expected come first, then those whose preferred name the text is, then those that stand earlier in the
+        terminology.
 
         Args:
-            text_rows: Rows of the best texts, best first, shape (n,).
+            text_rows: Rows of the best texts, shape (n,); best first, unless ``complete``.
             scores: Their scores, shape (n,).
             top_k: How many concepts to return.
-            complete: Whether no other text exists. If there are others (scored no higher than the last one
-                given), they may carry concepts that belong in the answer.
+            complete: Whether no other text is to be considered. If there are others (scored no higher than the
+                last one given), they may carry concepts that belong in the answer.
+            allowed: Which entries may be an answer, bool, shape (E,); unset: all.
+            expected: Which concepts the mention more likely means, bool, shape (C,); unset: none.
 
         Returns:
-            At most ``top_k`` links; ``None`` if texts that were not given could change them.
+            At most ``top_k`` entries; ``None`` if texts that were not given could change them.
         """
-        rounded = np.round(scores.astype(np.float64), SCORE_DECIMALS)
+        rounded = np.asarray(scores, np.float64).round(SCORE_DECIMALS)
         begins, ends = self.entry_offsets[text_rows], self.entry_offsets[text_rows + 1]
         entries = np.concatenate([np.arange(b, e) for b, e in zip(begins, ends, strict=True)] or [np.empty(0, int)])
-        entry_scores = np.repeat(rounded, ends - begins)
+        places = np.repeat(np.arange(len(text_rows)), ends - begins)
+        if allowed is not None:
+            entries, places = entries[allowed[entries]], places[allowed[entries]]
+        entry_scores = rounded[places]
         concepts = self.entry_concepts[entries]
-        order = np.lexsort((entries, concepts, ~self.entry_is_preferred[entries], -entry_scores))
+        unexpected = np.zeros(len(concepts), np.bool_) if expected is None else ~expected[concepts]
+        order = np.lexsort((entries, concepts, ~self.entry_is_preferred[entries], unexpected, -entry_scores))
         _, first = np.unique(concepts[order], return_index=True)
         best = order[np.sort(first)][:top_k]
         if not complete and (len(best) < top_k or entry_scores[best[-1]] <= rounded[-1]):
             return None
+        return RankedEntries(entries[best], concepts[best], np.asarray(text_rows)[places[best]], entry_scores[best])
+
+    def rank_concepts(
+        self, text_rows: RowArray, scores: FloatArray, *, top_k: int, complete: bool = True
+    ) -> list[Link] | None:
+        """The same as links, among all entries; see `rank_entries`."""
+        ranked = self.rank_entries(text_rows, scores, top_k=top_k, complete=complete)
+        return None if ranked is None else self.links(ranked)
+
+    def links(self, ranked: RankedEntries) -> list[Link]:
+        """Ranked entries as an answer."""
+        rows = zip(ranked.entries.tolist(), ranked.concepts.tolist(), ranked.scores.tolist(), strict=True)
         return [
             Link(
-                concept_id=self.concept_ids[int(concepts[position])],
-                preferred_name=self.preferred_names[int(concepts[position])],
-                matched_name=self.entry_names[int(entries[position])],
-                score=float(entry_scores[position]),
+                concept_id=self.concept_ids[concept],
+                preferred_name=self.preferred_names[concept],
+                matched_name=self.entry_names[entry],
+                score=score,
                 rank=rank,
             )
-            for rank, position in enumerate(best.tolist(), 1)
+            for rank, (entry, concept, score) in enumerate(rows, 1)
         ]
 
 
@@ -157,16 +231,30 @@ def build_dictionary(
         InputError: no name is left, or a hidden name does not exist.
     """
     hidden = _checked_rows(hidden_names, terminology.n_names)
-    concepts = terminology.concepts().select("concept_id", "preferred_name", "status").collect()
-    active = concepts["status"].eq("active").to_numpy()
-    names = (
-        terminology.names()
-        .select("concept_row", "text", "is_preferred", "is_suppressed")
-        .with_row_index("name_row")
-        .collect()
-    )
+    return dictionary_of(terminology, collect_entries(terminology, normalisation=normalisation, hidden=hidden))
+
+
+def collect_entries(
+    terminology: Terminology, *, normalisation: str, hidden: RowArray | None = None, with_labels: bool = False
+) -> pl.DataFrame:
+    """The entries of a dictionary, grouped by text: normalised, concept_row, name_row, text, is_preferred, first_seen.
+
+    Args:
+        terminology: Where the names come from.
+        normalisation: Preset of the names.
+        hidden: Rows of the table of names to leave out.
+        with_labels: Add ``labels``: of each entry the distinct (language, source) of its names, as a sorted list.
+
+    Raises:
+        InputError: no name is left.
+    """
+    active = terminology.concepts().select(pl.col("status") == ACTIVE).collect().to_series().to_numpy()
+    columns = ["concept_row", "text", "is_preferred", "is_suppressed", *(["language", "source"] if with_labels else [])]
+    names = terminology.names().select(columns).with_row_index("name_row").collect()
     keep = active[names["concept_row"].to_numpy()] & ~names["is_suppressed"].to_numpy()
-    keep[hidden] = False
+    if hidden is not None:
+        keep[hidden] = False
+    labels = [pl.struct("language", "source").unique().sort().alias("labels")] if with_labels else []
     entries = (
         names.lazy()
         .filter(pl.Series(keep))
@@ -177,6 +265,7 @@ def build_dictionary(
             pl.col("name_row").min().cast(pl.Int64),
             pl.col("text").sort_by("name_row").first(),
             pl.col("is_preferred").any(),
+            *labels,
         )
         .with_columns(first_seen=pl.col("name_row").min().over("normalised"))
         .sort("first_seen", "concept_row")
@@ -188,9 +277,14 @@ def build_dictionary(
             path=terminology.path,
             expected="at least one active concept with a name that is not suppressed, hidden or blank",
         )
+    return entries
+
+
+def dictionary_of(terminology: Terminology, entries: pl.DataFrame) -> NameDictionary:
+    """The dictionary of collected entries."""
     used, entry_concepts = np.unique(entries["concept_row"].to_numpy(), return_inverse=True)
     is_first = np.concatenate([[True], np.diff(entries["first_seen"].to_numpy()) != 0])
-    linked = concepts[used]
+    linked = terminology.concepts().select("concept_id", "preferred_name").collect()[used]
     return NameDictionary(
         texts=StringColumn.from_strings(entries["normalised"].filter(pl.Series(is_first))),
         entry_offsets=np.append(np.flatnonzero(is_first), len(entries)).astype(np.int64),

@@ -9,6 +9,7 @@ import numpy as np
 
 from onoma.linking.dictionary import NameDictionary, build_dictionary
 from onoma.linking.links import Link, check_request
+from onoma.linking.lookup import NameLookup
 from onoma.terminology import Terminology, normalise
 from onoma.types import RowArray
 
@@ -40,8 +41,8 @@ class ExactMatcher:
         return cls(dictionary, normalisation=normalisation)
 
     @cached_property
-    def _rows(self) -> dict[str, int]:
-        return {text: row for row, text in enumerate(self.dictionary.texts)}
+    def _lookup(self) -> NameLookup:
+        return NameLookup(self.dictionary.texts)
 
     def link(self, mentions: Iterable[str], *, top_k: int = 5) -> list[list[Link]]:
         """The concepts named exactly so, with score 1.0, for each mention.
@@ -51,8 +52,7 @@ class ExactMatcher:
         """
         answers = []
         for mention in check_request(mentions, top_k):
-            row = self._rows.get(normalise(mention, self.normalisation))
-            found = np.array([] if row is None else [row], np.int64)
+            found = self._lookup.exact(normalise(mention, self.normalisation))
             links = self.dictionary.rank_concepts(found, np.ones(len(found), np.float32), top_k=top_k)
             answers.append(links or [])
         return answers

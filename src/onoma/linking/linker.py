@@ -1,32 +1,34 @@
-"""Mentions to ranked concepts by the nearest name."""
+"""Mentions to ranked concepts."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Sequence
+import copy
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from onoma.artifacts import Manifest, open_artifact
-from onoma.encoders import Encoder, open_encoder
-from onoma.errors import DamagedArtifactError, MismatchError
-from onoma.indexes import ExactIndex
+from onoma.encoders import Encoder
+from onoma.errors import InputError
+from onoma.indexes import Index
+from onoma.indexes.vector_store import VectorStore
+from onoma.linking.confidence import threshold, threshold_for
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.exact_match import ExactMatcher
+from onoma.linking.explanation import Explanation, explain_answer
+from onoma.linking.filters import Filters
+from onoma.linking.folder import FORMAT_VERSION, KIND, fingerprint, open_parts
 from onoma.linking.links import Link, check_request
+from onoma.linking.lookup import NameLookup
+from onoma.linking.parts import Parts
+from onoma.linking.pipeline import NO_ANSWER, Answer, Asked, Run, ask
+from onoma.linking.reranking import Reranker
+from onoma.linking.settings import LinkerSettings, Stage, ordered_stages
 from onoma.linking.strings import StringColumn
-from onoma.terminology import normalise
-from onoma.types import FloatArray, RowArray
+from onoma.types import RowArray
 
-KIND = "linker"
-FORMAT_VERSION = 1
-ENCODER_FOLDER = "encoder"
-VECTORS_FILE = "vectors.npy"
-MAX_NORM = 1.001
-"""Bound on the length of a stored vector, checked when a linker is built: unit length but for rounding."""
-_TEXTS_PER_CONCEPT = 4
-"""Texts looked at first for each concept wanted; if they turn out to be too few, more are."""
 _MENTIONS_AT_ONCE = 4096
 
 
@@ -34,8 +36,9 @@ class Linker:
     """Ranks the concepts of a terminology for mentions: a concept's score is that of its nearest name.
 
     Homonyms stay apart: each concept that carries the matched name is an answer of its own, with the same
-    score. Of equal scores (compared to six decimals, below which lies rounding) the concept whose preferred
-    name the matched text is comes first, then the one that stands earlier in the terminology.
+    score. Of equal scores (compared to six decimals, below which lies rounding) concepts of an expected
+    semantic type come first, then the concept whose preferred name the matched text is, then the one that stands
+    earlier in the terminology. Which stages there are says `onoma.linking.pipeline`.
 
     A linker is opened from its folder by `Linker.open` and made by `build_linker`. It needs no torch; several
     processes that open one folder share its memory map.
@@ -43,9 +46,6 @@ class Linker:
     Attributes:
         path: Its folder.
         manifest: What it was made from, and how.
-        dictionary: The names and concepts it knows.
-        encoder: What turns mentions into vectors.
-        normalisation: Preset that names and mentions go through.
     """
 
     def __init__(
@@ -54,13 +54,23 @@ class Linker:
         path: Path,
         manifest: Manifest,
         dictionary: NameDictionary,
-        encoder: Encoder,
-        index: ExactIndex,
+        encoder: Encoder | None,
+        index: Index | None,
         normalisation: str,
+        vectors: VectorStore | None = None,
+        settings: LinkerSettings | None = None,
     ) -> None:
-        self.path, self.manifest, self.dictionary = path, manifest, dictionary
-        self.encoder, self.normalisation = encoder, normalisation
-        self._index = index
+        self.path, self.manifest = path, manifest
+        self._parts = Parts(
+            dictionary=dictionary,
+            normalisation=normalisation,
+            settings=settings or LinkerSettings(),
+            lookup=NameLookup(dictionary.texts),
+            encoder=encoder,
+            index=index,
+            vectors=vectors,
+        )
+        self._parts.check_settings()
 
     @classmethod
     def open(cls, path: str | Path) -> Linker:
@@ -73,63 +83,87 @@ class Linker:
         """
         folder = Path(path)
         manifest = open_artifact(folder, KIND, format_version=FORMAT_VERSION)
-        precision = manifest.config.get("precision", "fp32")
-        encoder = open_encoder(folder / ENCODER_FOLDER, backend="onnx", precision=precision)
-        made_by = manifest.config.get("encoder_fingerprint")
-        if encoder.fingerprint != made_by:
-            raise MismatchError(
-                f"{folder}: its vectors were made by the encoder {str(made_by)[:12]}, but the encoder inside is "
-                f"{encoder.fingerprint[:12]}. Build the linker again."
-            )
-        try:
-            vectors = np.load(folder / VECTORS_FILE, mmap_mode="r")
-            dictionary = NameDictionary.open(folder)
-        except (OSError, ValueError) as error:
-            raise DamagedArtifactError(f"{folder} cannot be read ({error}). Build the linker again.") from None
-        if vectors.shape != (dictionary.n_texts, encoder.width):
-            raise DamagedArtifactError(
-                f"{folder}: {VECTORS_FILE} has the shape {vectors.shape}; {dictionary.n_texts} names and a width of "
-                f"{encoder.width} need {(dictionary.n_texts, encoder.width)}. Build the linker again."
-            )
-        return cls(
-            path=folder,
-            manifest=manifest,
-            dictionary=dictionary,
-            encoder=encoder,
-            index=ExactIndex(vectors, max_norm=MAX_NORM),
-            normalisation=str(manifest.config["normalisation"]),
-        )
+        opened = cls.__new__(cls)
+        opened.path, opened.manifest, opened._parts = folder, manifest, open_parts(folder, manifest)
+        return opened
+
+    @property
+    def dictionary(self) -> NameDictionary:
+        """The names and concepts it knows, those too that a filter keeps from being an answer."""
+        return self._parts.dictionary
+
+    @property
+    def normalisation(self) -> str:
+        """Preset that names and mentions go through."""
+        return self._parts.normalisation
+
+    @property
+    def settings(self) -> LinkerSettings:
+        """Its stages, and what was learned for them."""
+        return self._parts.settings
+
+    @property
+    def reranker(self) -> Reranker | None:
+        """The cross-encoder, if it has one."""
+        return self._parts.reranker
+
+    @property
+    def encoder(self) -> Encoder:
+        """What turns mentions into vectors.
+
+        Raises:
+            InputError: this is a linker of look-up and n-grams alone.
+        """
+        if self._parts.encoder is None:
+            raise InputError("this linker was built without an encoder", path=self.path)
+        return self._parts.encoder
+
+    @encoder.setter
+    def encoder(self, encoder: Encoder) -> None:
+        self._parts = dataclasses.replace(self._parts, encoder=encoder)
 
     @property
     def n_concepts(self) -> int:
         """Concepts that can be an answer."""
-        return self.dictionary.n_concepts
+        return self.dictionary.n_concepts if self._parts.entries is None else len(self._concept_rows())
 
     @property
     def n_names(self) -> int:
         """Names by which they can be found: distinct normalised texts of each concept."""
-        return len(self.dictionary.entry_names)
+        entries = self._parts.entries
+        return len(self.dictionary.entry_names) if entries is None else int(np.count_nonzero(entries))
 
     @property
     def n_texts(self) -> int:
-        """Vectors: distinct normalised texts."""
+        """Distinct normalised texts that are known, each with one vector."""
         return self.dictionary.n_texts
 
     @property
     def concept_ids(self) -> StringColumn:
         """Codes of all concepts that can be an answer."""
-        return self.dictionary.concept_ids
+        if self._parts.entries is None:
+            return self.dictionary.concept_ids
+        return StringColumn.from_strings(self.dictionary.concept_ids[int(row)] for row in self._concept_rows())
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """Stages that it has; ``settings.stages`` are those that are on where nothing else is asked for."""
+        return self._parts.stages
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether its answers have a confidence, with the stages that are on by themselves."""
+        return self._parts.confidence is not None and self._parts.confidence.stages == self.settings.stages
+
+    @property
+    def encoder_name(self) -> str:
+        """How to call its encoder in tables."""
+        return "no encoder" if self._parts.encoder is None else self._parts.encoder.name
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over all that the answers depend on: names, concepts, vectors, encoder."""
-        digest = hashlib.sha256(f"{KIND}/{self.manifest.format_version} {self.encoder.fingerprint}".encode())
-        digest.update(self.normalisation.encode())
-        # The encoder's folder counts by its fingerprint: its manifest has a date.
-        for name, entry in sorted(self.manifest.files.items()):
-            if not name.startswith(f"{ENCODER_FOLDER}/"):
-                digest.update(f"\n{name} {entry.sha256}".encode())
-        return digest.hexdigest()
+        """SHA-256 over all that the answers depend on: names, concepts, vectors, models, settings."""
+        return fingerprint(self.manifest, self._parts)
 
     def without(self, name_rows: Sequence[int] | RowArray) -> Linker:
         """The same linker as if some names were unknown to it, to measure how well it finds them.
@@ -137,59 +171,208 @@ class Linker:
         Args:
             name_rows: Rows of the terminology's table of names; see `NameDictionary.without`.
         """
-        return Linker(
-            path=self.path,
-            manifest=self.manifest,
-            dictionary=self.dictionary.without(name_rows),
-            encoder=self.encoder,
-            index=self._index,
-            normalisation=self.normalisation,
-        )
+        return self._with(self._parts.keeping(~np.isin(self.dictionary.entry_name_rows, name_rows)))
+
+    def only(
+        self,
+        *,
+        semantic_types: str | Iterable[str] = (),
+        sources: str | Iterable[str] = (),
+        languages: str | Iterable[str] = (),
+        under: str | Iterable[str] = (),
+    ) -> Linker:
+        """The same linker with some of its names and concepts only; see `onoma.linking.filters.Filters`.
+
+        What does not pass is no candidate: as many answers come as are asked for, if there are so many.
+
+        Args:
+            semantic_types: Of the concept: one of these types or UMLS semantic groups.
+            sources: Of the matched name: one of these.
+            languages: Of the matched name: one of these; ``en`` takes ``en-GB`` too.
+            under: Codes: the concept is one of these, or below one in the hierarchy.
+
+        Raises:
+            InputError: the linker was built without these facts, its terminology has no such type, source, language or
+                concept (the nearest is named), or nothing passes.
+
+        Example:
+            >>> linker = Linker.open("medic")                                # doctest: +SKIP
+            >>> linker.only(under="MESH:D009369").link(["ca of the breast"]) # doctest: +SKIP
+        """
+        filters = Filters.of(semantic_types=semantic_types, sources=sources, languages=languages, under=under)
+        return self._with(self._parts.filtered(filters)) if filters.are_set else self
+
+    def tuned(self, settings: LinkerSettings) -> Linker:
+        """The same linker with other settings; the folder stays as it is.
+
+        Raises:
+            ConfigError: a stage is on that the linker does not have.
+        """
+        parts = dataclasses.replace(self._parts, settings=settings)
+        parts.check_settings()
+        return self._with(parts)
 
     def exact_matcher(self) -> ExactMatcher:
         """Exact match alone over the same names, for comparison."""
-        return ExactMatcher(self.dictionary, normalisation=self.normalisation)
+        dictionary = self.dictionary if self._parts.entries is None else self.dictionary.keeping(self._parts.entries)
+        return ExactMatcher(dictionary, normalisation=self.normalisation)
 
-    def link(self, mentions: Iterable[str], *, top_k: int = 5) -> list[list[Link]]:
+    def link(
+        self,
+        mentions: Iterable[str],
+        *,
+        top_k: int = 5,
+        contexts: Sequence[str | None] | None = None,
+        stages: Iterable[str] | None = None,
+        expected_types: str | Iterable[str] = (),
+        no_concept_below: float | None = None,
+    ) -> list[list[Link]]:
         """The ``top_k`` best concepts of each mention, best first.
 
-        Equal mentions are encoded once. Each mention gets ``top_k`` links, or as many as there are concepts;
-        a mention that is blank after normalisation, or of which the tokeniser leaves nothing, gets none. What
-        lies beyond the encoder's longest name is cut off.
+        Equal mentions are linked once. Each mention gets ``top_k`` links, or as many as there are concepts; with
+        look-up alone, those that have the mention as a name. A mention that is blank after normalisation, or of
+        which no search that is on can make anything, gets none. What lies beyond the encoder's longest name is
+        cut off.
 
         Args:
             mentions: Any text; order and number are kept.
             top_k: From 1.
+            contexts: The text around each mention, read by the cross-encoder; None where there is none.
+            stages: Those to use, of `stages`; unset: those of the settings.
+            expected_types: Semantic types or UMLS groups that the mentions more likely have: of equal scores, concepts
+                of these come first. Nothing is left out; see `only` for that.
+            no_concept_below: Confidence below which there is no such concept: the mention gets no link. Unset: as in
+                the settings, if the linker is calibrated for the stages.
 
         Raises:
-            InputError: a mention is not text, or ``top_k`` is less than 1.
-        """
-        texts = [normalise(mention, self.normalisation) for mention in check_request(mentions, top_k)]
-        distinct = [text for text in dict.fromkeys(texts) if text]
-        answers: dict[str, list[Link]] = {}
-        for start in range(0, len(distinct), _MENTIONS_AT_ONCE):
-            part = distinct[start : start + _MENTIONS_AT_ONCE]
-            vectors = self.encoder.encode(part)
-            # What has no tokens has the vector zero, which is equally near to everything.
-            meant = np.flatnonzero(np.any(vectors != 0, axis=1))
-            answers.update(zip((part[row] for row in meant), self._rank(vectors[meant], top_k), strict=True))
-        return [list(answers.get(text, [])) for text in texts]
+            InputError: a mention is not text, ``top_k`` is less than 1, contexts do not fit the mentions or are read by
+                no stage, there is no such semantic type.
+            ConfigError: there is no such stage, or the linker does not have it; or ``no_concept_below`` was given and
+                the linker is not calibrated for the stages.
 
-    def _rank(self, queries: FloatArray, top_k: int) -> list[list[Link]]:
-        """Search ever deeper until no text further down could change a mention's answer."""
-        answers: list[list[Link]] = [[] for _ in queries]
-        waiting: RowArray = np.arange(len(queries))
-        depth = _TEXTS_PER_CONCEPT * top_k
-        while len(waiting):
-            complete = depth >= self.n_texts
-            rows, scores = self._index.search(queries[waiting], k=depth)
-            still_waiting = []
-            for position, text_rows, text_scores in zip(waiting.tolist(), rows, scores, strict=True):
-                links = self.dictionary.rank_concepts(text_rows, text_scores, top_k=top_k, complete=complete)
-                if links is None:
-                    still_waiting.append(position)
-                else:
-                    answers[position] = links
-            waiting = np.array(still_waiting, np.int64)
-            depth *= 4
-        return answers
+        Example:
+            >>> linker = Linker.open("medic")                                     # doctest: +SKIP
+            >>> linker.link(["heart attak"], stages=["exact", "sparse"], top_k=1) # doctest: +SKIP
+        """
+        checked = check_request(mentions, top_k)
+        chosen = self._chosen_stages(stages)
+        asked = ask(checked, contexts, normalisation=self.normalisation, stages=chosen)
+        least = threshold(self._parts.confidence, chosen, no_concept_below)
+        answers: dict[Asked, list[Link]] = {}
+        for part, run in self._runs(asked, chosen, top_k, expected_types):
+            for mention, answer in zip(part, run.answers(part), strict=True):
+                answers[mention] = self._links(answer, top_k, least)
+        return [list(answers.get(mention, [])) for mention in asked]
+
+    def explain(
+        self,
+        mention: str,
+        *,
+        top_k: int = 5,
+        near_misses: int = 5,
+        context: str | None = None,
+        stages: Iterable[str] | None = None,
+        expected_types: str | Iterable[str] = (),
+        no_concept_below: float | None = None,
+    ) -> Explanation:
+        """Why `link` answers as it does: which name, by which stage, with which scores; and what came close.
+
+        Args:
+            mention: One mention.
+            top_k: As in `link`.
+            near_misses: Concepts behind the answer that are shown too, if the candidates have so many.
+            context: As in `link`.
+            stages: As in `link`.
+            expected_types: As in `link`.
+            no_concept_below: As in `link`.
+
+        Raises:
+            InputError: as `link`.
+            ConfigError: as `link`.
+        """
+        check_request([mention], top_k)
+        if near_misses < 0:
+            raise InputError(
+                "a number of near misses that cannot be",
+                field="near_misses",
+                expected="0 or more",
+                found=str(near_misses),
+            )
+        chosen = self._chosen_stages(stages)
+        asked = ask([mention], None if context is None else [context], normalisation=self.normalisation, stages=chosen)
+        least = threshold(self._parts.confidence, chosen, no_concept_below)
+        answer, parts = NO_ANSWER, self._parts
+        run = Run(parts, stages=chosen, top_k=top_k, expected=self._parts.expected(expected_types), spare=near_misses)
+        if asked[0].text:
+            (answer,) = run.answers(asked)
+        return explain_answer(
+            run,
+            parts,
+            answer,
+            mention=mention,
+            text=asked[0].text,
+            stages=chosen,
+            top_k=top_k,
+            near_misses=near_misses,
+            threshold=least,
+        )
+
+    def threshold_for(self, precision: float) -> float:
+        """The confidence at which so large a share of the answers is right, on the mentions that it was calibrated on.
+
+        Args:
+            precision: Above 0, up to 1.
+
+        Raises:
+            ConfigError: the linker is not calibrated.
+            InputError: no confidence reaches it; the best one is named.
+        """
+        return threshold_for(self._parts.confidence, precision)
+
+    def runs(self, mentions: Iterable[str], *, top_k: int) -> Iterator[tuple[list[Asked], Run]]:
+        """The stages of the settings over distinct mentions, some at a time: for those who learn from what is between.
+
+        Args:
+            mentions: Any text; blank ones are left out.
+            top_k: Concepts wanted for each.
+        """
+        checked = check_request(mentions, top_k)
+        asked = ask(checked, None, normalisation=self.normalisation, stages=self.settings.stages)
+        return self._runs(asked, self.settings.stages, top_k, (), spare=0)
+
+    def _runs(
+        self,
+        asked: Sequence[Asked],
+        stages: tuple[Stage, ...],
+        top_k: int,
+        expected_types: str | Iterable[str],
+        *,
+        spare: int | None = None,
+    ) -> Iterator[tuple[list[Asked], Run]]:
+        parts, expected = self._parts, self._parts.expected(expected_types)
+        distinct = [mention for mention in dict.fromkeys(asked) if mention.text]
+        for start in range(0, len(distinct), _MENTIONS_AT_ONCE):
+            run = Run(parts, stages=stages, top_k=top_k, expected=expected, spare=spare)
+            yield distinct[start : start + _MENTIONS_AT_ONCE], run
+
+    def _links(self, answer: Answer, top_k: int, least: float | None) -> list[Link]:
+        if answer.confidence is not None and least is not None and answer.confidence < least:
+            return []
+        links = self.dictionary.links(answer.ranked.take(slice(0, top_k)))
+        return [dataclasses.replace(link, confidence=answer.confidence) if link.rank == 1 else link for link in links]
+
+    def _chosen_stages(self, stages: Iterable[str] | None) -> tuple[Stage, ...]:
+        if stages is None:
+            return self.settings.stages
+        chosen = ordered_stages(stages)
+        self._parts.check_stages(chosen)
+        return chosen
+
+    def _with(self, parts: Parts) -> Linker:
+        other = copy.copy(self)
+        other._parts = parts
+        return other
+
+    def _concept_rows(self) -> RowArray:
+        """Of the concepts that can be an answer, ascending."""
+        return np.unique(self.dictionary.entry_concepts[self._parts.entries])

@@ -17,8 +17,11 @@ class Link:
         concept_id: The user's own code.
         preferred_name: Of the concept, as the terminology spells it.
         matched_name: The concept's name that the mention came nearest to, as the terminology spells it.
-        score: Cosine similarity of mention and matched name, -1..1, to six decimals; 1.0 for an exact match.
+        score: What the ranking used, to six decimals; 1.0 where mention and matched name are equal. Cosine similarity
+            of the two, -1..1, where one search is on; see `onoma.linking.fusion` for two, and
+            `onoma.linking.reranking` for the cross-encoder's.
         rank: 1 for the best.
+        confidence: Probability that the first link is right; unset for others, and where the linker is not calibrated.
 
     Example:
         >>> from dataclasses import asdict
@@ -31,6 +34,7 @@ class Link:
     matched_name: str
     score: float
     rank: int
+    confidence: float | None = None
 
 
 class MentionLinker(Protocol):

@@ -1,0 +1,117 @@
+"""What each stage of a linker is worth: the ablation table, on the development queries of a benchmark.
+
+    python benchmarks/stages.py LINKER --task ncbi-disease --data FOLDER [--split dev] [--tune train_queries.txt]
+        [-o stages.json]
+
+Every combination of the stages that the linker has is measured, and for two searches each way to fuse them: reciprocal
+ranks; the weights in the linker's folder; and, with ``--tune``, weights learned on other annotated mentions
+(cross-validation is not needed then: what is measured was not learned from). The linker stays as it is: a copy that
+shares its files is tuned.
+
+Columns: acc@1, acc@5 with the benchmark's own rules for linkers; what they are compared with dense search alone (the
+mentions that became right, and that became wrong); milliseconds per query, each query once, in one call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from onoma.benchmarks import run_benchmark
+from onoma.linking import Linker, LinkerSettings, tune_linker
+from onoma.linking.settings import SEARCHES, Stage, ordered_stages
+from onoma.pairs import read_mentions
+from onoma.terminology.reading import Reading
+
+
+def combinations(linker: Linker, learned: LinkerSettings | None) -> Iterator[tuple[str, LinkerSettings]]:
+    """What to measure: a name and settings for each; dense search alone first, if there is any."""
+    bare = linker.settings.replaced(calibration=None, calibrated_stages=(), no_concept_below=None)
+    look_ups = [(), ("exact",), ("exact", "loose")]
+    there = [stage for stage in SEARCHES if stage in linker.stages]
+    searches = [chosen for n in range(1, len(there) + 1) for chosen in itertools.combinations(there, n)]
+    ends = [(), *([("rerank",)] if "rerank" in linker.stages else [])]
+    for end, search, look_up in itertools.product(ends, searches, look_ups):
+        stages = ordered_stages([*look_up, *search, *end])
+        ways: dict[str, dict[Stage, float] | None] = {"": None}
+        if len(search) > 1:
+            ways = {"reciprocal ranks": None}
+            if bare.weights is not None:
+                ways["own weights"] = bare.weights
+            if learned is not None and learned.weights is not None:
+                ways["weights learned"] = learned.weights
+        for how, weights in ways.items():
+            yield "+".join(stages) + (f" ({how})" if how else ""), bare.replaced(stages=stages, weights=weights)
+
+
+def learn(folder: Path, mentions: Path) -> LinkerSettings:
+    """Settings of a tuned copy; the copy's files are links to the linker's own."""
+    with tempfile.TemporaryDirectory(dir=folder.resolve().parent) as aside:
+        copy = Path(aside) / "linker"
+        shutil.copytree(folder, copy, copy_function=os.link)
+        tune_linker(
+            copy,
+            read_mentions(mentions, Reading(on_error="skip")),
+            stages=["exact", *SEARCHES],
+            calibrate=False,
+        )
+        return Linker.open(copy).settings
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("linker", type=Path)
+    parser.add_argument("--task", required=True)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--split", default="dev")
+    parser.add_argument("--tune", type=Path)
+    parser.add_argument("-o", "--output", type=Path)
+    asked = parser.parse_args()
+    linker = Linker.open(asked.linker)
+    learned = None if asked.tune is None else learn(asked.linker, asked.tune)
+    rows: list[dict[str, Any]] = []
+    first: pl.Series | None = None
+    print(f"{'stages':58} {'acc@1':>7} {'acc@5':>7} {'won':>5} {'lost':>5} {'ms':>7}")
+    for name, settings in combinations(linker, learned):
+        with tempfile.TemporaryDirectory() as aside:
+            started = time.perf_counter()
+            tuned = linker.tuned(settings)
+            result = run_benchmark(asked.task, asked.data, linker=tuned, split=asked.split, out=Path(aside) / "r")
+            seconds = time.perf_counter() - started
+            table = pl.read_parquet(Path(aside) / "r" / "predictions.parquet")
+        right = table.unique("query").sort("query")["query_rank"].eq(1).fill_null(False)
+        first = right if first is None else first
+        rows.append(
+            {
+                "stages": name,
+                "acc@1": result.accuracy[1].value,
+                "acc@5": result.accuracy[5].value,
+                "won": int((right & ~first).sum()),
+                "lost": int((first & ~right).sum()),
+                "ms": 1000 * seconds / result.n_queries,
+                "weights": settings.weights,
+            }
+        )
+        print(_line(rows[-1]), flush=True)
+    if asked.output is not None:
+        asked.output.write_text(json.dumps({"task": asked.task, "split": asked.split, "rows": rows}, indent=1) + "\n")
+
+
+def _line(row: dict[str, Any]) -> str:
+    shares = f"{100 * row['acc@1']:7.2f} {100 * row['acc@5']:7.2f}"
+    return f"{row['stages']:58} {shares} {row['won']:5} {row['lost']:5} {row['ms']:7.2f}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,259 @@
+"""What an update changes for mentions that were linked before, and why.
+
+=============  ======================================================================================================
+reason         the earlier answer's concept and the name that it was found by; the first that holds is given
+=============  ======================================================================================================
+replaced       the concept is obsolete now, and the terminology says by which one it is replaced
+retired        it is obsolete now
+removed        its code is gone
+unnamed        it is active, and has no name any more that could be found (all suppressed, or gone)
+name_gone      the concept is there, and this name of it is not
+new_concept    both are there; the new answer is a concept that was not there before
+new_name       both are there; the new answer was found by a name that its concept did not have before
+other          both pairs were there before and are there still. What decided between them depends on all names: ranks
+               and weights of n-grams, candidates of an index, confidence, the order of equal scores
+=============  ======================================================================================================
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from onoma.artifacts import write_file
+from onoma.errors import InputError
+from onoma.linking.concept_changes import GONE
+from onoma.linking.linker import Linker
+from onoma.linking.links import Link, check_request
+from onoma.linking.lookup import NameLookup
+from onoma.terminology import normalise
+from onoma.terminology.files.text_files import only_file, text_lines
+from onoma.terminology.readers.table_rows import json_rows, parquet_rows, text_rows
+from onoma.terminology.reading import Progress, Reading, no_progress
+
+REASONS = (*GONE, "name_gone", "new_concept", "new_name", "other")
+CHANGED_ANSWERS = pl.Schema(
+    {
+        "mention": pl.String(),
+        "n": pl.Int64(),
+        "old_concept_id": pl.String(),
+        "old_preferred_name": pl.String(),
+        "old_matched_name": pl.String(),
+        "old_score": pl.Float64(),
+        "new_concept_id": pl.String(),
+        "new_preferred_name": pl.String(),
+        "new_matched_name": pl.String(),
+        "new_score": pl.Float64(),
+        "reason": pl.String(),
+        "replaced_by": pl.String(),
+    }
+)
+"""Columns of `AnswerChanges.changed`: one row per distinct mention, asked ``n`` times. Cells of an answer that there is
+not are null; ``replaced_by`` is of the old concept."""
+_MENTIONS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerChanges:
+    """First answers before and after.
+
+    Attributes:
+        n_mentions: How many there were.
+        n_distinct: Of them distinct.
+        n_changed: Mentions whose first answer is another concept, or is one where there was none, or the reverse.
+        reasons: How many of these for each reason, in the order of `REASONS`, zero included.
+        changed: Columns `CHANGED_ANSWERS`, in the order in which the mentions first occur.
+    """
+
+    n_mentions: int
+    n_distinct: int
+    n_changed: int
+    reasons: dict[str, int]
+    changed: pl.DataFrame
+
+    def figures(self) -> dict[str, object]:
+        """All but the table, JSON-serialisable."""
+        return {
+            "n_mentions": self.n_mentions,
+            "n_distinct": self.n_distinct,
+            "n_changed": self.n_changed,
+            "reasons": self.reasons,
+        }
+
+    def write(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the changed answers as CSV, whole or not at all.
+
+        Raises:
+            ArtifactExistsError: ``path`` is taken.
+        """
+        with write_file(path, overwrite=overwrite) as aside:
+            self.changed.write_csv(aside)
+
+
+class EarlierAnswers:
+    """First answers of a linker, to be compared with those of its successor.
+
+    Args:
+        linker: As it is before.
+        mentions: Any text, repeats allowed.
+        progress: Called with distinct mentions linked, their number, and "linking".
+
+    Raises:
+        InputError: a mention is not text.
+    """
+
+    def __init__(self, linker: Linker, mentions: Iterable[str], progress: Progress = no_progress) -> None:
+        self._counts = Counter(check_request(mentions, 1))
+        self._progress = progress
+        # Now, since the successor may take the place of the folder.
+        self._names = _ConceptNames(linker)
+        self._answers = self._first_answers(linker)
+
+    def compare(self, linker: Linker, concepts: pl.DataFrame) -> AnswerChanges:
+        """What became of the answers.
+
+        Args:
+            linker: The successor.
+            concepts: What changed, see `onoma.linking.concept_changes`.
+        """
+        gone = concepts.filter(pl.col("change").is_in(GONE)).select("concept_id", "change", "replaced_by")
+        why = _Reasons(self._names, _ConceptNames(linker), {code: change for code, change, _ in gone.iter_rows()})
+        replaced_by = {code: successor for code, _, successor in gone.iter_rows()}
+        rows = []
+        for (mention, n), old, new in zip(
+            self._counts.items(), self._answers, self._first_answers(linker), strict=True
+        ):
+            if (old and old.concept_id) != (new and new.concept_id):
+                successor = None if old is None else replaced_by.get(old.concept_id)
+                rows.append((mention, n, *_cells(old), *_cells(new), why(old, new), successor))
+        changed = pl.DataFrame(rows, schema=CHANGED_ANSWERS, orient="row")
+        counted = dict(changed.group_by("reason").agg(pl.col("n").sum()).iter_rows())
+        return AnswerChanges(
+            n_mentions=self._counts.total(),
+            n_distinct=len(self._counts),
+            n_changed=int(changed["n"].sum()),
+            reasons={reason: counted.get(reason, 0) for reason in REASONS},
+            changed=changed,
+        )
+
+    def _first_answers(self, linker: Linker) -> list[Link | None]:
+        """Of each distinct mention, with the linker's own stages."""
+        distinct = list(self._counts)
+        answers: list[Link | None] = []
+        for start in range(0, len(distinct), _MENTIONS_AT_ONCE):
+            part = distinct[start : start + _MENTIONS_AT_ONCE]
+            answers += [links[0] if links else None for links in linker.link(part, top_k=1)]
+            self._progress(len(answers), len(distinct), "linking")
+        return answers
+
+
+class _Reasons:
+    """Why answers changed.
+
+    Args:
+        before: Names of the earlier linker.
+        after: Of the new one.
+        gone: What became of concepts that are no answer any more.
+    """
+
+    def __init__(self, before: _ConceptNames, after: _ConceptNames, gone: dict[str, str]) -> None:
+        self._before, self._after, self._gone = before, after, gone
+        self._known = set(before.concept_ids)
+
+    def __call__(self, old: Link | None, new: Link | None) -> str:
+        """One of `REASONS`."""
+        if old is not None:
+            if old.concept_id in self._gone:
+                return self._gone[old.concept_id]
+            if not self._after.has(old):
+                return "name_gone"
+        if new is not None:
+            if new.concept_id not in self._known:
+                return "new_concept"
+            if not self._before.has(new):
+                return "new_name"
+        return "other"
+
+
+class _ConceptNames:
+    """Which concept has which name."""
+
+    def __init__(self, linker: Linker) -> None:
+        self._dictionary, self._preset = linker.dictionary, linker.normalisation
+        self._lookup = NameLookup.open(linker.path, linker.dictionary.texts)
+
+    @property
+    def concept_ids(self) -> Sequence[str]:
+        """Of all concepts that have a name."""
+        return self._dictionary.concept_ids
+
+    def has(self, link: Link) -> bool:
+        """Whether the linked concept has the matched name, normalised."""
+        dictionary = self._dictionary
+        for row in self._lookup.exact(normalise(link.matched_name, self._preset)):
+            entries = slice(int(dictionary.entry_offsets[row]), int(dictionary.entry_offsets[row + 1]))
+            if any(dictionary.concept_ids[int(at)] == link.concept_id for at in dictionary.entry_concepts[entries]):
+                return True
+        return False
+
+
+def _cells(link: Link | None) -> tuple[str | float | None, ...]:
+    return (None,) * 4 if link is None else (link.concept_id, link.preferred_name, link.matched_name, link.score)
+
+
+def read_asked_mentions(file: str | Path, *, column: str = "mention", progress: Progress = no_progress) -> list[str]:
+    """Mentions that were asked before: a list, or what ``onoma map`` or ``onoma link --json`` wrote.
+
+    Args:
+        file: ``.parquet``, ``.csv``, ``.tsv`` or ``.jsonl`` with a column, or key, of mentions; any other text is a
+            list with a mention on each line. All but Parquet may be gzip.
+        column: The column.
+        progress: Called with rows read, rows in all, and the file's name.
+
+    Returns:
+        The mentions in their order, blank ones left out.
+
+    Raises:
+        InputError: the file or the column is missing, or a line is bad.
+    """
+    path, reading = Path(file), Reading(progress=progress)
+    suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    found: list[str] = []
+    try:
+        if suffix in {"parquet", "csv", "tsv", "jsonl"}:
+            for rows in _tables(path, suffix, reading, column):
+                found += rows[column].to_list()
+        else:
+            for _, lines in text_lines(only_file(path), reading):
+                found += lines
+    except InputError as error:
+        if error.field != column:
+            raise
+        raise InputError(
+            error.problem, path=path, field=column, expected=error.expected, fix="name the column of the mentions"
+        ) from None
+    return [mention for mention in found if mention.strip()]
+
+
+def _tables(path: Path, suffix: str, reading: Reading, column: str) -> Iterable[pl.DataFrame]:
+    file, columns = only_file(path), [column]
+    if suffix == "parquet":
+        return parquet_rows(file, reading, columns=columns, may_be_lists=())
+    if suffix == "jsonl":
+        return json_rows(file, reading, columns=columns, may_be_lists=(), separator=None)
+    return text_rows(file, reading, columns=columns, delimiter="," if suffix == "csv" else "\t", quoting="auto")
+
+
+def unchanged(mentions: Sequence[str]) -> AnswerChanges:
+    """What is to say where nothing changed."""
+    return AnswerChanges(
+        n_mentions=len(mentions),
+        n_distinct=len(set(mentions)),
+        n_changed=0,
+        reasons=dict.fromkeys(REASONS, 0),
+        changed=pl.DataFrame(schema=CHANGED_ANSWERS),
+    )

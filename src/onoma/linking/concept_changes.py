@@ -1,0 +1,83 @@
+"""What became of the concepts of a linker in another release of its terminology.
+
+=========  ============================================================================
+change     what it is
+=========  ============================================================================
+added      can be an answer now, and could not before
+replaced   is obsolete, and the terminology says by which concept it is replaced
+retired    is obsolete
+removed    its code is gone
+unnamed    is active, and has no name any more that could be found
+renamed    has another preferred name
+=========  ============================================================================
+
+The words are those of `onoma.terminology.diffing`, which compares two terminologies; here the old one is not needed.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from onoma.linking.dictionary import NameDictionary
+from onoma.terminology import Terminology
+from onoma.terminology.tables import ACTIVE
+
+GONE = ("replaced", "retired", "removed", "unnamed")
+"""Changes of concepts that cannot be an answer any more."""
+CHANGES = ("added", *GONE, "renamed")
+CONCEPT_CHANGES = pl.Schema(
+    {
+        "concept_id": pl.String(),
+        "change": pl.String(),
+        "old": pl.String(),
+        "new": pl.String(),
+        "replaced_by": pl.String(),
+    }
+)
+"""Columns of the table: ``old`` and ``new`` are preferred names, null where there is none."""
+
+
+def concept_changes(before: NameDictionary, after: NameDictionary, terminology: Terminology) -> pl.DataFrame:
+    """Concepts that came, went or got another preferred name, columns `CONCEPT_CHANGES`.
+
+    Args:
+        before: Of the linker.
+        after: Of the new release.
+        terminology: The new release.
+
+    Returns:
+        A row per change, by the kind of change in the order of `CHANGES`, then by code.
+    """
+    said = terminology.concepts().select("concept_id", "status", "replaced_by", now="preferred_name").collect()
+    change = (
+        pl.when(pl.col("old").is_null())
+        .then(pl.lit("added"))
+        .when(pl.col("new").is_not_null() & (pl.col("old") != pl.col("new")))
+        .then(pl.lit("renamed"))
+        .when(pl.col("new").is_not_null())
+        .then(None)
+        .when(pl.col("status").is_null())
+        .then(pl.lit("removed"))
+        .when(pl.col("status") == ACTIVE)
+        .then(pl.lit("unnamed"))
+        .when(pl.col("replaced_by").is_null())
+        .then(pl.lit("retired"))
+        .otherwise(pl.lit("replaced"))
+    )
+    order = pl.DataFrame({"change": CHANGES}).with_row_index("order")
+    return (
+        _concepts(before, "old")
+        .join(_concepts(after, "new"), on="concept_id", how="full", coalesce=True)
+        .join(said, on="concept_id", how="left")
+        .with_columns(change=change, new=pl.coalesce("new", "now"))
+        .drop_nulls("change")
+        .join(order, on="change")
+        .sort("order", "concept_id")
+        .select(CONCEPT_CHANGES.names())
+        .cast(CONCEPT_CHANGES)
+    )
+
+
+def _concepts(dictionary: NameDictionary, column: str) -> pl.DataFrame:
+    columns = {"concept_id": dictionary.concept_ids, column: dictionary.preferred_names}
+    return pl.DataFrame({name: pl.Series(list(strings), dtype=pl.String) for name, strings in columns.items()})

@@ -1,0 +1,198 @@
+"""What a linker's folder keeps of a terminology besides names: semantic types, languages and sources, the hierarchy.
+
+========================= ===========================================================================================
+file                      content
+========================= ===========================================================================================
+facts.json                the distinct sets of semantic types that concepts have, and the distinct sets of (language,
+                          source) that entries have: the names of a concept that are one text can be of several
+concept_types.npy         which set of types each concept has, int32, shape (C,)
+entry_labels.npy          which set of languages and sources each entry has, int32, shape (E,)
+child_offsets.npy         where the children of each node begin and the last ones end, int64, shape (nodes + 1,)
+children.npy              nodes, int32: a node is a concept's row, or, from C on, one of ``upper_ids``
+upper_ids                 codes of concepts that stand in the hierarchy and cannot be an answer (obsolete, nameless)
+concept_order.npy         rows of the concepts by their codes, int32, shape (C,)
+========================= ===========================================================================================
+
+The hierarchy are the relations that say "is a kind of" (`CHILD_RELATIONS`, and `PARENT_RELATIONS` turned round).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from onoma.errors import DamagedArtifactError
+from onoma.linking.dictionary import NameDictionary
+from onoma.linking.lookup import SortedStrings, order_of
+from onoma.linking.strings import StringColumn
+from onoma.terminology import Terminology
+from onoma.types import BoolArray, RowArray
+
+CHILD_RELATIONS = ("is_a", "isa", "CHD", "broader")
+"""Relations whose head is the narrower concept: "head is_a tail"; SKOS's and the UMLS's words for it."""
+PARENT_RELATIONS = ("inverse_isa", "PAR", "narrower", "subsumes")
+"""Relations whose head is the broader concept."""
+
+_FACTS_FILE = "facts.json"
+_ARRAYS = ("concept_types", "entry_labels", "child_offsets", "children", "concept_order")
+
+IntArray = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class TerminologyFacts:
+    """What filters ask. Shapes: C concepts and E entries of the dictionary, H nodes of the hierarchy.
+
+    Attributes:
+        type_sets: Distinct sets of semantic types.
+        label_sets: Distinct sets of (language, source).
+        concept_types: int32, shape (C,).
+        entry_labels: int32, shape (E,).
+        child_offsets: int64, shape (H + 1,).
+        children: int32.
+        concept_order: int32, shape (C,).
+        concept_ids: C codes.
+        upper_ids: H - C codes.
+    """
+
+    type_sets: tuple[frozenset[str], ...]
+    label_sets: tuple[frozenset[tuple[str, str]], ...]
+    concept_types: IntArray
+    entry_labels: IntArray
+    child_offsets: RowArray
+    children: IntArray
+    concept_order: IntArray
+    concept_ids: StringColumn
+    upper_ids: StringColumn
+
+    def save(self, folder: Path) -> None:
+        """Write the files into ``folder``."""
+        content = {
+            "type_sets": [sorted(types) for types in self.type_sets],
+            "label_sets": [sorted(labels) for labels in self.label_sets],
+        }
+        (folder / _FACTS_FILE).write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
+        for name in _ARRAYS:
+            np.save(folder / f"{name}.npy", getattr(self, name))
+        self.upper_ids.save(folder, "upper_ids")
+
+    @classmethod
+    def open(cls, folder: Path, dictionary: NameDictionary) -> TerminologyFacts | None:
+        """What `save` wrote, memory-mapped; ``None`` in a folder from before there were facts.
+
+        Raises:
+            DamagedArtifactError: the files do not fit the dictionary.
+        """
+        if not (folder / _FACTS_FILE).exists():
+            return None
+        content = json.loads((folder / _FACTS_FILE).read_text(encoding="utf-8"))
+        columns: dict[str, Any] = {name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r")) for name in _ARRAYS}
+        if (len(columns["concept_types"]), len(columns["entry_labels"])) != (
+            dictionary.n_concepts,
+            len(dictionary.entry_concepts),
+        ):
+            raise DamagedArtifactError(f"{folder}: its facts are of another dictionary. Build the linker again.")
+        return cls(
+            type_sets=tuple(frozenset(types) for types in content["type_sets"]),
+            label_sets=tuple(frozenset((language, source) for language, source in s) for s in content["label_sets"]),
+            concept_ids=dictionary.concept_ids,
+            upper_ids=StringColumn.open(folder, "upper_ids"),
+            **columns,
+        )
+
+    def concepts_of_types(self, types: frozenset[str]) -> BoolArray:
+        """Which concepts have one of these semantic types, shape (C,)."""
+        is_wanted = np.array([not types.isdisjoint(have) for have in self.type_sets], np.bool_)
+        return is_wanted[self.concept_types]
+
+    def branch(self, concept_id: str) -> BoolArray | None:
+        """Which concepts are this one or, through any number of steps, below it, shape (C,); ``None``: no such code."""
+        node = self._node(concept_id)
+        if node is None:
+            return None
+        reached = np.zeros(len(self.child_offsets) - 1, np.bool_)
+        newly = np.array([node])
+        while len(newly):
+            reached[newly] = True
+            runs = [
+                self.children[begin:end]
+                for begin, end in zip(self.child_offsets[newly], self.child_offsets[newly + 1], strict=True)
+            ]
+            below = np.unique(np.concatenate(runs))
+            newly = below[~reached[below]]
+        return reached[: len(self.concept_ids)]
+
+    def _node(self, concept_id: str) -> int | None:
+        rows = SortedStrings(self.concept_ids, self.concept_order).rows(concept_id)
+        if len(rows):
+            return int(rows[0])
+        upper = {code: row for row, code in enumerate(self.upper_ids)}
+        return len(self.concept_ids) + upper[concept_id] if concept_id in upper else None
+
+
+def collect_facts(terminology: Terminology, entries: pl.DataFrame, dictionary: NameDictionary) -> TerminologyFacts:
+    """The facts of a terminology that belong to a dictionary of it.
+
+    Args:
+        terminology: Where the entries come from.
+        entries: What `collect_entries` gave, with labels.
+        dictionary: What `dictionary_of` made of them.
+    """
+    used = np.unique(entries["concept_row"].to_numpy())
+    concepts = terminology.concepts().select("concept_id", "semantic_types").collect()
+    type_sets, concept_types = _distinct_sets(concepts["semantic_types"].gather(used).list.unique().list.sort())
+    label_sets, entry_labels = _distinct_sets(entries["labels"])
+    offsets, children, upper = _hierarchy(terminology, used, len(concepts))
+    return TerminologyFacts(
+        type_sets=tuple(frozenset(types) for types in type_sets),
+        label_sets=tuple(frozenset((label["language"], label["source"]) for label in labels) for labels in label_sets),
+        concept_types=concept_types,
+        entry_labels=entry_labels,
+        child_offsets=offsets,
+        children=children,
+        concept_order=order_of(dictionary.concept_ids),
+        concept_ids=dictionary.concept_ids,
+        upper_ids=StringColumn.from_strings(concepts["concept_id"].gather(upper)),
+    )
+
+
+def _distinct_sets(sets: pl.Series) -> tuple[list[list[Any]], IntArray]:
+    """The distinct ones of sorted lists, in the order of their first row, and which of them each row has."""
+    rows = sets.alias("set").to_frame().with_row_index("row")
+    firsts = rows.group_by("set").agg(pl.col("row").min()).sort("row")
+    numbers = firsts.select("set", number=pl.int_range(pl.len(), dtype=pl.Int32))
+    number_of = rows.join(numbers, on="set", how="left", maintain_order="left")["number"]
+    return firsts["set"].to_list(), number_of.to_numpy().astype(np.int32)
+
+
+def _hierarchy(terminology: Terminology, used: RowArray, n_concepts: int) -> tuple[RowArray, IntArray, RowArray]:
+    """Offsets and children by node, and the terminology's rows of the nodes that are no concepts of the dictionary."""
+    is_child = pl.col("relation").is_in(CHILD_RELATIONS)
+    edges = (
+        terminology.relations()
+        .filter(is_child | pl.col("relation").is_in(PARENT_RELATIONS))
+        .select(
+            child=pl.when(is_child).then("head_row").otherwise("tail_row"),
+            parent=pl.when(is_child).then("tail_row").otherwise("head_row"),
+        )
+        .unique()
+        .collect()
+        .to_numpy()
+        .astype(np.int64)
+        .reshape(-1, 2)
+    )
+    upper = np.setdiff1d(edges, used)
+    node_of = np.full(n_concepts, -1, np.int64)
+    node_of[used] = np.arange(len(used))
+    node_of[upper] = len(used) + np.arange(len(upper))
+    children, parents = node_of[edges].T
+    order = np.lexsort((children, parents))
+    n_children = np.bincount(parents, minlength=len(used) + len(upper))
+    offsets = np.concatenate([[0], np.cumsum(n_children)]).astype(np.int64)
+    return offsets, children[order].astype(np.int32), upper

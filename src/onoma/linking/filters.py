@@ -1,0 +1,165 @@
+"""Which names and concepts may be an answer: by semantic type, source, language, branch of the hierarchy.
+
+A filter takes candidates away before they are ranked; it does not strike answers out afterwards. So as many answers
+come as were asked for, as long as there are so many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from onoma.errors import InputError, did_you_mean
+from onoma.linking.dictionary import NameDictionary
+from onoma.linking.facts import TerminologyFacts
+from onoma.terminology.readers.semantic_types import GROUP_OF, GROUPS, TYPES
+from onoma.types import BoolArray
+
+_MOST_NAMED = 20
+_MOST_COMPARED = 2_000
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What an answer must be; what is left empty asks for nothing.
+
+    Attributes:
+        semantic_types: It has one of these types, as the terminology calls them; or of a semantic group of the UMLS,
+            by its code ("DISO") or name ("Disorders"). "T047" is "Disease or Syndrome".
+        sources: The matched name comes from one of these sources, as the terminology calls them.
+        languages: The matched name is of one of these languages (BCP 47); ``en`` takes ``en-GB`` too.
+        under: It is one of these concepts, or below one of them in the hierarchy.
+    """
+
+    semantic_types: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+    under: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        semantic_types: str | Iterable[str] = (),
+        sources: str | Iterable[str] = (),
+        languages: str | Iterable[str] = (),
+        under: str | Iterable[str] = (),
+    ) -> Filters:
+        """Filters from one word or several each."""
+        return cls(_words(semantic_types), _words(sources), _words(languages), _words(under))
+
+    @property
+    def are_set(self) -> bool:
+        """Whether anything is asked for."""
+        return bool(self.semantic_types or self.sources or self.languages or self.under)
+
+
+def allowed_entries(filters: Filters, dictionary: NameDictionary, facts: TerminologyFacts) -> BoolArray:
+    """Which entries pass, shape (E,).
+
+    Raises:
+        InputError: the terminology has no such semantic type, source, language or concept; the nearest is named.
+    """
+    allowed = np.ones(len(dictionary.entry_concepts), np.bool_)
+    if filters.semantic_types:
+        allowed &= expected_concepts(filters.semantic_types, facts)[dictionary.entry_concepts]
+    if filters.sources or filters.languages:
+        allowed &= _with_labels(filters, facts)
+    if filters.under:
+        below = np.zeros(dictionary.n_concepts, np.bool_)
+        for concept_id in filters.under:
+            branch = facts.branch(concept_id)
+            if branch is None:
+                _refuse("concept", concept_id, "under", _similar(concept_id, facts.concept_ids))
+            else:
+                below |= branch
+        if facts.children.size == 0:
+            raise InputError(
+                "the linker's terminology has no hierarchy: no relation says that a concept is a kind of another",
+                field="under",
+            )
+        allowed &= below[dictionary.entry_concepts]
+    return allowed
+
+
+def expected_concepts(semantic_types: Sequence[str], facts: TerminologyFacts) -> BoolArray:
+    """Which concepts have one of the types or are of one of the groups, shape (C,).
+
+    Raises:
+        InputError: the terminology has no such type.
+    """
+    known = frozenset().union(*facts.type_sets)
+    wanted: set[str] = set()
+    for word in semantic_types:
+        meant = _meant_types(word, known)
+        if not meant:
+            _refuse("semantic type", word, "semantic_types", known)
+        wanted |= meant
+    return facts.concepts_of_types(frozenset(wanted))
+
+
+def _meant_types(word: str, known: frozenset[str]) -> set[str]:
+    """The terminology's types that a word stands for."""
+    if word in known:
+        return {word}
+    folded = word.casefold()
+    types = {name for name in known if name.casefold() == folded}
+    types |= {name for tui, name in TYPES.items() if tui.casefold() == folded}
+    for code, group in GROUPS.items():
+        if folded in {code.casefold(), group.casefold()}:
+            types |= {name for tui, name in TYPES.items() if GROUP_OF[tui] == code}
+    return types & known
+
+
+def _with_labels(filters: Filters, facts: TerminologyFacts) -> BoolArray:
+    """Which entries have a name of one of the languages that is from one of the sources, shape (E,)."""
+    labels = frozenset().union(*facts.label_sets)
+    languages, sources = {language for language, _ in labels}, {source for _, source in labels}
+    for source in filters.sources:
+        if source not in sources:
+            _refuse("source", source, "sources", sources)
+    for language in filters.languages:
+        if not any(_is_of(known, language) for known in languages):
+            _refuse("language", language, "languages", languages)
+    wanted = {
+        (language, source)
+        for language, source in labels
+        if (not filters.sources or source in filters.sources)
+        and (not filters.languages or any(_is_of(language, asked) for asked in filters.languages))
+    }
+    passes = np.array([not wanted.isdisjoint(labels) for labels in facts.label_sets], np.bool_)
+    return passes[facts.entry_labels]
+
+
+def _is_of(language: str, asked: str) -> bool:
+    """As `onoma.pairs.languages.of_languages`: ``en`` takes ``en-GB`` too, but not ``eng``."""
+    return f"{language.lower()}-".startswith(f"{asked.lower()}-")
+
+
+def _refuse(what: str, word: str, field: str, known: Iterable[str]) -> None:
+    there = sorted(known)
+    shown = ", ".join(name for name in there[:_MOST_NAMED] if name) + (", ..." if len(there) > _MOST_NAMED else "")
+    raise InputError(
+        f"the linker's terminology has no {what} '{word}'.{did_you_mean(word, there)}".rstrip("."),
+        field=field,
+        expected=f"one of: {shown}" if shown else f"a terminology that has any {what}",
+    )
+
+
+def _similar(concept_id: str, concept_ids: Iterable[str]) -> list[str]:
+    """Codes of which one half is that of the code asked for: one slip of the pen leaves one half as it was."""
+    half = (len(concept_id) + 1) // 2
+    begin, end = concept_id[:half].lower(), concept_id[-half:].lower()
+    found = []
+    for code in concept_ids:
+        if abs(len(code) - len(concept_id)) <= 2 and (code.lower().startswith(begin) or code.lower().endswith(end)):
+            found.append(code)
+            if len(found) == _MOST_COMPARED:
+                break
+    return found
+
+
+def _words(words: str | Iterable[str]) -> tuple[str, ...]:
+    return (words,) if isinstance(words, str) else tuple(words)

@@ -1,0 +1,151 @@
+"""A linker's folder: what lies in it, and how its parts are opened.
+
+======================== ============================================================================================
+files                    content
+======================== ============================================================================================
+settings.json            stages, and what was learned for them (`onoma.linking.settings`)
+texts, entries, concepts the names and concepts (`onoma.linking.dictionary`)
+*_order.npy              for look-up (`onoma.linking.lookup`)
+facts.json and others    for filters (`onoma.linking.facts`)
+vectors.npy and others   vectors of the texts and their index (`onoma.indexes`); only with an encoder
+char_ngrams.*            index of character n-grams, if it was asked for
+encoder/                 an encoder's folder, with its ONNX model alone
+reranker/                a cross-encoder's folder, if one was added
+======================== ============================================================================================
+
+Format 2. Folders of format 1 have no settings, look-up, facts, n-grams and cross-encoder, and always an encoder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from onoma.artifacts import Manifest
+from onoma.encoders import Encoder, open_encoder
+from onoma.errors import DamagedArtifactError, MismatchError
+from onoma.indexes import ExactIndex, Index
+from onoma.indexes.char_ngrams import CharNgramIndex
+from onoma.indexes.opening import RECORD_FILE, open_index, read_index_record
+from onoma.indexes.vector_store import VECTORS_FILE, VectorStore
+from onoma.linking.dictionary import NameDictionary
+from onoma.linking.facts import TerminologyFacts
+from onoma.linking.lookup import NameLookup
+from onoma.linking.parts import Parts
+from onoma.linking.reranking import Reranker
+from onoma.linking.settings import LinkerSettings
+
+KIND = "linker"
+FORMAT_VERSION = 2
+ENCODER_FOLDER, RERANKER_FOLDER = "encoder", "reranker"
+MAX_NORM = 1.001
+"""Bound on the length of a stored vector, checked when a linker is built: unit length but for rounding."""
+_NGRAMS_FILE = "char_ngrams.json"
+
+
+def open_parts(folder: Path, manifest: Manifest) -> Parts:
+    """Open all that lies in a linker's folder; large files are mapped, not read.
+
+    Args:
+        folder: The folder.
+        manifest: Its manifest, checked.
+
+    Raises:
+        DamagedArtifactError: a file cannot be read, or does not fit the others.
+        MismatchError: the encoder inside is not the one that made the vectors.
+        ConfigError: a stage is on that the folder does not have.
+        InputError: the calibration cannot be read.
+    """
+    encoder = _open_encoder(folder, manifest)
+    index: Index | None = None
+    vectors: VectorStore | None = None
+    try:
+        dictionary = NameDictionary.open(folder)
+        if encoder is not None:
+            index, vectors = _open_vectors(folder, n_texts=dictionary.n_texts, width=encoder.width)
+        parts = Parts(
+            dictionary=dictionary,
+            normalisation=str(manifest.config["normalisation"]),
+            settings=LinkerSettings.open(folder),
+            lookup=NameLookup.open(folder, dictionary.texts),
+            encoder=encoder,
+            index=index,
+            vectors=vectors,
+            ngrams=_open_ngrams(folder, manifest, n_texts=dictionary.n_texts),
+            facts=TerminologyFacts.open(folder, dictionary),
+            reranker=_open_reranker(folder, manifest),
+        )
+        parts.check_settings()
+        return parts
+    except (OSError, ValueError) as error:
+        raise DamagedArtifactError(f"{folder} cannot be read ({error}). Build the linker again.") from None
+
+
+def fingerprint(manifest: Manifest, parts: Parts) -> str:
+    """SHA-256 over all that a linker's answers depend on: names, concepts, vectors, models, settings."""
+    encoder = "no encoder" if parts.encoder is None else parts.encoder.fingerprint
+    digest = hashlib.sha256(f"{KIND}/{manifest.format_version} {encoder}".encode())
+    digest.update(parts.normalisation.encode())
+    if parts.reranker is not None:
+        digest.update(parts.reranker.fingerprint.encode())
+    # The folders of models count by their fingerprints: their manifests have a date.
+    for name, entry in sorted(manifest.files.items()):
+        if not name.startswith((f"{ENCODER_FOLDER}/", f"{RERANKER_FOLDER}/")):
+            digest.update(f"\n{name} {entry.sha256}".encode())
+    return digest.hexdigest()
+
+
+def _open_encoder(folder: Path, manifest: Manifest) -> Encoder | None:
+    """The encoder inside, if there is one.
+
+    Raises:
+        MismatchError: it is not the one that made the vectors.
+    """
+    made_by = manifest.config.get("encoder_fingerprint")
+    if made_by is None:
+        return None
+    precision = manifest.config.get("precision", "fp32")
+    encoder = open_encoder(folder / ENCODER_FOLDER, backend="onnx", precision=precision)
+    if encoder.fingerprint != made_by:
+        raise MismatchError(
+            f"{folder}: its vectors were made by the encoder {str(made_by)[:12]}, but the encoder inside is "
+            f"{encoder.fingerprint[:12]}. Build the linker again."
+        )
+    return encoder
+
+
+def _open_vectors(folder: Path, *, n_texts: int, width: int) -> tuple[Index, VectorStore]:
+    """The index of the vectors, and the vectors.
+
+    Raises:
+        DamagedArtifactError: they cannot be read, or are not of these texts or this encoder.
+    """
+    # Format 1 has vectors alone, and they were compared one by one.
+    is_indexed = (folder / RECORD_FILE).exists()
+    vectors = VectorStore.open(folder, max_norm=read_index_record(folder).max_norm if is_indexed else MAX_NORM)
+    if (len(vectors), vectors.width) != (n_texts, width):
+        raise DamagedArtifactError(
+            f"{folder}: {VECTORS_FILE} has the shape {(len(vectors), vectors.width)}; {n_texts} names and a width of "
+            f"{width} need {(n_texts, width)}. Build the linker again."
+        )
+    return open_index(folder) if is_indexed else ExactIndex(vectors), vectors
+
+
+def _open_ngrams(folder: Path, manifest: Manifest, *, n_texts: int) -> CharNgramIndex | None:
+    """The index of character n-grams, if there is one.
+
+    Raises:
+        DamagedArtifactError: it cannot be read, or is not of these texts.
+    """
+    if _NGRAMS_FILE not in manifest.files:
+        return None
+    ngrams = CharNgramIndex.open(folder)
+    if len(ngrams) != n_texts:
+        raise DamagedArtifactError(f"{folder}: its n-grams are of other names. Build the linker again.")
+    return ngrams
+
+
+def _open_reranker(folder: Path, manifest: Manifest) -> Reranker | None:
+    """The cross-encoder inside, if there is one."""
+    is_there = any(name.startswith(f"{RERANKER_FOLDER}/") for name in manifest.files)
+    return Reranker.open(folder / RERANKER_FOLDER) if is_there else None

@@ -1,0 +1,155 @@
+"""What a linker links with."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from onoma.encoders import Encoder
+from onoma.errors import ConfigError, InputError
+from onoma.indexes import Index
+from onoma.indexes.char_ngrams import CharNgramIndex
+from onoma.indexes.vector_store import VectorStore
+from onoma.linking.confidence import Confidence
+from onoma.linking.dictionary import NameDictionary
+from onoma.linking.facts import TerminologyFacts
+from onoma.linking.filters import Filters, allowed_entries, expected_concepts
+from onoma.linking.lookup import NameLookup
+from onoma.linking.reranking import Reranker
+from onoma.linking.searching import AllowedTexts, DenseSearch, SparseSearch
+from onoma.linking.settings import LinkerSettings, Stage
+from onoma.types import BoolArray
+
+_HOW_TO_GET: dict[Stage, str] = {
+    "dense": "build it with an encoder (onoma linker build --encoder)",
+    "sparse": "build it with character n-grams (onoma linker build --sparse)",
+    "rerank": "give it a cross-encoder (onoma linker add-reranker)",
+}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a linker; what it does not have is unset.
+
+    Attributes:
+        dictionary: Names and concepts.
+        normalisation: Preset that names and mentions go through.
+        settings: Stages that are on, and what was learned for them.
+        lookup: Texts by what a mention is.
+        encoder: Mentions to vectors.
+        index: Search of the texts' vectors.
+        vectors: These vectors.
+        ngrams: Search of the texts' character n-grams.
+        facts: What filters ask for.
+        reranker: The cross-encoder.
+        entries: Which entries may be an answer, bool, shape (E,); unset: all.
+    """
+
+    dictionary: NameDictionary
+    normalisation: str
+    settings: LinkerSettings
+    lookup: NameLookup
+    encoder: Encoder | None = None
+    index: Index | None = None
+    vectors: VectorStore | None = None
+    ngrams: CharNgramIndex | None = None
+    facts: TerminologyFacts | None = None
+    reranker: Reranker | None = None
+    entries: BoolArray | None = None
+
+    @cached_property
+    def texts(self) -> AllowedTexts:
+        """Texts that may be an answer."""
+        return AllowedTexts.of(self.entries, self.dictionary)
+
+    @cached_property
+    def dense(self) -> DenseSearch | None:
+        """Search by vectors among these texts."""
+        return None if self.index is None else DenseSearch(self.index, self.vectors, self.texts)
+
+    @cached_property
+    def sparse(self) -> SparseSearch | None:
+        """Search by character n-grams among these texts."""
+        return None if self.ngrams is None else SparseSearch(self.ngrams, self.texts)
+
+    @cached_property
+    def confidence(self) -> Confidence | None:
+        """What the settings say of it."""
+        return Confidence.of(self.settings)
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """What can be switched on."""
+        has: dict[Stage, bool] = {
+            "exact": True,
+            "loose": True,
+            "dense": self.index is not None,
+            "sparse": self.ngrams is not None,
+            "rerank": self.reranker is not None,
+        }
+        return tuple(stage for stage, is_there in has.items() if is_there)
+
+    def keeping(self, entries: BoolArray) -> Parts:
+        """The same without some entries, besides those that are left out already.
+
+        Args:
+            entries: Those that may stay, bool, shape (E,).
+        """
+        return dataclasses.replace(self, entries=entries if self.entries is None else entries & self.entries)
+
+    def filtered(self, filters: Filters) -> Parts:
+        """The same with what passes the filters.
+
+        Raises:
+            InputError: there are no facts to filter by, none such as are asked for, or nothing passes.
+        """
+        parts = self.keeping(allowed_entries(filters, self.dictionary, self._known_facts()))
+        if parts.entries is None or not parts.entries.any():
+            raise InputError(
+                "no name passes these filters together",
+                field=", ".join(name for name, wanted in dataclasses.asdict(filters).items() if wanted),
+                fix="ask for less",
+            )
+        return parts
+
+    def expected(self, semantic_types: str | Iterable[str]) -> BoolArray | None:
+        """Which concepts are of one of these types or groups, bool, shape (C,); ``None`` if none is given.
+
+        Raises:
+            InputError: there are no facts to tell by, or no such type.
+        """
+        wanted = Filters.of(semantic_types=semantic_types).semantic_types
+        return expected_concepts(wanted, self._known_facts()) if wanted else None
+
+    def _known_facts(self) -> TerminologyFacts:
+        if self.facts is None:
+            raise InputError(
+                "this linker was built without what filters ask for: semantic types, sources, languages, hierarchy",
+                fix="build it again with this Onoma",
+            )
+        return self.facts
+
+    def check_settings(self) -> None:
+        """Refuse settings that do not go with the other parts.
+
+        Raises:
+            ConfigError: a stage is on that the linker does not have.
+            InputError: the calibration cannot be read.
+        """
+        self.check_stages(self.settings.stages)
+        _ = self.confidence
+
+    def check_stages(self, stages: tuple[Stage, ...]) -> None:
+        """Refuse stages that the linker does not have.
+
+        Raises:
+            ConfigError: naming the first, and how to get it.
+        """
+        for stage in stages:
+            if stage not in self.stages:
+                raise ConfigError(
+                    f"this linker has no stage '{stage}'; it has {', '.join(self.stages)}. To have it, "
+                    f"{_HOW_TO_GET[stage]}."
+                )

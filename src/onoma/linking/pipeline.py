@@ -1,0 +1,311 @@
+"""The stages of linking, one after the other, for the mentions of one call.
+
+1. **exact**: the texts that equal the mention, after the normalisation of both;
+2. **loose**: only where there are none, the texts that are equal under the preset "loose" (case, punctuation, Unicode);
+3. **dense** and **sparse**: the nearest texts by vectors, by character n-grams. One of them alone is searched ever
+   deeper until no text further down could change the answer. Of both together the candidates are the `pool` best
+   of each; if these stand for too few concepts, four times as many, and so on; their scores are fused;
+4. concepts: the score of a concept is that of its best text. What look-up found has the score 1 and comes first,
+   whatever a search says: a mention that is a name never loses to one that is merely near;
+5. **rerank**: the cross-encoder orders anew what look-up found, where that is several concepts, or, where it found
+   nothing, the first candidates of the searches. Homonyms keep their score 1;
+6. confidence, of the first answer, if it was calibrated for just these stages.
+
+Source:
+    Look-up first, then search: Basaldella et al. 2020 (COMETA), section 5; Liu et al. 2021 (SapBERT), table 2,
+    "dictionary & back-off".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from onoma.errors import InputError
+from onoma.linking.confidence_features import MentionEvidence
+from onoma.linking.dictionary import RankedEntries
+from onoma.linking.fusion import DoubleArray, fuse
+from onoma.linking.parts import Parts
+from onoma.linking.reranking import Reranker
+from onoma.linking.searching import (
+    DenseQueries,
+    Pool,
+    Queries,
+    SparseQueries,
+    gather_pools,
+)
+from onoma.linking.settings import Stage
+from onoma.terminology import normalise
+from onoma.types import BoolArray, FloatArray, RowArray
+
+_TEXTS_PER_CONCEPT = 4
+"""Texts looked at first for each concept wanted; if they turn out to be too few, more are."""
+_LOOK_UPS: tuple[Stage, ...] = ("exact", "loose")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One mention.
+
+    Attributes:
+        text: Normalised.
+        mention: As it was given; a cross-encoder prepares it in its own way.
+        context: Where it stands, if that is known and asked for.
+    """
+
+    text: str
+    mention: str = ""
+    context: str | None = None
+
+
+def ask(
+    mentions: Sequence[str],
+    contexts: Sequence[str | None] | None,
+    *,
+    normalisation: str,
+    stages: tuple[Stage, ...],
+) -> list[Asked]:
+    """Mentions ready for the stages.
+
+    Raises:
+        InputError: there is not one context for each mention, or no stage reads contexts.
+    """
+    texts = [normalise(mention, normalisation) for mention in mentions]
+    if contexts is not None and (isinstance(contexts, str) or len(contexts) != len(texts)):
+        raise InputError(
+            "there must be one context for each mention",
+            field="contexts",
+            expected=str(len(texts)),
+            found=str(len(contexts)),
+        )
+    if "rerank" in stages:
+        return [Asked(*one) for one in zip(texts, mentions, contexts or [None] * len(texts), strict=True)]
+    if contexts is not None and any(context is not None for context in contexts):
+        raise InputError(
+            "contexts are read by the cross-encoder alone, and it is not on",
+            field="contexts",
+            found=f"stages {', '.join(stages)}",
+            fix="leave them out, or link with the stage rerank",
+        )
+    return [Asked(text) for text in texts]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Ranked concepts of one mention.
+
+    Attributes:
+        ranked: Best first.
+        n_hits: How many of them look-up found; they come first.
+        hit_stage: Which look-up found them.
+        searched: Scores that the searches alone gave; 1 for hits; shape (n,).
+        pool: Candidates of the searches where there was more than one.
+        confidence: Of the first one, if calibrated.
+    """
+
+    ranked: RankedEntries
+    n_hits: int = 0
+    hit_stage: Stage | None = None
+    searched: DoubleArray = field(default_factory=lambda: np.empty(0))
+    pool: Pool | None = None
+    confidence: float | None = None
+
+
+NO_ANSWER = Answer(RankedEntries.none())
+"""To a mention that nothing was found for."""
+
+
+class Run:
+    """The stages over the mentions of one call.
+
+    Args:
+        parts: Of the linker.
+        stages: Those that are on.
+        top_k: Concepts wanted for each mention.
+        expected: Which concepts are expected, bool, shape (C,); unset: no matter.
+        spare: To explain answers: how many concepts more to rank, as far as the candidates go. Each mention is then
+            searched for, even if look-up finds enough.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        *,
+        stages: tuple[Stage, ...],
+        top_k: int,
+        expected: BoolArray | None = None,
+        spare: int | None = None,
+    ) -> None:
+        self._parts, self._stages, self._expected = parts, stages, expected
+        self._is_explaining, self._spare = spare is not None, spare or 0
+        is_calibrated = parts.confidence is not None and parts.confidence.stages == stages
+        self._confidence = parts.confidence if is_calibrated else None
+        # A confidence asks by how much the second is behind, and must not depend on how many were asked for.
+        self._wanted = max(top_k, 2 if is_calibrated else 1)
+        self._reranker = parts.reranker if "rerank" in stages else None
+        self.queries: dict[Stage, Queries] = {}
+        """Of the mentions that were searched for, by search."""
+        self._row_of: dict[int, int] = {}
+        """Place of a mention among all to its row among those that were searched for."""
+
+    def answers(self, asked: Sequence[Asked]) -> list[Answer]:
+        """An answer for each mention; none of the texts is blank."""
+        hits = [self._look_up(mention.text) for mention in asked]
+        found = self._search(asked, hits)
+        answers = [self._joined(*pair) for pair in zip(hits, found, strict=True)]
+        if self._reranker is not None:
+            answers = self._reranked(self._reranker, asked, answers)
+        return self._with_confidence(asked, answers)
+
+    def _look_up(self, text: str) -> Answer:
+        for stage in _LOOK_UPS:
+            if stage in self._stages:
+                rows = self._parts.lookup.exact(text) if stage == "exact" else self._parts.lookup.loose(text)
+                ranked = self._rank(rows, np.ones(len(rows)), len(self._parts.dictionary.concept_ids))
+                if ranked is not None and len(ranked):
+                    return Answer(ranked, len(ranked), stage, ranked.scores)
+        return NO_ANSWER
+
+    def _search(self, asked: Sequence[Asked], hits: Sequence[Answer]) -> list[Answer]:
+        """What the searches find behind the hits, which may be among it."""
+        searched = [place for place, hit in enumerate(hits) if self._needs_search(hit)]
+        texts = [asked[place].text for place in searched]
+        self.queries = self._queries(texts)
+        answers = [NO_ANSWER] * len(asked)
+        if not self.queries or not texts:
+            return answers
+        self._row_of = {place: row for row, place in enumerate(searched)}
+        needs = {row: self._depth(hits[place]) + hits[place].n_hits for place, row in self._row_of.items()}
+        rank = self._rank_one_search if len(self.queries) == 1 else self._rank_fused
+        for row, answer in rank(np.arange(len(texts)), needs).items():
+            answers[searched[row]] = answer
+        return answers
+
+    def _needs_search(self, hit: Answer) -> bool:
+        # Features of a confidence are scores of the searches, also where look-up decides.
+        return hit.n_hits < self._depth(hit) or self._confidence is not None or self._is_explaining
+
+    def _depth(self, hit: Answer) -> int:
+        """Concepts wanted in all."""
+        reads = self._reranker is not None and not hit.n_hits
+        return max(self._wanted, self._reranker.about.depth) if reads and self._reranker else self._wanted
+
+    def _queries(self, texts: Sequence[str]) -> dict[Stage, Queries]:
+        parts, queries = self._parts, dict[Stage, Queries]()
+        if "dense" in self._stages and parts.dense is not None and parts.encoder is not None:
+            queries["dense"] = DenseQueries(parts.encoder.encode(list(texts)), parts.dense)
+        if "sparse" in self._stages and parts.sparse is not None:
+            queries["sparse"] = SparseQueries(texts, parts.sparse)
+        return queries
+
+    def _rank_one_search(self, which: RowArray, needs: dict[int, int]) -> dict[int, Answer]:
+        """Search ever deeper until no text further down could change a mention's answer."""
+        (queries,) = self.queries.values()
+        answers: dict[int, Answer] = {}
+        waiting, depth = which, _TEXTS_PER_CONCEPT * self._depth(NO_ANSWER)
+        while len(waiting):
+            complete = depth >= self._parts.texts.n_candidates
+            rows, scores = queries.nearest(waiting, depth)
+            still_waiting = []
+            for row, text_rows, text_scores in zip(waiting.tolist(), rows, scores, strict=True):
+                if not text_scores.any():  # nothing is known of the mention, and all is equally near
+                    continue
+                ranked = self._rank(text_rows, text_scores, needs[row] + self._spare, complete=complete)
+                if ranked is None:
+                    still_waiting.append(row)
+                else:
+                    answers[row] = Answer(ranked, searched=ranked.scores)
+            waiting = np.array(still_waiting, np.int64)
+            depth *= 4
+        return answers
+
+    def _rank_fused(self, which: RowArray, needs: dict[int, int]) -> dict[int, Answer]:
+        answers: dict[int, Answer] = {}
+        waiting, size = which, self._parts.settings.pool
+        while len(waiting):
+            complete = size >= self._parts.texts.n_candidates
+            still_waiting = []
+            pools = gather_pools(self.queries, waiting, size, self._parts.texts)
+            for row, pool in zip(waiting.tolist(), pools, strict=True):
+                if not any(scores.any() for scores in pool.parts.values()):
+                    continue
+                fused = fuse(pool.parts, self._parts.settings.weights)
+                ranked = self._rank(pool.rows, fused, needs[row] + self._spare)
+                if ranked is None or (len(ranked) < needs[row] and not complete):
+                    still_waiting.append(row)
+                else:
+                    answers[row] = Answer(ranked, searched=ranked.scores, pool=pool)
+            waiting = np.array(still_waiting, np.int64)
+            size *= 4
+        return answers
+
+    def _rank(
+        self, rows: RowArray, scores: FloatArray | DoubleArray, top_k: int, *, complete: bool = True
+    ) -> RankedEntries | None:
+        return self._parts.dictionary.rank_entries(
+            rows, scores, top_k=top_k, complete=complete, allowed=self._parts.entries, expected=self._expected
+        )
+
+    def _joined(self, hit: Answer, found: Answer) -> Answer:
+        others = found.ranked.take(np.flatnonzero(~np.isin(found.ranked.concepts, hit.ranked.concepts)))
+        ranked = hit.ranked.then(others).take(slice(0, max(self._depth(hit), hit.n_hits) + self._spare))
+        return Answer(ranked, hit.n_hits, hit.hit_stage, ranked.scores, found.pool)
+
+    def _reranked(self, reranker: Reranker, asked: Sequence[Asked], answers: list[Answer]) -> list[Answer]:
+        places = [place for place, answer in enumerate(answers) if answer.n_hits != 1 and len(answer.ranked) > 1]
+        contexts = [asked[place].context for place in places]
+        before = [self._parts.dictionary.links(_tier(answers[place])) for place in places]
+        after = reranker.rerank(
+            [asked[place].mention for place in places],
+            before,
+            contexts=contexts if any(context is not None for context in contexts) else None,
+        )
+        for place, links_before, links_after in zip(places, before, after, strict=True):
+            answer = answers[place]
+            place_of = {link.concept_id: position for position, link in enumerate(links_before)}
+            order = np.array([place_of[link.concept_id] for link in links_after], np.int64)
+            tier = _tier(answer).take(order)
+            if not answer.n_hits:
+                tier = tier.scored(np.array([link.score for link in links_after]))
+            rest = answer.ranked.take(slice(len(tier), None))
+            searched = np.concatenate([answer.searched[order], answer.searched[len(tier) :]])
+            answers[place] = Answer(tier.then(rest), answer.n_hits, answer.hit_stage, searched, answer.pool)
+        return answers
+
+    def _with_confidence(self, asked: Sequence[Asked], answers: list[Answer]) -> list[Answer]:
+        if self._confidence is None:
+            return answers
+        places = [place for place, answer in enumerate(answers) if len(answer.ranked)]
+        evidence = [self.evidence(place, asked[place], answers[place]) for place in places]
+        for place, confidence in zip(places, self._confidence.of_answers(evidence), strict=True):
+            answers[place] = dataclasses.replace(answers[place], confidence=confidence)
+        return answers
+
+    def evidence(self, place: int, asked: Asked, answer: Answer) -> MentionEvidence:
+        """What the confidence of a mention's first answer is judged by."""
+        text_row = answer.ranked.text_rows[:1]
+        scores = self.search_scores(place, text_row)
+        begin, end = self._parts.dictionary.entry_offsets[int(text_row[0]) : int(text_row[0]) + 2].tolist()
+        entries = self._parts.entries
+        return MentionEvidence(
+            mention=asked.text,
+            scores=answer.ranked.scores[:2].tolist(),
+            is_exact=answer.n_hits > 0,
+            dense_score=scores.get("dense"),
+            ngram_score=scores.get("sparse"),
+            n_homonyms=end - begin if entries is None else int(np.count_nonzero(entries[begin:end])),
+        )
+
+    def search_scores(self, place: int, text_row: RowArray) -> dict[Stage, float]:
+        """What each search gives one text for a mention that was searched for."""
+        return {
+            stage: float(queries.scores(self._row_of[place], text_row)[0]) for stage, queries in self.queries.items()
+        }
+
+
+def _tier(answer: Answer) -> RankedEntries:
+    """What the cross-encoder may order: hits among themselves, else all."""
+    return answer.ranked.take(slice(0, answer.n_hits or None))

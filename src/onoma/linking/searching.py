@@ -1,0 +1,223 @@
+"""The two searches, by vectors and by character n-grams, behind one interface, and the candidates they find together.
+
+A filter that leaves few texts makes a search of these alone: of millions of texts, those few would lie too deep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from onoma.errors import InputError
+from onoma.indexes import ExactIndex, Index
+from onoma.indexes.char_ngrams import CharNgramIndex
+from onoma.indexes.scoring import exact_scores
+from onoma.indexes.vector_store import VectorStore
+from onoma.linking.dictionary import NameDictionary
+from onoma.linking.fusion import DoubleArray
+from onoma.linking.settings import Stage
+from onoma.types import BoolArray, FloatArray, RowArray
+
+FEW_TEXTS = 1 << 16
+"""So many texts that a filter leaves, or fewer, are searched alone, if they are no larger a part than this of all:"""
+FEW_SHARE = 1 / 4
+
+
+@dataclass(frozen=True)
+class AllowedTexts:
+    """Texts that may be an answer.
+
+    Attributes:
+        mask: bool, shape (T,); unset: all.
+        n_texts: T.
+    """
+
+    mask: BoolArray | None
+    n_texts: int
+
+    @classmethod
+    def of(cls, entries: BoolArray | None, dictionary: NameDictionary) -> AllowedTexts:
+        """Texts with an entry that may be an answer; unset: all."""
+        if entries is None:
+            return cls(None, dictionary.n_texts)
+        before = np.concatenate([[0], np.cumsum(entries)])[dictionary.entry_offsets]
+        return cls(np.asarray(np.diff(before) > 0, np.bool_), dictionary.n_texts)
+
+    @cached_property
+    def few(self) -> RowArray | None:
+        """Their rows, if they are few; ``None``: they are looked for among all."""
+        if self.mask is None or np.count_nonzero(self.mask) > min(FEW_TEXTS, FEW_SHARE * self.n_texts):
+            return None
+        return np.flatnonzero(self.mask)
+
+    @property
+    def n_candidates(self) -> int:
+        """Texts that a search goes through."""
+        return self.n_texts if self.few is None else len(self.few)
+
+
+class Queries(Protocol):
+    """The mentions of one call, ready for one search. Shapes: Q mentions, n texts, K the smaller of k and all texts."""
+
+    def nearest(self, which: RowArray, k: int) -> tuple[RowArray, FloatArray]:
+        """Texts and scores of the mentions ``which``, (q, K) each: higher score first, then the lower row."""
+
+    def scores(self, mention: int, rows: RowArray) -> FloatArray:
+        """Scores of given texts for one mention, the same as `nearest` gives them, shape (n,)."""
+
+
+class DenseQueries:
+    """Mentions by their vectors.
+
+    Args:
+        vectors: Of the mentions, float32, shape (Q, W).
+        search: Where they are looked for.
+    """
+
+    def __init__(self, vectors: FloatArray, search: DenseSearch) -> None:
+        self._vectors, self._search = vectors, search
+
+    def nearest(self, which: RowArray, k: int) -> tuple[RowArray, FloatArray]:
+        """See `Queries`."""
+        return self._search.nearest(self._vectors[which], k)
+
+    def scores(self, mention: int, rows: RowArray) -> FloatArray:
+        """See `Queries`."""
+        return exact_scores(self._search.vectors, self._vectors[mention], rows)
+
+
+class DenseSearch:
+    """Search by vectors.
+
+    Args:
+        index: Of the vectors of all texts.
+        vectors: The same vectors, to score given texts: for fusion and for filters that leave few.
+        allowed: Which texts may be an answer.
+    """
+
+    def __init__(self, index: Index, vectors: VectorStore | None, allowed: AllowedTexts) -> None:
+        self._index, self._vectors, self._allowed = index, vectors, allowed
+
+    @property
+    def vectors(self) -> VectorStore:
+        """Of all texts.
+
+        Raises:
+            InputError: only the index was given.
+        """
+        if self._vectors is None:
+            raise InputError(
+                "this linker was made in memory of an index alone; to score given texts it needs their vectors",
+                field="vectors",
+            )
+        return self._vectors
+
+    @cached_property
+    def _among_few(self) -> Index | None:
+        few = self._allowed.few
+        return None if few is None else ExactIndex(self.vectors.take(few), max_norm=self.vectors.max_norm)
+
+    def nearest(self, vectors: FloatArray, k: int) -> tuple[RowArray, FloatArray]:
+        """See `Queries`."""
+        if self._among_few is None or self._allowed.few is None:
+            return self._index.search(vectors, k=k)
+        places, scores = self._among_few.search(vectors, k=k)
+        return self._allowed.few[places], scores
+
+
+class SparseQueries:
+    """Mentions by their character n-grams.
+
+    Args:
+        texts: Q normalised mentions.
+        search: Where they are looked for.
+    """
+
+    def __init__(self, texts: Sequence[str], search: SparseSearch) -> None:
+        self._texts, self._search = texts, search
+
+    def nearest(self, which: RowArray, k: int) -> tuple[RowArray, FloatArray]:
+        """See `Queries`."""
+        return self._search.nearest([self._texts[mention] for mention in which.tolist()], k)
+
+    def scores(self, mention: int, rows: RowArray) -> FloatArray:
+        """See `Queries`."""
+        return np.asarray(self._search.index.scores([self._texts[mention]], rows[None])[0], np.float32)
+
+
+class SparseSearch:
+    """Search by character n-grams.
+
+    Args:
+        index: Of all texts.
+        allowed: Which texts may be an answer.
+    """
+
+    def __init__(self, index: CharNgramIndex, allowed: AllowedTexts) -> None:
+        self.index, self._allowed = index, allowed
+
+    def nearest(self, texts: Sequence[str], k: int) -> tuple[RowArray, FloatArray]:
+        """See `Queries`."""
+        few = self._allowed.few
+        if few is None:
+            return self.index.search(texts, k=k)
+        rows = np.empty((len(texts), min(k, len(few))), np.int64)
+        scores = np.empty(rows.shape, np.float32)
+        for place, text in enumerate(texts):  # one at a time: the names are few, the mentions may be many
+            found = self.index.scores([text], few[None])[0]
+            best = np.lexsort((few, -found))[:k]
+            rows[place], scores[place] = few[best], found[best]
+        return rows, scores
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A mention's candidates: n texts, ascending, and their scores by each search that is on.
+
+    Attributes:
+        rows: Shape (n,).
+        parts: float64, shape (n,) each.
+    """
+
+    rows: RowArray
+    parts: dict[Stage, DoubleArray]
+
+
+def gather_pools(searches: dict[Stage, Queries], which: RowArray, size: int, allowed: AllowedTexts) -> list[Pool]:
+    """The candidates of some mentions: the ``size`` best allowed texts of each search, scored by all searches.
+
+    Args:
+        searches: Those that are on.
+        which: Mentions.
+        size: Texts of each search; where there are fewer, all.
+        allowed: Which texts may be an answer.
+    """
+    found = [_best_allowed(queries, which, size, allowed) for queries in searches.values()]
+    pools = []
+    for mention, *rows in zip(which.tolist(), *found, strict=True):
+        together = np.unique(np.concatenate(rows))
+        parts = {stage: queries.scores(mention, together).astype(np.float64) for stage, queries in searches.items()}
+        pools.append(Pool(together, parts))
+    return pools
+
+
+def _best_allowed(queries: Queries, which: RowArray, size: int, allowed: AllowedTexts) -> list[RowArray]:
+    """The ``size`` best allowed texts of each mention; deeper and deeper where others are in the way."""
+    answers: dict[int, RowArray] = {}
+    waiting, depth = which, size
+    while len(waiting):
+        rows, _ = queries.nearest(waiting, depth)
+        still_waiting = []
+        for mention, mention_rows in zip(waiting.tolist(), rows, strict=True):
+            kept = mention_rows if allowed.mask is None else mention_rows[allowed.mask[mention_rows]]
+            if len(kept) >= size or depth >= allowed.n_candidates:
+                answers[mention] = kept[:size]
+            else:
+                still_waiting.append(mention)
+        waiting = np.array(still_waiting, np.int64)
+        depth *= 4
+    return [answers[mention] for mention in which.tolist()]

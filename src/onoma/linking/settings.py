@@ -1,0 +1,110 @@
+"""How a linker links: its stages and what was learned for them, in ``settings.json`` of its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from onoma.errors import ConfigError, DamagedArtifactError, did_you_mean
+
+SETTINGS_FILE = "settings.json"
+Stage: TypeAlias = Literal["exact", "loose", "dense", "sparse", "rerank"]
+"""What can be switched: look-up, more loosely; search by vectors, by character n-grams; the cross-encoder."""
+STAGES: tuple[Stage, ...] = get_args(Stage)
+SEARCHES: tuple[Stage, ...] = ("dense", "sparse")
+
+
+class LinkerSettings(BaseModel):
+    """Settings of a linker; each has a default, so that none needs to be given.
+
+    Attributes:
+        stages: What is on where nothing else is asked for, in the order of `STAGES`.
+        pool: Where two searches are fused: the best texts of each that are candidates.
+        weights: Of the searches' scores, learned, from 0, with the sum 1. Unset: reciprocal ranks are fused.
+        calibration: What `onoma.linking.calibration.Calibration.to_json` gave; unset: there is no confidence.
+        calibrated_stages: The stages that it was fitted for: with others on, answers have no confidence.
+        no_concept_below: Confidence below which a mention is answered with "no such concept".
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    stages: tuple[Stage, ...] = ("exact", "dense")
+    pool: int = Field(default=100, ge=1)
+    weights: dict[Stage, float] | None = None
+    calibration: str | None = None
+    calibrated_stages: tuple[Stage, ...] = ()
+    no_concept_below: float | None = Field(default=None, ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _check(self) -> LinkerSettings:
+        if self.stages != ordered_stages(self.stages):
+            raise ValueError(f"stages must be in the order {', '.join(STAGES)}, each once, and one at least")
+        if self.weights is not None:
+            if set(self.weights) != set(SEARCHES) or min(self.weights.values()) < 0:
+                raise ValueError(f"weights must be given for {' and '.join(SEARCHES)}, from 0")
+            if abs(sum(self.weights.values()) - 1) > 1e-9:
+                raise ValueError("weights must have the sum 1")
+        if self.no_concept_below is not None and self.calibration is None:
+            raise ValueError("no_concept_below is a confidence and needs a calibration")
+        return self
+
+    def save(self, folder: Path) -> None:
+        """Write ``settings.json`` into ``folder``."""
+        (folder / SETTINGS_FILE).write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def open(cls, folder: Path) -> LinkerSettings:
+        """What `save` wrote. A folder from before there were settings: dense search alone, as it always was.
+
+        Raises:
+            DamagedArtifactError: the file cannot be read.
+        """
+        file = folder / SETTINGS_FILE
+        if not file.exists():
+            return cls(stages=("dense",))
+        try:
+            return cls.model_validate_json(file.read_text(encoding="utf-8"))
+        except (ValidationError, ValueError) as error:
+            raise DamagedArtifactError(
+                f"{file} cannot be read ({first_problem(error)}). Build the linker again."
+            ) from None
+
+    def replaced(self, **changes: Any) -> LinkerSettings:
+        """These settings with some changed, checked.
+
+        Raises:
+            ConfigError: a value that cannot be.
+        """
+        try:
+            return type(self).model_validate({**self.model_dump(), **changes})
+        except ValidationError as error:
+            raise ConfigError(f"settings of a linker: {first_problem(error)}.") from None
+
+
+def first_problem(error: Exception) -> str:
+    """What is wrong, in one line."""
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}".removeprefix(": ")
+    return str(error)
+
+
+def ordered_stages(stages: Iterable[str]) -> tuple[Stage, ...]:
+    """Stages in the order in which they run, each once.
+
+    Raises:
+        ConfigError: one is not a stage, or none is given.
+
+    Example:
+        >>> ordered_stages(["dense", "exact"])
+        ('exact', 'dense')
+    """
+    wanted = {stages} if isinstance(stages, str) else set(stages)
+    for stage in sorted(wanted - set(STAGES)):
+        raise ConfigError(f"there is no stage '{stage}'.{did_you_mean(stage, STAGES)} Known: {', '.join(STAGES)}.")
+    if not wanted - {"rerank"}:
+        raise ConfigError("no stage that finds concepts is on: give one of exact, loose, dense, sparse.")
+    return tuple(stage for stage in STAGES if stage in wanted)

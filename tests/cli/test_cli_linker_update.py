@@ -1,0 +1,147 @@
+"""``onoma linker update``."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from onoma.artifacts import MANIFEST_NAME, verify_artifact
+from onoma.cli.app import app
+from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError
+from tiny import Name, make_terminology
+
+sys.path.append(str(Path(__file__).parents[1] / "linking"))
+from linking_data import write_letter_encoder
+
+CONCEPTS: dict[str, list[str | Name]] = {
+    "D1": ["Diabetes Mellitus", "sugar disease"],
+    "D2": ["Cold"],
+    "D3": ["Lung Disease", "bad lung"],
+}
+NEW: dict[str, list[str | Name]] = {
+    "D1": ["Diabetes", "Diabetes Mellitus"],
+    "D2": ["Cold"],
+    "D3": ["Lung Disease", "bad lung", "sugar"],
+    "D4": ["[bold]Chill", "bad cold"],
+}
+
+
+def run(*words: str | Path) -> str:
+    done = CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "200"})
+    if done.exception is not None:
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("update")
+    write_letter_encoder(folder / "letters")
+    make_terminology(folder / "t", CONCEPTS)
+    make_terminology(folder / "new", NEW, obsolete=["D2"])
+    run("linker", "build", "-t", folder / "t", "-e", folder / "letters", "-o", folder / "linker")
+    return folder
+
+
+@pytest.fixture
+def linker(place: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(place / "linker", tmp_path / "linker"))
+
+
+def test_in_place(place: Path, linker: Path) -> None:
+    told = run("linker", "update", linker, "--terminology", place / "new")
+    for words in (
+        "3 -> 3 concepts, 5 -> 7 texts (3 kept, 4 new, 2 gone), 4 encoded",
+        "D4 [bold]Chill",
+        "retired             1",
+        "D1: Diabetes Mellitus -> Diabetes",
+    ):
+        assert words in told
+    verify_artifact(linker)
+    assert "nothing to do" in run("linker", "update", linker, "-t", place / "new")
+    (line,) = run("link", linker, "bad cold", "--json", "-k", "1").splitlines()
+    assert json.loads(line)["links"][0]["concept_id"] == "D4"
+
+
+def test_elsewhere_as_json(place: Path, linker: Path, tmp_path: Path) -> None:
+    before = (linker / MANIFEST_NAME).read_bytes()
+    told = json.loads(run("linker", "update", linker, "-t", place / "new", "-o", tmp_path / "out", "--json"))
+    assert (told["n_texts_kept"], told["n_texts_new"], told["n_encoded"]) == (3, 4, 4)
+    assert told["concepts"]["retired"] == 1
+    assert told["answers"] is None
+    assert (linker / MANIFEST_NAME).read_bytes() == before
+    with pytest.raises(ArtifactExistsError):
+        run("linker", "update", linker, "-t", place / "new", "-o", tmp_path / "out")
+    run("linker", "update", linker, "-t", place / "new", "-o", tmp_path / "out", "--force")
+
+
+def test_with_the_same_encoder_from_its_own_folder(place: Path, linker: Path, tmp_path: Path) -> None:
+    run("linker", "update", linker, "-t", place / "new", "-e", place / "letters", "-o", tmp_path / "out")
+    run("linker", "update", linker, "-t", place / "new")
+    assert (linker / "vectors.npy").read_bytes() == (tmp_path / "out" / "vectors.npy").read_bytes()
+
+
+@pytest.mark.parametrize("written_by", ["hand", "link", "map"])
+def test_changed_answers(place: Path, linker: Path, tmp_path: Path, written_by: str) -> None:
+    mentions = ["cold", "sugar", "Sugar disease", "lung disease", "sugar"]
+    if written_by == "hand":
+        file = tmp_path / "mentions.txt"
+        file.write_text("\n".join(mentions) + "\n")
+    elif written_by == "link":
+        file = tmp_path / "links.jsonl"
+        file.write_text(run("link", linker, *mentions, "--json"))
+    else:
+        file = tmp_path / "mapped.parquet"
+        pl.DataFrame({"row": range(5), "diagnosis": mentions}).write_csv(tmp_path / "table.csv")
+        run("map", linker, "--input", tmp_path / "table.csv", "-c", "diagnosis", "--output", file)
+    column = ("--column", "diagnosis") if written_by == "map" else ()
+    changed = tmp_path / "changed.csv"
+    told = run("linker", "update", linker, "-t", place / "new", "--mentions", file, *column, "--changed", changed)
+    assert "4 of 5 mentions have another first answer" in told
+    assert "retired             1" in told
+    rows = pl.read_csv(changed).select("mention", "n", "old_concept_id", "new_concept_id", "reason").rows()
+    assert rows[0][:3] == ("cold", 1, "D2")
+    assert rows[0][4] == "retired"
+    assert rows[1] == ("sugar", 2, "D1", "D3", "name_gone")
+
+
+def test_check(place: Path, linker: Path) -> None:
+    before = (linker / MANIFEST_NAME).read_bytes()
+    assert "is of this terminology" in run("linker", "update", linker, "-t", place / "t", "--check")
+    with pytest.raises(MismatchError, match="onoma linker update"):
+        run("linker", "update", linker, "-t", place / "new", "--check")
+    assert (linker / MANIFEST_NAME).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "said"),
+    [
+        (("--changed", "x.csv"), ConfigError, "--mentions"),
+        (("--precision", "bf16"), ConfigError, "--encoder"),
+        (("--mentions", "none.txt"), InputError, "no such file"),
+    ],
+)
+def test_what_is_refused(place: Path, linker: Path, words: tuple[str, ...], error: type[OnomaError], said: str) -> None:
+    before = (linker / MANIFEST_NAME).read_bytes()
+    with pytest.raises(error, match=said):
+        run("linker", "update", linker, "-t", place / "new", *words)
+    assert (linker / MANIFEST_NAME).read_bytes() == before
+
+
+def test_the_file_of_changes_is_refused_before_anything_is_done(place: Path, linker: Path, tmp_path: Path) -> None:
+    before = (linker / MANIFEST_NAME).read_bytes()
+    for name in ("mentions.txt", "taken.csv"):
+        (tmp_path / name).write_text("cold\n")
+    with pytest.raises(ArtifactExistsError):
+        run(
+            *("linker", "update", linker, "-t", place / "new"),
+            *("--mentions", tmp_path / "mentions.txt", "--changed", tmp_path / "taken.csv"),
+        )
+    assert (linker / MANIFEST_NAME).read_bytes() == before

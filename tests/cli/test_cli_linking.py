@@ -1,0 +1,150 @@
+"""``onoma link`` and ``onoma linker`` with stages, filters, explanations and confidence."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from onoma.artifacts import verify_artifact
+from onoma.cli.app import app
+from onoma.errors import ConfigError, InputError, OnomaError
+from tiny import Name, make_terminology
+
+sys.path.append(str(Path(__file__).parents[1] / "linking"))
+from linking_data import write_letter_encoder
+
+CONCEPTS: dict[str, list[str | Name]] = {
+    "D1": ["Diabetes Mellitus", "sugar disease", Name("Zuckerkrankheit", "de", source="UMLS")],
+    "D2": ["Cold"],
+    "D3": ["Chronic Obstructive Lung Disease", "COLD"],
+    "D4": ["Common Cold", "cold", "head-cold"],
+}
+TYPES = {"D1": ["Disease"], "D2": ["Phenomenon"], "D3": ["Disease"], "D4": ["Disease"]}
+
+
+def run(*words: str | Path) -> str:
+    done = CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "200"})
+    if done.exception is not None:
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cli")
+    write_letter_encoder(folder / "letters")
+    many = {f"N{row}": [f"{'abcdefghij'[row // 10]}{'klmnopqrst'[row % 10]} syndrome"] for row in range(60)}
+    relations = [("D3", "is_a", "D4")]
+    make_terminology(folder / "t", {**CONCEPTS, **many}, semantic_types=TYPES, relations=relations)
+    told = run("linker", "build", "-t", folder / "t", "-e", folder / "letters", "--sparse", "-o", folder / "linker")
+    assert "links to 64 concepts by 69 names" in told
+    return folder
+
+
+def links(place: Path, *words: str, linker: str = "linker") -> list[dict[str, Any]]:
+    (line,) = run("link", place / linker, *words, "--json").splitlines()
+    found: list[dict[str, Any]] = json.loads(line)["links"]
+    return found
+
+
+def ids(place: Path, *words: str) -> list[str]:
+    return [link["concept_id"] for link in links(place, *words)]
+
+
+def test_filters_and_stages(place: Path) -> None:
+    assert ids(place, "cold", "-k", "3") == ["D2", "D3", "D4"]
+    assert ids(place, "cold", "-k", "3", "--expect-type", "Disease") == ["D3", "D4", "D2"]
+    assert ids(place, "cold", "--semantic-type", "Phenomenon") == ["D2"]
+    assert ids(place, "cold", "--under", "D4") == ["D3", "D4"]
+    assert ids(place, "krankheit", "--language", "de") == ["D1"]
+    assert ids(place, "krankheit", "--source", "UMLS", "--stages", "sparse") == ["D1"]
+    assert ids(place, "head cold", "--stages", "exact") == []
+    assert ids(place, "head cold", "--stages", "exact,loose") == ["D4"]
+    assert ids(place, "head cold", "--stages", "exact, loose") == ["D4"]
+
+
+def test_without_calibration_there_is_no_confidence(place: Path) -> None:
+    assert "confidence" not in links(place, "cold")[0]
+    assert "confidence" not in run("link", place / "linker", "cold")
+
+
+def test_explanations(place: Path) -> None:
+    told = run("link", place / "linker", "the colds", "COLD", "--explain", "-k", "2")
+    for words in ("the mention is a name of it", "near miss", "fused: reciprocal ranks", "cosines dense", "dense 1."):
+        assert words in told
+    (line,) = run("link", place / "linker", "COLD", "--explain", "--json").splitlines()
+    record = json.loads(line)
+    assert record["links"][0]["contributions"] == {"exact": 1.0}
+    assert record["links"][0]["homonyms"] == ["D3", "D4"]
+    assert record["mention"] == "COLD"
+
+
+def test_a_linker_without_an_encoder(place: Path, tmp_path: Path) -> None:
+    run("linker", "build", "-t", place / "t", "--no-encoder", "--ngrams", "2-3", "-o", tmp_path / "linker")
+    assert links(tmp_path, "comon cold", "-k", "1")[0]["concept_id"] == "D4"
+    with pytest.raises(ConfigError, match="either --encoder or --no-encoder"):
+        run("linker", "build", "-t", place / "t", "-o", tmp_path / "other")
+    with pytest.raises(ConfigError, match="such as 1-2; found '2'"):
+        run("linker", "build", "-t", place / "t", "--no-encoder", "--ngrams", "2", "-o", tmp_path / "other")
+
+
+@pytest.fixture
+def mentions(tmp_path: Path) -> Path:
+    lines = [f"N{row}||the {'abcdefghij'[row // 10]}{'klmnopqrst'[row % 10]} syndrome" for row in range(60)]
+    lines += [f"N{row}||{'klmnopqrst'[row % 10]}{'abcdefghij'[row // 10]} syndroem" for row in range(60)]
+    lines += ["NIL||nothing of the kind", "D9||unheard of", "no separator"]
+    (tmp_path / "dev.txt").write_text("\n".join(lines) + "\n")
+    return tmp_path / "dev.txt"
+
+
+def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "linker", tmp_path / "linker")
+    tune: list[str | Path] = ["linker", "tune", tmp_path / "linker", "--mentions", mentions]
+    with pytest.raises(InputError, match="line 123"):
+        run(*tune)
+    done = CliRunner().invoke(app, [*map(str, tune), "--on-error", "skip", "--min-precision", "0.3"])
+    assert done.exit_code == 0, done.output
+    for words in (
+        "122 mentions, 1 of them without a concept",
+        "reciprocal ranks",
+        "weights: dense",
+        "calibration error",
+    ):
+        assert words in done.stdout
+    assert "line 123: left out" in done.stderr
+    assert "1 mentions of concepts that the linker does not have: D9" in done.stderr
+    verify_artifact(tmp_path / "linker")
+    first, *others = links(tmp_path, "the ak syndrome")
+    assert 0 < first["confidence"] < 1
+    assert all("confidence" not in link for link in others)
+    assert "confidence" in run("link", tmp_path / "linker", "the ak syndrome")
+    assert links(tmp_path, "the ak syndrome", "--min-confidence", "1") == []
+    assert "no such concept" in run("link", tmp_path / "linker", "zzz", "--min-confidence", "1")
+    assert links(tmp_path, "the ak syndrome", "--min-precision", "0.1")
+    with pytest.raises(ConfigError, match="either --min-confidence or --min-precision"):
+        run("link", tmp_path / "linker", "x", "--min-confidence", "1", "--min-precision", "1")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--stages", "dens"), "Did you mean 'dense'"),
+        (("--stages", "rerank,dense"), "add-reranker"),
+        (("--semantic-type", "Diseas"), "Did you mean 'Disease'"),
+        (("--language", "fr"), "no language 'fr'"),
+        (("--under", "D44"), "Did you mean 'D4'"),
+        (("--min-confidence", "0.5"), "not calibrated"),
+        (("--min-precision", "0.5"), "not calibrated"),
+    ],
+)
+def test_what_is_refused(place: Path, words: tuple[str, ...], said: str) -> None:
+    with pytest.raises(OnomaError) as caught:
+        run("link", place / "linker", "cold", *words)
+    assert said in str(caught.value)

@@ -1,0 +1,189 @@
+"""What can lie in a linker's folder: kinds of index, precisions, n-grams, a cross-encoder; and what does not fit."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from linking_data import small_terminology, write_letter_encoder
+
+from onoma.artifacts import MANIFEST_NAME, sha256_file, verify_artifact
+from onoma.encoders import open_encoder
+from onoma.errors import ConfigError, DamagedArtifactError, FormatVersionError, InputError, NotAnArtifactError
+from onoma.linking import Linker, add_reranker, build_linker
+from tiny import tiny_encoder
+from tiny_rerankers import write_reranker
+
+MENTIONS = ["cold", "the common cold", "diabetes", "sugar", "心臓", "zzz", "COLD temperature!", "lung disease chronic"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("folder")
+    write_letter_encoder(folder / "letters")
+    small_terminology(folder / "t")
+    build_linker(folder / "t", folder / "letters", folder / "linker", sparse=True)
+    write_reranker(folder / "reranker", tiny_encoder(folder / "bert", weight_std=0.3), contexts=True)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["exact", "sign-bits", "approximate"])
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "int8"])
+def test_indexes_and_precisions(place: Path, tmp_path: Path, kind: str, precision: str) -> None:
+    linker = build_linker(
+        place / "t", place / "letters", tmp_path / "linker", index=kind, precision=precision, sparse=True
+    )
+    about = linker.manifest.config["index"]
+    assert (about["kind"], about["vectors"], about["recall"]["at_1"]) == (kind, precision, 1.0)
+    assert Linker.open(tmp_path / "linker").fingerprint == linker.fingerprint
+    for stages in (["dense"], ["exact", "dense", "sparse"]):
+        theirs = Linker.open(place / "linker").link(MENTIONS, stages=stages, top_k=3)
+        for ours, other in zip(linker.link(MENTIONS, stages=stages, top_k=3), theirs, strict=True):
+            compared = 1 if precision == "int8" else 3
+            assert [link.concept_id for link in ours[:compared]] == [link.concept_id for link in other[:compared]]
+            np.testing.assert_allclose(
+                [link.score for link in ours],
+                [link.score for link in other],
+                atol=1e-6 if precision == "fp32" else 0.02,
+            )
+    assert linker.link(["COLD"], top_k=1)[0][0].score == 1.0, "look-up does not see the rounding of vectors"
+
+
+def test_what_there_is_not(place: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Did you mean 'sign-bits'"):
+        build_linker(place / "t", place / "letters", tmp_path / "linker", index="sign-bit")
+    with pytest.raises(InputError, match="precision"):
+        build_linker(place / "t", place / "letters", tmp_path / "linker", precision="fp8")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_weight_that_the_encoder_brings(place: Path, tmp_path: Path) -> None:
+    class Biosyn:
+        """An encoder that was trained beside n-grams."""
+
+        def __init__(self, weight: float) -> None:
+            self._encoder = open_encoder(place / "letters", backend="onnx")
+            self.folder = dataclasses.replace(self._encoder.folder, sparse_weight=weight)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._encoder, name)
+
+    def weights(weight: float, **options: Any) -> Any:
+        return build_linker(
+            place / "t", Biosyn(weight), tmp_path / "linker", overwrite=True, **options
+        ).settings.weights
+
+    assert weights(0.25, sparse=True) == pytest.approx({"dense": 0.8, "sparse": 0.2})
+    assert weights(-1.0, sparse=True) == {"dense": 1.0, "sparse": 0.0}
+    assert weights(0.25) is None
+    assert weights(0.25, sparse=True, ngrams=(2, 3)) is None, "it was learned for others"
+
+
+def test_a_cross_encoder_is_added_and_replaced(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "linker", tmp_path / "linker")
+    before = Linker.open(tmp_path / "linker")
+    inode = (tmp_path / "linker" / "vectors.npy").stat().st_ino
+    after = add_reranker(tmp_path / "linker", place / "reranker")
+    assert after.settings.stages == ("exact", "dense", "sparse", "rerank")
+    assert (tmp_path / "linker" / "vectors.npy").stat().st_ino == inode
+    verify_artifact(tmp_path / "linker")
+    assert after.fingerprint != before.fingerprint
+    assert after.reranker is not None
+    for mention in MENTIONS:
+        assert after.link([mention], stages=["exact", "dense", "sparse"]) == before.link([mention])
+        (reranked,) = after.link([mention], top_k=3)
+        (alone,) = after.link([mention], top_k=1)
+        assert alone == reranked[:1]
+        explained = after.explain(mention, top_k=3)
+        assert [(reason.concept_id, reason.score) for reason in explained.links] == [
+            (link.concept_id, link.score) for link in reranked
+        ]
+        for reason in explained.links:
+            assert sum(reason.contributions.values()) == pytest.approx(reason.score, abs=2e-6)
+    context = after.link(["sugar"], contexts=["too much <tgt>sugar</tgt>"], stages=["dense", "rerank"])
+    assert {link.concept_id for link in context[0]} == {
+        link.concept_id for link in after.link(["sugar"], stages=["dense", "rerank"])[0]
+    }
+    again = add_reranker(tmp_path / "linker", place / "reranker")
+    assert again.fingerprint == after.fingerprint
+    (tmp_path / "elsewhere").mkdir()
+    moved = shutil.move(tmp_path / "linker", tmp_path / "elsewhere" / "moved")
+    assert Linker.open(moved).link(MENTIONS) == after.link(MENTIONS)
+    with pytest.raises(NotAnArtifactError, match="one of kind linker is needed"):
+        add_reranker(place / "reranker", place / "reranker")
+    with pytest.raises(NotAnArtifactError, match="one of kind reranker is needed"):
+        add_reranker(moved, place / "letters")
+
+
+def refit(folder: Path, **config: Any) -> None:
+    """Make the manifest fit the files that lie there now: damage that no checksum sees."""
+    manifest = json.loads((folder / MANIFEST_NAME).read_text())
+    manifest["files"] = {
+        file.relative_to(folder).as_posix(): {"bytes": file.stat().st_size, "sha256": sha256_file(file)}
+        for file in folder.rglob("*")
+        if file.is_file() and file != folder / MANIFEST_NAME
+    }
+    manifest["config"].update(config)
+    (folder / MANIFEST_NAME).write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("settings.json", b'{"stages": ["dense", "dens"]}', "settings.json cannot be read"),
+        ("settings.json", b"{}}", "settings.json cannot be read"),
+        ("settings.json", b'{"unheard_of": 1}', "unheard_of"),
+        ("facts.json", b"[", "cannot be read"),
+        ("concept_types.npy", None, "facts are of another dictionary"),
+        ("entry_labels.npy", None, "facts are of another dictionary"),
+        ("vectors.npy", None, "Build the"),
+        ("index.json", b"{}", "index.json is not readable"),
+    ],
+)
+def test_files_that_do_not_fit_are_refused_in_words(
+    place: Path, tmp_path: Path, file: str, content: bytes | None, said: str
+) -> None:
+    shutil.copytree(place / "linker", tmp_path / "linker")
+    path = tmp_path / "linker" / file
+    if content is None:
+        np.save(path, np.load(path)[:-1])
+    else:
+        path.write_bytes(content)
+    refit(tmp_path / "linker")
+    with pytest.raises(DamagedArtifactError, match=said):
+        Linker.open(tmp_path / "linker")
+
+
+def test_n_grams_of_other_names(place: Path, tmp_path: Path) -> None:
+    from onoma.indexes.char_ngrams import CharNgramIndex
+
+    shutil.copytree(place / "linker", tmp_path / "linker")
+    CharNgramIndex.build(["one", "two"]).save(tmp_path / "linker")
+    refit(tmp_path / "linker")
+    with pytest.raises(DamagedArtifactError, match="n-grams are of other names"):
+        Linker.open(tmp_path / "linker")
+
+
+def test_a_calibration_from_a_newer_onoma(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "linker", tmp_path / "linker")
+    settings = json.loads((tmp_path / "linker" / "settings.json").read_text())
+    settings["calibration"] = json.dumps({"format_version": 99})
+    (tmp_path / "linker" / "settings.json").write_text(json.dumps(settings))
+    refit(tmp_path / "linker")
+    with pytest.raises(FormatVersionError, match="format 99"):
+        Linker.open(tmp_path / "linker").link(["cold"])
+
+
+def test_stages_of_the_settings_that_are_not_there(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "linker", tmp_path / "linker")
+    settings = json.loads((tmp_path / "linker" / "settings.json").read_text())
+    settings["stages"] = ["dense", "rerank"]
+    (tmp_path / "linker" / "settings.json").write_text(json.dumps(settings))
+    refit(tmp_path / "linker")
+    with pytest.raises((ConfigError, DamagedArtifactError), match="no stage 'rerank'"):
+        Linker.open(tmp_path / "linker").link(["cold"])

@@ -1,0 +1,289 @@
+"""Tuning a linker on development mentions, and what its confidences then do."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+from linking_data import write_letter_encoder
+
+from onoma.artifacts import open_artifact, verify_artifact, write_artifact
+from onoma.encoders import export_encoder, open_encoder
+from onoma.errors import ConfigError, InputError
+from onoma.indexes.vector_store import write_vectors
+from onoma.linking import Linker, build_dictionary, build_linker, tune_linker
+from onoma.linking.settings import LinkerSettings
+from onoma.terminology import Terminology
+from tiny import make_terminology
+
+SYLLABLES = [
+    "car",
+    "di",
+    "o",
+    "my",
+    "pa",
+    "thy",
+    "neu",
+    "ro",
+    "der",
+    "ma",
+    "ti",
+    "tis",
+    "hep",
+    "al",
+    "gia",
+    "ne",
+    "phro",
+]
+
+
+def made_up(letters: random.Random) -> str:
+    return " ".join("".join(letters.choices(SYLLABLES, k=3)) for _ in range(2))
+
+
+def misspelt(name: str, letters: random.Random) -> str:
+    place = letters.randrange(len(name) - 1)
+    return name[:place] + letters.choice("xyz") + name[place + 2 :]
+
+
+def write_mentions() -> tuple[dict[str, list[str]], pl.DataFrame]:
+    """Concepts, and mentions of them: misspelt, spelt right, of no concept, of unknown ones."""
+    letters = random.Random(1)
+    concepts = {f"C{row}": [made_up(letters) for _ in range(2)] for row in range(70)}
+    rows = []
+    for code, names in concepts.items():
+        rows += [(misspelt(name, letters), code) for name in names]
+        # Of a twisted name hardly anything is left: what tells right answers from wrong ones.
+        rows.append(("".join(letters.sample(names[0], len(names[0]))), code))
+    rows += [(names[0].upper(), code) for code, names in list(concepts.items())[:20]]
+    rows += [(made_up(letters), "NIL") for _ in range(20)] + [(made_up(letters), "CUI-less")]
+    rows += [(made_up(letters), "X1"), (made_up(letters), "X2|X3"), ("   ", "C1"), (rows[0][0], "C0|X9")]
+    return concepts, pl.DataFrame(rows, schema=["mention", "concept_id"], orient="row")
+
+
+CONCEPTS, MENTIONS = write_mentions()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tuning")
+    write_letter_encoder(folder / "letters")
+    make_terminology(folder / "t", CONCEPTS)
+    build_linker(folder / "t", folder / "letters", folder / "untuned", sparse=True)
+    shutil.copytree(folder / "untuned", folder / "linker")
+    tune_linker(folder / "linker", MENTIONS)
+    return folder
+
+
+def test_the_report_is_what_happened(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "untuned", tmp_path / "linker")
+    before = Linker.open(place / "untuned")
+    done: list[tuple[int, int]] = []
+    report = tune_linker(tmp_path / "linker", MENTIONS, progress=lambda *state: done.append(state))
+    assert report.n_mentions == len(MENTIONS) - 1, "one is blank"
+    assert (report.n_no_concept, report.n_unknown, report.unknown) == (21, 2, ("X1", "X2|X3"))
+    assert report.n_distinct == report.n_mentions - 1, "one occurs twice: of its two codes one is unknown"
+    assert list(report.accuracy) == ["before", "dense alone", "sparse alone", "reciprocal ranks", "after"]
+    assert report.accuracy["before"] == report.accuracy["reciprocal ranks"], "nothing was learned before"
+    known = MENTIONS.filter(
+        ~pl.col("concept_id").is_in(["NIL", "CUI-less"]) & (pl.col("mention").str.strip_chars() != "")
+    )
+    for name, stages in (("dense alone", ["exact", "dense"]), ("sparse alone", ["exact", "sparse"])):
+        found = before.link(known["mention"].to_list(), stages=stages)
+        gold = [set(label.split("|")) for label in known["concept_id"]]
+        for cutoff in (1, 5):
+            right = sum(
+                any(link.concept_id in ids for link in links[:cutoff]) for links, ids in zip(found, gold, strict=True)
+            )
+            assert getattr(report.accuracy[name], f"at_{cutoff}") == pytest.approx(right / len(known))
+    assert report.accuracy["after"].at_1 >= report.accuracy["reciprocal ranks"].at_1
+    assert report.weights is not None
+    assert sum(report.weights.values()) == pytest.approx(1)
+    assert done[-1][0] == done[-1][1]
+    assert done == sorted(done)
+    tuned = Linker.open(tmp_path / "linker")
+    assert tuned.settings.weights == report.weights
+    assert tuned.manifest.config["tuning"] == json.loads(json.dumps(dataclasses.asdict(report)))
+
+
+def test_learning_again_or_in_another_order_gives_the_same(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "untuned", tmp_path / "linker")
+    shuffled = MENTIONS.sample(fraction=1, shuffle=True, seed=3)
+    report = tune_linker(tmp_path / "linker", shuffled)
+    first = Linker.open(place / "linker").manifest.config["tuning"]
+    assert report.weights == pytest.approx(first["weights"], abs=1e-9)
+    assert {name: dataclasses.asdict(one) for name, one in report.accuracy.items()} == first["accuracy"]
+    assert report.calibration is not None
+    assert dataclasses.asdict(report.calibration) == pytest.approx(first["calibration"], abs=1e-6)
+    again = tune_linker(tmp_path / "linker", MENTIONS)
+    assert again.accuracy["after"] == report.accuracy["after"]
+    assert again.accuracy["before"].at_1 >= report.accuracy["after"].at_1 - 0.02, "what was learned is there now"
+
+
+def test_large_files_are_not_copied(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "untuned", tmp_path / "linker")
+    inodes = {file: file.stat().st_ino for file in (tmp_path / "linker").rglob("*") if file.is_file()}
+    mapped = Linker.open(tmp_path / "linker")
+    answers = mapped.link(["cardi"])
+    tune_linker(tmp_path / "linker", MENTIONS)
+    changed = {file.name for file, inode in inodes.items() if file.stat().st_ino != inode}
+    assert changed == {"settings.json", "onoma.json"}
+    verify_artifact(tmp_path / "linker")
+    assert mapped.link(["cardi"]) == answers, "a linker that is open stays as it was"
+    assert [path.name for path in tmp_path.iterdir()] == ["linker"]
+
+
+def test_confidence_is_of_the_first_answer_and_rises_with_what_is_right(place: Path) -> None:
+    linker = Linker.open(place / "linker")
+    assert linker.is_calibrated
+    mentions = MENTIONS["mention"].to_list()
+    found = linker.link(mentions)
+    right, wrong = list[float](), list[float]()
+    for links, label in zip(found, MENTIONS["concept_id"], strict=True):
+        assert all(link.confidence is None for link in links[1:])
+        if links:
+            assert links[0].confidence is not None
+            (right if links[0].concept_id in label.split("|") else wrong).append(links[0].confidence)
+    assert sum(right) / len(right) > sum(wrong) / len(wrong) + 0.2
+    assert abs((sum(right) + sum(wrong)) / len(right + wrong) - len(right) / len(right + wrong)) < 0.05
+    for top_k in (1, 2, 50):
+        assert [links[0].confidence for links in linker.link(mentions[:9], top_k=top_k)] == [
+            links[0].confidence for links in found[:9]
+        ]
+    (explained,) = [linker.explain(mentions[0])]
+    assert explained.confidence == found[0][0].confidence
+
+
+def test_no_such_concept(place: Path) -> None:
+    linker = Linker.open(place / "linker")
+    mentions = MENTIONS["mention"].to_list()
+    sure = linker.link(mentions, no_concept_below=0.8)
+    for links, every in zip(sure, linker.link(mentions), strict=True):
+        assert links == (every if every and (every[0].confidence or 0) >= 0.8 else [])
+    assert 0 < sum(map(bool, sure)) < len(sure)
+    threshold = linker.threshold_for(0.9)
+    answered = [
+        links[0].concept_id in label.split("|")
+        for links, label in zip(linker.link(mentions, no_concept_below=threshold), MENTIONS["concept_id"], strict=True)
+        if links
+    ]
+    assert sum(answered) / len(answered) > 0.85
+    unsure = next(mention for mention, links in zip(mentions, sure, strict=True) if not links and mention.strip())
+    explained = linker.explain(unsure, no_concept_below=0.8)
+    assert explained.links == ()
+    assert explained.near_misses
+    assert "No such concept: the best" in explained.outcome
+    with pytest.raises(ConfigError, match="from 0 to 1"):
+        linker.link(["x"], no_concept_below=1.5)
+
+
+def test_confidence_holds_for_the_stages_it_was_learned_with(place: Path) -> None:
+    linker = Linker.open(place / "linker")
+    (links,) = linker.link(["cardi omy"], stages=["dense"])
+    assert links[0].confidence is None
+    with pytest.raises(ConfigError, match="calibrated for the stages exact, dense, sparse, not for dense"):
+        linker.link(["cardi omy"], stages=["dense"], no_concept_below=0.5)
+
+
+def test_a_wished_precision_is_kept_to_from_then_on(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "untuned", tmp_path / "linker")
+    report = tune_linker(
+        tmp_path / "linker", MENTIONS, wished_precision=0.9, method="platt", stages=["exact", "sparse"]
+    )
+    linker = Linker.open(tmp_path / "linker")
+    assert report.no_concept_below == linker.settings.no_concept_below == linker.threshold_for(0.9)
+    assert report.stages == linker.settings.stages == ("exact", "sparse")
+    assert list(report.accuracy) == ["before", "after"]
+    assert report.weights is None
+    mentions = MENTIONS["mention"].to_list()
+    assert linker.link(mentions) == linker.link(mentions, no_concept_below=report.no_concept_below)
+    assert sum(map(bool, linker.link(mentions, no_concept_below=0))) > sum(map(bool, linker.link(mentions)))
+
+
+def test_without_calibration(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "linker", tmp_path / "linker")
+    report = tune_linker(tmp_path / "linker", MENTIONS, calibrate=False)
+    assert report.calibration is None
+    linker = Linker.open(tmp_path / "linker")
+    assert not linker.is_calibrated
+    assert linker.settings.weights == report.weights
+    with pytest.raises(ConfigError, match="is not calibrated"):
+        linker.threshold_for(0.9)
+
+
+def test_what_cannot_be_tuned(place: Path, tmp_path: Path) -> None:
+    folder = place / "untuned"
+    few = MENTIONS.head(49)
+    with pytest.raises(InputError, match=r"too few development mentions.*found 49"):
+        tune_linker(folder, few)
+    unknown = MENTIONS.with_columns(concept_id=pl.lit("MESH:") + pl.col("concept_id"))
+    with pytest.raises(InputError, match="unknown are MESH:C"):
+        tune_linker(folder, unknown)
+    with pytest.raises(ConfigError, match="no stage 'rerank'"):
+        tune_linker(folder, MENTIONS, stages=["dense", "rerank"])
+    with pytest.raises(ConfigError, match="needs confidences"):
+        tune_linker(folder, MENTIONS, calibrate=False, wished_precision=0.9)
+    with pytest.raises(ConfigError, match="n_folds"):
+        tune_linker(folder, MENTIONS, n_folds=1)
+    exact = pl.DataFrame({"mention": [names[0] for names in CONCEPTS.values()], "concept_id": list(CONCEPTS)})
+    with pytest.raises(InputError, match="too few examples"):
+        tune_linker(folder, exact, stages=["exact", "sparse"])
+    with pytest.raises(InputError, match="no weights can be learned"):
+        tune_linker(folder, exact)
+    assert open_artifact(folder, "linker", format_version=2).config.get("tuning") is None
+
+
+def write_format_1(place: Path, out: Path) -> None:
+    """A linker's folder as Onoma wrote it before there were stages."""
+    encoder = open_encoder(place / "letters", backend="onnx")
+    dictionary = build_dictionary(Terminology.open(place / "t"))
+    config = {
+        "normalisation": "sapbert",
+        "encoder_name": encoder.name,
+        "encoder_fingerprint": encoder.fingerprint,
+        "precision": "fp32",
+    }
+    with write_artifact(out, "linker", format_version=1, config=config) as folder:
+        export_encoder(encoder.folder, folder / "encoder", onnx_only=True)
+        dictionary.save(folder)
+        write_vectors(folder, [encoder.encode(list(dictionary.texts))])
+
+
+def test_a_linker_of_format_1_opens_and_can_be_tuned(place: Path, tmp_path: Path) -> None:
+    write_format_1(place, tmp_path / "old")
+    old, new = Linker.open(tmp_path / "old"), Linker.open(place / "untuned")
+    assert old.settings == LinkerSettings(stages=("dense",))
+    assert old.stages == ("exact", "loose", "dense")
+    mentions = MENTIONS["mention"].to_list()
+    assert old.link(mentions) == new.link(mentions, stages=["dense"])
+    assert old.link(mentions, stages=["exact", "loose"]) == new.link(mentions, stages=["exact", "loose"])
+    with pytest.raises(InputError, match="built without what filters ask for"):
+        old.only(languages="en")
+    with pytest.raises(InputError, match="built without what filters ask for"):
+        old.link(["cold"], expected_types="Disease")
+    report = tune_linker(tmp_path / "old", MENTIONS, stages=["exact", "dense"])
+    tuned = Linker.open(tmp_path / "old")
+    assert tuned.manifest.format_version == 2
+    assert tuned.settings.stages == ("exact", "dense")
+    assert tuned.is_calibrated
+    assert report.accuracy["after"].at_1 >= report.accuracy["before"].at_1
+
+
+def test_settings_that_cannot_be(place: Path, tmp_path: Path) -> None:
+    settings = LinkerSettings()
+    for changes, said in (
+        ({"pool": 0}, "pool"),
+        ({"stages": ("dense", "exact")}, "in the order"),
+        ({"weights": {"dense": 1.0}}, "dense and sparse"),
+        ({"weights": {"dense": 1.0, "sparse": 1.0}}, "the sum 1"),
+        ({"no_concept_below": 0.5}, "needs a calibration"),
+        ({"surprise": 1}, "surprise"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            settings.replaced(**changes)
+    assert LinkerSettings.model_validate_json(settings.model_dump_json()) == settings
