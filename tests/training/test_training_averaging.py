@@ -83,6 +83,18 @@ def test_in_use_gives_the_own_weights_back_to_the_bit() -> None:
     assert all(torch.equal(own[name], value) for name, value in model.state_dict().items())
 
 
+@pytest.mark.parametrize("decay", [None, 0.5])
+def test_the_base_keeps_its_share(decay: float | None) -> None:
+    model = module()
+    average = WeightAverage(model, decay, base_share=0.25)
+    seen = stepped(model, average, 4)
+    trained = seen[-1] if decay is None else average_by_loops(seen, decay)
+    with average.in_use():
+        found = model.get_parameter("0.weight").detach().numpy().copy()
+    np.testing.assert_allclose(found, 0.75 * trained + 0.25 * seen[0], atol=1e-6)
+    np.testing.assert_array_equal(model.get_parameter("0.weight").detach().numpy(), seen[-1])
+
+
 def test_only_what_is_trained_is_averaged() -> None:
     assert {name for name in WeightAverage(module(), 0.9).state() if "." in name} == {"0.weight", "0.bias"}
 
@@ -111,7 +123,7 @@ def test_a_run_saves_the_average_of_the_weights_after_its_steps(tmp_path: Path) 
     values |= {"precision": "fp32", "device": "cpu"}
 
     def trained(steps: int, **changes: object) -> np.ndarray:
-        out = tmp_path / f"{steps}{len(changes)}"
+        out = tmp_path / f"{steps}{''.join(changes)}"
         train_encoder(TrainingConfig.model_validate({**values, "steps": steps, **changes}), pairs, out)
         return load_file(out / "model.safetensors")["encoder.layer.0.attention.self.query.weight"].numpy()
 
@@ -120,3 +132,4 @@ def test_a_run_saves_the_average_of_the_weights_after_its_steps(tmp_path: Path) 
     averaged = trained(3, average=0.25)
     np.testing.assert_allclose(averaged, average_by_loops(seen, 0.25), atol=1e-6)
     assert np.abs(averaged - seen[-1]).max() > 1e-4
+    np.testing.assert_allclose(trained(3, base_share=0.25), 0.75 * seen[-1] + 0.25 * start, atol=1e-6)

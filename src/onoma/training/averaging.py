@@ -1,4 +1,4 @@
-"""A moving average of the weights, which often serves better than the weights of any one step."""
+"""Weights that serve better than those of the last step: a moving average, a share of the weights before training."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 
 class WeightAverage:
-    """Exponential moving average of the trained weights, with a decay that grows to its full value.
+    """What is measured and saved in place of the weights of the last step.
 
-    After step t, counted from 1, with weights w_t and the weights before training as a_0::
+    An exponential moving average of the trained weights, with a decay that grows to its full value. After step t,
+    counted from 1, with weights w_t and the weights before training as a_0::
 
         a_t = d_t a_{t-1} + (1 - d_t) w_t        d_t = min(decay, (1 + t) / (10 + t))
 
@@ -21,22 +22,33 @@ class WeightAverage:
     with; the lower decay of early steps makes it an average over about the last tenth of the run at any time, and the
     weights of the beginning fade with the ninth power of t.
 
+    And a straight line from these to the weights before training, which keeps more of what the base encoder knows of
+    texts unlike those it is trained on::
+
+        served = (1 - base_share) a_t + base_share a_0
+
     Args:
-        model: Whose weights that need gradients are averaged. They are averaged as they are now, in fp32.
-        decay: Between 0 and 1.
+        model: Whose weights that need gradients are averaged. They are taken as they are now, in fp32, as a_0.
+        decay: Between 0 and 1; unset: a_t is w_t.
+        base_share: From 0 up to, but not, 1.
 
     Source:
         Polyak and Juditsky 1992; the growing decay is that of TensorFlow's ExponentialMovingAverage (``num_updates``).
+        Wortsman et al. 2022, "Robust fine-tuning of zero-shot models", equation 1, for the line.
     """
 
-    def __init__(self, model: nn.Module, decay: float) -> None:
+    def __init__(self, model: nn.Module, decay: float | None, *, base_share: float = 0.0) -> None:
         self._trained = trained_weights(model)
-        self._averages = {name: weight.detach().clone() for name, weight in self._trained.items()}
         self._decay = decay
+        self._base_share = base_share
+        self._averages = self._copies() if decay is not None else None
+        self._base = self._copies() if base_share else None
         self._updates = 0
 
     def update(self) -> None:
         """Take in the weights as they are after a step."""
+        if self._averages is None or self._decay is None:
+            return
         self._updates += 1
         decay = min(self._decay, (1 + self._updates) / (10 + self._updates))
         move = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
@@ -44,26 +56,37 @@ class WeightAverage:
 
     @contextlib.contextmanager
     def in_use(self) -> Iterator[None]:
-        """The model has the averages as its weights inside the block, and gets its own back after it, to the bit."""
-        own = {name: weight.detach().clone() for name, weight in self._trained.items()}
-        put_weights(self._trained, self._averages)
+        """The model has the served weights inside the block, and gets its own back after it, to the bit."""
+        own = self._copies()
+        self.apply()
         try:
             yield
         finally:
             put_weights(self._trained, own)
 
     def apply(self) -> None:
-        """Give the model the averages for good."""
-        put_weights(self._trained, self._averages)
+        """Give the model the served weights for good."""
+        if self._averages is not None:
+            put_weights(self._trained, self._averages)
+        if self._base is not None:
+            with torch.no_grad():
+                for name, weight in self._trained.items():
+                    weight.lerp_(self._base[name], self._base_share)
 
     def state(self) -> dict[str, Tensor]:
-        """What a resumed run needs."""
+        """What a resumed run needs; the weights before training it has from the base."""
+        if self._averages is None:
+            return {}
         return {**self._averages, "/updates": torch.tensor(self._updates)}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Go on from what `state` gave."""
-        self._updates = int(state["/updates"])
-        put_weights(self._averages, state)
+        if self._averages is not None:
+            self._updates = int(state["/updates"])
+            put_weights(self._averages, state)
+
+    def _copies(self) -> dict[str, Tensor]:
+        return {name: weight.detach().clone() for name, weight in self._trained.items()}
 
 
 def trained_weights(model: nn.Module) -> dict[str, nn.Parameter]:

@@ -54,6 +54,13 @@ class TrainingConfig(RunConfig):
     matryoshka: tuple[int, ...] = Field(
         (), description="also train the first so many numbers of each vector, e.g. [64, 128]; unset: whole vectors only"
     )
+    base_share: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="share of the weights before training in those that are evaluated and saved; keeps more of what the "
+        "base knows of other texts",
+    )
     decay_all: bool = Field(False, description="decay biases and layer norms too, as the released SapBERT code does")
 
     @field_validator("matryoshka", mode="before")

@@ -112,7 +112,9 @@ class _SelfAlignment(Course[StepReport]):
         self.optimiser = make_optimiser(config, model)
         self.batches = make_batches(config, pairs, run, tell=tell)
         self.step = Step(config, pairs, model, self.optimiser, self.batches, precision, device)
-        self.average = WeightAverage(model, config.average) if config.average is not None else None
+        self.average = None
+        if config.average is not None or config.base_share:
+            self.average = WeightAverage(model, config.average, base_share=config.base_share)
         self._encode = partial(name_vectors, model, precision=precision)
         tokenizer = locate_tokenizer(config.base)
         self._measures = [
