@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from onoma.errors import InputError
-from onoma.indexes import ExactIndex, exact
+from onoma.indexes import ExactIndex, exact, scoring
 from onoma.types import FloatArray
 
 
@@ -33,7 +33,7 @@ def test_tiles_do_not_change_the_answer(
     monkeypatch.setattr(exact, "_TILE_ROWS", tile_rows)
     monkeypatch.setattr(exact, "_TILE_QUERIES", tile_queries)
     monkeypatch.setattr(exact, "_MAXIMA_AT_ONCE", maxima)
-    monkeypatch.setattr(exact, "_RESCORED_AT_ONCE", 7)
+    monkeypatch.setattr(scoring, "_SCORED_AT_ONCE", 7)
     rows, scores = ExactIndex(vectors).search(queries, k=9)
     assert np.array_equal(rows, expected[0])
     assert scores.tobytes() == expected[1].tobytes()

@@ -6,15 +6,16 @@ Two steps give an answer that is exact and the same on every run:
    The k best rows lie in the k best blocks, so nothing is sorted that cannot win. How a matrix product
    rounds depends on its shape and on the number of threads; blocks within twice the bound of that rounding
    error are therefore candidates too.
-2. The rows of the candidate blocks are scored again, one query at a time: products and sum in double
-   precision, in an order that depends on the width alone, rounded to single precision at the end.
+2. The rows of the candidate blocks are scored again, one query at a time (see `onoma.indexes.scoring`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from onoma.errors import InputError, ShapeError
+from onoma.errors import InputError
+from onoma.indexes.scoring import best_rows, check_queries, rounding_slack
+from onoma.indexes.vector_store import VectorStore
 from onoma.types import FloatArray, RowArray
 
 _BLOCK_ROWS = 16
@@ -24,17 +25,15 @@ _TILE_ROWS = 2048
 _TILE_QUERIES = 256
 _MAXIMA_AT_ONCE = 1 << 24
 """Bound on kept maxima (64 MiB): with very many vectors, fewer queries are taken at a time."""
-_RESCORED_AT_ONCE = 4096
 
 
 class ExactIndex:
     """Nearest rows by comparing each query with every vector.
 
     Args:
-        vectors: Shape (N, W), float32, in memory or memory-mapped; kept by reference and never changed.
-        max_norm: An upper bound of the vectors' lengths, if the caller knows one: then nothing is read here,
-            and a memory-mapped file opens at once. Unset: all vectors are read once, to measure it and to
-            refuse what is not finite.
+        vectors: A store, or an array of shape (N, W), float32, in memory or memory-mapped; kept by reference and never
+            changed.
+        max_norm: Of an array, see `VectorStore`.
 
     Raises:
         ShapeError: ``vectors`` is no matrix or has no columns.
@@ -48,18 +47,13 @@ class ExactIndex:
         ([[1, 2]], [[1.0, 0.800000011920929]])
     """
 
-    def __init__(self, vectors: FloatArray, *, max_norm: float | None = None) -> None:
-        if vectors.ndim != 2 or vectors.shape[1] == 0:
-            raise ShapeError(f"an index needs vectors of shape (n, width > 0); found {vectors.shape}.")
-        if vectors.dtype != np.float32:
-            raise InputError("vectors of the wrong type", expected="float32", found=str(vectors.dtype))
-        self._vectors: FloatArray = np.asarray(vectors)  # a plain view, also of a memory map
-        self._max_norm = _longest(vectors) if max_norm is None else max_norm
+    def __init__(self, vectors: FloatArray | VectorStore, *, max_norm: float | None = None) -> None:
+        self._vectors = vectors if isinstance(vectors, VectorStore) else VectorStore(vectors, max_norm=max_norm)
 
     @property
     def width(self) -> int:
         """Components of a vector."""
-        return int(self._vectors.shape[1])
+        return self._vectors.width
 
     def __len__(self) -> int:
         return len(self._vectors)
@@ -71,14 +65,7 @@ class ExactIndex:
             ShapeError: the queries have another width, or are no matrix.
             InputError: a query or a vector is not finite, or ``k`` is less than 1.
         """
-        queries = np.asarray(queries)
-        if queries.ndim != 2 or queries.shape[1] != self.width:
-            raise ShapeError(f"queries must have shape (n, {self.width}); found {queries.shape}.")
-        if k < 1:
-            raise InputError("too few results asked for", field="k", expected="1 or more", found=str(k))
-        queries = np.ascontiguousarray(queries, dtype=np.float32)
-        if not np.isfinite(queries).all():
-            raise InputError("a query has components that are not finite", field="queries")
+        queries = check_queries(queries, width=self.width, k=k)
         k = min(k, len(self))
         rows = np.empty((len(queries), k), np.int64)
         scores = np.empty((len(queries), k), np.float32)
@@ -89,10 +76,12 @@ class ExactIndex:
         for start in range(0, len(queries), step):
             tile = queries[start : start + step]
             maxima = self._block_maxima(tile)
-            for position, query in enumerate(tile):
-                blocks = _candidate_blocks(maxima[position], k, slack=self._slack(query))
-                best = self._best_rows(query, blocks, k)
-                rows[start + position], scores[start + position] = best
+            for position, query in enumerate(tile, start):
+                slack = rounding_slack(query, max_norm=self._vectors.max_norm)
+                blocks = _candidate_blocks(maxima[position - start], k, slack=slack)
+                candidates = (blocks[:, None] * _BLOCK_ROWS + np.arange(_BLOCK_ROWS)).ravel()
+                candidates = candidates[candidates < len(self)]
+                rows[position], scores[position] = best_rows(self._vectors, query, candidates, k)
         return rows, scores
 
     def _block_maxima(self, queries: FloatArray) -> FloatArray:
@@ -103,7 +92,7 @@ class ExactIndex:
         product = np.empty((_TILE_ROWS, len(queries)), np.float32)
         with np.errstate(over="ignore", invalid="ignore"):
             for start in range(0, len(self), _TILE_ROWS):
-                tile = self._vectors[start : start + _TILE_ROWS]
+                tile = self._vectors.part(start, start + _TILE_ROWS)
                 scores = np.matmul(tile, transposed, out=product[: len(tile)])
                 whole = len(tile) // _BLOCK_ROWS
                 first = start // _BLOCK_ROWS
@@ -115,26 +104,6 @@ class ExactIndex:
             raise InputError("the index holds vectors that are not finite", fix="build it again")
         return np.ascontiguousarray(maxima.T)
 
-    def _slack(self, query: FloatArray) -> float:
-        """Twice the bound of a single-precision dot product's rounding error (Higham 2002, eq. 3.5)."""
-        length = float(np.sqrt(np.square(query, dtype=np.float64).sum()))
-        unit = 2.0**-24
-        # One more term than the width, for the rounding of the final scores to single precision.
-        terms = (self.width + 1) * unit
-        return 2 * terms / (1 - terms) * length * self._max_norm
-
-    def _best_rows(self, query: FloatArray, blocks: RowArray, k: int) -> tuple[RowArray, FloatArray]:
-        rows = (blocks[:, None] * _BLOCK_ROWS + np.arange(_BLOCK_ROWS)).ravel()
-        rows = rows[rows < len(self)]
-        exact = query.astype(np.float64)
-        parts = [
-            (self._vectors[rows[start : start + _RESCORED_AT_ONCE]] * exact).sum(axis=1)
-            for start in range(0, len(rows), _RESCORED_AT_ONCE)
-        ]
-        scores = np.concatenate(parts).astype(np.float32)
-        best = np.lexsort((rows, -scores))[:k]
-        return rows[best], scores[best]
-
 
 def _candidate_blocks(maxima: FloatArray, k: int, *, slack: float) -> RowArray:
     """Blocks that can hold one of the k best rows: those not clearly below the k-th highest maximum."""
@@ -142,15 +111,3 @@ def _candidate_blocks(maxima: FloatArray, k: int, *, slack: float) -> RowArray:
         return np.arange(len(maxima))
     threshold = np.partition(maxima, len(maxima) - k)[len(maxima) - k]
     return np.flatnonzero(maxima.astype(np.float64) >= float(threshold) - slack)
-
-
-def _longest(vectors: FloatArray) -> float:
-    """Length of the longest vector, 0.0 if there is none; `InputError` if one is not finite."""
-    longest = 0.0
-    for start in range(0, len(vectors), _TILE_ROWS):
-        squares = np.square(vectors[start : start + _TILE_ROWS], dtype=np.float64).sum(axis=1)
-        if not np.isfinite(squares).all():
-            row = start + int(np.flatnonzero(~np.isfinite(squares))[0])
-            raise InputError(f"vector {row} has components that are not finite", field="vectors")
-        longest = max(longest, float(squares.max()))
-    return float(np.sqrt(longest))

@@ -1,0 +1,94 @@
+"""What all indexes share: the check of a request, and scores that depend on a query and a vector alone.
+
+How a matrix product rounds depends on its shape and on the number of threads. So it only says which rows cannot be
+among the best; the scores of the others are products and sums in double precision, in an order that depends on the
+width alone, rounded to single precision at the end.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onoma.errors import InputError, ShapeError
+from onoma.indexes.vector_store import VectorStore
+from onoma.types import FloatArray, RowArray
+
+_SCORED_AT_ONCE = 4096
+
+
+def check_queries(queries: FloatArray, *, width: int, k: int) -> FloatArray:
+    """The queries as a matrix of float32.
+
+    Raises:
+        ShapeError: the queries have another width, or are no matrix.
+        InputError: a query is not finite, or ``k`` is less than 1.
+    """
+    queries = np.asarray(queries)
+    if queries.ndim != 2 or queries.shape[1] != width:
+        raise ShapeError(f"queries must have shape (n, {width}); found {queries.shape}.")
+    if k < 1:
+        raise InputError("too few results asked for", field="k", expected="1 or more", found=str(k))
+    queries = np.ascontiguousarray(queries, dtype=np.float32)
+    if not np.isfinite(queries).all():
+        raise InputError("a query has components that are not finite", field="queries")
+    return queries
+
+
+def check_candidates(candidates: int) -> None:
+    """Refuse a number that is no number of candidates.
+
+    Raises:
+        InputError: less than 1.
+    """
+    if candidates < 1:
+        raise InputError("too few candidates", field="candidates", expected="1 or more", found=str(candidates))
+
+
+def rounding_slack(query: FloatArray, *, max_norm: float) -> float:
+    """Twice the bound of a single-precision dot product's rounding error (Higham 2002, eq. 3.5).
+
+    Of two products that differ by more, the larger one belongs to the higher score.
+
+    Args:
+        query: Shape (W,).
+        max_norm: Bound of the length of the vector it is multiplied with.
+    """
+    length = float(np.sqrt(np.square(query, dtype=np.float64).sum()))
+    # One more term than the width, for the rounding of the final scores to single precision.
+    terms = (len(query) + 1) * 2.0**-24
+    return 2 * terms / (1 - terms) * length * max_norm
+
+
+def exact_scores(vectors: VectorStore, query: FloatArray, rows: RowArray) -> FloatArray:
+    """Dot product of the query with each of the rows, float32, shape (n,)."""
+    exact = query.astype(np.float64)
+    parts = [
+        (vectors.take(rows[start : start + _SCORED_AT_ONCE]) * exact).sum(axis=1)
+        for start in range(0, len(rows), _SCORED_AT_ONCE)
+    ]
+    with np.errstate(over="ignore"):
+        return np.concatenate(parts or [np.empty(0)]).astype(np.float32)
+
+
+def best_rows(vectors: VectorStore, query: FloatArray, rows: RowArray, k: int) -> tuple[RowArray, FloatArray]:
+    """The ``k`` best of some rows, exactly: higher score first, and of equal scores the lower row first.
+
+    Args:
+        vectors: Where the rows lie.
+        query: Shape (W,).
+        rows: Candidates, each once; ascending is fastest. Shape (n,).
+        k: At most n.
+    """
+    if k < len(rows):
+        with np.errstate(over="ignore", invalid="ignore"):
+            parts = [
+                vectors.take(rows[start : start + _SCORED_AT_ONCE]) @ query
+                for start in range(0, len(rows), _SCORED_AT_ONCE)
+            ]
+            products = np.concatenate(parts).astype(np.float64)
+        least = np.partition(products, len(rows) - k)[len(rows) - k]
+        # Written so that a product that overflowed keeps its row.
+        rows = rows[~(products < least - rounding_slack(query, max_norm=vectors.max_norm))]
+    scores = exact_scores(vectors, query, rows)
+    best = np.lexsort((rows, -scores))[:k]
+    return rows[best], scores[best]

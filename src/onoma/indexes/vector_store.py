@@ -1,0 +1,312 @@
+"""Vectors on disk in single precision or rounded, and always read as single precision.
+
+========= ============================== ==================================================================
+precision bytes per vector of width W    what is stored
+========= ============================== ==================================================================
+fp32      4 W                            the vector
+fp16      2 W                            each component in half precision
+int16     2 W + 4                        whole numbers of -32,767..32,767 and one scale for the vector
+int8      W + 4                          whole numbers of -127..127 and one scale for the vector
+========= ============================== ==================================================================
+
+The components of a name's vector are of similar size, so whole numbers of the same number of bits are nearer to
+them than floating ones: scores with int16 are four times as near as with fp16, and it is read faster. Of 87,156 names
+of MONDO, 99.9 % kept their nearest in fp16, all in int16, 99.5 % in int8. The scale is chosen so that a vector
+keeps its length: a unit vector stays one.
+
+Files: ``vectors.npy``, shape (N, W), and where there are scales ``scales.npy``, shape (N,). They are memory-mapped, so
+that several processes share one copy. What a process has looked at counts as its memory until the system needs it
+elsewhere; of a file larger than `RESIDENT_BYTES` about so much is kept, and the rest given back.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from onoma.errors import DamagedArtifactError, InputError, ShapeError, did_you_mean
+from onoma.types import FloatArray, RowArray
+
+VectorPrecision: TypeAlias = Literal["fp32", "fp16", "int16", "int8"]
+VECTORS_FILE = "vectors.npy"
+SCALES_FILE = "scales.npy"
+RESIDENT_BYTES = 1 << 31
+PART_ROWS = 1 << 15
+"""Rows read or written together: 50 MB of single precision at a width of 384."""
+
+_DTYPES: dict[str, type[np.generic]] = {
+    "fp32": np.float32,
+    "fp16": np.float16,
+    "int16": np.int16,
+    "int8": np.int8,
+}
+_LARGEST = {"int16": 32_767, "int8": 127}
+_MAPPED_WITH_A_ROW = 1 << 16
+"""Bytes that the system maps at a time around what is touched (Linux: fault_around_bytes)."""
+
+StoredArray: TypeAlias = npt.NDArray[Any]
+
+
+class VectorStore:
+    """N vectors of width W in one of the precisions.
+
+    Args:
+        values: Shape (N, W); float32, float16, int16 or int8, in memory or memory-mapped; kept by reference and never
+            changed.
+        scales: Of each vector of whole numbers, float32, shape (N,); only for these.
+        max_norm: An upper bound of the vectors' lengths, if the caller knows one: then nothing is read here. Unset:
+            all vectors are read once, to measure it and to refuse what is not finite.
+
+    Raises:
+        ShapeError: ``values`` is no matrix or has no columns, or the scales do not fit it.
+        InputError: another type of numbers, or a vector is not finite.
+
+    Example:
+        >>> store = VectorStore(np.array([[127, 0], [0, -64]], dtype=np.int8), np.array([0.01, 0.5], dtype=np.float32))
+        >>> store.take(np.array([1])).tolist()
+        [[0.0, -32.0]]
+    """
+
+    def __init__(self, values: StoredArray, scales: FloatArray | None = None, *, max_norm: float | None = None) -> None:
+        if values.ndim != 2 or values.shape[1] == 0:
+            raise ShapeError(f"an index needs vectors of shape (n, width > 0); found {values.shape}.")
+        names = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
+        if values.dtype not in names:
+            raise InputError("vectors of the wrong type", expected="float32", found=str(values.dtype))
+        self.precision: VectorPrecision = names[values.dtype]  # type: ignore[assignment]
+        if (scales is None) == (self.precision in _LARGEST):
+            raise InputError("vectors of whole numbers, and only these, need scales", field="scales")
+        if scales is not None and (scales.shape != (len(values),) or scales.dtype != np.float32):
+            raise ShapeError(f"{len(values)} vectors need as many float32 scales; found {scales.shape}.")
+        self._values: StoredArray = np.asarray(values)  # a plain view, also of a memory map
+        self._scales = None if scales is None else np.asarray(scales)
+        self._map = _large_map(values)
+        self._mapped = 0
+        self.max_norm = self._longest() if max_norm is None else max_norm
+        """Upper bound of the vectors' lengths."""
+
+    @classmethod
+    def open(cls, folder: Path, *, max_norm: float) -> VectorStore:
+        """What `write_vectors` wrote, memory-mapped.
+
+        Raises:
+            DamagedArtifactError: a file is missing or not what it should be.
+        """
+        try:
+            values = np.load(folder / VECTORS_FILE, mmap_mode="r")
+            scales = np.load(folder / SCALES_FILE, mmap_mode="r") if values.dtype.kind == "i" else None
+            return cls(values, scales, max_norm=max_norm)
+        except (OSError, ValueError, EOFError, InputError) as error:
+            raise DamagedArtifactError(
+                f"{folder}: the vectors cannot be read ({error}). Build the index again."
+            ) from None
+
+    @property
+    def width(self) -> int:
+        """W, the number of components of a vector."""
+        return int(self._values.shape[1])
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of the vectors, on disk or in memory."""
+        return self._values.nbytes + (0 if self._scales is None else self._scales.nbytes)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def part(self, start: int, stop: int) -> FloatArray:
+        """Vectors ``start`` up to ``stop`` without it, shape (n, W); not to be changed."""
+        values = self._values[start:stop]
+        self._count(values.nbytes)
+        return self._as_fp32(values, None if self._scales is None else self._scales[start:stop])
+
+    def parts(self) -> Iterator[FloatArray]:
+        """All vectors, some at a time."""
+        for start in range(0, len(self), PART_ROWS):
+            yield self.part(start, start + PART_ROWS)
+
+    def take(self, rows: RowArray) -> FloatArray:
+        """Vectors of these rows, shape (n, W)."""
+        self._count(len(rows) * _MAPPED_WITH_A_ROW)
+        scales = None if self._scales is None else self._scales[rows]
+        return self._as_fp32(np.take(self._values, rows, axis=0), scales)
+
+    def _as_fp32(self, values: StoredArray, scales: FloatArray | None) -> FloatArray:
+        found: FloatArray = values.astype(np.float32, copy=False)
+        if scales is not None:
+            found *= scales[:, None]  # whole numbers were copied
+        return found
+
+    def _count(self, n_bytes: int) -> None:
+        """Give back what has been read of a large file, before it fills the memory."""
+        if self._map is None:
+            return
+        self._mapped += n_bytes
+        if self._mapped > RESIDENT_BYTES:
+            self._mapped = 0
+            self._map.madvise(mmap.MADV_DONTNEED)
+
+    def _longest(self) -> float:
+        """Length of the longest vector, 0.0 if there is none; `InputError` if one is not finite."""
+        longest = 0.0
+        for number, part in enumerate(self.parts()):
+            longest = max(longest, longest_of(part, first_row=number * PART_ROWS))
+        return longest
+
+
+def longest_of(vectors: FloatArray, *, first_row: int = 0) -> float:
+    """Length of the longest vector, 0.0 if there is none.
+
+    Raises:
+        InputError: a vector is not finite; it is named by its number, counted from ``first_row``.
+    """
+    longest = 0.0
+    for start in range(0, len(vectors), 2048):
+        squares = np.square(vectors[start : start + 2048], dtype=np.float64).sum(axis=1)
+        if not np.isfinite(squares).all():
+            row = first_row + start + int(np.flatnonzero(~np.isfinite(squares))[0])
+            raise InputError(f"vector {row} has components that are not finite", field="vectors")
+        longest = max(longest, float(squares.max()))
+    return float(np.sqrt(longest))
+
+
+def check_precision(precision: str) -> VectorPrecision:
+    """The precision, if there is such a one.
+
+    Raises:
+        InputError: there is not.
+    """
+    known = get_args(VectorPrecision)
+    if precision not in known:
+        raise InputError(
+            f"vectors cannot be stored so.{did_you_mean(precision, known)}",
+            field="precision",
+            expected=", ".join(known),
+            found=precision,
+        )
+    return precision  # type: ignore[return-value]
+
+
+def write_vectors(folder: Path, parts: Iterable[FloatArray], *, precision: VectorPrecision = "fp32") -> VectorStore:
+    """Write vectors into ``folder``, a part at a time, so that memory stays bounded.
+
+    Args:
+        folder: Exists already.
+        parts: Matrices of float32 with the same number of columns; at least one, which may have no rows.
+        precision: What they are rounded to.
+
+    Returns:
+        The vectors as they were stored, memory-mapped.
+
+    Raises:
+        InputError: not float32, a vector is not finite, too large for half precision, or there is no part.
+        ShapeError: a part is no matrix, or has another width than the first.
+    """
+    longest, n_rows = 0.0, 0
+    with _RowFile.create(folder / VECTORS_FILE) as vectors, _RowFile.create(folder / SCALES_FILE) as scales:
+        for part in parts:
+            _check_part(part, width=vectors.width)
+            longest_of(part, first_row=n_rows)  # before rounding, which would hide what was given
+            for start in range(0, max(len(part), 1), PART_ROWS):
+                stored = rounded(part[start : start + PART_ROWS], precision)
+                # Rounding can lengthen a vector, and what is stored is what will be searched.
+                longest = max(longest, _longest_stored(stored, precision=precision, first_row=n_rows + start))
+                vectors.append(stored[0])
+                if stored[1] is not None:
+                    scales.append(stored[1])
+            n_rows += len(part)
+    if vectors.width is None:
+        raise InputError("there are no vectors to store", field="vectors", expected="at least one part")
+    return VectorStore.open(folder, max_norm=longest)
+
+
+def rounded(vectors: FloatArray, precision: VectorPrecision) -> tuple[StoredArray, FloatArray | None]:
+    """Vectors, all of them finite, in a precision: what `VectorStore` takes."""
+    if precision == "fp32":
+        return vectors, None
+    if precision == "fp16":
+        with np.errstate(over="ignore"):
+            return vectors.astype(np.float16), None
+    largest = np.abs(vectors).max(axis=1, initial=0)
+    step = np.where(largest > 0, largest, 1).astype(np.float64) / _LARGEST[precision]
+    whole = np.rint(vectors / step[:, None])
+    lengths = np.sqrt(np.square(vectors, dtype=np.float64).sum(axis=1))
+    whole_lengths = np.sqrt(np.square(whole).sum(axis=1))
+    scales = np.divide(lengths, whole_lengths, out=np.zeros(len(vectors)), where=whole_lengths > 0)
+    return whole.astype(_DTYPES[precision]), scales.astype(np.float32)
+
+
+def _longest_stored(stored: tuple[StoredArray, FloatArray | None], *, precision: str, first_row: int) -> float:
+    try:
+        return VectorStore(*stored).max_norm
+    except InputError:
+        raise InputError(
+            f"a vector has components too large for {precision}; it is among those from number {first_row} on",
+            field="precision",
+            fix="store them as fp32",
+        ) from None
+
+
+def _check_part(part: FloatArray, *, width: int | None) -> None:
+    if part.ndim != 2 or part.shape[1] == 0 or (width is not None and part.shape[1] != width):
+        raise ShapeError(f"vectors must come in parts of shape (n, {width or 'width > 0'}); found {part.shape}.")
+    if part.dtype != np.float32:
+        raise InputError("vectors of the wrong type", field="vectors", expected="float32", found=str(part.dtype))
+
+
+class _RowFile:
+    """An .npy file written row by row; how many there are stands in its header at the end."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: Any = None
+        self._dtype: np.dtype[Any] | None = None
+        self._shape: tuple[int, ...] = ()
+
+    @classmethod
+    @contextmanager
+    def create(cls, path: Path) -> Iterator[_RowFile]:
+        """The file appears with the first rows."""
+        rows = cls(path)
+        try:
+            yield rows
+            rows._write_header()
+        finally:
+            if rows._file is not None:
+                rows._file.close()
+
+    @property
+    def width(self) -> int | None:
+        """Columns of the rows so far; unset before the first."""
+        return self._shape[1] if len(self._shape) == 2 else None
+
+    def append(self, rows: StoredArray) -> None:
+        """Add rows of the type and width of those before."""
+        if self._dtype is None:
+            self._dtype, self._shape = rows.dtype, (0, *rows.shape[1:])
+            self._file = self._path.open("wb")
+            self._write_header()
+        np.ascontiguousarray(rows).tofile(self._file)
+        self._shape = (self._shape[0] + len(rows), *self._shape[1:])
+
+    def _write_header(self) -> None:
+        """Numpy leaves room for the first number of the shape to grow."""
+        if self._dtype is None:
+            return
+        about = {"descr": np.lib.format.dtype_to_descr(self._dtype), "fortran_order": False, "shape": self._shape}
+        self._file.seek(0)
+        np.lib.format.write_array_header_1_0(self._file, about)
+        self._file.seek(0, 2)
+
+
+def _large_map(values: StoredArray) -> mmap.mmap | None:
+    """The memory map below, if it is read-only and so large that what was read has to be given back."""
+    below = values.base
+    is_map = isinstance(values, np.memmap) and values.mode == "r" and isinstance(below, mmap.mmap)
+    return below if is_map and values.nbytes > RESIDENT_BYTES and hasattr(mmap, "MADV_DONTNEED") else None  # type: ignore[return-value]

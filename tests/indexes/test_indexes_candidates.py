@@ -1,0 +1,248 @@
+"""Indexes that look at candidates only: one answer on every run, exact scores, a stated rule for ties, few misses."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onoma.errors import DamagedArtifactError, InputError
+from onoma.indexes import ApproximateIndex, ExactIndex, Index, SignBitIndex, VectorStore, sign_bits
+from onoma.indexes.sign_bits import centre_of
+from onoma.indexes.vector_store import rounded
+from onoma.types import FloatArray
+
+N = 5000
+Build = Callable[[VectorStore], Index]
+
+
+def few_signs(vectors: VectorStore) -> Index:
+    return SignBitIndex.build(vectors, candidates=200)
+
+
+def few_lists(vectors: VectorStore) -> Index:
+    return ApproximateIndex.build(vectors, candidates=200)
+
+
+BUILDS = {"sign-bits": few_signs, "approximate": few_lists}
+
+
+@pytest.fixture(params=list(BUILDS.values()), ids=list(BUILDS), scope="module")
+def build(request: pytest.FixtureRequest) -> Build:
+    found: Build = request.param
+    return found
+
+
+@pytest.fixture(params=["fp32", "fp16", "int16", "int8"], scope="module")
+def store(request: pytest.FixtureRequest) -> VectorStore:
+    return VectorStore(*rounded(clustered(N, 33), request.param))
+
+
+@pytest.fixture(scope="module")
+def index(build: Build, store: VectorStore) -> Index:
+    return build(store)
+
+
+def clustered(n: int, width: int, seed: int = 0) -> FloatArray:
+    """Unit vectors that share a mean and lie in groups of about ten, some of them twice."""
+    rng = np.random.default_rng(seed)
+    centres = np.random.default_rng(99).standard_normal((N // 10, width)) + 1
+    vectors = centres[rng.integers(0, len(centres), n)] + 0.5 * rng.standard_normal((n, width))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors[n // 2 : n // 2 + n // 20] = vectors[: n // 20]
+    return vectors.astype(np.float32)
+
+
+def test_few_of_the_best_are_missed(index: Index, store: VectorStore) -> None:
+    queries = clustered(300, 33, seed=1)
+    rows, _ = index.search(queries, k=10)
+    best, _ = ExactIndex(store).search(queries, k=10)
+    assert np.mean(rows[:, 0] == best[:, 0]) >= 0.99
+    assert np.mean([np.isin(b, r).mean() for b, r in zip(best, rows, strict=True)]) >= 0.98
+    assert not np.array_equal(rows, best)  # else this tests nothing
+
+
+def test_scores_are_exact_and_in_order(index: Index, store: VectorStore) -> None:
+    queries = clustered(40, 33, seed=1)
+    rows, scores = index.search(queries, k=10)
+    vectors = store.part(0, N).astype(np.float64)
+    for query, found, given_scores in zip(queries, rows, scores, strict=True):
+        true = [
+            float(np.float32(sum(a * b for a, b in zip(query.tolist(), vectors[row], strict=True)))) for row in found
+        ]
+        np.testing.assert_allclose(given_scores, true, rtol=0, atol=1e-7)
+        order = sorted(zip((-given_scores).tolist(), found.tolist(), strict=True))
+        assert [row for _, row in order] == found.tolist()
+        assert len(set(found.tolist())) == 10
+
+
+def test_one_answer_whatever_the_batch(index: Index) -> None:
+    queries = clustered(70, 33, seed=1)
+    together = index.search(queries, k=7)
+    for size in (1, 3, 64):
+        parts = [index.search(queries[start : start + size], k=7) for start in range(0, 70, size)]
+        assert np.array_equal(np.concatenate([rows for rows, _ in parts]), together[0])
+        assert np.concatenate([scores for _, scores in parts]).tobytes() == together[1].tobytes()
+    backwards = index.search(queries[::-1], k=7)
+    assert np.array_equal(backwards[0][::-1], together[0])
+
+
+def test_equal_vectors_come_by_row(index: Index, store: VectorStore) -> None:
+    queries = store.part(0, 30)  # each of them is there twice
+    rows, scores = index.search(queries, k=2)
+    assert rows.tolist() == [[row, row + N // 2] for row in range(30)]
+    assert np.array_equal(scores[:, 0], scores[:, 1])
+
+
+def test_building_twice_gives_the_same_answers(build: Build, store: VectorStore, index: Index) -> None:
+    queries = clustered(50, 33, seed=1)
+    again = build(store).search(queries, k=12)
+    assert np.array_equal(again[0], index.search(queries, k=12)[0])
+
+
+def test_many_results_are_exact(index: Index, store: VectorStore) -> None:
+    queries = clustered(4, 33, seed=1)
+    for k in (N // 100, N // 2, N, 3 * N):
+        rows, scores = index.search(queries, k=k)
+        expected = ExactIndex(store).search(queries, k=k)
+        assert rows.shape == (4, min(k, N))
+        assert np.array_equal(rows, expected[0])
+        assert np.array_equal(scores, expected[1])
+
+
+def test_a_longer_answer_begins_with_the_shorter(index: Index) -> None:
+    queries = clustered(40, 33, seed=1)
+    longer = index.search(queries, k=12)[0]
+    assert np.array_equal(index.search(queries, k=3)[0], longer[:, :3])
+
+
+def test_zero_vectors_and_zero_queries(build: Build) -> None:
+    vectors = clustered(N, 33)
+    vectors[::50] = 0
+    index = build(VectorStore(vectors))
+    rows, scores = index.search(np.zeros((1, 33), np.float32), k=5)
+    assert scores.tolist() == [[0.0] * 5]
+    if isinstance(index, SignBitIndex):
+        assert rows.tolist() == [[0, 1, 2, 3, 4]]
+    assert index.search(vectors[1:2], k=1)[0].tolist() == [[1]]
+
+
+def test_nothing_but_one_vector_many_times(build: Build) -> None:
+    index = build(VectorStore(np.repeat(clustered(1, 16), N, axis=0)))
+    rows, scores = index.search(clustered(3, 16, seed=1), k=6)
+    assert rows.shape == (3, 6)
+    assert all(len(set(line)) == 1 for line in scores.tolist())
+    if isinstance(index, SignBitIndex):
+        assert rows.tolist() == [[0, 1, 2, 3, 4, 5]] * 3
+
+
+@pytest.mark.parametrize("candidates", [0, -3])
+def test_no_candidates_are_refused(candidates: int) -> None:
+    with pytest.raises(InputError, match="field candidates"):
+        SignBitIndex.build(VectorStore(clustered(20, 8)), candidates=candidates)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    n=st.integers(70, 400),
+    width=st.integers(1, 40),
+    distinct=st.integers(1, 12),
+    n_rows=st.integers(1, 70),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_of_rows_with_equal_bits_the_lowest_are_candidates(
+    n: int, width: int, distinct: int, n_rows: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    vectors = rng.standard_normal((distinct, width)).astype(np.float32)[rng.integers(0, distinct, n)]
+    index = SignBitIndex.build(VectorStore(vectors))
+    queries = rng.standard_normal((5, width)).astype(np.float32)
+    codes = [bytes(line) for line in index._signs]
+    for rows in index._guess(queries, n_rows=n_rows):
+        chosen = set(rows.tolist())
+        assert len(chosen) == n_rows
+        for code in {codes[row] for row in chosen}:
+            alike = [row for row in range(n) if codes[row] == code]
+            inside = [row for row in alike if row in chosen]
+            assert inside == alike[: len(inside)]
+
+
+@settings(deadline=None, max_examples=20)
+@given(sizes=st.lists(st.integers(1, 40), min_size=1, max_size=8), seed=st.integers(0, 2**32 - 1))
+def test_guesses_do_not_depend_on_company(sizes: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    index = SignBitIndex.build(VectorStore(clustered(2000, 40, seed=seed % 7)))
+    queries = rng.standard_normal((sum(sizes), 40)).astype(np.float32)
+    together = index._guess(queries, n_rows=50)
+    bounds = np.cumsum([0, *sizes])
+    parts = [index._guess(queries[a:b], n_rows=50) for a, b in itertools.pairwise(bounds)]
+    assert np.array_equal(np.concatenate(parts), together)
+
+
+def test_guesses_are_sums_over_the_bits() -> None:
+    """Against the sums themselves, but for the 8 bits that FAISS rounds its tables to."""
+    vectors = clustered(1000, 37)
+    index = SignBitIndex.build(VectorStore(vectors))
+    queries = clustered(20, 37, seed=1)
+    centre = vectors.astype(np.float64).mean(axis=0)
+    signs = np.where(vectors > centre, 1, -1)
+    guessed = (queries - 0.5 * centre) @ signs.T
+    found = index._guess(queries, n_rows=100)
+    for scores, rows in zip(guessed, found, strict=True):
+        least = np.sort(scores)[-100]
+        tolerance = 0.02 * np.abs(scores).max()
+        assert scores[rows].min() >= least - tolerance
+        assert set(np.flatnonzero(scores > least + tolerance)) <= set(rows.tolist())
+
+
+def test_the_centre_is_the_mean_of_evenly_spaced_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = clustered(1000, 12)
+    np.testing.assert_allclose(centre_of(VectorStore(vectors)), vectors.mean(axis=0), atol=1e-6)
+    monkeypatch.setattr(sign_bits, "_CENTRE_ROWS", 3)
+    np.testing.assert_allclose(centre_of(VectorStore(vectors)), vectors[[0, 499, 999]].mean(axis=0), atol=1e-6)
+
+
+def test_bits_of_other_vectors_are_refused() -> None:
+    store = VectorStore(clustered(50, 12))
+    signs, centre = np.zeros((50, 2), np.uint8), np.zeros(12, np.float32)
+    SignBitIndex(store, signs, centre)
+    wrong_centre = np.full(12, np.nan, np.float32)
+    for bits, middle in ((signs[:49], centre), (signs[:, :1], centre), (signs, centre[:11]), (signs, wrong_centre)):
+        with pytest.raises(DamagedArtifactError, match="Build the index again"):
+            SignBitIndex(store, bits, middle)
+
+
+_DIGEST = """
+import hashlib, sys, numpy as np
+from onoma.indexes import ApproximateIndex, SignBitIndex, VectorStore
+rng = np.random.default_rng(0)
+vectors = rng.standard_normal((6000, 48)).astype(np.float32) + 1
+vectors[3000:] = vectors[:3000] + 0.1 * rng.standard_normal((3000, 48)).astype(np.float32)
+kind = {"sign-bits": SignBitIndex, "approximate": ApproximateIndex}[sys.argv[1]]
+index = kind.build(VectorStore(vectors), candidates=100)
+rows, scores = index.search(vectors[:300] + 0.2, k=5)
+print(hashlib.sha256(rows.tobytes() + scores.tobytes()).hexdigest())
+"""
+
+
+@pytest.mark.parametrize("kind", list(BUILDS))
+def test_one_answer_whatever_the_threads(kind: str) -> None:
+    digests = set()
+    for threads in ("1", "3"):
+        environment = os.environ | dict.fromkeys(
+            ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), threads
+        )
+        run = subprocess.run(
+            [sys.executable, "-c", _DIGEST, kind], env=environment, capture_output=True, text=True, check=True
+        )
+        digests.add(run.stdout.strip())
+    assert len(digests) == 1
+    assert len(digests.pop()) == hashlib.sha256().digest_size * 2

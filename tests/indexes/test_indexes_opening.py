@@ -1,0 +1,185 @@
+"""Indexes in folders: built, measured, opened, and refused when they are not what they should be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from onoma.errors import (
+    ArtifactExistsError,
+    DamagedArtifactError,
+    FormatVersionError,
+    InputError,
+    ShapeError,
+)
+from onoma.indexes import ExactIndex, IndexKind, VectorPrecision, build_index, open_index, read_index_record
+from onoma.indexes.opening import RECORD_FILE
+from onoma.types import FloatArray
+
+KINDS = get_args(IndexKind)
+PRECISIONS = get_args(VectorPrecision)
+
+
+def clustered(n: int, width: int, seed: int = 0) -> FloatArray:
+    rng = np.random.default_rng(seed)
+    centres = np.random.default_rng(99).standard_normal((400, width)) + 1
+    vectors = centres[rng.integers(0, 400, n)] + 0.5 * rng.standard_normal((n, width))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors.astype(np.float32)
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    found: str = request.param
+    return found
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("n", [1, 3, 4200])
+def test_built_and_opened(tmp_path: Path, kind: str, precision: str, n: int) -> None:
+    vectors, queries = clustered(n, 21), clustered(20, 21, seed=1)
+    candidates = None if kind == "exact" else 100
+    record = build_index(tmp_path / "index", vectors, kind=kind, precision=precision, candidates=candidates)
+    assert (record.kind, record.precision, record.n_vectors, record.width) == (kind, precision, n, 21)
+    assert read_index_record(tmp_path / "index") == record
+    index = open_index(tmp_path / "index")
+    assert (len(index), index.width) == (n, 21)
+    rows, scores = index.search(queries, k=5)
+    expected_rows, expected_scores = ExactIndex(vectors).search(queries, k=5)
+    assert rows.shape == (20, min(5, n))
+    assert np.mean(rows[:, 0] == expected_rows[:, 0]) >= (0.9 if precision == "int8" else 0.95)
+    np.testing.assert_allclose(scores[:, 0], expected_scores[:, 0], atol=0.01)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_parts_give_the_same_files_as_the_whole(tmp_path: Path, kind: str, precision: str) -> None:
+    vectors = clustered(700, 12)
+    build_index(tmp_path / "whole", vectors, kind=kind, precision=precision)
+    build_index(tmp_path / "parts", (vectors[a : a + 99] for a in range(0, 700, 99)), kind=kind, precision=precision)
+    names = sorted(path.name for path in (tmp_path / "whole").iterdir())
+    assert names == sorted(path.name for path in (tmp_path / "parts").iterdir())
+    for name in names:
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes(), name
+
+
+def test_a_memory_map_is_indexed_without_being_changed(tmp_path: Path) -> None:
+    np.save(tmp_path / "given.npy", clustered(300, 8))
+    before = (tmp_path / "given.npy").read_bytes()
+    build_index(tmp_path / "index", np.load(tmp_path / "given.npy", mmap_mode="r"), precision="fp16")
+    assert (tmp_path / "given.npy").read_bytes() == before
+
+
+def test_what_was_measured_is_recorded(tmp_path: Path) -> None:
+    vectors = clustered(3000, 24)
+    exact = build_index(tmp_path / "exact", vectors, kind="exact")
+    assert (exact.recall.at_1, exact.recall.at_10, exact.recall.queries) == (1.0, 1.0, "left-out")
+    assert (exact.agreement.mean_cosine, exact.candidates) == (1.0, None)
+    signs = build_index(tmp_path / "signs", vectors, candidates=100, queries=clustered(200, 24, seed=1))
+    assert (signs.recall.n_queries, signs.recall.queries) == (200, "given")
+    assert 0.9 < signs.recall.at_10 < 1
+    rough = build_index(tmp_path / "int8", vectors, kind="exact", precision="int8")
+    assert 0.99 < rough.agreement.lowest_cosine <= rough.agreement.mean_cosine < 1
+    assert rough.recall.at_10 < 1
+    assert json.loads((tmp_path / "int8" / RECORD_FILE).read_text())["recall"]["at_10"] == rough.recall.at_10
+
+
+def test_an_empty_index(tmp_path: Path, kind: str) -> None:
+    build_index(tmp_path / "index", np.empty((0, 6), np.float32), kind=kind, precision="fp16")
+    rows, scores = open_index(tmp_path / "index").search(clustered(2, 6), k=3)
+    assert rows.shape == scores.shape == (2, 0)
+
+
+def test_the_default_is_sign_bits_in_single_precision(tmp_path: Path) -> None:
+    record = build_index(tmp_path, clustered(10, 6))
+    assert (record.kind, record.precision, record.candidates) == ("sign-bits", "fp32", 256)
+
+
+def test_what_does_not_exist_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    target = tmp_path / "index"
+    with pytest.raises(InputError, match=r"field kind: there is no such index\. Did you mean 'sign-bits'\?"):
+        build_index(target, clustered(9, 4), kind="sign_bits")
+    with pytest.raises(InputError, match="field precision"):
+        build_index(target, clustered(9, 4), precision="fp8")
+    with pytest.raises(InputError, match="field candidates"):
+        build_index(target, clustered(9, 4), candidates=0)
+    with pytest.raises(InputError, match="no candidates"):
+        build_index(target, clustered(9, 4), kind="exact", candidates=10)
+    assert not target.exists()
+
+
+def test_vectors_already_there_are_not_replaced(tmp_path: Path) -> None:
+    build_index(tmp_path, clustered(9, 4))
+    with pytest.raises(ArtifactExistsError, match=r"vectors\.npy already"):
+        build_index(tmp_path, np.load(tmp_path / "vectors.npy", mmap_mode="r"))
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_wrong_vectors_leave_no_index(tmp_path: Path, precision: str) -> None:
+    vectors = clustered(9, 4)
+    with pytest.raises(ShapeError):
+        build_index(tmp_path / "a", iter([vectors, vectors[:, :3]]), precision=precision)
+    vectors[5, 1] = np.nan
+    for number, given in enumerate([vectors, iter([vectors[:3], vectors[3:]])]):
+        with pytest.raises(InputError, match="vector 5 has"):
+            build_index(tmp_path / str(number), given, precision=precision)
+    for folder in tmp_path.iterdir():
+        assert not (folder / "as-given").exists()
+        with pytest.raises(InputError, match="no index here"):
+            open_index(folder)
+
+
+FILES = {
+    "exact": ["vectors.npy", "scales.npy"],
+    "sign-bits": ["vectors.npy", "scales.npy", "signs.npy", "centre.npy"],
+    "approximate": ["vectors.npy", "scales.npy", "lists.faiss"],
+}
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated", "empty", "garbage", "another"])
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in FILES.items() for name in names])
+def test_damaged_files_are_refused(tmp_path: Path, kind: str, name: str, damage: str) -> None:
+    build_index(tmp_path / "index", clustered(4200, 12), kind=kind, precision="int8")
+    build_index(tmp_path / "other", clustered(4100, 8), kind=kind, precision="int8")
+    file = tmp_path / "index" / name
+    content = file.read_bytes()
+    if damage == "missing":
+        file.unlink()
+    elif damage == "truncated":
+        file.write_bytes(content[: len(content) // 2])
+    elif damage == "empty":
+        file.write_bytes(b"")
+    elif damage == "garbage":
+        file.write_bytes(b"\x00\xff" * (len(content) // 2))
+    else:
+        file.write_bytes((tmp_path / "other" / file.name).read_bytes())
+    with pytest.raises(DamagedArtifactError, match=r"[Bb]uild"):
+        open_index(tmp_path / "index")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("kind", "telepathy"), ("precision", "fp8"), ("n_vectors", -1), ("width", 13), ("n_vectors", 299), ("extra", 1)],
+)
+def test_a_record_that_says_something_else_is_refused(tmp_path: Path, field: str, value: object) -> None:
+    build_index(tmp_path, clustered(300, 12))
+    record = json.loads((tmp_path / RECORD_FILE).read_text())
+    (tmp_path / RECORD_FILE).write_text(json.dumps(record | {field: value}))
+    with pytest.raises(DamagedArtifactError, match="Build the index again"):
+        open_index(tmp_path)
+
+
+def test_records_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    build_index(tmp_path, clustered(30, 12))
+    record = json.loads((tmp_path / RECORD_FILE).read_text())
+    (tmp_path / RECORD_FILE).write_text(json.dumps(record | {"format_version": 99}))
+    with pytest.raises(FormatVersionError, match="Update Onoma"):
+        open_index(tmp_path)
+    (tmp_path / RECORD_FILE).write_bytes(b"\xff{")
+    with pytest.raises(DamagedArtifactError, match=RECORD_FILE):
+        open_index(tmp_path)
+    with pytest.raises(InputError, match="no index here"):
+        open_index(tmp_path / "nowhere")

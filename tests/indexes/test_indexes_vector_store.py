@@ -1,0 +1,176 @@
+"""Vectors in three precisions: rounding, files, memory maps, what is refused."""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from onoma.errors import DamagedArtifactError, InputError, ShapeError
+from onoma.indexes import VectorStore, vector_store, write_vectors
+from onoma.indexes.vector_store import VECTORS_FILE, rounded
+from onoma.types import FloatArray
+
+Precision = Literal["fp32", "fp16", "int16", "int8"]
+PRECISIONS: list[Precision] = ["fp32", "fp16", "int16", "int8"]
+
+
+def unit_vectors(n: int, width: int, seed: int = 0) -> FloatArray:
+    vectors = np.random.default_rng(seed).standard_normal((n, width)).astype(np.float32)
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("sizes", [[7], [3, 0, 4], [0], [1, 1, 1]])
+def test_written_in_parts_and_opened(tmp_path: Path, precision: Precision, sizes: list[int]) -> None:
+    vectors = unit_vectors(sum(sizes), 5)
+    parts = np.split(vectors, np.cumsum(sizes)[:-1])
+    written = write_vectors(tmp_path, iter(parts), precision=precision)
+    expected = VectorStore(*rounded(vectors, precision))
+    for store in (written, VectorStore.open(tmp_path, max_norm=2.0)):
+        assert (len(store), store.width, store.precision) == (sum(sizes), 5, precision)
+        assert np.array_equal(store.part(0, 99), expected.part(0, 99))
+        assert store.part(0, 99).dtype == np.float32
+        assert store.n_bytes == expected.n_bytes
+    assert written.max_norm == expected.max_norm
+    assert np.load(tmp_path / VECTORS_FILE).shape == (sum(sizes), 5)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_small_parts_make_the_same_files(tmp_path: Path, precision: Precision, monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = unit_vectors(50, 6)
+    for folder, rows in (("a", 1 << 15), ("b", 7)):
+        monkeypatch.setattr(vector_store, "PART_ROWS", rows)
+        (tmp_path / folder).mkdir()
+        write_vectors(tmp_path / folder, [vectors[:20], vectors[20:]], precision=precision)
+    names = sorted(file.name for file in (tmp_path / "a").iterdir())
+    assert names == (["scales.npy", "vectors.npy"] if "int" in precision else ["vectors.npy"])
+    for name in names:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_rows_and_parts_agree(precision: Precision) -> None:
+    store = VectorStore(*rounded(unit_vectors(40, 6), precision))
+    rows = np.array([39, 0, 7, 7])
+    assert np.array_equal(store.take(rows), store.part(0, 40)[rows])
+    assert np.array_equal(np.concatenate(list(store.parts())), store.part(0, 40))
+    assert store.take(np.empty(0, np.int64)).shape == (0, 6)
+
+
+@settings(deadline=None, max_examples=80)
+@given(
+    vectors=npst.arrays(
+        np.float32,
+        st.tuples(st.integers(0, 6), st.integers(1, 9)),
+        elements=st.floats(-1000, 1000, width=32, allow_subnormal=False),
+    ),
+    kind=st.sampled_from([("int8", 127), ("int16", 32_767)]),
+)
+def test_rounding_to_whole_numbers_keeps_length_and_direction(
+    vectors: FloatArray, kind: tuple[Literal["int8", "int16"], int]
+) -> None:
+    precision, largest = kind
+    store = VectorStore(*rounded(vectors, precision))
+    for given_vector, stored in zip(vectors.astype(float), store.part(0, len(vectors)).astype(float), strict=True):
+        length = np.sqrt((given_vector**2).sum())
+        assert np.sqrt((stored**2).sum()) == pytest.approx(length, rel=1e-6)
+        # Each component is off by at most half a step, before the length is put right.
+        step = np.abs(given_vector).max() / largest
+        assert np.abs(stored - given_vector).max() <= (1.01 * np.sqrt(len(given_vector)) + 0.01) * step
+
+
+@pytest.mark.parametrize(
+    ("precision", "least"), [("fp32", 1), ("fp16", 0.9999999), ("int16", 0.9999999), ("int8", 0.9999)]
+)
+def test_cosine_with_what_was_given(precision: Precision, least: float) -> None:
+    vectors = unit_vectors(500, 384)
+    stored = VectorStore(*rounded(vectors, precision)).part(0, 500)
+    cosines = (vectors.astype(float) * stored).sum(1) / np.linalg.norm(stored.astype(float), axis=1)
+    assert cosines.min() >= least - 1e-7
+
+
+def test_reading_a_large_file_gives_memory_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_vectors(tmp_path, [unit_vectors(3000, 64)])
+    monkeypatch.setattr(vector_store, "RESIDENT_BYTES", 1 << 16)
+    store = VectorStore.open(tmp_path, max_norm=1.001)
+    expected = unit_vectors(3000, 64)
+    given_back = []
+
+    class Watched:
+        def __init__(self, below: mmap.mmap) -> None:
+            self.below = below
+
+        def madvise(self, advice: int) -> None:
+            given_back.append(advice)
+            self.below.madvise(advice)
+
+    assert store._map is not None
+    monkeypatch.setattr(store, "_map", Watched(store._map))
+    for start in range(0, 3000, 100):
+        assert np.array_equal(store.part(start, start + 100), expected[start : start + 100])
+    rows = np.arange(0, 3000, 7)
+    assert np.array_equal(store.take(rows), expected[rows])
+    assert len(given_back) >= 10
+    assert set(given_back) == {mmap.MADV_DONTNEED}
+
+
+def test_a_small_file_stays_mapped(tmp_path: Path) -> None:
+    write_vectors(tmp_path, [unit_vectors(30, 6)])
+    assert VectorStore.open(tmp_path, max_norm=1.001)._map is None
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_what_is_not_finite_is_refused_by_its_number(tmp_path: Path, precision: Precision, value: float) -> None:
+    vectors = unit_vectors(20, 4)
+    vectors[13, 2] = value
+    with pytest.raises(InputError, match="vector 13 has"):
+        write_vectors(tmp_path, [vectors[:10], vectors[10:]], precision=precision)
+
+
+def test_what_is_too_large_for_half_precision_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="too large for fp16"):
+        write_vectors(tmp_path, [np.full((2, 3), 1e6, np.float32)], precision="fp16")
+
+
+def test_parts_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ShapeError, match=r"\(n, 4\); found \(3, 5\)"):
+        write_vectors(tmp_path, [unit_vectors(2, 4), unit_vectors(3, 5)])
+    with pytest.raises(InputError, match="float32"):
+        write_vectors(tmp_path, [np.zeros((2, 4))])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="no vectors"):
+        write_vectors(tmp_path, [])
+
+
+def test_scales_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(InputError, match="scales"):
+        VectorStore(np.zeros((2, 3), np.int8))
+    with pytest.raises(InputError, match="scales"):
+        VectorStore(np.zeros((2, 3), np.float16), np.ones(2, np.float32))
+    with pytest.raises(ShapeError, match="scales"):
+        VectorStore(np.zeros((2, 3), np.int8), np.ones(3, np.float32))
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated", "no array", "another type", "no scales"])
+def test_damaged_files_are_refused(tmp_path: Path, damage: str) -> None:
+    write_vectors(tmp_path, [unit_vectors(30, 6)], precision="int8")
+    file = tmp_path / VECTORS_FILE
+    if damage == "missing":
+        file.unlink()
+    elif damage == "truncated":
+        file.write_bytes(file.read_bytes()[:-5])
+    elif damage == "no array":
+        file.write_bytes(b"vectors" * 100)
+    elif damage == "another type":
+        np.save(file, np.zeros((30, 6), np.int64))
+    else:
+        (tmp_path / "scales.npy").unlink()
+    with pytest.raises(DamagedArtifactError, match="Build the index again"):
+        VectorStore.open(tmp_path, max_norm=1.001)
