@@ -1,0 +1,95 @@
+"""``onoma linker update``: another release of the terminology."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from onoma.cli.options import Force, Json, Precision, TerminologyFolder
+from onoma.errors import ConfigError
+
+
+def update(
+    linker: Annotated[Path, typer.Argument(metavar="LINKER", help="A linker folder (onoma linker build).")],
+    terminology: TerminologyFolder,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Where to write the new linker. Unset: in place of the old."),
+    ] = None,
+    mentions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Mentions that were linked before: what onoma map or onoma link --json wrote, or any .csv, .tsv, "
+            ".parquet, .jsonl with a column of them; any other file has one on each line. Says how many get another "
+            "first answer, and why.",
+        ),
+    ] = None,
+    column: Annotated[str, typer.Option("--column", "-c", metavar="NAME", help="The column of the mentions.")] = (
+        "mention"
+    ),
+    changed: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the mentions with another first answer here, as CSV."),
+    ] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            "--encoder",
+            "-e",
+            metavar="ENCODER",
+            help="The linker's own encoder in another folder, to run it by torch. Unset: as it is in the linker.",
+        ),
+    ] = None,
+    precision: Precision = "fp32",
+    check: Annotated[
+        bool, typer.Option("--check", help="Only say whether the linker is of this terminology; status 1 if not.")
+    ] = False,
+    as_json: Json = False,
+    force: Force = False,
+) -> None:
+    """Bring a linker to another release of its terminology.
+
+    Only new names are encoded, and concepts that were retired go. The result is what building it anew would give;
+    settings stay, with what was learned for them.
+    """
+    from onoma.artifacts import ensure_file_writable
+    from onoma.cli import show
+    from onoma.encoders import open_encoder
+    from onoma.linking import Linker
+    from onoma.linking.answer_changes import read_asked_mentions
+    from onoma.linking.updating import check_terminology, update_linker
+    from onoma.terminology import Terminology
+
+    if check:
+        release = Terminology.open(terminology)
+        check_terminology(Linker.open(linker), release)
+        show.out.print(f"{linker} is of this terminology", markup=False)
+        return
+    if changed is not None:
+        if mentions is None:
+            raise ConfigError("--changed writes what changed for mentions: give these too (--mentions).")
+        ensure_file_writable(changed, overwrite=force)
+    if encoder is None and precision != "fp32":
+        raise ConfigError("--precision is of the encoder that encodes new names: give that too (--encoder).")
+    with show.progress_bar("encoding", "names") as bar:
+        asked = None if mentions is None else read_asked_mentions(mentions, column=column)
+        report = update_linker(
+            linker,
+            terminology,
+            out,
+            encoder=None if encoder is None else open_encoder(encoder, precision=precision),
+            mentions=asked,
+            overwrite=force,
+            progress=bar,
+        )
+    if changed is not None and report.answers is not None:
+        report.answers.write(changed, overwrite=force)
+    if as_json:
+        show.out.print_json(json.dumps(report.figures()))
+    else:
+        for line in str(report).split("\n"):
+            show.out.print(show.plain(line))

@@ -1,0 +1,360 @@
+"""Bring a linker to another release of its terminology: what is new is encoded, what is gone goes.
+
+The outcome is what `build_linker` makes of the new release with the linker's own options, file by file: all that
+depends on all names (look-up, n-grams, facts, index) is made anew, by the same function, and the vector of a text that
+was known is copied. Not the same are
+
+* the last bits of vectors: an encoder rounds by the batch that a name is in, some 1e-7, and batches differ;
+* what is said of an index of vectors that are not in fp32. How far these are from the encoder's can be measured only
+  where the encoder's are; ``index.json`` therefore has the lower of each two figures, the earlier linker's and that
+  against the stored vectors.
+
+Settings stay as they are. What was learned for them (weights, confidences; `onoma.linking.tuning`) was learned with the
+names of the earlier release: it is kept, and the report and the manifest say so until the linker is tuned again.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from onoma.artifacts import (
+    MANIFEST_NAME,
+    Manifest,
+    Parent,
+    ensure_writable,
+    read_manifest,
+    verify_artifact,
+    write_artifact,
+)
+from onoma.encoders import Encoder, open_encoder
+from onoma.errors import ArtifactExistsError, ConfigError, MismatchError
+from onoma.indexes.opening import RECORD_FILE, read_index_record
+from onoma.linking.answer_changes import AnswerChanges, EarlierAnswers, unchanged
+from onoma.linking.build import BIOSYN_NGRAMS, build_linker
+from onoma.linking.concept_changes import CHANGES, CONCEPT_CHANGES, concept_changes
+from onoma.linking.dictionary import NameDictionary
+from onoma.linking.folder import ENCODER_FOLDER, FORMAT_VERSION, KIND, RERANKER_FOLDER
+from onoma.linking.known_vectors import KnownVectors
+from onoma.linking.linker import Linker
+from onoma.terminology import Terminology
+from onoma.terminology.reading import Progress, no_progress
+
+_EXAMPLES = 3
+_EXAMPLE_LENGTH = 100
+_BUILD_FOLDER = "build"
+_COMPARED = ("mean_cosine", "lowest_cosine"), ("at_1", "at_10")
+
+
+@dataclass(frozen=True, eq=False)
+class UpdateReport:
+    """What an update did; ``str()`` is a text for a person.
+
+    Attributes:
+        linker: The linker that was updated.
+        out: Where the new one lies; the same folder unless another was asked for.
+        is_current: The linker was of this terminology already, and nothing was done.
+        n_concepts: That can be an answer, before and after; so
+        n_texts: distinct normalised names.
+        n_kept: Texts that both have.
+        n_encoded: Texts that were encoded; 0 without an encoder. All new ones, and see `onoma.linking.known_vectors`.
+        concepts: What became of concepts, see `onoma.linking.concept_changes`.
+        counts: Of each kind of change, zero included.
+        is_tuned: Settings were learned with the names of an earlier release.
+        answers: What changed for mentions, if any were given.
+        seconds: Wall time.
+    """
+
+    linker: Path
+    out: Path
+    is_current: bool
+    n_concepts: tuple[int, int]
+    n_texts: tuple[int, int]
+    n_kept: int
+    n_encoded: int
+    concepts: pl.DataFrame
+    counts: dict[str, int]
+    is_tuned: bool
+    answers: AnswerChanges | None
+    seconds: float
+
+    def figures(self) -> dict[str, object]:
+        """All but the tables, JSON-serialisable."""
+        return {
+            "linker": str(self.linker),
+            "out": str(self.out),
+            "is_current": self.is_current,
+            "n_concepts": list(self.n_concepts),
+            "n_texts": list(self.n_texts),
+            "n_texts_kept": self.n_kept,
+            "n_texts_new": self.n_texts[1] - self.n_kept,
+            "n_texts_gone": self.n_texts[0] - self.n_kept,
+            "n_encoded": self.n_encoded,
+            "concepts": self.counts,
+            "tuned_with_earlier_terminology": self.is_tuned,
+            "answers": None if self.answers is None else self.answers.figures(),
+        }
+
+    def __str__(self) -> str:
+        if self.is_current:
+            return f"{self.linker} is of this terminology already: there is nothing to do"
+        lines = [
+            f"{self.out}: {self.n_concepts[0]:,} -> {self.n_concepts[1]:,} concepts, "
+            f"{self.n_texts[0]:,} -> {self.n_texts[1]:,} texts ({self.n_kept:,} kept, "
+            f"{self.n_texts[1] - self.n_kept:,} new, {self.n_texts[0] - self.n_kept:,} gone), "
+            f"{self.n_encoded:,} encoded, in {self.seconds:.1f} s"
+        ]
+        for change, count in self.counts.items():
+            if count:
+                lines.append(f"{change:<11} {count:>9,}")
+                some = self.concepts.filter(pl.col("change") == change).head(_EXAMPLES)
+                lines += [f"    {_shortened(_told(row))}" for row in some.iter_rows(named=True)]
+        if self.answers is not None:
+            changed = self.answers
+            lines.append(f"{changed.n_changed:,} of {changed.n_mentions:,} mentions have another first answer")
+            lines += [f"{reason.replace('_', ' '):<11} {n:>9,}" for reason, n in changed.reasons.items() if n]
+        if self.is_tuned:
+            lines.append(
+                "its weights and confidences were learned with an earlier release: learn them again with onoma linker "
+                "tune"
+            )
+        return "\n".join(lines)
+
+
+def update_linker(
+    linker: str | Path,
+    terminology: Terminology | str | Path,
+    out: str | Path | None = None,
+    *,
+    encoder: Encoder | str | Path | None = None,
+    mentions: Iterable[str] | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> UpdateReport:
+    """Bring a linker to another release of its terminology; the module says what is made anew and what is copied.
+
+    Memory is bounded as in `build_linker`. The old linker is there, whole, until the new one takes its place; whoever
+    has it open goes on with it.
+
+    Args:
+        linker: The linker's folder; it is verified, byte by byte.
+        terminology: The other release. Nothing in it says which of two is newer, so that a way back is an update too.
+        out: Where the new linker shall lie; unset: in the place of the old one.
+        encoder: What encodes new texts: the linker's encoder run in another way, such as by torch. Unset: as in the
+            linker.
+        mentions: Texts that were linked before. They are linked by both, with the linker's own stages.
+        overwrite: Replace a linker at ``out``.
+        progress: Called with how many are done, how many there are, and "encoding" (texts, copied ones included) or
+            "linking" (distinct mentions).
+
+    Raises:
+        InputError: there is nothing at one of the places, no name to link to, or a mention is not text.
+        ArtifactError: one of the folders is damaged, of another kind or of a newer format; ``out`` is taken; or the
+            linker was changed by another process meanwhile.
+        MismatchError: the encoder is not the linker's, or the terminology has none of the linker's concepts.
+        ConfigError: an encoder is given and the linker has none.
+    """
+    started = time.perf_counter()
+    tell = progress or no_progress
+    place, target = Path(linker), Path(linker if out is None else out)
+    is_in_place = target.resolve() == place.resolve()
+    ensure_writable(target, KIND, overwrite=overwrite or is_in_place)
+    release = terminology if isinstance(terminology, Terminology) else Terminology.open(terminology)
+    before = Linker.open(place)
+    encodes_with = _own_encoder(before, encoder)
+    if is_in_place and is_current(before, release):
+        return _nothing_to_do(before, mentions, started)
+    _check_is_related(before, release)
+    verify_artifact(place)
+    earlier = None if mentions is None else EarlierAnswers(before, mentions, tell)
+    known: KnownVectors | None = None
+    if encodes_with is not None:
+        texts = before.dictionary.texts
+        known = KnownVectors(place, texts, written_with=before.encoder, encodes_with=encodes_with)
+    config: dict[str, Any] = {}
+    parents: list[Parent] = []
+    with write_artifact(
+        target,
+        KIND,
+        format_version=FORMAT_VERSION,
+        config=config,
+        parents=parents,
+        overwrite=overwrite or is_in_place,
+    ) as folder:
+        built = _build(before, release, known, folder, tell)
+        parents += built.parents
+        config |= built.config
+        if known is not None and known.n_copied:
+            config |= _said_of_index(place, folder, config)
+        before.settings.save(folder)
+        for models in (ENCODER_FOLDER, RERANKER_FOLDER):
+            if (place / models).is_dir():  # as they are: an export would tell anew where the encoder is from
+                shutil.rmtree(folder / models, ignore_errors=True)
+                shutil.copytree(place / models, folder / models)
+        config |= _carried(before.manifest, config)
+        if read_manifest(place) != before.manifest:
+            raise ArtifactExistsError(f"{place} was changed by another process meanwhile; try again.")
+    after = Linker.open(target)
+    concepts = concept_changes(before.dictionary, after.dictionary, release)
+    counted = dict(concepts["change"].value_counts().iter_rows())
+    return UpdateReport(
+        linker=place,
+        out=target,
+        is_current=False,
+        n_concepts=(before.dictionary.n_concepts, after.dictionary.n_concepts),
+        n_texts=(before.n_texts, after.n_texts),
+        n_kept=_n_common(before.dictionary, after.dictionary),
+        n_encoded=0 if known is None else known.n_encoded,
+        concepts=concepts,
+        counts={change: counted.get(change, 0) for change in CHANGES},
+        is_tuned="tuning" in config,
+        answers=None if earlier is None else earlier.compare(after, concepts),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def is_current(linker: Linker, terminology: Terminology) -> bool:
+    """Whether a linker was made from this release of a terminology, by the fingerprint of its content."""
+    return terminology.manifest.as_parent() in linker.manifest.parents
+
+
+def check_terminology(linker: Linker, terminology: Terminology) -> None:
+    """Refuse a linker that was made from another release of a terminology, or from another one.
+
+    Raises:
+        MismatchError: it was.
+    """
+    if not is_current(linker, terminology):
+        made_from = next((p.fingerprint for p in linker.manifest.parents if p.kind == terminology.manifest.kind), "")
+        raise MismatchError(
+            f"{linker.path} was made from a terminology of another content ({made_from[:12] or 'not known'}) than "
+            f"{terminology.path} ({terminology.manifest.fingerprint[:12]}). Bring it to this one: onoma linker update "
+            f"{linker.path} --terminology {terminology.path}."
+        )
+
+
+def _own_encoder(linker: Linker, encoder: Encoder | str | Path | None) -> Encoder | None:
+    """What encodes new texts; ``None`` if the linker has no encoder."""
+    has_encoder = linker.manifest.config.get("encoder_fingerprint") is not None
+    if encoder is None:
+        return linker.encoder if has_encoder else None
+    if not has_encoder:
+        raise ConfigError(f"{linker.path} was built without an encoder: give none.")
+    opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
+    if opened.fingerprint != linker.encoder.fingerprint:
+        raise MismatchError(
+            f"{linker.path} has the encoder {linker.encoder_name} ({linker.encoder.fingerprint[:12]}), and "
+            f"{opened.name} ({opened.fingerprint[:12]}) is another: their vectors cannot be compared. Build a linker "
+            "with it (onoma linker build), or leave it out."
+        )
+    return opened
+
+
+def _check_is_related(linker: Linker, release: Terminology) -> None:
+    """Refuse a terminology that cannot be a release of the linker's."""
+    codes = pl.DataFrame({"concept_id": pl.Series(list(linker.dictionary.concept_ids), dtype=pl.String)})
+    released = release.concepts().select("concept_id").collect()
+    if codes.join(released, on="concept_id", how="semi").is_empty():
+        raise MismatchError(
+            f"{release.path} has none of the {len(codes):,} concepts of {linker.path} (such as "
+            f"{linker.dictionary.concept_ids[0]}), so it is no other release of the same terminology. Build a linker "
+            "of it: onoma linker build."
+        )
+
+
+def _nothing_to_do(linker: Linker, mentions: Iterable[str] | None, started: float) -> UpdateReport:
+    return UpdateReport(
+        linker=linker.path,
+        out=linker.path,
+        is_current=True,
+        n_concepts=(linker.dictionary.n_concepts,) * 2,
+        n_texts=(linker.n_texts,) * 2,
+        n_kept=linker.n_texts,
+        n_encoded=0,
+        concepts=pl.DataFrame(schema=CONCEPT_CHANGES),
+        counts=dict.fromkeys(CHANGES, 0),
+        is_tuned="terminology" in linker.manifest.config.get("tuning", {}),
+        answers=None if mentions is None else unchanged(list(mentions)),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _build(
+    before: Linker, release: Terminology, known: KnownVectors | None, folder: Path, progress: Progress
+) -> Manifest:
+    """Build a linker with the options of another one, and put its files into ``folder``; its manifest."""
+    config = before.manifest.config
+    ngrams = config.get("ngrams")
+    # Folders of format 1 have no index, and were compared vector by vector.
+    index = read_index_record(before.path) if (before.path / RECORD_FILE).exists() else None
+    build = folder / _BUILD_FOLDER
+    build_linker(
+        release,
+        known,
+        build,
+        normalisation=before.normalisation,
+        index="exact" if index is None else index.kind,
+        precision="fp32" if index is None else index.precision,
+        sparse=ngrams is not None,
+        ngrams=BIOSYN_NGRAMS if ngrams is None else (ngrams[0], ngrams[1]),
+        progress=lambda done, total: progress(done, total, "encoding"),
+    )
+    built = read_manifest(build)
+    (build / MANIFEST_NAME).unlink()
+    for item in build.iterdir():
+        item.rename(folder / item.name)
+    build.rmdir()
+    return built
+
+
+def _said_of_index(before: Path, folder: Path, config: dict[str, Any]) -> dict[str, Any]:
+    """What is to be said of an index of vectors that were copied; see the module."""
+    record = read_index_record(folder)
+    if record.precision == "fp32":
+        return {}
+    earlier = read_index_record(before)
+    lower = [
+        now.model_copy(update={name: min(getattr(now, name), getattr(then, name)) for name in names})
+        for now, then, names in zip(
+            (record.agreement, record.recall), (earlier.agreement, earlier.recall), _COMPARED, strict=True
+        )
+    ]
+    said = record.model_copy(update={"agreement": lower[0], "recall": lower[1]})
+    (folder / RECORD_FILE).write_text(said.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    return {"index": {**config["index"], **said.model_dump(include={"agreement", "recall"})}}
+
+
+def _carried(before: Manifest, config: dict[str, Any]) -> dict[str, Any]:
+    """What building does not say: the cross-encoder, and tuning, with the terminology that it was done with."""
+    carried = {name: value for name, value in before.config.items() if name not in config}
+    if "tuning" in carried:
+        made_from = [parent.fingerprint for parent in before.parents if parent.kind == "terminology"]
+        carried["tuning"] = {"terminology": made_from[0] if made_from else None, **carried["tuning"]}
+    return carried
+
+
+def _n_common(before: NameDictionary, after: NameDictionary) -> int:
+    """Texts that both have."""
+    texts = [pl.DataFrame({"text": pl.Series(list(side.texts), dtype=pl.String)}) for side in (before, after)]
+    return texts[0].join(texts[1], on="text", how="semi").height
+
+
+def _told(row: dict[str, str | None]) -> str:
+    """A change as a person reads it."""
+    change, concept_id, old, new = row["change"], row["concept_id"], row["old"], row["new"]
+    if change == "renamed":
+        return f"{concept_id}: {old} -> {new}"
+    if change == "replaced":
+        return f"{concept_id} {old} -> {row['replaced_by']}"
+    return f"{concept_id} {new if change == 'added' else old}"
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.splitlines())
+    return line if len(line) <= _EXAMPLE_LENGTH else line[: _EXAMPLE_LENGTH - 3] + "..."

@@ -1,0 +1,131 @@
+"""What an update changes for mentions that were linked before."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from linking_data import CONCEPTS
+from updating_data import MENTIONS, NEW, prepared
+
+from onoma.artifacts import amend_artifact
+from onoma.errors import (
+    ArtifactExistsError,
+    InputError,
+)
+from onoma.linking import Linker, LinkerSettings
+from onoma.linking.answer_changes import REASONS, read_asked_mentions
+from onoma.linking.updating import update_linker
+from onoma.terminology import normalise
+from tiny import Name
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return prepared(tmp_path_factory.mktemp("updating"))
+
+
+@pytest.fixture
+def linker(place: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(place / "linker", tmp_path / "linker"))
+
+
+def expected_reason(old: Any, new: Any) -> str:
+    """By the concepts as they are written above."""
+    texts = [
+        {
+            (code, normalise(name.text if isinstance(name, Name) else name, "sapbert"))
+            for code, names in concepts.items()
+            if code not in obsolete
+            for name in names
+            if not (isinstance(name, Name) and name.is_suppressed)
+        }
+        for concepts, obsolete in ((CONCEPTS, ["D5"]), (NEW, ["D5", "D6", "D8"]))
+    ]
+    active = [{code for code, _ in pairs} for pairs in texts]
+    if old is not None:
+        if old.concept_id not in active[1]:
+            return {"D6": "replaced", "D8": "retired", "D2": "unnamed"}[old.concept_id]
+        if (old.concept_id, normalise(old.matched_name, "sapbert")) not in texts[1]:
+            return "name_gone"
+    if new is not None:
+        if new.concept_id not in active[0]:
+            return "new_concept"
+        if (new.concept_id, normalise(new.matched_name, "sapbert")) not in texts[0]:
+            return "new_name"
+    return "other"
+
+
+@pytest.mark.parametrize("stages", [("exact",), ("exact", "dense"), ("sparse",), ("exact", "dense", "sparse")])
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_changed_answers_equal_brute_force(
+    place: Path, linker: Path, tmp_path: Path, stages: tuple[str, ...], elsewhere: bool
+) -> None:
+    with amend_artifact(linker, "linker", format_version=2) as folder:
+        LinkerSettings(stages=stages).save(folder)
+    before = Linker.open(place / "linker").link(MENTIONS, stages=stages)
+    out = tmp_path / "out" if elsewhere else None
+    answers = update_linker(linker, place / "new", out, mentions=MENTIONS).answers
+    after = Linker.open(out or linker).link(MENTIONS, stages=stages)
+    assert answers is not None
+    expected: dict[str, tuple[Any, ...]] = {}
+    for mention, old_links, new_links in zip(MENTIONS, before, after, strict=True):
+        old, new = (links[0] if links else None for links in (old_links, new_links))
+        if getattr(old, "concept_id", None) != getattr(new, "concept_id", None):
+            told = [
+                (None,) * 4 if link is None else (link.concept_id, link.preferred_name, link.matched_name, link.score)
+                for link in (old, new)
+            ]
+            successor = "D9" if old is not None and old.concept_id == "D6" else None
+            n = MENTIONS.count(mention)
+            expected[mention] = (mention, n, *told[0], *told[1], expected_reason(old, new), successor)
+    assert answers.changed.rows() == list(expected.values())
+    assert answers.n_changed == sum(row[1] for row in expected.values()) > 0
+    assert (answers.n_mentions, answers.n_distinct) == (len(MENTIONS), len(set(MENTIONS)))
+    assert answers.reasons == {
+        reason: sum(row[1] for row in expected.values() if row[-2] == reason) for reason in REASONS
+    }
+    answers.write(tmp_path / "changed.csv")
+    assert pl.read_csv(tmp_path / "changed.csv", schema=answers.changed.schema).equals(answers.changed)
+    with pytest.raises(ArtifactExistsError):
+        answers.write(tmp_path / "changed.csv")
+
+
+def test_the_reasons_that_these_mentions_have(place: Path, linker: Path) -> None:
+    """So that the test above cannot pass by having nothing to compare."""
+    answers = update_linker(linker, place / "new", mentions=MENTIONS).answers
+    assert answers is not None
+    reason = dict(answers.changed.select("mention", "reason").iter_rows())
+    assert reason["cold"] == "unnamed"
+    assert reason["the cold temperature"] == "replaced"
+    assert reason["心臓発作"] == "retired"
+    assert reason["brrr!"] in {"new_concept", "replaced", "unnamed"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("list.txt", "cold\n\nhead cold\nsugar\n"),
+        ("table.csv", 'row,mention\n1,cold\n2,\n3,"head cold"\n4,sugar\n'),
+        ("table.tsv", "row\tmention\n1\tcold\n2\t\n3\thead cold\n4\tsugar\n"),
+        ("links.jsonl", '{"mention": "cold", "links": []}\n{"mention": "head cold"}\n{"mention": "sugar"}\n'),
+    ],
+)
+def test_mentions_are_read(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content)
+    assert read_asked_mentions(tmp_path / name) == ["cold", "head cold", "sugar"]
+    if name != "list.txt":
+        with pytest.raises(InputError, match=r"'mentoin'.*name the column"):
+            read_asked_mentions(tmp_path / name, column="mentoin")
+
+
+def test_mentions_of_a_parquet_file(tmp_path: Path) -> None:
+    pl.DataFrame({"text": ["cold", None, "head cold"], "concept_id": ["D2", None, "D4"]}).write_parquet(
+        tmp_path / "mapped.parquet"
+    )
+    assert read_asked_mentions(tmp_path / "mapped.parquet", column="text") == ["cold", "head cold"]
+    with pytest.raises(InputError, match="no such file"):
+        read_asked_mentions(tmp_path / "none.parquet")
