@@ -261,10 +261,11 @@ def write_names(out: Path, tables: Sequence[Path], wordnet: Path) -> None:
     rows = [*rows, *spellings(rows, np.random.default_rng(0))]
     distinct = {(concept, name): source for concept, name, source in reversed(rows)}
     kept = [(concept, name, source) for concept, name, source in rows if distinct.pop((concept, name), None) == source]
+    kept.sort(key=lambda row: row[0])
     with out.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["concept_id", "name", "source"])
-        writer.writerows(sorted(kept, key=lambda row: row[0]))
+        writer.writerows(kept)
     print(f"{out}: {len({row[0] for row in kept}):,} concepts, {len(kept):,} names")
 
 

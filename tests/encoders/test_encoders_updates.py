@@ -10,7 +10,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from onoma.encoders import catalogue, open_encoder
+from onoma.artifacts import sha256_file
+from onoma.encoders import open_encoder
 from onoma.encoders.catalogue import PublishedEncoder, find_published, locate_published
 from onoma.encoders.packed import PackedEncoder, load_packed
 from onoma.encoders.updates import add_update, write_update
@@ -74,7 +75,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
 def test_the_update_that_onoma_carries_is_the_published_one() -> None:
     published = find_published("onoma-mini")
     assert published is not None
-    assert catalogue.sha256_file(published.update) == published.update_sha256
+    assert sha256_file(published.update) == published.update_sha256
 
 
 def test_a_changed_update_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

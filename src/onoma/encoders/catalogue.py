@@ -82,7 +82,7 @@ PUBLISHED: tuple[PublishedEncoder, ...] = (
 
 def known_names() -> list[str]:
     """Of all encoders that are known by name."""
-    return [entry.name for entry in (*CATALOGUE, *PUBLISHED)]
+    return [*(entry.name for entry in CATALOGUE), *(entry.name for entry in PUBLISHED)]
 
 
 def find_published(name: str) -> PublishedEncoder | None:

@@ -58,8 +58,8 @@ class TrainingConfig(RunConfig):
         0.0,
         ge=0,
         lt=1,
-        description="share of the weights before training in those that are evaluated and saved; keeps more of what the "
-        "base knows of other texts",
+        description="share of the weights before training in those that are evaluated and saved; keeps more of what "
+        "the base knows of other texts",
     )
     decay_all: bool = Field(False, description="decay biases and layer norms too, as the released SapBERT code does")
 
