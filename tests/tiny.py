@@ -34,7 +34,14 @@ def small_tokenizer(extra_tokens: Sequence[str] = ()) -> Tokenizer:
     return tokenizer
 
 
-def tiny_encoder(folder: Path, *, extra_tokens: Sequence[str] = (), seed: int = 0, weight_std: float = 0.02) -> Path:
+def tiny_encoder(
+    folder: Path,
+    *,
+    extra_tokens: Sequence[str] = (),
+    seed: int = 0,
+    weight_std: float = 0.02,
+    type_vocab_size: int = 2,
+) -> Path:
     """A random BERT of two layers and width 16 as a plain Hugging Face folder.
 
     With weights of the usual size all its vectors are nearly the same, and gradients as small as rounding errors.
@@ -53,6 +60,7 @@ def tiny_encoder(folder: Path, *, extra_tokens: Sequence[str] = (), seed: int = 
             intermediate_size=32,
             max_position_embeddings=32,
             initializer_range=weight_std,
+            type_vocab_size=type_vocab_size,
         )
     )
     model.save_pretrained(folder)

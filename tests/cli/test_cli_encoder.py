@@ -1,4 +1,4 @@
-"""``onoma encoder``: info, export, card."""
+"""``onoma encoder``: info, export, join, card."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from huggingface_hub import ModelCard
 from typer.testing import CliRunner
 
 from onoma.artifacts import verify_artifact
 from onoma.cli import encoder as commands
-from onoma.encoders import locate_encoder, save_encoder
-from onoma.encoders.packed import load_packed
-from onoma.errors import ConfigError, InputError, OnomaError
+from onoma.encoders import locate_encoder, open_encoder, save_encoder
+from onoma.encoders.adapter_folders import save_adapter
+from onoma.encoders.packed import load_packed, pack_lists
+from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError
+from onoma.training.config_parts import Adapter
+from onoma.training.tuning import tune
 from tiny import make_terminology, tiny_encoder
 
 WORDS = ["heart", "lung", "liver", "bone", "skin", "eye", "ear", "brain", "hand", "knee"]
@@ -123,3 +128,21 @@ def test_card_with_scores_data_and_licence(place: Path) -> None:
     assert "ncbi-disease-fp32" in run("info", encoder)
     with pytest.raises(ConfigError, match="not a folder that Onoma wrote"):
         run("card", place / "base")
+
+
+def test_an_adapter_and_its_base_are_joined(tmp_path: Path) -> None:
+    encoder = load_packed(tiny_encoder(tmp_path / "base", weight_std=0.3), pooling="cls", max_tokens=12)
+    tune(encoder, Adapter(reduction=4))
+    save_adapter(encoder, tmp_path / "adapter", name="tiny")
+    other = tiny_encoder(tmp_path / "other", weight_std=0.3, seed=1)
+    with pytest.raises(MismatchError, match="other weights"):
+        run("join", tmp_path / "adapter", "--base", other, "-o", tmp_path / "joined")
+    join: list[str | Path] = ["join", tmp_path / "adapter", "-o", tmp_path / "joined", "--base", tmp_path / "base"]
+    run(*join)
+    with pytest.raises(ArtifactExistsError):
+        run(*join)
+    run(*join, "--force")
+    joined = open_encoder(tmp_path / "joined", threads=1)
+    with torch.inference_mode():
+        expected = encoder.eval()(pack_lists([joined.folder.load_tokenizer().encode("heart attack").ids]))[0].numpy()
+    np.testing.assert_allclose(joined.encode(["heart attack"])[0], expected / np.linalg.norm(expected), atol=1e-5)

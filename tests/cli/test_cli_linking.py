@@ -119,7 +119,7 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
     ):
         assert words in done.stdout
     assert "line 123: left out" in done.stderr
-    assert "1 mentions of concepts that the linker does not have: D9" in done.stderr
+    assert "1 mention of concepts that the linker does not have, such as D9" in done.stderr
     verify_artifact(tmp_path / "linker")
     first, *others = links(tmp_path, "the ak syndrome")
     assert 0 < first["confidence"] < 1

@@ -119,3 +119,13 @@ def test_recipes_and_grids_are_listed_and_shown(place: Path) -> None:
     assert "2 combinations" in shown.stderr
     with pytest.raises(InputError, match="no grid 'sapbert'"):
         run("recipes", "grid", "quickstart", "sapbert")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("batch_queries = 3", "sparse_weight"), ("depth = 3", "own_names"), ("batch_pairs = 3", "mining")],
+)
+def test_a_recipe_of_ones_own_is_shown_whatever_it_is_for(text: str, shown: str, tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text(f"steps = 5\n{text}\n")
+    assert shown in run("recipes", "show", own).stdout

@@ -73,15 +73,14 @@ def _mean_of_embeddings(weights: np.ndarray[tuple[int, int], np.dtype[np.float32
     nodes = [
         helper.make_node("Gather", ["weights", "input_ids"], ["tokens"]),
         helper.make_node("Cast", ["attention_mask"], ["real"], to=TensorProto.FLOAT),
-        helper.make_node("Unsqueeze", ["real", "last"], ["column"]),
-        helper.make_node("Mul", ["tokens", "column"], ["kept"]),
-        helper.make_node("ReduceSum", ["kept", "middle"], ["total"], keepdims=0),
+        helper.make_node("Unsqueeze", ["real", "middle"], ["line"]),
+        helper.make_node("MatMul", ["line", "tokens"], ["sum"]),  # as Onoma's graphs do: the same in every batch
+        helper.make_node("Squeeze", ["sum", "middle"], ["total"]),
         helper.make_node("ReduceSum", ["real", "middle"], ["count"], keepdims=1),
         helper.make_node("Div", ["total", "count"], ["name_vectors"]),
     ]
     constants = [
         numpy_helper.from_array(weights, "weights"),
-        numpy_helper.from_array(np.array([2]), "last"),
         numpy_helper.from_array(np.array([1]), "middle"),
     ]
     inputs = [

@@ -170,3 +170,10 @@ def test_tables_that_are_none(tmp_path: Path) -> None:
         table(tmp_path, "short\tlong\n")
     with pytest.raises(InputError, match="cannot be read"):
         AbbreviationTable.from_file(tmp_path / "missing.tsv")
+
+
+def test_a_mention_without_an_end_takes_no_time_without_an_end() -> None:
+    """Each of these took time by the square or the cube of its length."""
+    for mention in ("a and " * 20_000, "/".join(["abc"] * 20_000)):
+        assert expand(f"{mention} HEART1", {"HEART1": "heart"}) == f"{mention} heart"
+    assert expand("  hcc ", {"HCC": "liver cancer"}) == "  liver cancer "

@@ -144,6 +144,7 @@ def test_few_or_many_the_answers_are_the_same(place: Path, tmp_path: Path, monke
     linker = build_linker(tmp_path / "t", place / "letters", tmp_path / "linker", sparse=True)
     settings = linker.settings.replaced(pool=3)
     mentions = ["".join(letters.choices("abcdef", k=7)) for _ in range(20)]
+    monkeypatch.setattr("onoma.linking.searching._TEXTS_AT_ONCE", 100)  # several parts
     for stages in (["dense"], ["sparse"], ["dense", "sparse"]):
         found = []
         for few in (0, 1 << 16):
@@ -152,6 +153,19 @@ def test_few_or_many_the_answers_are_the_same(place: Path, tmp_path: Path, monke
         assert found[0] == found[1]
         assert {len(links) for links in found[0]} == {3}
         assert {link.concept_id for links in found[0] for link in links} <= types.keys()
+
+
+@pytest.mark.parametrize("few", [0, 1 << 16])
+def test_names_without_a_character_of_the_mention_are_no_answer(
+    few: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where names that are not allowed have some."""
+    monkeypatch.setattr("onoma.linking.searching.FEW_TEXTS", few)
+    concepts = {"A": ["abc"], "B": ["bcd"], "C": ["cab"], "D": ["abcd"], "E": ["xyz"]}
+    make_terminology(tmp_path / "t", concepts, semantic_types={"E": ["rare"]})
+    linker = build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True).only(semantic_types="rare")
+    assert linker.link(["ab", "yes"]) == [[], linker.link(["yes"])[0]]
+    assert [link.concept_id for link in linker.link(["yes"])[0]] == ["E"]
 
 
 @pytest.mark.parametrize(
@@ -165,6 +179,7 @@ def test_few_or_many_the_answers_are_the_same(place: Path, tmp_path: Path, monke
         ({"sources": "UMSL"}, "no source 'UMSL'. Did you mean 'UMLS'"),
         ({"languages": "fr"}, "no language 'fr'"),
         ({"under": "b"}, "no concept 'b'; expected one of: B"),
+        ({"under": "MESH:1"}, "no concept 'MESH:1'."),
         ({"under": "G", "languages": "de"}, "no name passes these filters together"),
     ],
 )

@@ -288,6 +288,25 @@ def test_a_linker_without_an_encoder(place: Path, tmp_path: Path) -> None:
     assert {file.name for file in (tmp_path / "linker").iterdir()}.isdisjoint({"encoder", "vectors.npy"})
 
 
+@pytest.mark.parametrize("options", [{"index": "sign-bits"}, {"precision": "int8"}, {"ngrams": (2, 4)}])
+def test_options_of_a_search_that_there_is_not(place: Path, tmp_path: Path, options: dict[str, Any]) -> None:
+    has_ngrams = "ngrams" not in options
+    encoder = None if has_ngrams else place / "letters"
+    with pytest.raises(ConfigError, match="encoder" if has_ngrams else "--sparse"):
+        build_linker(place / "t", encoder, tmp_path / "linker", sparse=has_ngrams, **options)
+
+
+@pytest.mark.parametrize("precision", ["fp16", "int8"])
+def test_no_score_is_above_1_though_a_rounded_vector_is_longer(place: Path, tmp_path: Path, precision: str) -> None:
+    """The vectors of "type 1 diabetes" and "type-1 diabetes" are equal: what look-up found would else come second."""
+    linker = build_linker(place / "t", place / "letters", tmp_path / "linker", sparse=True, precision=precision)
+    for stages in (["dense"], ["exact", "dense"], ["dense", "sparse"]):
+        for links in linker.tuned(linker.settings.replaced(weights=WEIGHTS)).link(TEXTS, stages=stages):
+            scores = [link.score for link in links]
+            assert scores == sorted(scores, reverse=True)
+            assert scores[0] <= 1
+
+
 class FirstLetters:
     """A cross-encoder that likes names by a table; what it was asked is kept."""
 

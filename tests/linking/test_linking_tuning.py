@@ -119,6 +119,7 @@ def test_learning_again_or_in_another_order_gives_the_same(place: Path, tmp_path
     assert report.weights == pytest.approx(first["weights"], abs=1e-9)
     assert {name: dataclasses.asdict(one) for name, one in report.accuracy.items()} == first["accuracy"]
     assert report.calibration is not None
+    assert report.calibration.method == "platt"  # see docs/decisions/0014-confidence.md
     assert dataclasses.asdict(report.calibration) == pytest.approx(first["calibration"], abs=1e-6)
     again = tune_linker(tmp_path / "linker", MENTIONS)
     assert again.accuracy["after"] == report.accuracy["after"]

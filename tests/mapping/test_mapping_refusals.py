@@ -55,6 +55,11 @@ def linker(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("x.jsonl", b'{"mention": "a"}\n\n{"mention": \n', "line 3: not JSON"),
         ("x.jsonl", b'{"mention": "a", "x": NaN}\n', r"line 1: not JSON \(NaN"),
         ("x.jsonl", b'{"mention": "a", "x": 1, "x": 2}\n', "line 1, field x: a key occurs twice"),
+        (
+            "x.jsonl",
+            b'{"mention": "a", "\\u0000mention": 1}\n',
+            r"line 1: a name that no column can have; found '\\x00mention'",
+        ),
         ("x.jsonl", b'{"mention": ["a"]}\n', "line 1, field mention: a list or an object where a text belongs"),
         ("x.jsonl", b'{"mention": "\\ud800"}\n', "line 1: half a character"),
         ("x.jsonl.gz", gzip.compress(b'{"mention": "a"}\n' * 100)[:-10], "damaged or cut off"),
@@ -100,7 +105,9 @@ def test_bad_options(linker: Path, table: Path) -> None:
     output = table.with_name("y.csv")
     for options, message in [
         ({"top_k": 0}, "top_k must be at least 1"),
+        ({"top_k": "2"}, "top_k must be at least 1, a whole number; found '2'"),
         ({"workers": 0}, "workers must be at least 1"),
+        ({"workers": 1.5}, "workers must be at least 1"),
         ({"engine": "spark"}, "engine must be one of local, ray"),
         ({"address": "auto"}, "address is that of a Ray cluster"),
     ]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from mapping_data import make_linker, make_parts_small, rows_of, write_table
 
-from onoma.errors import ArtifactExistsError, MismatchError
+from onoma.errors import ArtifactExistsError, DamagedArtifactError, MismatchError
 from onoma.linking import Linker
 from onoma.mapping import map_table
 from onoma.mapping.work import WorkFolder
@@ -131,3 +131,11 @@ def test_interrupted_work_is_not_thrown_away_unasked(linker: Path, source: Path,
     report = map_table(linker, changed, output, column="mention", top_k=1, overwrite=True)
     assert report.n_rows == 3
     assert not answers.exists()
+
+
+def test_unfinished_work_that_cannot_be_read_is_told(linker: Path, source: Path, tmp_path: Path) -> None:
+    work = WorkFolder.beside(tmp_path / "y.csv")
+    work.folder.mkdir()
+    (work.folder / "settings.json").write_text("{")
+    with pytest.raises(DamagedArtifactError, match=r"settings.json is damaged .* Remove .*\.y\.csv\.map to start anew"):
+        map_table(linker, source, tmp_path / "y.csv", column="mention")

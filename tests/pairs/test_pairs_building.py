@@ -57,7 +57,7 @@ def test_names_tokens_labels_and_pairs_fit_together(terminology: Terminology, tm
     by_text: dict[str, int] = {}
     for text, label in zip(texts, built.text_labels.tolist(), strict=True):
         assert by_text.setdefault(text.lower(), label) == label
-    assert calls[-1] == (len(texts), len(texts), "names")
+    assert calls[-1] == (len(texts), len(texts), "tokenising names")
     assert built.tokenizer_fingerprint == tokenizer_fingerprint(small_tokenizer())
     assert built.manifest.seed == 4
     assert built.manifest.parents == (terminology.manifest.as_parent(),)

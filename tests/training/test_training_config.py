@@ -108,3 +108,32 @@ def test_recipes_of_ones_own(tmp_path: Path) -> None:
         load_recipe(str(tmp_path / "other.toml"))
     with pytest.raises(InputError, match=r"no recipe 'quickstat'.* Did you mean 'quickstart'"):
         load_recipe("quickstat")
+
+
+def test_settings_of_a_part_need_its_name(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text("steps = 5\n[loss]\nscale = 3\n")
+    said = r'loss: its settings need its name too, name = "multi-similarity"\. Known: multi-similarity, circle'
+    with pytest.raises(ConfigError, match=said):
+        load_recipe(str(own))
+    assert load_recipe(str(own), {"loss.name": "circle"}).config.loss == Circle(scale=3)
+    own.write_text("steps = 5\nloss = 3\n")
+    with pytest.raises(ConfigError, match="loss"):
+        load_recipe(str(own), {"loss.scale": "2"})
+
+
+def test_another_name_leaves_the_settings_of_the_former_behind() -> None:
+    assert load_recipe("sapbert-code", {"loss.name": "circle"}).config.loss == Circle()
+    given = {"loss.scale": "64", "loss.name": "circle"}  # in any order
+    assert load_recipe("sapbert-code", given).config.loss == Circle(scale=64)
+    same = {"loss.name": "multi-similarity", "loss.offset": "0.4"}
+    expected = MultiSimilarity(positive_scale=1, negative_scale=60, offset=0.4)
+    assert load_recipe("sapbert-code", same).config.loss == expected
+
+
+def test_settings_that_an_earlier_version_did_not_have_are_as_by_default() -> None:
+    config = TrainingConfig(steps=3, learning_rate=0.5)
+    known = config.model_dump(mode="json")
+    del known["base_share"], known["loss"]
+    assert TrainingConfig.completed(known) == config.model_dump(mode="json")
+    assert TrainingConfig.completed({**known, "seed": 7}) != config.model_dump(mode="json")

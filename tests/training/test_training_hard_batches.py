@@ -141,5 +141,14 @@ def test_matryoshka_trains_the_prefix_and_is_refused_beyond_the_width(
 
 
 def test_a_run_pools_without_special_tokens(base: Path, pairs: PairSet, tmp_path: Path) -> None:
-    train_encoder(config_for(base, steps=1, pooling="mean-nospec"), pairs, tmp_path / "e")
+    train_encoder(config_for(base, steps=1, pooling="mean-nospec", batches="random"), pairs, tmp_path / "e")
     assert locate_encoder(tmp_path / "e").pooling == "mean-nospec"
+
+
+@pytest.mark.parametrize("length", [{"steps": 4}, {"steps": None, "epochs": 0.2}])
+def test_a_run_that_is_over_before_there_are_neighbours_is_refused(
+    length: dict[str, object], base: Path, pairs: PairSet, tmp_path: Path
+) -> None:
+    config = config_for(base, batches={**NEAR, "warmup_steps": 4}, **length)
+    with pytest.raises(ConfigError, match=r"warmup_steps=4 leaves none of the run's \d steps"):
+        train_encoder(config, pairs, tmp_path / "e")

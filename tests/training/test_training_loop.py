@@ -269,3 +269,46 @@ def test_from_a_terminology_without_the_hidden_names(base: Path, tmp_path: Path)
     config = open_artifact(tmp_path / "e", "encoder").config
     assert config["terminology"] == [terminology.manifest.fingerprint]
     assert config["pairs"]["hidden_names"] is not None
+
+
+def test_a_run_killed_between_saving_and_cleaning_up_is_not_gone_on_with(
+    base: Path, pairs: PairSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("onoma.training.run_folder.shutil.rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train_encoder(config_for(base), pairs, tmp_path / "e")
+    saved, left = tmp_path / "e", run_folder(tmp_path / "e")
+    assert (left / CHECKPOINT_NAME).exists()
+    assert json.loads((saved / "train.json").read_text())["steps"] == 12
+    report = train_encoder(config_for(base, steps=3), pairs, saved, overwrite=True)
+    assert (report.steps, report.resumed_at) == (3, None)
+    assert [path.name for path in tmp_path.iterdir()] == ["e"]
+
+
+def test_an_unfinished_run_beside_the_encoder_of_an_earlier_one_goes_on(
+    base: Path, pairs: PairSet, tmp_path: Path
+) -> None:
+    config = config_for(base, checkpoint_minutes=1e-9)
+    train_encoder(config, pairs, tmp_path / "e")
+    with pytest.raises(KeyboardInterrupt):
+        train_encoder(config, pairs, tmp_path / "e", overwrite=True, on_step=interrupt_at(7))
+    assert train_encoder(config, pairs, tmp_path / "e", overwrite=True).resumed_at == 6
+
+
+def test_pairs_are_not_made_where_another_run_may_be_reading_them(base: Path, tmp_path: Path) -> None:
+    terminology = make_terminology(tmp_path / "t", {f"X:{word}": [word, f"{word} disease"] for word in WORDS})
+    recipe = Recipe(name="tiny", description="", config=config_for(base, steps=2))
+    with pytest.raises(KeyboardInterrupt):
+        train_on_terminology(recipe, terminology, tmp_path / "e", on_step=interrupt_at(1))
+    before = (run_folder(tmp_path / "e") / "pairs" / "onoma.json").read_bytes()
+    other = Recipe(name="tiny", description="", config=config_for(base, steps=2, max_pairs_per_concept=1, seed=3))
+    with (
+        FileLock(run_folder(tmp_path / "e") / ".lock"),
+        pytest.raises(TrainingError, match="another process is training"),
+    ):
+        train_on_terminology(other, terminology, tmp_path / "e")
+    assert (run_folder(tmp_path / "e") / "pairs" / "onoma.json").read_bytes() == before

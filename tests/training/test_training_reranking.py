@@ -355,3 +355,19 @@ def test_settings_that_rerankers_do_not_have_are_refused() -> None:
             load_reranking_recipe(overrides={key: value})
     with pytest.raises(ConfigError, match="Did you mean 'depth'"):
         load_reranking_recipe(overrides={"dept": "3"})
+
+
+def test_of_several_processes_the_main_one_speaks(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[object] = []
+    monkeypatch.setattr("onoma.training.reranking.is_main", lambda: False)
+    monkeypatch.setattr("onoma.training.reranking.take_course", lambda *_, **__: None)
+    train_reranker(
+        config_for(base), MISLEADING, MENTIONS, tmp_path / "r",
+        on_event=told.append, progress=lambda *of: told.append(of),
+    )  # fmt: skip
+    assert told == []
+
+
+def test_what_is_settled_by_the_linker_cannot_be_set() -> None:
+    with pytest.raises(ConfigError, match="languages cannot be set here: not for rerankers"):
+        load_reranking_recipe(overrides={"languages": "en"})

@@ -128,6 +128,33 @@ def export(
 
 
 @app.command()
+def join(
+    adapter: Annotated[
+        Path,
+        typer.Argument(metavar="ADAPTER", help="An adapter's folder, or that of an encoder that was trained with one."),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="ENCODER", help="Where to write the encoder folder.")],
+    base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BASE",
+            help="The encoder that it was trained on: folder, catalogue name or hub id. Unset: as it says itself.",
+        ),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Make a whole encoder of an adapter and the encoder that it was trained on.
+
+    Any other encoder is refused. LoRA is added into the weights; a bottleneck stays a part of its own.
+    """
+    from onoma.cli import show
+    from onoma.encoders.adapter_folders import join_adapter
+
+    made = join_adapter(adapter, out, base=base, overwrite=force)
+    show.remark(f"{out}: {made.name}, {made.width} numbers a vector")
+
+
+@app.command()
 def card(
     encoder: Annotated[Path, typer.Argument(metavar="ENCODER", help="A folder that Onoma wrote.")],
     results: Annotated[

@@ -68,6 +68,8 @@ def build(
 
     if (encoder is None) != no_encoder:
         raise ConfigError("give either --encoder or --no-encoder.")
+    if no_encoder and (precision != "fp32" or dimensions is not None):
+        raise ConfigError("--precision and --dimensions are of an encoder; leave them out with --no-encoder.")
     opened = None if encoder is None else open_encoder(encoder, precision=precision, dimensions=dimensions)
     with show.progress_bar("encoding", "names") as update:
         linker = build_linker(
@@ -105,9 +107,9 @@ def tune(
         typer.Option(metavar="STAGES", help="Stages that shall be on from now on, divided by commas. Unset: as now."),
     ] = None,
     calibration: Annotated[
-        Literal["isotonic", "platt", "none"],
+        Literal["platt", "isotonic", "none"],
         typer.Option(help="How confidences are fitted; isotonic wants some hundred mentions."),
-    ] = "isotonic",
+    ] = "platt",
     min_precision: Annotated[
         float | None,
         typer.Option(
@@ -139,7 +141,7 @@ def tune(
             read,
             stages=None if stages is None else [stage.strip() for stage in stages.split(",")],
             calibrate=calibration != "none",
-            method="isotonic" if calibration == "none" else calibration,
+            method="platt" if calibration == "none" else calibration,
             wished_precision=min_precision,
             progress=update,
         )
@@ -149,7 +151,8 @@ def tune(
         show.remark(f"{n:,} {note}")
     if report.n_unknown:
         codes = ", ".join(report.unknown)
-        show.remark(f"{report.n_unknown:,} mentions of concepts that the linker does not have: {codes}, ...")
+        unknown = show.count(report.n_unknown, "mention")
+        show.remark(f"{unknown} of concepts that the linker does not have, such as {codes}")
     show.out.print(
         f"{linker}: tuned on {show.count(report.n_mentions, 'mention')}, {report.n_no_concept:,} of them without a "
         f"concept; stages {', '.join(report.stages)}",

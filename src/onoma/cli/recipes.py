@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from onoma.cli.options import Settings, parse_assignments
+
+if TYPE_CHECKING:
+    from onoma.training.biosyn_config import BiosynRecipe
+    from onoma.training.config import Recipe
+    from onoma.training.reranking_config import RerankingRecipe
+    from onoma.training.run_config import RunConfig
 
 app = typer.Typer(help="The training recipes shipped with Onoma.", no_args_is_help=True)
 
@@ -41,18 +48,23 @@ def show_recipe(
 ) -> None:
     """Show every setting of a recipe, with what it means."""
     from onoma.cli import show
-    from onoma.training.biosyn_config import biosyn_recipe_names, load_biosyn_recipe
-    from onoma.training.config import load_recipe
-    from onoma.training.reranking_config import load_reranking_recipe, reranking_recipe_names
+    from onoma.training.biosyn_config import BiosynConfig, load_biosyn_recipe
+    from onoma.training.config import TrainingConfig, load_recipe
+    from onoma.training.reranking_config import RerankingConfig, load_reranking_recipe
     from onoma.training.settings import settings_of
+    from onoma.training.shipped import read_shipped, shipped_names
 
-    recipe = (
-        load_biosyn_recipe(name)
-        if name in biosyn_recipe_names()
-        else load_reranking_recipe(name)
-        if name in reranking_recipe_names()
-        else load_recipe(name)
-    )
+    kinds: dict[str, tuple[type[RunConfig], Callable[[str], Recipe | BiosynRecipe | RerankingRecipe]]] = {
+        "recipe": (TrainingConfig, load_recipe),
+        "biosyn-recipe": (BiosynConfig, load_biosyn_recipe),
+        "reranking-recipe": (RerankingConfig, load_reranking_recipe),
+    }
+    if name.endswith(".toml"):  # of the first kind that has all its settings
+        keys = read_shipped("recipe", name).keys() - {"description"}
+        kind = next((kind for kind, (config, _) in kinds.items() if keys <= config.model_fields.keys()), "recipe")
+    else:
+        kind = next((kind for kind in kinds if name in shipped_names(kind)), "recipe")
+    recipe = kinds[kind][1](name)
     show.out.print(f"{recipe.name}: {recipe.description}\n", markup=False)
     show.table(["setting", "value", "meaning"], [list(row) for row in settings_of(recipe.config)])
 

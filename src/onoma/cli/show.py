@@ -165,7 +165,7 @@ def training_bar() -> Iterator[TrainingBar]:
         task = bar.add_task("preparing", total=None, figures="", left="")
 
         def on_progress(done: int, total: int | None = None, what: str | None = None) -> None:
-            bar.update(task, completed=done, total=total, description=f"tokenising {what or ''}")
+            bar.update(task, completed=done, total=total, description=what or "preparing")
 
         def on_evaluation(evaluation: Evaluation) -> None:
             nonlocal score

@@ -58,17 +58,11 @@ class PackedCrossEncoder(nn.Module):
         self.head = nn.Linear(encoder.width, 1, bias=False)
         nn.init.normal_(self.head.weight, std=_HEAD_STD)
 
-    @property
-    def has_types(self) -> bool:
-        """Whether the encoder tells the two sides of a pair apart by embeddings of their own."""
-        parts = self.encoder.architecture
-        return parts is not None and parts.n_token_types > 1
-
     def forward(self, batch: PackedBatch) -> torch.Tensor:
         """Scores in the caller's order, fp32, shape (N,).
 
         Args:
-            batch: From `pack_pairs`.
+            batch: Of pairs, with their token types.
         """
         return self.scores_of(self.encoder(batch))
 
@@ -77,17 +71,6 @@ class PackedCrossEncoder(nn.Module):
         # The head costs nothing, and its sums decide.
         with torch.autocast(vectors.device.type, enabled=False):
             return functional.linear(vectors.float(), self.head.weight).squeeze(1)
-
-
-def pack_pairs(pairs: PairRows, *, has_types: bool, rows: RowArray | None = None) -> PackedBatch:
-    """Pairs as a batch of `PackedCrossEncoder`.
-
-    Args:
-        pairs: From `onoma.encoders.cross_encoder_tokens.PairTokeniser.pairs`.
-        has_types: See `PackedCrossEncoder.has_types`.
-        rows: Which pairs; all if not given.
-    """
-    return pack(pairs.offsets, pairs.ids, rows=rows, types=pairs.types if has_types else None)
 
 
 def new_cross_encoder(
@@ -148,6 +131,6 @@ def score_pairs(
 ) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
     """Scores of some pairs by the model as it is, in their order; under the caller's autocast and modes."""
     device = model.head.weight.device
-    batch = pack_pairs(pairs, has_types=model.has_types, rows=rows).to(device)
+    batch = pack(pairs.offsets, pairs.ids, rows=rows, types=pairs.types).to(device)
     scores: np.ndarray[tuple[int], np.dtype[np.float32]] = model(batch).cpu().numpy()
     return scores

@@ -13,6 +13,7 @@ from tokenizers import Tokenizer
 
 from onoma.artifacts import Parent, write_artifact
 from onoma.encoders.adapter_folders import write_model
+from onoma.encoders.architectures import read_architecture
 from onoma.encoders.cross_encoder import (
     HEAD_NAME,
     MODEL_FOLDER,
@@ -28,7 +29,7 @@ from onoma.encoders.folders import ONNX_NAME
 from onoma.encoders.onnx_encoder import open_session
 from onoma.encoders.onnx_graph import can_write_graph, write_graph
 from onoma.encoders.onnx_precision import save_onnx
-from onoma.errors import ConfigError, MismatchError
+from onoma.errors import ConfigError, MismatchError, TrainingError
 
 TOLERANCE = 1e-4
 """Largest allowed difference of a score between ONNX Runtime and torch, in parts of the largest score or of 1."""
@@ -73,10 +74,9 @@ def save_cross_encoder(
         ArtifactExistsError: ``out`` is taken.
         ConfigError: no ONNX model can be written of it.
         MismatchError: the ONNX model does not agree with torch; nothing is written.
+        TrainingError: the weights are not numbers; nothing is written.
     """
-    parts = model.encoder.architecture
-    if parts is None or not can_write_graph(parts):
-        raise ConfigError("no ONNX model can be written of a base with this activation; take another base.")
+    check_savable(model)
     was_training = model.training
     model.eval()
     try:
@@ -91,11 +91,13 @@ def save_cross_encoder(
         ) as folder:
             inside = folder / MODEL_FOLDER
             inside.mkdir()
-            write_model(model.encoder, inside, name=about.name, config=config, parents=parents, seed=seed)
+            written = write_model(model.encoder, inside, name=about.name, config=config, parents=parents, seed=seed)
             tokenizer.save(str(inside / "tokenizer.json"))
             save_file({"head.weight": model.head.weight.detach().cpu().contiguous()}, folder / HEAD_NAME)
             (folder / RERANKER_ABOUT_NAME).write_text(about.model_dump_json(indent=1) + "\n", encoding="utf-8")
             (folder / ONNX_NAME).parent.mkdir()
+            parts = read_architecture(written)  # LoRA is merged in it
+            assert parts is not None
             graph = write_graph(
                 parts, pooling=about.pooling, special_tokens=model.encoder.special_tokens, head=model.head
             )
@@ -107,6 +109,17 @@ def save_cross_encoder(
         model.train(was_training)
 
 
+def check_savable(model: PackedCrossEncoder) -> None:
+    """Refuse, before it is trained, a model of which no folder could be written.
+
+    Raises:
+        ConfigError: no ONNX model can be written of it.
+    """
+    parts = model.encoder.architecture
+    if parts is None or not can_write_graph(parts):
+        raise ConfigError("no ONNX model can be written of a base with this activation; take another base.")
+
+
 def _check(model: PackedCrossEncoder, folder: Path, about: CrossEncoderAbout, prepare: Callable[[str], str]) -> None:
     tokeniser = pair_tokeniser(folder, about, prepare=prepare)
     mentions, names = zip(*_CHECKED, strict=True)
@@ -116,6 +129,11 @@ def _check(model: PackedCrossEncoder, folder: Path, about: CrossEncoderAbout, pr
     ours = run_pairs(session, pairs, rows, padding_id=about.padding_id)
     with torch.inference_mode(), torch.autocast(model.head.weight.device.type, enabled=False):
         theirs = score_pairs(model, pairs, rows)
+    if not np.isfinite(theirs).all():
+        raise TrainingError(
+            "this reranker's scores are not numbers: its training has diverged. Nothing was written; remove the run's "
+            "folder and begin anew with a lower learning_rate or max_gradient_norm=1."
+        )
     difference = float(np.abs(ours - theirs).max() / max(1.0, float(np.abs(theirs).max())))
     if not difference <= TOLERANCE:
         raise MismatchError(

@@ -178,12 +178,14 @@ def _bottleneck(graph: _Graph, states: str, bottleneck: Bottleneck) -> str:
 def _mean(graph: _Graph, states: str, pooling: Pooling, special_tokens: tuple[int, int]) -> None:
     axis = graph.constant(np.array([1]))
     if pooling == "mean-all":
-        graph.add("ReduceMean", [states, axis], keepdims=0, output=NAME_VECTORS)
-        return
-    counted = ATTENTION_MASK if pooling == "mean" else _text_mask(graph, *special_tokens)
-    real = graph.add("Cast", [counted], to=TensorProto.FLOAT)
-    column = graph.add("Unsqueeze", [real, graph.constant(np.array([2]))])
-    total = graph.add("ReduceSum", [graph.add("Mul", [states, column]), axis], keepdims=0)
+        one = numpy_helper.from_array(np.array([1], np.float32))
+        real = graph.add("ConstantOfShape", [graph.add("Shape", [ATTENTION_MASK])], value=one)
+    else:
+        counted = ATTENTION_MASK if pooling == "mean" else _text_mask(graph, *special_tokens)
+        real = graph.add("Cast", [counted], to=TensorProto.FLOAT)
+    # A product for each name. ReduceSum adds in another order where a batch has one name, or fewer than threads.
+    product = graph.add("MatMul", [graph.add("Unsqueeze", [real, axis]), states])
+    total = graph.add("Squeeze", [product, axis])
     graph.add("Div", [total, graph.add("ReduceSum", [real, axis], keepdims=1)], output=NAME_VECTORS)
 
 

@@ -161,7 +161,10 @@ def _run_packed(parts: Architecture, batch: PackedBatch, *, training: bool, firs
     states = parts.word_embeddings(batch.ids) + parts.position_embeddings(_positions(parts, batch))
     if parts.token_type_embeddings is not None:
         weight = parts.token_type_embeddings.weight
-        states = states + (weight[0] if batch.types is None else functional.embedding(batch.types, weight))
+        if batch.types is None or parts.n_token_types == 1:  # RoBERTa has one type, also for both sides of a pair
+            states = states + weight[0]
+        else:
+            states = states + functional.embedding(batch.types, weight)
     n_tokens = batch.n_tokens
     spare = -n_tokens % _TOKEN_STEP if states.device.type == "cpu" else 0
     states = functional.pad(dropout(parts.embedding_norm(states), hidden_dropout), (0, 0, 0, spare))

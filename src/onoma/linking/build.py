@@ -75,6 +75,7 @@ def build_linker(
     ensure_writable(out, KIND, overwrite=overwrite)
     names_of = Terminology.open(terminology) if isinstance(terminology, str | Path) else terminology
     opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
+    _check_unused(index, precision, ngrams, dense=opened is not None, sparse=sparse)
     settings = _settings(opened, ngrams=ngrams if sparse else None, stages=stages)
     verify_artifact(names_of.path)
     preset = normalisation or (DEFAULT_NORMALISATION if opened is None else opened.folder.normalisation)
@@ -100,6 +101,8 @@ def build_linker(
         facts.save(folder)
         NameLookup(dictionary.texts).save(folder)
         settings.save(folder)
+        if sparse:  # before the vectors, which take hours: it may refuse the lengths of its n-grams
+            CharNgramIndex.build(dictionary.texts, ngrams=ngrams).save(folder)
         if opened is not None:
             export_encoder(opened.folder, folder / ENCODER_FOLDER, onnx_only=True)
             vectors = _vectors(dictionary.texts, opened, progress)
@@ -108,8 +111,6 @@ def build_linker(
                 "vectors": record.precision,
                 **record.model_dump(include={"kind", "recall", "agreement"}),
             }
-        if sparse:
-            CharNgramIndex.build(dictionary.texts, ngrams=ngrams).save(folder)
     return Linker.open(out)
 
 
@@ -140,6 +141,13 @@ def add_reranker(linker: str | Path, reranker: str | Path) -> Linker:
         shutil.copytree(reranker, folder / RERANKER_FOLDER)
         settings.save(folder)
     return Linker.open(linker)
+
+
+def _check_unused(index: str, precision: str, ngrams: tuple[int, int], *, dense: bool, sparse: bool) -> None:
+    if not dense and (index, precision) != ("exact", "fp32"):
+        raise ConfigError("index and vectors are of an encoder's vectors, and this linker would have no encoder.")
+    if not sparse and tuple(ngrams) != BIOSYN_NGRAMS:
+        raise ConfigError("lengths of n-grams are for a linker with character n-grams (sparse=True, --sparse).")
 
 
 def _settings(

@@ -18,6 +18,7 @@ from pathlib import Path
 from onoma.errors import InputError
 
 _MAX_WORDS = 6
+_MAX_CHARACTERS = 100
 _MAX_ROUNDS = 8
 _MAX_EXPANDED_LENGTH = 10_000
 _VOWELS = frozenset("aeiouy")
@@ -144,10 +145,10 @@ def _word_begins(text: str) -> Iterator[int]:
 
 
 def _word_ends(text: str, begin: int) -> list[int]:
-    """Where a short form that begins here may end, the farthest first: up to six words, punctuation included."""
+    """Where a short form that begins here may end, the farthest first: six words and 100 characters on at most."""
     ends = []
     n_words = 1
-    for position in range(begin + 1, len(text) + 1):
+    for position in range(begin + 1, min(len(text), begin + _MAX_CHARACTERS) + 1):
         before, after = text[position - 1], text[position : position + 1]
         if before.isspace():
             n_words += not after.isspace()
@@ -164,8 +165,10 @@ def _in_word(character: str) -> bool:
 
 def _short_form_at(text: str, begin: int, definitions: Mapping[str, str]) -> tuple[int, str] | None:
     """Where the longest short form that begins here ends, and how the definitions spell it."""
-    for end in _word_ends(text, begin):
-        alone = not text[:begin].strip() and not text[end:].strip()
+    ends = _word_ends(text, begin)
+    length = len(text.strip()) if ends else 0
+    for end in ends:
+        alone = end - begin == length
         for spelling in _spellings(_one_line(text[begin:end]), alone=alone):
             if spelling in definitions:
                 return end, spelling
@@ -247,12 +250,12 @@ def _checked_definition(fields: list[str], file: Path, line: int) -> tuple[str, 
             found=repr(fields),
         )
     short, long = fields
-    if not short[0].isalnum() or len(short.split()) > _MAX_WORDS:
+    if not short[0].isalnum() or len(short.split()) > _MAX_WORDS or len(short) > _MAX_CHARACTERS:
         raise InputError(
             "a short form that is never looked for",
             path=file,
             line=line,
-            expected=f"at most {_MAX_WORDS} words, beginning with a letter or digit",
+            expected=f"at most {_MAX_WORDS} words and {_MAX_CHARACTERS} characters, beginning with a letter or digit",
             found=short,
         )
     if any(_short_form_at(long, begin, {short: long}) for begin in _word_begins(long)):

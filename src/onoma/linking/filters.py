@@ -72,7 +72,7 @@ def allowed_entries(filters: Filters, dictionary: NameDictionary, facts: Termino
         for concept_id in filters.under:
             branch = facts.branch(concept_id)
             if branch is None:
-                _refuse("concept", concept_id, "under", _similar(concept_id, facts.concept_ids))
+                _refuse("concept", concept_id, "under", _similar(concept_id, facts.concept_ids), are_all=False)
             else:
                 below |= branch
         if facts.children.size == 0:
@@ -138,13 +138,15 @@ def _is_of(language: str, asked: str) -> bool:
     return f"{language.lower()}-".startswith(f"{asked.lower()}-")
 
 
-def _refuse(what: str, word: str, field: str, known: Iterable[str]) -> None:
+def _refuse(what: str, word: str, field: str, known: Iterable[str], *, are_all: bool = True) -> None:
+    """Refuse a word; ``known`` are all that there are, or else some that are like it."""
     there = sorted(known)
     shown = ", ".join(name for name in there[:_MOST_NAMED] if name) + (", ..." if len(there) > _MOST_NAMED else "")
+    expected = f"one of: {shown}" if shown else f"a terminology that has any {what}"
     raise InputError(
         f"the linker's terminology has no {what} '{word}'.{did_you_mean(word, there)}".rstrip("."),
         field=field,
-        expected=f"one of: {shown}" if shown else f"a terminology that has any {what}",
+        expected=expected if shown or are_all else None,
     )
 
 

@@ -36,6 +36,7 @@ from onoma.linking.searching import (
     Queries,
     SparseQueries,
     gather_pools,
+    nearest_of_each,
 )
 from onoma.linking.settings import Stage
 from onoma.terminology import normalise
@@ -204,14 +205,15 @@ class Run:
     def _rank_one_search(self, which: RowArray, needs: dict[int, int]) -> dict[int, Answer]:
         """Search ever deeper until no text further down could change a mention's answer."""
         (queries,) = self.queries.values()
-        answers: dict[int, Answer] = {}
+        answers, mask = dict[int, Answer](), self._parts.texts.mask
         waiting, depth = which, _TEXTS_PER_CONCEPT * self._depth(NO_ANSWER)
         while len(waiting):
             complete = depth >= self._parts.texts.n_candidates
-            rows, scores = queries.nearest(waiting, depth)
             still_waiting = []
-            for row, text_rows, text_scores in zip(waiting.tolist(), rows, scores, strict=True):
-                if not text_scores.any():  # nothing is known of the mention, and all is equally near
+            for row, text_rows, text_scores in nearest_of_each(queries, waiting, depth):
+                allowed = text_scores if mask is None else text_scores[mask[text_rows]]
+                # Nothing is known of the mention, and all is, or all that is allowed is, equally near.
+                if not text_scores.any() or (complete and not allowed.any()):
                     continue
                 ranked = self._rank(text_rows, text_scores, needs[row] + self._spare, complete=complete)
                 if ranked is None:
@@ -228,8 +230,7 @@ class Run:
         while len(waiting):
             complete = size >= self._parts.texts.n_candidates
             still_waiting = []
-            pools = gather_pools(self.queries, waiting, size, self._parts.texts)
-            for row, pool in zip(waiting.tolist(), pools, strict=True):
+            for row, pool in gather_pools(self.queries, waiting, size, self._parts.texts):
                 if not any(scores.any() for scores in pool.parts.values()):
                     continue
                 fused = fuse(pool.parts, self._parts.settings.weights)
@@ -237,7 +238,8 @@ class Run:
                 if ranked is None or (len(ranked) < needs[row] and not complete):
                     still_waiting.append(row)
                 else:
-                    answers[row] = Answer(ranked, searched=ranked.scores, pool=pool)
+                    kept = pool if self._is_explaining else None
+                    answers[row] = Answer(ranked, searched=ranked.scores, pool=kept)
             waiting = np.array(still_waiting, np.int64)
             size *= 4
         return answers

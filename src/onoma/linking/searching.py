@@ -5,7 +5,7 @@ A filter that leaves few texts makes a search of these alone: of millions of tex
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -25,6 +25,8 @@ from onoma.types import BoolArray, FloatArray, RowArray
 FEW_TEXTS = 1 << 16
 """So many texts that a filter leaves, or fewer, are searched alone, if they are no larger a part than this of all:"""
 FEW_SHARE = 1 / 4
+_TEXTS_AT_ONCE = 1 << 22
+"""Bound on the texts found for the mentions that are searched for at a time."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +85,17 @@ class DenseQueries:
 
     def nearest(self, which: RowArray, k: int) -> tuple[RowArray, FloatArray]:
         """See `Queries`."""
-        return self._search.nearest(self._vectors[which], k)
+        rows, scores = self._search.nearest(self._vectors[which], k)
+        return rows, _as_cosines(scores)
 
     def scores(self, mention: int, rows: RowArray) -> FloatArray:
         """See `Queries`."""
-        return exact_scores(self._search.vectors, self._vectors[mention], rows)
+        return _as_cosines(exact_scores(self._search.vectors, self._vectors[mention], rows))
+
+
+def _as_cosines(products: FloatArray) -> FloatArray:
+    """Vectors that were rounded (fp16, int8) can be a little longer than 1, but no name is nearer than an equal one."""
+    return np.clip(products, np.float32(-1), np.float32(1))
 
 
 class DenseSearch:
@@ -187,8 +195,24 @@ class Pool:
     parts: dict[Stage, DoubleArray]
 
 
-def gather_pools(searches: dict[Stage, Queries], which: RowArray, size: int, allowed: AllowedTexts) -> list[Pool]:
-    """The candidates of some mentions: the ``size`` best allowed texts of each search, scored by all searches.
+def nearest_of_each(queries: Queries, which: RowArray, k: int) -> Iterator[tuple[int, RowArray, FloatArray]]:
+    """Some mentions, one by one, with their texts and scores (see `Queries.nearest`), in memory that is bounded."""
+    for part in _parts(which, k):
+        yield from zip(part.tolist(), *queries.nearest(part, k), strict=True)
+
+
+def _parts(which: RowArray, k: int) -> list[RowArray]:
+    """Mentions in parts for which ``k`` texts each are not too many at once."""
+    step = max(1, _TEXTS_AT_ONCE // k)
+    return [which[start : start + step] for start in range(0, len(which), step)]
+
+
+def gather_pools(
+    searches: dict[Stage, Queries], which: RowArray, size: int, allowed: AllowedTexts
+) -> Iterator[tuple[int, Pool]]:
+    """Some mentions, one by one, with their candidates: the ``size`` best allowed texts of each search.
+
+    They are scored by all searches.
 
     Args:
         searches: Those that are on.
@@ -196,13 +220,12 @@ def gather_pools(searches: dict[Stage, Queries], which: RowArray, size: int, all
         size: Texts of each search; where there are fewer, all.
         allowed: Which texts may be an answer.
     """
-    found = [_best_allowed(queries, which, size, allowed) for queries in searches.values()]
-    pools = []
-    for mention, *rows in zip(which.tolist(), *found, strict=True):
-        together = np.unique(np.concatenate(rows))
-        parts = {stage: queries.scores(mention, together).astype(np.float64) for stage, queries in searches.items()}
-        pools.append(Pool(together, parts))
-    return pools
+    for part in _parts(which, size):
+        found = [_best_allowed(queries, part, size, allowed) for queries in searches.values()]
+        for mention, *rows in zip(part.tolist(), *found, strict=True):
+            together = np.unique(np.concatenate(rows))
+            parts = {stage: queries.scores(mention, together).astype(np.float64) for stage, queries in searches.items()}
+            yield mention, Pool(together, parts)
 
 
 def _best_allowed(queries: Queries, which: RowArray, size: int, allowed: AllowedTexts) -> list[RowArray]:
@@ -210,9 +233,8 @@ def _best_allowed(queries: Queries, which: RowArray, size: int, allowed: Allowed
     answers: dict[int, RowArray] = {}
     waiting, depth = which, size
     while len(waiting):
-        rows, _ = queries.nearest(waiting, depth)
         still_waiting = []
-        for mention, mention_rows in zip(waiting.tolist(), rows, strict=True):
+        for mention, mention_rows, _ in nearest_of_each(queries, waiting, depth):
             kept = mention_rows if allowed.mask is None else mention_rows[allowed.mask[mention_rows]]
             if len(kept) >= size or depth >= allowed.n_candidates:
                 answers[mention] = kept[:size]

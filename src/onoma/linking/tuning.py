@@ -101,7 +101,7 @@ def tune_linker(
     *,
     stages: Iterable[str] | None = None,
     calibrate: bool = True,
-    method: Method = "isotonic",
+    method: Method = "platt",
     wished_precision: float | None = None,
     n_folds: int = 5,
     progress: ProgressCallback | None = None,

@@ -167,8 +167,8 @@ def map_table(
 
 def _check_options(top_k: int, workers: int | None, engine: str, address: str | None) -> None:
     for name, value in (("top_k", top_k), ("workers", workers)):
-        if value is not None and (isinstance(value, bool) or value < 1):
-            raise ConfigError(f"{name} must be at least 1; found {value}.")
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise ConfigError(f"{name} must be at least 1, a whole number; found {value!r}.")
     if engine not in get_args(Engine):
         raise ConfigError(f"engine must be one of {', '.join(get_args(Engine))}; found '{engine}'.")
     if address is not None and engine != "ray":

@@ -103,7 +103,7 @@ class Wanted:
         self.check_clash(columns, path, line=line)
 
     def check_clash(self, columns: Iterable[str], path: Path, *, line: int | None = None) -> None:
-        """Refuse columns that are called as an answer is.
+        """Refuse columns that are called as an answer is, or as columns are called here.
 
         Raises:
             InputError: naming the first.
@@ -117,6 +117,8 @@ class Wanted:
                     field=name,
                     fix="rename it in the input",
                 )
+            if name in {RAW, _MENTION, _CONTEXT}:
+                raise InputError("a name that no column can have", path=path, line=line, found=repr(name))
 
     def with_texts(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows and, behind their columns, what is to be linked."""

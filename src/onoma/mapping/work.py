@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from onoma.artifacts import write_text_atomically
-from onoma.errors import MismatchError, UnavailableError
+from onoma.errors import DamagedArtifactError, MismatchError, UnavailableError
 
 
 @dataclass(frozen=True)
@@ -236,6 +236,8 @@ def _read_json(path: Path) -> dict[str, Any] | None:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
+    except ValueError as error:
+        raise DamagedArtifactError(f"{path} is damaged ({error}). Remove {path.parent} to start anew.") from None
     return found
 
 

@@ -55,7 +55,7 @@ def build_pairs(
         seed: Of the sample of pairs.
         reuse: Take what lies at ``out`` when it was made from the same things with the same settings.
         overwrite: Replace a pair set that is there.
-        progress: Called with (names tokenised, number of names, "names").
+        progress: Called with (names tokenised, number of names, "tokenising names").
 
     Raises:
         InputError: no concept has two names to pair, no name is of one of the languages, a hidden name does not

@@ -16,7 +16,7 @@ from onoma.pairs.name_store import NameStore, load_array
 from onoma.types import RowArray
 
 Progress = Callable[[int, int, str], None]
-"""Called with (names tokenised, number of names, "names")."""
+"""Called with (names tokenised, number of names, "tokenising names")."""
 
 _STORE = "names"
 _HASHED_AT_ONCE = 1 << 20
@@ -42,7 +42,7 @@ def write_labelled_names(
         tokenizer,
         max_tokens=max_tokens,
         folder=folder / _STORE,
-        progress=(lambda done: progress(done, len(names), "names")) if progress else None,
+        progress=(lambda done: progress(done, len(names), "tokenising names")) if progress else None,
     )
 
 

@@ -56,6 +56,7 @@ def make_batches(
 
     Raises:
         InputError: there are no pairs.
+        ConfigError: the run is over before there are neighbours.
     """
     chosen = config.batches
     if chosen.name == "random":
@@ -72,10 +73,17 @@ def make_batches(
         text_labels=pairs.text_labels,
         tell=tell,
     )
+    steps = config.steps
     if config.steps is not None:
         batches.end = config.steps * config.accumulation
     elif config.epochs is not None:
+        steps = math.ceil(config.epochs * batches.steps_per_epoch / config.accumulation)
         batches.end = math.ceil(config.epochs * batches.steps_per_epoch) + config.accumulation
+    if steps is not None and chosen.warmup_steps >= steps:
+        raise ConfigError(
+            f"batches.warmup_steps={chosen.warmup_steps} leaves none of the run's {steps} steps for neighbours. Set it "
+            "lower, or batches=random."
+        )
     return batches
 
 

@@ -24,6 +24,7 @@ import torch
 
 from onoma.artifacts import Parent, ensure_writable
 from onoma.encoders import locate_tokenizer
+from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.packed import load_packed, pack
 from onoma.encoders.saving import save_encoder
 from onoma.errors import ConfigError
@@ -217,7 +218,7 @@ class _Biosyn(Course[BiosynStepReport]):
             },
             parents=self._parents,
             seed=self.config.seed,
-            files={"train.json": report.to_json()},
+            files={TRAIN_NAME: report.to_json()},
             sparse_weight=beside_cosine,
             overwrite=True,  # `train_biosyn` has made sure that it may be
         )

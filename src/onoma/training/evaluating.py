@@ -17,6 +17,12 @@ from onoma.training.distributed import broadcast
 from onoma.training.measuring import EncodeRows, Scores
 from onoma.training.run_config import RunConfig
 
+HIDE_OR_GIVE = (
+    "hide some synonyms from training (development_synonyms, --hide N) or give a file of queries (development, "
+    "--development FILE)"
+)
+"""Where development data of synonyms come from."""
+
 _EVALUATIONS = 10
 """In a run, besides the one before it, unless the recipe says otherwise."""
 
@@ -160,8 +166,18 @@ class Evaluations:
         return [asdict(evaluation) for evaluation in self.done]
 
 
-def check_development(config: RunConfig, names: Sequence[str]) -> None:
+def check_development(
+    config: RunConfig,
+    names: Sequence[str],
+    *,
+    fix: str = "give a file of mentions (development, --development FILE)",
+) -> None:
     """Refuse settings that need development data where there are none, and sets that cannot be told apart.
+
+    Args:
+        config: When to measure, what to keep, when to stop.
+        names: Of the sets.
+        fix: Where such data come from.
 
     Raises:
         ConfigError: as it says.
@@ -170,9 +186,7 @@ def check_development(config: RunConfig, names: Sequence[str]) -> None:
     needing = [name for name, is_set in given.items() if is_set]
     if needing and not names:
         raise ConfigError(
-            f"{' and '.join(needing)} need{'s' if len(needing) == 1 else ''} development data to measure on: hide some "
-            "synonyms from training (development_synonyms, --hide N) or give a file of queries (development, "
-            "--development FILE)."
+            f"{' and '.join(needing)} need{'s' if len(needing) == 1 else ''} development data to measure on: {fix}."
         )
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ConfigError(f"two development sets are called '{twice[0]}'; give each a name of its own.")

@@ -22,13 +22,14 @@ from typing import Any, TypeAlias
 from filelock import FileLock, Timeout
 
 from onoma.artifacts import open_artifact, sha256_file, write_text_atomically
+from onoma.encoders.model_card import TRAIN_NAME
 from onoma.errors import ArtifactExistsError, ConfigError, MismatchError, TrainingError
 from onoma.pairs import PairSet
 from onoma.terminology import Terminology
 from onoma.training.config import Recipe, TrainingConfig
 from onoma.training.development import HIDDEN
 from onoma.training.distributed import broadcast, is_main, processes, world_size
-from onoma.training.evaluating import Evaluation, check_development
+from onoma.training.evaluating import HIDE_OR_GIVE, Evaluation, check_development
 from onoma.training.grid import Combination, Grid, combinations
 from onoma.training.run import SETTINGS_OF_PAIRS, train_on_pairs, train_on_terminology
 from onoma.training.settings import settings_of
@@ -129,7 +130,7 @@ def train_grid(
     found = combinations(recipe, grid, overrides)
     names = [*([HIDDEN] if development_synonyms else []), *(Path(file).name for file in development)]
     for combination in found:
-        check_development(combination.recipe.config, names)
+        check_development(combination.recipe.config, names, fix=HIDE_OR_GIVE)
     check_trackers(trackers)
     look: Watch = watch or (lambda: contextlib.nullcontext((lambda *_: None,) * 3))
 
@@ -279,12 +280,12 @@ def _known(out: Path, combination: Combination, keys: Sequence[str]) -> Trained:
     folder = out / combination.name
     if not folder.exists():
         return waiting
-    settings = open_artifact(folder, "encoder").config.get("training")
-    if settings != combination.recipe.config.model_dump(mode="json"):
+    config = combination.recipe.config
+    if config.completed(open_artifact(folder, "encoder").config.get("training", {})) != config.model_dump(mode="json"):
         raise MismatchError(
             f"{folder} holds an encoder that was trained with other settings. Write to another place, or remove it."
         )
-    report = json.loads((folder / "train.json").read_text(encoding="utf-8"))
+    report = json.loads((folder / TRAIN_NAME).read_text(encoding="utf-8"))
     return replace(
         waiting,
         status=DONE,

@@ -17,6 +17,7 @@ import torch
 
 from onoma.artifacts import ensure_writable
 from onoma.encoders import locate_tokenizer
+from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.packed import load_packed
 from onoma.encoders.saving import save_encoder
 from onoma.errors import MismatchError
@@ -26,7 +27,7 @@ from onoma.training.batches import make_batches
 from onoma.training.config import TrainingConfig
 from onoma.training.course import Course, ran_on
 from onoma.training.development import DevelopmentSet
-from onoma.training.evaluating import Evaluation, Evaluations, check_development
+from onoma.training.evaluating import HIDE_OR_GIVE, Evaluation, Evaluations, check_development
 from onoma.training.measuring import Measure
 from onoma.training.objective import check_widths
 from onoma.training.precision import training_device, training_precision
@@ -75,7 +76,7 @@ def train_encoder(
     """
     out = Path(out)
     ensure_writable(out, "encoder", overwrite=overwrite)
-    check_development(config, [data.name for data in development])
+    check_development(config, [data.name for data in development], fix=HIDE_OR_GIVE)
     check_trackers(trackers)
     return take_course(
         lambda run, tell: _SelfAlignment(config, pairs, run, development, tell),
@@ -170,6 +171,6 @@ class _SelfAlignment(Course[StepReport]):
             },
             parents=(manifest.as_parent(),),
             seed=self.config.seed,
-            files={"train.json": report.to_json()},
+            files={TRAIN_NAME: report.to_json()},
             overwrite=True,  # `train_encoder` has made sure that it may be
         )

@@ -17,6 +17,8 @@ from onoma.training.measuring import Measure
 class TrainingReport:
     """A finished run; ``train.json`` of the encoder folder holds the same."""
 
+    run: str = field(repr=False)
+    """Which run it was: the SHA-256 of its ``run.json``."""
     steps: int
     """Done; fewer than planned if it was stopped early."""
     planned_steps: int

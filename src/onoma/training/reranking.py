@@ -22,9 +22,10 @@ from onoma.artifacts import Parent, ensure_writable
 from onoma.encoders.cross_encoder import RERANKER_KIND, CrossEncoderAbout
 from onoma.encoders.cross_encoder_model import PackedCrossEncoder, new_cross_encoder
 from onoma.encoders.cross_encoder_ranking import WEIGHTS
-from onoma.encoders.cross_encoder_saving import save_cross_encoder
+from onoma.encoders.cross_encoder_saving import check_savable, save_cross_encoder
 from onoma.encoders.cross_encoder_tokens import PairTokeniser
 from onoma.encoders.encoding import length_batches
+from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.packing import pack
 from onoma.encoders.torch_encoder import BATCH_TOKENS
 from onoma.errors import ConfigError, InputError
@@ -34,7 +35,8 @@ from onoma.terminology import normalise
 from onoma.terminology.reading import Reading
 from onoma.training.averaging import WeightAverage
 from onoma.training.course import Course, ran_on
-from onoma.training.evaluating import Evaluation, Evaluations
+from onoma.training.distributed import is_main
+from onoma.training.evaluating import Evaluation, Evaluations, check_development
 from onoma.training.precision import autocast, diverged, training_device, training_precision
 from onoma.training.report import TrainingReport
 from onoma.training.reranking_config import RerankingConfig
@@ -107,8 +109,14 @@ def train_reranker(
     ensure_writable(out, RERANKER_KIND, overwrite=overwrite)
     _check(config, development)
     check_trackers(trackers)
-    tell = on_event or (lambda _: None)
-    find = partial(find_candidates, linker, depth=config.depth, text=config.candidate_text, progress=progress)
+    tell = on_event if on_event is not None and is_main() else lambda _: None
+    find = partial(
+        find_candidates,
+        linker,
+        depth=config.depth,
+        text=config.candidate_text,
+        progress=progress if is_main() else None,
+    )
     table = distinct_mentions(_read(mentions, context, tell))
     found = find(table, own_names=config.own_names)
     telling = found.telling()
@@ -161,6 +169,7 @@ class _Reranking(Course[RerankingStepReport]):
             dropout=config.dropout,
             contexts=self._marks,
         )
+        check_savable(model)
         tune(model.encoder, config.tuning)
         self._prepare = partial(normalise, preset=config.normalisation)
         tokeniser = PairTokeniser(
@@ -249,7 +258,7 @@ class _Reranking(Course[RerankingStepReport]):
                 *([] if self._linker is None else [Parent(kind="linker", fingerprint=self._linker)]),
             ],
             seed=config.seed,
-            files={"train.json": report.to_json()},
+            files={TRAIN_NAME: report.to_json()},
             overwrite=True,  # `train_reranker` has made sure that it may be
         )
 
@@ -281,16 +290,7 @@ def _check(config: RerankingConfig, development: Sequence[Mentions]) -> None:
     """Refuse what cannot be, before candidates are found for minutes."""
     if isinstance(development, str | Path | pl.DataFrame):
         raise ConfigError("development takes a list of files or tables, not one: write [file].")
-    given = {"keep=best": config.keep == "best", "patience": config.patience, "evaluate_steps": config.evaluate_steps}
-    needing = [name for name, is_set in given.items() if is_set]
-    if needing and not development:
-        raise ConfigError(
-            f"{' and '.join(needing)} need{'s' if len(needing) == 1 else ''} development mentions to measure on: give "
-            "some (development, --development FILE), or train without (--set keep=last)."
-        )
-    names = [_name(data) for data in development]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ConfigError(f"two development sets are called '{twice[0]}'; give each a name of its own.")
+    check_development(config, [_name(data) for data in development])
 
 
 def _name(data: Mentions) -> str:

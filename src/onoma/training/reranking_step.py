@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ import torch
 
 from onoma.encoders.cross_encoder_model import PackedCrossEncoder
 from onoma.objectives.marginal_likelihood import marginal_likelihood_loss
+from onoma.training.batches import ShuffledRows
 from onoma.training.neighbours import Encode
 from onoma.training.optimiser_step import BatchReport, DoneStep, OptimiserStep
 from onoma.training.reranking_config import RerankingConfig
@@ -39,9 +39,7 @@ class RerankingStepReport(DoneStep):
 
 
 class MentionBatches:
-    """Shuffled batches of mentions with all their candidates, epoch after epoch.
-
-    Every epoch visits each mention once in an order drawn from ``(seed, epoch)``; its last batch may be smaller.
+    """Shuffled batches of mentions with all their candidates, epoch after epoch, in the order of `ShuffledRows`.
 
     Args:
         candidates: Of all mentions.
@@ -50,22 +48,17 @@ class MentionBatches:
     """
 
     def __init__(self, candidates: TokenisedCandidates, *, batch_mentions: int, seed: int) -> None:
-        self._candidates, self._batch_mentions, self._seed = candidates, batch_mentions, seed
-        self._epoch = -1
-        self._order: RowArray = np.empty(0, np.int64)
+        self._candidates = candidates
+        self._order = ShuffledRows(len(candidates), at_once=batch_mentions, seed=seed)
 
     @property
     def steps_per_epoch(self) -> int:
         """Batches in one pass over the mentions."""
-        return math.ceil(len(self._candidates) / self._batch_mentions)
+        return self._order.steps_per_epoch
 
     def mentions_of_step(self, batch_number: int) -> RowArray:
         """The mentions of a batch."""
-        epoch, position = divmod(batch_number, self.steps_per_epoch)
-        if epoch != self._epoch:
-            self._order = np.random.default_rng([self._seed, epoch]).permutation(len(self._candidates))
-            self._epoch = epoch
-        return self._order[position * self._batch_mentions : (position + 1) * self._batch_mentions]
+        return self._order.rows_of_step(batch_number)
 
     def places_of_step(self, batch_number: int) -> list[RowArray]:
         """Where the candidates of each mention of a batch stand among all candidates."""

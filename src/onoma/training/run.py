@@ -17,10 +17,10 @@ from onoma.training.checkpoints import CHECKPOINT_NAME
 from onoma.training.config import Recipe, TrainingConfig
 from onoma.training.development import HIDDEN, DevelopmentSet, hidden_synonyms, read_development
 from onoma.training.distributed import barrier, is_main, processes
-from onoma.training.evaluating import Evaluation, check_development
+from onoma.training.evaluating import HIDE_OR_GIVE, Evaluation, check_development
 from onoma.training.loop import train_encoder
 from onoma.training.report import TrainingReport
-from onoma.training.run_folder import run_folder
+from onoma.training.run_folder import claimed_run
 from onoma.training.step import StepReport
 from onoma.training.trackers import check_trackers
 from onoma.types import RowArray
@@ -97,36 +97,37 @@ def train_on_terminology(
             sets += _read(development, opened, config, hidden_names=hidden, tell=on_event)
         else:
             sets += _read(development, _opened(development_terminology), config, tell=on_event)
-        folder = Path(pairs_folder) if pairs_folder is not None else run_folder(out) / "pairs"
-        if is_main():
-            build_pairs(
-                opened,
-                locate_tokenizer(config.base),
-                folder,
-                max_tokens=config.max_tokens,
-                normalisation=config.normalisation,
-                max_pairs_per_concept=config.max_pairs_per_concept,
-                languages=config.languages,
-                include_suppressed=config.include_suppressed,
-                ambiguous=config.ambiguous,
-                hidden_names=hidden,
-                seed=config.seed,
-                reuse=True,
-                overwrite=pairs_folder is None and not (run_folder(out) / CHECKPOINT_NAME).exists(),
-                progress=progress,
+        with claimed_run(out) as run:  # before pairs are made in it, which another run may be reading
+            folder = Path(pairs_folder) if pairs_folder is not None else run / "pairs"
+            if is_main():
+                build_pairs(
+                    opened,
+                    locate_tokenizer(config.base),
+                    folder,
+                    max_tokens=config.max_tokens,
+                    normalisation=config.normalisation,
+                    max_pairs_per_concept=config.max_pairs_per_concept,
+                    languages=config.languages,
+                    include_suppressed=config.include_suppressed,
+                    ambiguous=config.ambiguous,
+                    hidden_names=hidden,
+                    seed=config.seed,
+                    reuse=True,
+                    overwrite=pairs_folder is None and not (run / CHECKPOINT_NAME).exists(),
+                    progress=progress,
+                )
+            barrier()
+            return train_encoder(
+                config,
+                PairSet.open(folder),
+                out,
+                development=sets,
+                trackers=trackers,
+                overwrite=overwrite,
+                on_step=on_step,
+                on_evaluation=on_evaluation,
+                on_event=on_event,
             )
-        barrier()
-        return train_encoder(
-            config,
-            PairSet.open(folder),
-            out,
-            development=sets,
-            trackers=trackers,
-            overwrite=overwrite,
-            on_step=on_step,
-            on_evaluation=on_evaluation,
-            on_event=on_event,
-        )
 
 
 def train_on_pairs(
@@ -212,7 +213,9 @@ def _check(
         raise ConfigError("development takes a list of files, not one: write [file].")
     if development_terminology is not None and not development:
         raise ConfigError("development_terminology is where development files are looked for, and there are none.")
-    check_development(config, [*([HIDDEN] if hides else []), *(Path(file).name for file in development)])
+    check_development(
+        config, [*([HIDDEN] if hides else []), *(Path(file).name for file in development)], fix=HIDE_OR_GIVE
+    )
     check_trackers(trackers)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -101,3 +102,8 @@ class RunConfig(BaseModel):
                 f"exactly one of steps, epochs and minutes must be set; {' and '.join(given) if given else 'none'} is"
             )
         return self
+
+    @classmethod
+    def completed(cls, known: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings that an earlier version of Onoma wrote down: those that it did not have are as by default."""
+        return {**cls.model_construct().model_dump(mode="json"), **known}

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import shutil
+import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -18,14 +19,17 @@ from typing import IO, Any
 
 from filelock import FileLock, Timeout
 
-from onoma.artifacts import write_text_atomically
+from onoma.artifacts import sha256_file, write_text_atomically
+from onoma.encoders.model_card import TRAIN_NAME
 from onoma.errors import MismatchError, TrainingError
 from onoma.training.checkpoints import CHECKPOINT_NAME
 from onoma.training.distributed import is_main
+from onoma.training.run_config import RunConfig
 
 RUN_NAME = "run.json"
 LOG_NAME = "log.jsonl"
 EVALUATIONS_NAME = "evaluations.jsonl"
+LOCK_NAME = ".lock"
 
 
 def run_folder(out: Path) -> Path:
@@ -34,8 +38,10 @@ def run_folder(out: Path) -> Path:
 
 
 @contextlib.contextmanager
-def unfinished_run(out: Path) -> Iterator[Path]:
-    """The run folder, made if need be, for this run alone; removed if the block ends well.
+def claimed_run(out: Path) -> Iterator[Path]:
+    """The run folder, made if need be, for this run alone; may be nested.
+
+    What a run left that was killed between saving and cleaning up is removed.
 
     Raises:
         TrainingError: another run works in it.
@@ -45,7 +51,7 @@ def unfinished_run(out: Path) -> Iterator[Path]:
         yield run
         return
     run.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(run / ".lock", timeout=0)
+    lock = FileLock(run / LOCK_NAME, timeout=0, is_singleton=True)
     try:
         lock.acquire()
     except Timeout:
@@ -53,17 +59,51 @@ def unfinished_run(out: Path) -> Iterator[Path]:
             f"another process is training {out} just now; wait for it, or write to another place."
         ) from None
     try:
+        if _is_saved(run, out):
+            _empty(run)
         yield run
-        spent = run.with_name(f".{run.name}.spent")
-        shutil.rmtree(spent, ignore_errors=True)  # what such a kill left
-        run.rename(spent)  # so that a kill in the next line leaves nothing that looks like an unfinished run
     finally:
         lock.release()
-    shutil.rmtree(spent)
 
 
-def planned_steps(run: Path, identity: dict[str, Any]) -> int | None:
+@contextlib.contextmanager
+def unfinished_run(out: Path) -> Iterator[Path]:
+    """As `claimed_run`; the folder is removed if the block ends well."""
+    with claimed_run(out) as run:
+        yield run
+        if is_main():
+            spent = run.with_name(f".{run.name}.spent")
+            shutil.rmtree(spent, ignore_errors=True)  # what a kill in the last line left
+            run.rename(spent)  # so that such a kill leaves nothing that looks like an unfinished run
+            shutil.rmtree(spent)
+
+
+def _is_saved(run: Path, out: Path) -> bool:
+    """Whether the encoder at ``out`` is what this very run has come to."""
+    try:
+        report = json.loads((out / TRAIN_NAME).read_text(encoding="utf-8"))
+        return bool(report.get("run") == sha256_file(run / RUN_NAME))
+    except (OSError, ValueError):
+        return False
+
+
+def _empty(run: Path) -> None:
+    """Remove all but the lock; last what tells that there is nothing to keep."""
+    for path in run.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name not in {LOCK_NAME, RUN_NAME}:
+            path.unlink()
+    (run / RUN_NAME).unlink()
+
+
+def planned_steps(run: Path, identity: dict[str, Any], settings: type[RunConfig]) -> int | None:
     """Number of steps of the run begun in this folder, None if it is new.
+
+    Args:
+        run: The folder.
+        identity: What would be written down of the run.
+        settings: The kind of ``identity["config"]``, for settings that an earlier version did not have.
 
     Raises:
         MismatchError: a run with another identity (config, pairs, base, device, ...) was begun here.
@@ -72,7 +112,8 @@ def planned_steps(run: Path, identity: dict[str, Any]) -> int | None:
     if not file.exists():
         return None
     known = json.loads(file.read_text(encoding="utf-8"))
-    if not (run / CHECKPOINT_NAME).exists() and known != {**identity, "total_steps": known["total_steps"]}:
+    known["config"] = settings.completed(known["config"])
+    if not (run / CHECKPOINT_NAME).exists() and any(known.get(key) != value for key, value in identity.items()):
         return None  # nothing was reached with the other settings
     differing = [
         f"{key} (begun with {known['config'].get(key)!r}, now {value!r})"
@@ -89,8 +130,9 @@ def planned_steps(run: Path, identity: dict[str, Any]) -> int | None:
 
 
 def begin_run(run: Path, identity: dict[str, Any], total_steps: int) -> None:
-    """Write down what the run is."""
-    write_text_atomically(run / RUN_NAME, json.dumps({**identity, "total_steps": total_steps}, indent=1))
+    """Write down what the run is, with a number that no other has."""
+    about = {**identity, "total_steps": total_steps, "number": uuid.uuid4().hex}
+    write_text_atomically(run / RUN_NAME, json.dumps(about, indent=1))
 
 
 class RunLog:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -41,7 +41,8 @@ def load_settings(kind: str, name: str, model: type[C], overrides: Mapping[str, 
         if given.keys() & _LENGTHS:
             for length in _LENGTHS:
                 values.pop(length, None)
-        for key, text in sorted(given.items(), key=lambda item: "." in item[0]):  # a part before its settings
+        # A part before its name, and that before its other settings.
+        for key, text in sorted(given.items(), key=lambda item: ("." in item[0], not item[0].endswith(".name"))):
             _set(model, values, key, _parse(text))
     return description, resolve(model, values, source=name)
 
@@ -75,6 +76,13 @@ def resolve(model: type[C], values: Mapping[str, Any], *, source: str = "trainin
                     f"{key}: there is no '{context['tag']}'.{did_you_mean(str(context['tag']), names)} "
                     f"Known: {', '.join(names)}"
                 )
+                continue
+            if problem["type"] == "union_tag_not_found":
+                names = _names_of_part(model, key)
+                lines.append(f'{key}: its settings need its name too, name = "{names[0]}". Known: {", ".join(names)}')
+                continue
+            if problem["type"] == "none_required":
+                lines.append(f"{key} cannot be set here: {model.model_fields[key].description}")
                 continue
             found = f" (found {problem['input']!r})" if key else ""
             lines.append(f"{key + ': ' if key else ''}{problem['msg'].removeprefix('Value error, ')}{found}")
@@ -117,13 +125,24 @@ def _fields_of_part(model: type[BaseModel], part: str, name: str) -> list[str]:
     return [field for field in type(choice).model_fields if field != "name"]
 
 
+def _names_of_part(model: type[BaseModel], part: str) -> list[str]:
+    """What can be chosen for a part."""
+    return [choice.model_fields["name"].default for choice in get_args(model.model_fields[part].annotation)]
+
+
 def _set(model: type[BaseModel], values: dict[str, Any], key: str, value: Any) -> None:
     part, dot, name = key.partition(".")
     if not dot or not isinstance(_default(model, part), BaseModel):
         values[key] = value
         return
     former = values.get(part, _default(model, part).name)
-    values[part] = {**({"name": former} if isinstance(former, str) else former), name: value}
+    if isinstance(former, str):
+        former = {"name": former}
+    if not isinstance(former, dict):  # what the recipe says is no part, and is refused as such
+        return
+    if name == "name" and former.get("name", value) != value:
+        former = {}  # settings of another choice say nothing of this one
+    values[part] = {**former, name: value}
 
 
 def _parse(text: str) -> Any:

@@ -125,7 +125,7 @@ class _Sitting(Generic[Done]):
         """Steps of the run; what it is, is written down if it is new."""
         course, config = self._course, self._config
         identity = {"config": config.model_dump(mode="json"), **course.identity(), **course.ran_on}
-        total_steps = broadcast(planned_steps(self._run, identity) if is_main() else None)
+        total_steps = broadcast(planned_steps(self._run, identity, type(config)) if is_main() else None)
         if total_steps is None:
             if is_main():
                 (self._run / CHECKPOINT_NAME).unlink(missing_ok=True)
@@ -208,6 +208,7 @@ class _Sitting(Generic[Done]):
     def _report(self) -> TrainingReport:
         log, best = self._log.steps, self._evaluations.best
         return TrainingReport(
+            run=self._run_id,
             steps=self._steps_done,
             planned_steps=self._total_steps,
             stopped_early=self._stopped_early(),
