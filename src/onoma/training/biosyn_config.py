@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from onoma.training.config_parts import Choice, named
 from onoma.training.run_config import RunConfig
-from onoma.training.settings import load_settings
+from onoma.training.settings import NamedSettings, load_settings
 from onoma.training.shipped import shipped_names
 
 
@@ -62,14 +62,8 @@ class BiosynConfig(RunConfig):
         return self
 
 
-class BiosynRecipe(BaseModel):
-    """A named configuration with a sentence about it."""
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    description: str
-    config: BiosynConfig
+class BiosynRecipe(NamedSettings[BiosynConfig]):
+    """A recipe of BioSyn."""
 
 
 def biosyn_recipe_names() -> list[str]:

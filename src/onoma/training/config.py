@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from onoma.training.config_parts import (
     Batches,
@@ -23,7 +23,7 @@ from onoma.training.config_parts import (
     RandomBatches,
 )
 from onoma.training.run_config import RunConfig
-from onoma.training.settings import load_settings, resolve
+from onoma.training.settings import NamedSettings, load_settings, resolve
 from onoma.training.shipped import shipped_names
 
 
@@ -89,14 +89,8 @@ class TrainingConfig(RunConfig):
         return self
 
 
-class Recipe(BaseModel):
-    """A named configuration with a sentence about it."""
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    description: str
-    config: TrainingConfig
+class Recipe(NamedSettings[TrainingConfig]):
+    """A recipe of self-alignment."""
 
 
 def recipe_names() -> list[str]:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from onoma.training.run_config import RunConfig
-from onoma.training.settings import load_settings
+from onoma.training.settings import NamedSettings, load_settings
 from onoma.training.shipped import shipped_names
 
 
@@ -55,14 +55,8 @@ class RerankingConfig(RunConfig):
     )
 
 
-class RerankingRecipe(BaseModel):
-    """A named configuration with a sentence about it."""
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    description: str
-    config: RerankingConfig
+class RerankingRecipe(NamedSettings[RerankingConfig]):
+    """A recipe of a reranker."""
 
 
 def reranking_recipe_names() -> list[str]:

@@ -8,15 +8,25 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping
-from typing import Any, TypeVar, get_args
+from typing import Any, Generic, TypeVar, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from onoma.errors import ConfigError, did_you_mean
 from onoma.training.shipped import read_shipped
 
 C = TypeVar("C", bound=BaseModel)
 _LENGTHS = {"steps", "epochs", "minutes"}
+
+
+class NamedSettings(BaseModel, Generic[C]):
+    """A recipe: a named configuration with a sentence about it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    description: str
+    config: C
 
 
 def load_settings(kind: str, name: str, model: type[C], overrides: Mapping[str, str] | None = None) -> tuple[str, C]:
