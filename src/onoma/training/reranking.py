@@ -290,7 +290,8 @@ def _check(config: RerankingConfig, development: Sequence[Mentions]) -> None:
     """Refuse what cannot be, before candidates are found for minutes."""
     if isinstance(development, str | Path | pl.DataFrame):
         raise ConfigError("development takes a list of files or tables, not one: write [file].")
-    check_development(config, [_name(data) for data in development])
+    fix = "give a file of mentions (development, --development FILE), or train without (--set keep=last)"
+    check_development(config, [_name(data) for data in development], fix=fix)
 
 
 def _name(data: Mentions) -> str:
