@@ -323,7 +323,7 @@ def test_what_cannot_be_is_refused_before_work_begins(base: Path, tmp_path: Path
             **changes,
         )
 
-    with pytest.raises(ConfigError, match="keep=best needs development mentions"):
+    with pytest.raises(ConfigError, match="keep=best needs development data"):
         train(config={"keep": "best"})
     with pytest.raises(ConfigError, match="takes a list of files"):
         train(development="dev.csv")

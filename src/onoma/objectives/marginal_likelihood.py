@@ -9,6 +9,9 @@ from torch.nn.functional import softplus
 from onoma.errors import ShapeError
 from onoma.objectives.masked import masked_log_sum_exp
 
+_LINEAR_FROM = 50.0
+"""Above it log(1 + exp(x)) is x to the last bit, also in double precision; torch's own 20 is so in single only."""
+
 
 def marginal_likelihood_loss(scores: Tensor, right: Tensor) -> Tensor:
     """Minus the log-probability that a right candidate is drawn, by a softmax over a query's candidates.
@@ -49,5 +52,6 @@ def marginal_likelihood_loss(scores: Tensor, right: Tensor) -> Tensor:
         )
     if scores.shape[1] == 0:
         return scores.sum(1)
-    values = softplus(masked_log_sum_exp(scores, ~right) - masked_log_sum_exp(scores, right)).squeeze(1)
+    difference = masked_log_sum_exp(scores, ~right) - masked_log_sum_exp(scores, right)
+    values = softplus(difference, threshold=_LINEAR_FROM).squeeze(1)
     return torch.where(right.any(1), values, 0)
