@@ -45,6 +45,14 @@ Normalisation = Annotated[
         help="How names are prepared: sapbert, exact, loose, biosyn or coder. Unset: as in the encoder's training.",
     ),
 ]
+Track = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--track",
+        metavar="NAME",
+        help="Show the curves in tensorboard, wandb or mlflow too; may be given several times.",
+    ),
+]
 TopK = Annotated[int, typer.Option("--top-k", "-k", min=1, help="How many concepts to return for a mention.")]
 
 

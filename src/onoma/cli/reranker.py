@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from onoma.cli.options import Force, Settings, parse_assignments
+from onoma.cli.options import Force, Settings, Track, parse_assignments
 
 app = typer.Typer(help="Train rerankers, which rank a linker's candidates anew.", no_args_is_help=True)
 
@@ -39,14 +39,7 @@ def train(
         str, typer.Option(metavar="RECIPE", help="Settings to begin with: 'reranker', or a .toml file.")
     ] = "reranker",
     settings: Settings = None,
-    track: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--track",
-            metavar="NAME",
-            help="Show the curves in tensorboard, wandb or mlflow too; may be given several times.",
-        ),
-    ] = None,
+    track: Track = None,
     force: Force = False,
 ) -> None:
     """Train a cross-encoder to tell a linker's right candidates from its wrong ones.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from onoma.cli.options import Force, Settings, parse_assignments
+from onoma.cli.options import Force, Settings, Track, parse_assignments
 from onoma.errors import ConfigError, TrainingError
 
 if TYPE_CHECKING:
@@ -46,14 +46,7 @@ def train(
         Path | None,
         typer.Option(metavar="DIR", help="Whose names they are looked for in. Unset: those trained on."),
     ] = None,
-    track: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--track",
-            metavar="NAME",
-            help="Show the curves in tensorboard, wandb or mlflow too; may be given several times.",
-        ),
-    ] = None,
+    track: Track = None,
     grid: Annotated[
         str | None,
         typer.Option(

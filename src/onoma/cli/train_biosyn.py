@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from onoma.cli.options import Force, Settings, parse_assignments
+from onoma.cli.options import Force, Settings, Track, parse_assignments
 
 
 def train_biosyn(
@@ -39,14 +39,7 @@ def train_biosyn(
         Path | None,
         typer.Option(metavar="NAMES", help="The names they are looked for in. Unset: those trained on."),
     ] = None,
-    track: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--track",
-            metavar="NAME",
-            help="Show the curves in tensorboard, wandb or mlflow too; may be given several times.",
-        ),
-    ] = None,
+    track: Track = None,
     force: Force = False,
 ) -> None:
     """Train an encoder to rank the names of a dictionary for annotated mentions (BioSyn).

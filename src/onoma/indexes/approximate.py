@@ -27,23 +27,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onoma.errors import DamagedArtifactError
-from onoma.indexes.exact import ExactIndex
-from onoma.indexes.scoring import best_rows, check_candidates, check_queries
+from onoma.indexes.candidate_search import CANDIDATES, IN_REGISTERS, CandidateIndex
 from onoma.indexes.vector_store import VectorStore
 from onoma.types import FloatArray, RowArray
 
 if TYPE_CHECKING:
     import faiss
 
-CANDIDATES = 256
-"""Default number of rows scored exactly."""
-CANDIDATES_PER_RESULT = 16
-"""Where many results are wanted, so many candidates for each of them."""
 LISTS_FILE = "lists.faiss"
 LEAST_VECTORS = 4096
 
-_EXHAUSTIVE_SHARE = 16
-"""If one row in so many would be a candidate, comparing the query with all is no slower."""
 _LISTS_PER_ROOT = 4
 """Lists for the square root of the number of vectors."""
 _PROBED_PER_ROOT = 8
@@ -55,16 +48,11 @@ _LEAST_ROWS_PER_LIST = 39
 """With fewer FAISS warns that k-means has too little to go by."""
 _TRAINING_ROUNDS = 10
 _CODE_WIDTH = 4
-_IN_REGISTERS = 13
-"""FAISS's way through the lists that treats each query alone, whatever their number; unset, it would choose by that."""
 _WHOLE = 1 << 24
 """Up to here every whole number is a number of single precision."""
-_TILE_QUERIES = 256
-_CANDIDATES_AT_ONCE = 1 << 22
-"""Bound on rows kept by the search for candidates (48 MiB): with very many candidates, fewer queries at a time."""
 
 
-class ApproximateIndex:
+class ApproximateIndex(CandidateIndex):
     """Nearest rows among those that the nearest inverted lists lead to.
 
     Where so many results are wanted that a large share of the rows would be candidates, all rows are compared, and the
@@ -83,7 +71,7 @@ class ApproximateIndex:
     def __init__(
         self, vectors: VectorStore, lists: faiss.IndexIVFPQFastScan | None, *, candidates: int = CANDIDATES
     ) -> None:
-        check_candidates(candidates)
+        super().__init__(vectors, candidates=candidates)
         needed = (len(vectors), _padded(vectors.width)) if len(vectors) >= LEAST_VECTORS else None
         found = None if lists is None else (lists.ntotal, lists.d)
         if needed != found:
@@ -91,8 +79,7 @@ class ApproximateIndex:
                 f"The inverted lists are of {found or 'no vectors'} (number, width); {len(vectors)} vectors of width "
                 f"{vectors.width} need {needed or 'none'}. Build the index again."
             )
-        self._vectors, self._lists, self._candidates = vectors, lists, candidates
-        self._exact = ExactIndex(vectors)
+        self._lists = lists
         self._centroids = None if lists is None else _WholeNumbers(lists.quantizer.reconstruct_n(0, lists.nlist))
         self._one_at_a_time = threading.Lock()
 
@@ -120,7 +107,7 @@ class ApproximateIndex:
             raise DamagedArtifactError(f"{file} cannot be read ({reason}). Build the index again.") from None
         if not isinstance(lists, faiss.IndexIVFPQFastScan):
             raise DamagedArtifactError(f"{file} holds something else than inverted lists. Build the index again.")
-        lists.implem = _IN_REGISTERS
+        lists.implem = IN_REGISTERS
         return cls(vectors, lists, candidates=candidates)
 
     def save(self, folder: Path) -> None:
@@ -131,44 +118,14 @@ class ApproximateIndex:
             faiss.write_index(self._lists, str(folder / LISTS_FILE))
 
     @property
-    def width(self) -> int:
-        """Components of a vector."""
-        return self._vectors.width
+    def _can_guess(self) -> bool:
+        return self._lists is not None
 
-    def __len__(self) -> int:
-        return len(self._vectors)
-
-    def search(self, queries: FloatArray, *, k: int = 5) -> tuple[RowArray, FloatArray]:
-        """The ``k`` best rows of each query among its candidates; see `Index.search`.
-
-        Raises:
-            ShapeError: the queries have another width, or are no matrix.
-            InputError: a query is not finite, or ``k`` is less than 1.
-        """
-        queries = check_queries(queries, width=self.width, k=k)
-        k = min(k, len(self))
-        wanted = max(self._candidates, CANDIDATES_PER_RESULT * k)
-        if self._lists is None or _EXHAUSTIVE_SHARE * wanted >= len(self):
-            return self._exact.search(queries, k=max(k, 1))
-        rows = np.empty((len(queries), k), np.int64)
-        scores = np.empty((len(queries), k), np.float32)
-        step = min(_TILE_QUERIES, max(1, _CANDIDATES_AT_ONCE // wanted))
-        for start in range(0, len(queries), step):
-            tile = queries[start : start + step]
-            nearest = self._nearest(self._lists, tile, n_rows=wanted)
-            for position, query in enumerate(tile, start):
-                found = np.sort(nearest[position - start])
-                found = found[np.searchsorted(found, 0) :]  # -1 stands where the lists held no more
-                if len(found) < k:
-                    best = self._exact.search(query[None], k=k)
-                    rows[position], scores[position] = best[0][0], best[1][0]
-                else:
-                    rows[position], scores[position] = best_rows(self._vectors, query, found, k)
-        return rows, scores
-
-    def _nearest(self, lists: faiss.IndexIVFPQFastScan, queries: FloatArray, *, n_rows: int) -> RowArray:
+    def _guess(self, queries: FloatArray, *, n_rows: int) -> RowArray:
         """Rows with the nearest codes in the nearest lists, -1 for none, shape (Q, n_rows)."""
-        assert self._centroids is not None  # there are lists
+        lists = self._lists
+        assert lists is not None  # or there would be nothing to guess with
+        assert self._centroids is not None
         padded = np.zeros((len(queries), lists.d), np.float32)
         largest = np.abs(queries).max(axis=1, keepdims=True)
         # Their length does not matter to the order of scores; equal ones are near in the sense of the lists.
@@ -220,7 +177,7 @@ def _built(vectors: VectorStore) -> faiss.IndexIVFPQFastScan:
         lists.train(_with_columns(vectors.take(sample), width))
         for part in vectors.parts():
             lists.add(_with_columns(part, width))
-    lists.implem = _IN_REGISTERS
+    lists.implem = IN_REGISTERS
     return lists
 
 

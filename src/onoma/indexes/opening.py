@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from onoma.errors import ArtifactExistsError, DamagedArtifactError, FormatVersionError, InputError, did_you_mean
 from onoma.indexes import approximate, sign_bits
+from onoma.indexes.candidate_search import CANDIDATES
 from onoma.indexes.exact import ExactIndex
 from onoma.indexes.protocol import Index
 from onoma.indexes.recall import Recall, measure_recall
@@ -193,13 +194,13 @@ def _open(folder: Path, kind: IndexKind, vectors: VectorStore, candidates: int |
 
 
 def _check_candidates(kind: IndexKind, candidates: int | None) -> int | None:
-    """The number chosen, or else the kind's own; none for an exact index."""
+    """The number chosen, or else the usual one; none for an exact index."""
     if kind == "exact":
         if candidates is not None:
             raise InputError("an exact index has no candidates", field="candidates", fix="leave them out")
         return None
     if candidates is None:
-        return sign_bits.CANDIDATES if kind == "sign-bits" else approximate.CANDIDATES
+        return CANDIDATES
     check_candidates(candidates)
     return candidates
 

@@ -27,38 +27,25 @@ import numpy as np
 import numpy.typing as npt
 
 from onoma.errors import DamagedArtifactError
-from onoma.indexes.exact import ExactIndex
-from onoma.indexes.scoring import best_rows, check_candidates, check_queries
+from onoma.indexes.candidate_search import CANDIDATES, IN_REGISTERS, CandidateIndex
 from onoma.indexes.vector_store import PART_ROWS, VectorStore
 from onoma.types import FloatArray, RowArray
 
 if TYPE_CHECKING:
     import faiss
 
-CANDIDATES = 256
-"""Default number of rows scored exactly. With 64, 128, 256 and 512 the ten best of 87,156 names of MONDO were found to
-99.4, 99.9, 99.97 and 100 %; of 73,024 names of MEDIC to 99.3, 99.9, 100 and 100 %; the best one always."""
-CANDIDATES_PER_RESULT = 16
-"""Where many results are wanted, so many candidates for each of them: 99.8 % of the 80 best of the same names."""
 SIGNS_FILE = "signs.npy"
 CENTRE_FILE = "centre.npy"
 
-_EXHAUSTIVE_SHARE = 16
-"""If one row in so many would be a candidate, comparing the query with all is no slower."""
 _QUERY_CENTRING = 0.5
 """Share of the centre that is subtracted from a query. None would guess scores without bias, all of it the cosines of
 what is left; half finds more of the best than either."""
 _CENTRE_ROWS = 1 << 17
-_TILE_QUERIES = 256
-_IN_REGISTERS = 13
-"""FAISS's way through the codes that treats each query alone, whatever their number; unset, it would choose by that."""
-_CANDIDATES_AT_ONCE = 1 << 22
-"""Bound on rows kept by the search for candidates (48 MiB): with very many candidates, fewer queries at a time."""
 
 SignArray = npt.NDArray[np.uint8]
 
 
-class SignBitIndex:
+class SignBitIndex(CandidateIndex):
     """Nearest rows among those whose sign bits are nearest.
 
     Where so many results are wanted that a large share of the rows would be candidates, all rows are compared, and the
@@ -83,7 +70,7 @@ class SignBitIndex:
     def __init__(
         self, vectors: VectorStore, signs: SignArray, centre: FloatArray, *, candidates: int = CANDIDATES
     ) -> None:
-        check_candidates(candidates)
+        super().__init__(vectors, candidates=candidates)
         expected = (len(vectors), -(-vectors.width // 8))
         if signs.shape != expected or signs.dtype != np.uint8:
             raise DamagedArtifactError(
@@ -95,9 +82,7 @@ class SignBitIndex:
                 f"The centre of the vectors is not a vector of {vectors.width} finite float32 numbers. "
                 "Build the index again."
             )
-        self._vectors, self._signs, self._centre = vectors, np.asarray(signs), np.asarray(centre)
-        self._candidates = candidates
-        self._exact = ExactIndex(vectors)
+        self._signs, self._centre = np.asarray(signs), np.asarray(centre)
         self._scanner: faiss.IndexPQFastScan | None = None
 
     @classmethod
@@ -121,38 +106,6 @@ class SignBitIndex:
         except (OSError, ValueError, EOFError) as error:
             raise DamagedArtifactError(f"{folder}: the index cannot be read ({error}). Build it again.") from None
         return cls(vectors, signs, centre, candidates=candidates)
-
-    @property
-    def width(self) -> int:
-        """Components of a vector."""
-        return self._vectors.width
-
-    def __len__(self) -> int:
-        return len(self._vectors)
-
-    def search(self, queries: FloatArray, *, k: int = 5) -> tuple[RowArray, FloatArray]:
-        """The ``k`` best rows of each query among its candidates; see `Index.search`.
-
-        Raises:
-            ShapeError: the queries have another width, or are no matrix.
-            InputError: a query is not finite, or ``k`` is less than 1.
-        """
-        queries = check_queries(queries, width=self.width, k=k)
-        k = min(k, len(self))
-        wanted = max(self._candidates, CANDIDATES_PER_RESULT * k)
-        if _EXHAUSTIVE_SHARE * wanted >= len(self):
-            return self._exact.search(queries, k=max(k, 1))
-        rows = np.empty((len(queries), k), np.int64)
-        scores = np.empty((len(queries), k), np.float32)
-        step = min(_TILE_QUERIES, max(1, _CANDIDATES_AT_ONCE // wanted))
-        for start in range(0, len(queries), step):
-            tile = queries[start : start + step]
-            nearest = self._guess(tile, n_rows=wanted)
-            nearest.sort(axis=1)  # reading is faster in the order of the file
-            for position, query in enumerate(tile, start):
-                found = best_rows(self._vectors, query, nearest[position - start], k)
-                rows[position], scores[position] = found
-        return rows, scores
 
     def _guess(self, queries: FloatArray, *, n_rows: int) -> RowArray:
         """Rows with the best guessed scores, and of equals the lowest, shape (Q, n_rows)."""
@@ -212,7 +165,7 @@ def _scanner(signs: SignArray) -> faiss.IndexPQFastScan:
     codes.is_trained = True
     codes.add_sa_codes(np.ascontiguousarray(signs))
     scanner = faiss.IndexPQFastScan(codes)  # type: ignore[arg-type]  # its stub knows one of three constructors
-    scanner.implem = _IN_REGISTERS
+    scanner.implem = IN_REGISTERS
     return scanner
 
 
