@@ -127,7 +127,7 @@ class Variant:
 def variants(vectors: FloatArray, folder: Path, wanted: list[str]) -> list[Variant]:
     """All that can be built here and whose name holds one of the wanted words; the reference always."""
     width, store = int(vectors.shape[1]), VectorStore(vectors)
-    bits = -(-width // 8)
+    bits, lists = -(-width // 8), width / 6 + 16
 
     def stored(kind: str, precision: str, candidates: int | None = None) -> Callable[[], Index]:
         def build() -> Index:
@@ -153,8 +153,8 @@ def variants(vectors: FloatArray, folder: Path, wanted: list[str]) -> list[Varia
         ("sign bits int8, 256 re-scored", stored("sign-bits", "int8", 256), bits),
         ("counted bits, 256 re-scored", lambda: CountedBits(store, candidates=256), bits),
         ("counted bits, 1024 re-scored", lambda: CountedBits(store, candidates=1024), bits),
-        ("inverted lists fp32, 256 re-scored", stored("approximate", "fp32", 256), bits + 8),
-        ("inverted lists int16, 256 re-scored", stored("approximate", "int16", 256), bits + 8),
+        ("inverted lists fp32, 256 re-scored", stored("approximate", "fp32", 256), lists),
+        ("inverted lists int16, 256 re-scored", stored("approximate", "int16", 256), lists),
         ("graph, 128 re-scored", lambda: Graph(store, candidates=128), 2 * width + 150),
         ("graph, 512 re-scored", lambda: Graph(store, candidates=512), 2 * width + 150),
     ]

@@ -1,4 +1,4 @@
-"""Value types and array aliases that several rooms share."""
+"""Array aliases and numerical conventions that several rooms share."""
 
 from __future__ import annotations
 
@@ -14,3 +14,9 @@ RowArray: TypeAlias = npt.NDArray[np.int64]
 """Row numbers of some table."""
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+SCORE_DECIMALS = 6
+"""Scores are compared and shown to this many decimals; below lies rounding, not meaning."""
+
+MAX_NORM = 1.001
+"""Bound on the length of a vector that has unit length but for rounding."""

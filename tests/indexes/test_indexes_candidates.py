@@ -8,7 +8,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
+import faiss
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -142,6 +144,49 @@ def test_nothing_but_one_vector_many_times(build: Build) -> None:
     assert all(len(set(line)) == 1 for line in scores.tolist())
     if isinstance(index, SignBitIndex):
         assert rows.tolist() == [[0, 1, 2, 3, 4, 5]] * 3
+
+
+def test_each_vector_is_in_its_two_nearest_lists_and_found_once() -> None:
+    vectors = clustered(N, 33)
+    index = ApproximateIndex.build(VectorStore(vectors))
+    lists = index._lists
+    assert lists is not None
+    inverted = lists.invlists
+    assert inverted is not None
+    centroids = lists.quantizer.reconstruct_n(0, lists.nlist)[:, :33].astype(np.float64)
+    distances = np.square(vectors[:, None, :].astype(np.float64) - centroids).sum(axis=2)
+    nearest = np.sort(np.argsort(distances, axis=1)[:, :2], axis=1)
+    places: list[list[int]] = [[] for _ in range(N)]
+    for number in range(lists.nlist):
+        ids = faiss.rev_swig_ptr(inverted.get_ids(number), inverted.list_size(number))
+        for row in ids.tolist():
+            places[row].append(number)
+    assert np.mean(np.array(places) == nearest) >= 0.999  # but for rounding
+    for rows in index._guess(clustered(20, 33, seed=1), n_rows=150):
+        found = rows[rows >= 0].tolist()
+        assert 150 <= len(found) == len(set(found)) <= 300
+
+
+def test_as_many_lists_are_looked_through_as_it_takes(tmp_path: Path) -> None:
+    """Against the rank of the nearest other's list, vector by vector."""
+    vectors = VectorStore(clustered(N, 33))
+    index = ApproximateIndex.build(vectors)
+    lists = index._lists
+    assert lists is not None
+    centroids = lists.quantizer.reconstruct_n(0, lists.nlist)[:, :33].astype(np.float64)
+    needed = []
+    for row in range(2, N, 5):
+        query = vectors.take(np.array([row]))[0].astype(np.float64)
+        scores = vectors.part(0, N) @ query
+        scores[row] = -np.inf
+        other = vectors.take(np.array([int(scores.argmax())]))[0].astype(np.float64)
+        own = np.argsort(np.square(centroids - other).sum(axis=1))[:2]
+        distances = np.square(centroids - query).sum(axis=1)
+        needed.append(int((distances <= distances[own].min()).sum()))
+    assert abs(np.mean(np.array(needed) <= index._n_lists) - 0.995) <= 0.005
+    assert index._n_lists == lists.nprobe
+    index.save(tmp_path)
+    assert ApproximateIndex.open(tmp_path, vectors)._n_lists == index._n_lists
 
 
 @pytest.mark.parametrize("candidates", [0, -3])

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +20,7 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from onoma.errors import DamagedArtifactError, InputError, ShapeError
-from onoma.indexes import char_ngrams, postings
+from onoma.indexes import char_ngram_weights, char_ngrams, inverting
 from onoma.indexes.char_ngrams import CharNgramIndex
 from onoma.indexes.ngram_keys import prepared
 from onoma.types import FloatArray, RowArray
@@ -96,8 +102,8 @@ def test_every_way_to_the_answer_gives_the_same(
         (10**6, 10**6, 0, 300),  # columns only
         (3, 6, 1, 77),
     ):
-        monkeypatch.setattr(postings, "_ROWS_PER_LISTED", rows_per_listed)
-        monkeypatch.setattr(char_ngrams, "_ROWS_PER_RARE", rows_per_rare)
+        monkeypatch.setattr(inverting, "_ROWS_PER_LISTED", rows_per_listed)
+        monkeypatch.setattr(char_ngram_weights, "_ROWS_PER_RARE", rows_per_rare)
         monkeypatch.setattr(char_ngrams, "_LOOK_UP_COST", cost)
         monkeypatch.setattr(char_ngrams, "_BLOCK_ROWS", block)
         monkeypatch.setattr(char_ngrams, "_NUMBERS_AT_ONCE", 1)
@@ -194,6 +200,97 @@ def test_saved_and_opened_it_gives_the_same_answers(ngrams: tuple[int, int], tmp
 def test_an_empty_index_can_be_opened(tmp_path: Path) -> None:
     CharNgramIndex.build([]).save(tmp_path)
     assert CharNgramIndex.open(tmp_path).search(["a"], k=1)[0].shape == (1, 0)
+
+
+@pytest.mark.parametrize("names", [[], ["", ""], ["a"], random_names(700)], ids=["none", "blank", "one", "many"])
+@pytest.mark.parametrize("ngrams", [(1, 2), (2, 4)])
+@pytest.mark.parametrize("rows_per_listed", [5, 10**6])
+def test_written_in_parts_the_files_are_the_same(
+    names: list[str], ngrams: tuple[int, int], rows_per_listed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inverting, "_ROWS_PER_LISTED", rows_per_listed)
+    CharNgramIndex.build(names, ngrams=ngrams).save(tmp_path / "whole")
+    monkeypatch.setattr(char_ngrams, "_TEXTS_AT_ONCE", 90)
+    monkeypatch.setattr(inverting, "_NUMBERS_AT_ONCE", 1000)
+    monkeypatch.setattr(inverting, "_KEYS_AT_ONCE", 50)
+    monkeypatch.setattr(inverting, "_SPILLED_BYTES", 100)
+    written = CharNgramIndex.write(tmp_path / "parts", names, ngrams=ngrams)
+    files = {file.name: file.read_bytes() for file in (tmp_path / "whole").iterdir()}
+    assert {file.name: file.read_bytes() for file in (tmp_path / "parts").iterdir()} == files
+    assert sorted(files) == FILES
+    found, expected = (
+        written.search(["heart 1", "x"], k=3),
+        CharNgramIndex.build(names, ngrams=ngrams).search(["heart 1", "x"], k=3),
+    )
+    assert [array.tolist() for array in found] == [array.tolist() for array in expected]
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    occurrences=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 6)), max_size=60),
+    cuts=st.lists(st.integers(0, 30), max_size=5),
+    numbers=st.integers(1, 40),
+)
+def test_lists_equal_loops(occurrences: list[tuple[int, int]], cuts: list[int], numbers: int) -> None:
+    """Whatever the parts of the rows and the parts of the terms."""
+    edges = [0, *sorted(cuts), 31]
+    parts = []
+    for low, high in itertools.pairwise(edges):
+        inside = [(key, row) for row, key in occurrences if low <= row < high]
+        parts.append((np.array([key for key, _ in inside], np.uint64), np.array([row for _, row in inside], np.int64)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inverting, "_NUMBERS_AT_ONCE", numbers)
+        keys, lists = inverting.invert(parts, 31)
+    expected = Counter((key, row) for row, key in occurrences)
+    assert keys.tolist() == sorted({key for key, _ in expected})
+    found = {
+        (key, int(row)): int(count)
+        for term, key in enumerate(keys.tolist())
+        for row, count in zip(*lists.containing(term), strict=True)
+    }
+    assert found == expected
+    assert lists.frequencies().tolist() == [sum(1 for other, _ in expected if other == key) for key in keys.tolist()]
+
+
+_KILLED = """
+import os, sys
+from onoma.indexes import char_ngrams, inverting
+from onoma.indexes.char_ngrams import CharNgramIndex
+from test_indexes_char_ngrams import random_names
+char_ngrams._TEXTS_AT_ONCE, inverting._NUMBERS_AT_ONCE, inverting._SPILLED_BYTES = 60, 500, 100
+left = int(sys.argv[2])
+def dying(inner):
+    def outer(*arguments):
+        global left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), 9)
+        return inner(*arguments)
+    return outer
+inverting.Inversion._take = dying(inverting.Inversion._take)
+inverting.RowFile.append = dying(inverting.RowFile.append)
+char_ngrams.np.save = dying(char_ngrams.np.save)
+CharNgramIndex.write(sys.argv[1], random_names(400))
+"""
+
+
+def test_killed_while_it_is_written_it_cannot_be_opened_and_leaves_nothing_but_its_files(tmp_path: Path) -> None:
+    CharNgramIndex.build(random_names(400)).save(tmp_path / "whole")
+    expected = {file.name: file.read_bytes() for file in (tmp_path / "whole").iterdir()}
+    here = Path(__file__).parent
+    place = tmp_path / "index"
+    for steps in (0, 3, 8, 20, 41):
+        run = subprocess.run(
+            [sys.executable, "-c", _KILLED, str(place), str(steps)],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(here), str(here.parent), *sys.path])},
+            check=False,
+        )
+        assert run.returncode == -signal.SIGKILL
+        assert {file.name for file in place.iterdir()} <= set(FILES)
+        with pytest.raises(DamagedArtifactError):
+            CharNgramIndex.open(place)
+    CharNgramIndex.write(place, random_names(400))
+    assert {file.name: file.read_bytes() for file in place.iterdir()} == expected
 
 
 def saved_files(folder: Path) -> list[str]:

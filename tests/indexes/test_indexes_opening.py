@@ -17,7 +17,7 @@ from onoma.errors import (
     ShapeError,
 )
 from onoma.indexes import ExactIndex, IndexKind, VectorPrecision, build_index, open_index, read_index_record
-from onoma.indexes.opening import RECORD_FILE
+from onoma.indexes.records import RECORD_FILE
 from onoma.types import FloatArray
 
 KINDS = get_args(IndexKind)

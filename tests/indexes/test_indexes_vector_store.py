@@ -174,3 +174,15 @@ def test_damaged_files_are_refused(tmp_path: Path, damage: str) -> None:
         (tmp_path / "scales.npy").unlink()
     with pytest.raises(DamagedArtifactError, match="Build the index again"):
         VectorStore.open(tmp_path, max_norm=1.001)
+
+
+@pytest.mark.parametrize("shape", [(1, 65_536), (65_536, 1), (256, 256)])
+def test_halves_become_the_same_numbers_in_single_precision(shape: tuple[int, int]) -> None:
+    """All there are, the subnormal ones too, by numpy; and those that are not finite."""
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    halves = np.where(np.isfinite(every), every, np.float16(0)).reshape(shape)
+    found = VectorStore(halves).part(0, len(halves))
+    assert found.dtype == np.float32
+    assert found.tobytes() == halves.astype(np.float32).tobytes()
+    some = VectorStore(every.reshape(256, 256), max_norm=1.0).take(np.array([3, 0x7C, 0xFC, 200]))
+    np.testing.assert_array_equal(some, every.reshape(256, 256)[[3, 0x7C, 0xFC, 200]].astype(np.float32))

@@ -60,6 +60,39 @@ def test_ranks_do_not_see_what_rounding_does() -> None:
     assert ranks(np.array([0.5, 0.5 + 1e-8, 0.4, 0.9])).tolist() == [2, 2, 4, 1]
 
 
+@settings(deadline=None, max_examples=100)
+@given(
+    dense=st.lists(scores_of.map(lambda scores: scores[0]), min_size=9, max_size=9),
+    sparse=st.lists(scores_of.map(lambda scores: scores[0]), min_size=9, max_size=9),
+    sizes=st.lists(st.integers(1, 3), min_size=1, max_size=3),
+    share=st.none() | st.floats(0, 1),
+)
+def test_later_pools_stay_behind_and_change_nothing(
+    dense: list[float], sparse: list[float], sizes: list[int], share: float | None
+) -> None:
+    weights = None if share is None else dict[Stage, float]({"dense": share, "sparse": 1 - share})
+    tiers = np.repeat(np.arange(len(sizes)), sizes)
+    shuffled = np.random.default_rng(len(tiers)).permutation(len(tiers))
+    tiers = tiers[shuffled]
+    parts: Parts = {"dense": np.array(dense[: len(tiers)]), "sparse": np.array(sparse[: len(tiers)])}
+    fused = fuse(parts, weights, tiers)
+    for last in range(len(sizes)):
+        there = tiers <= last
+        before = fuse({stage: scores[there] for stage, scores in parts.items()}, weights, tiers[there])
+        assert before.tolist() == fused[there].tolist()
+        if last + 1 < len(sizes):
+            assert fused[there].min().round(6) > fused[~there].max().round(6)
+        own = tiers == last
+        alone = fuse({stage: scores[own] for stage, scores in parts.items()}, weights)
+        if weights is not None:  # within a pool nothing moves against the other
+            np.testing.assert_allclose(np.diff(fused[own]), np.diff(alone), atol=1e-9)
+        assert (
+            np.argsort(-fused[own].round(9), kind="stable")[:1] == np.argsort(-alone.round(9), kind="stable")[:1]
+        ).all()
+    if len(sizes) == 1:
+        assert fused.tolist() == fuse(parts, weights).tolist()
+
+
 def make_pools(weights: tuple[float, float], *, n: int = 200, seed: int = 0) -> list[LabelledPool]:
     """Mentions whose right text is drawn by the softmax that is to be found again."""
     rng = np.random.default_rng(seed)

@@ -7,9 +7,10 @@ and an index over them into a folder, `open_index` opens it.
 
 from onoma.indexes.approximate import ApproximateIndex
 from onoma.indexes.exact import ExactIndex
-from onoma.indexes.opening import IndexKind, IndexRecord, build_index, open_index, read_index_record
+from onoma.indexes.opening import build_index, open_index
 from onoma.indexes.protocol import Index
 from onoma.indexes.recall import Recall, measure_recall
+from onoma.indexes.records import IndexKind, IndexRecord, read_index_record
 from onoma.indexes.sign_bits import SignBitIndex
 from onoma.indexes.vector_store import VectorPrecision, VectorStore, write_vectors
 

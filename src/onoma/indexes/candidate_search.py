@@ -8,6 +8,7 @@ import numpy as np
 
 from onoma.indexes.exact import ExactIndex
 from onoma.indexes.scoring import best_rows, check_candidates, check_queries
+from onoma.indexes.threads import on_threads
 from onoma.indexes.vector_store import VectorStore
 from onoma.types import FloatArray, RowArray
 
@@ -22,6 +23,7 @@ IN_REGISTERS = 13
 _EXHAUSTIVE_SHARE = 16
 """If one row in so many would be a candidate, comparing the query with all is no slower."""
 _TILE_QUERIES = 256
+_QUERIES_OF_A_THREAD = 8
 _CANDIDATES_AT_ONCE = 1 << 22
 """Bound on rows kept by the search for candidates (48 MiB): with very many candidates, fewer queries at a time."""
 
@@ -69,17 +71,24 @@ class CandidateIndex(ABC):
         scores = np.empty((len(queries), k), np.float32)
         step = min(_TILE_QUERIES, max(1, _CANDIDATES_AT_ONCE // wanted))
         for start in range(0, len(queries), step):
-            tile = queries[start : start + step]
-            nearest = np.sort(self._guess(tile, n_rows=wanted), axis=1)  # reading is faster in the order of the file
-            for position, query in enumerate(tile, start):
-                found = nearest[position - start]
-                found = found[np.searchsorted(found, 0) :]
-                if len(found) < k:
-                    best = self._exact.search(query[None], k=k)
-                    rows[position], scores[position] = best[0][0], best[1][0]
-                else:
-                    rows[position], scores[position] = best_rows(self._vectors, query, found, k)
+            here = slice(start, start + step)
+            rows[here], scores[here] = self._search_tile(queries[here], wanted, k)
         return rows, scores
+
+    def _search_tile(self, queries: FloatArray, wanted: int, k: int) -> tuple[RowArray, FloatArray]:
+        nearest = np.sort(self._guess(queries, n_rows=wanted), axis=1)  # reading is faster in the order of the file
+        found = [own[np.searchsorted(own, 0) :] for own in nearest]
+        for place, own in enumerate(found):
+            if len(own) < k:
+                found[place] = self._exact.search(queries[place : place + 1], k=k)[0][0]
+
+        def best(first: int) -> list[tuple[RowArray, FloatArray]]:
+            here = slice(first, first + _QUERIES_OF_A_THREAD)
+            return [best_rows(self._vectors, *pair, k) for pair in zip(queries[here], found[here], strict=True)]
+
+        parts = on_threads(best, range(0, len(queries), _QUERIES_OF_A_THREAD))
+        answers = [answer for part in parts for answer in part]
+        return np.stack([rows for rows, _ in answers]), np.stack([scores for _, scores in answers])
 
     @property
     def _can_guess(self) -> bool:
@@ -88,4 +97,4 @@ class CandidateIndex(ABC):
 
     @abstractmethod
     def _guess(self, queries: FloatArray, *, n_rows: int) -> RowArray:
-        """Candidates of each query, -1 where there are no more, shape (Q, n_rows)."""
+        """Candidates of each query, ``n_rows`` or some more, -1 where there are no more, shape (Q, n)."""

@@ -23,27 +23,23 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from onoma.artifacts.arrays import load_array
 from onoma.errors import DamagedArtifactError, InputError, ShapeError
+from onoma.indexes.char_ngram_weights import STAGES, DoubleArray, StageArray, lengths_of, stages_of
+from onoma.indexes.inverting import Occurrences, inverting
 from onoma.indexes.ngram_keys import NgramKeys, checked_ngrams, prepared
-from onoma.indexes.postings import KeyArray, Postings, invert, load_array
+from onoma.indexes.postings import KeyArray, Postings, array_file
 from onoma.indexes.selection import top_rows
 from onoma.types import FloatArray, RowArray
-
-DoubleArray: TypeAlias = npt.NDArray[np.float64]
-StageArray: TypeAlias = npt.NDArray[np.int8]
 
 _ABOUT_FILE = "char_ngrams.json"
 _NAME = "char_ngrams"
 _TEXTS_AT_ONCE = 1 << 15
-_STAGES = 3
-"""Rare n-grams, common ones, and those that have a column."""
-_ROWS_PER_RARE = 40
-"""A rare n-gram is in at most one of so many names."""
 _LOOK_UP_COST = 8
 """What it takes to look one name up in one list, where adding one entry of a list to the sums takes 1."""
 _BLOCK_ROWS = 1 << 16
@@ -103,7 +99,7 @@ class CharNgramIndex:
 
     @classmethod
     def build(cls, texts: Sequence[str], *, ngrams: tuple[int, int] = (1, 2)) -> CharNgramIndex:
-        """Fit on names and index them, in memory: about 8 bytes for each n-gram of each name.
+        """Fit on names and index them, in memory: about 5 bytes for each n-gram of each name.
 
         Args:
             texts: The names. Gone through twice.
@@ -112,30 +108,56 @@ class CharNgramIndex:
         Raises:
             InputError: the lengths are none, or the names have too many distinct characters for them.
         """
+        return cls._built(texts, ngrams, None)
+
+    @classmethod
+    def write(cls, folder: str | Path, texts: Sequence[str], *, ngrams: tuple[int, int] = (1, 2)) -> CharNgramIndex:
+        """The same files as `build` and `save` write, made in bounded memory: some 20 bytes for each name.
+
+        Meanwhile 3 bytes for each n-gram of each name lie in a file in ``folder`` that has no name.
+
+        Args:
+            folder: Where to write; it is made if missing. Until all is there it cannot be opened.
+            texts: The names. Gone through twice.
+            ngrams: See `build`.
+
+        Raises:
+            InputError: see `build`.
+        """
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        (place / _ABOUT_FILE).unlink(missing_ok=True)
+        index = cls._built(texts, ngrams, place)
+        index._save_own(place)
+        return index
+
+    @classmethod
+    def _built(cls, texts: Sequence[str], ngrams: tuple[int, int], folder: Path | None) -> CharNgramIndex:
         ngram_keys = NgramKeys.fit(_parts(texts), ngrams)
-        starts = range(0, len(texts), _TEXTS_AT_ONCE)
-        occurrences = (ngram_keys.occurrences(part) for part in _parts(texts))
-        keys, postings = invert(
-            ((found, rows + start) for start, (found, rows) in zip(starts, occurrences, strict=True)), len(texts)
-        )
-        idf = np.log((1 + len(texts)) / (1 + postings.frequencies())) + 1
-        stages = _stages(postings)
-        inverse_lengths, rest_lengths = _lengths(postings, idf, stages)
-        return cls(
-            ngram_keys=ngram_keys,
-            keys=keys,
-            idf=idf,
-            inverse_lengths=inverse_lengths,
-            rest_lengths=rest_lengths,
-            stages=stages,
-            postings=postings,
-        )
+        with inverting(_occurrences(texts, ngram_keys), len(texts), folder=folder) as inversion:
+            idf = np.log((1 + len(texts)) / (1 + inversion.frequencies)) + 1
+            stages = stages_of(inversion)
+            inverse_lengths, rest_lengths = lengths_of(inversion, idf, stages)
+            return cls(
+                ngram_keys=ngram_keys,
+                keys=inversion.keys,
+                idf=idf,
+                inverse_lengths=inverse_lengths,
+                rest_lengths=rest_lengths,
+                stages=stages,
+                postings=inversion.postings() if folder is None else inversion.write(folder, _NAME),
+            )
 
     def save(self, folder: str | Path) -> None:
         """Write the index's files, ``char_ngrams.*``, into ``folder``."""
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        (place / _ABOUT_FILE).write_text(json.dumps({"ngrams": self.ngrams}) + "\n", encoding="utf-8")
+        (place / _ABOUT_FILE).unlink(missing_ok=True)
+        self._postings.save(place, _NAME)
+        self._save_own(place)
+
+    def _save_own(self, place: Path) -> None:
+        """All but the lists; the file without which nothing can be opened at the end."""
         for name, array in (
             ("alphabet", self._ngram_keys.alphabet),
             ("keys", self._keys),
@@ -144,8 +166,8 @@ class CharNgramIndex:
             ("rest_lengths", self._rest_lengths),
             ("stages", self._stages),
         ):
-            np.save(place / f"{_NAME}.{name}.npy", array)
-        self._postings.save(place, _NAME)
+            np.save(array_file(place, _NAME, name), array)
+        (place / _ABOUT_FILE).write_text(json.dumps({"ngrams": self.ngrams}) + "\n", encoding="utf-8")
 
     @classmethod
     def open(cls, folder: str | Path) -> CharNgramIndex:
@@ -163,7 +185,7 @@ class CharNgramIndex:
             ) from None
 
         def load(name: str, dtype: type[np.generic], n_dimensions: int = 1) -> npt.NDArray[Any]:
-            return load_array(place / f"{_NAME}.{name}.npy", (dtype,), n_dimensions)
+            return np.asarray(load_array(array_file(place, _NAME, name), (dtype,), n_dimensions))
 
         alphabet, keys, idf = load("alphabet", np.uint32), load("keys", np.uint64), load("idf", np.float64)
         inverse_lengths, rest_lengths = load("inverse_lengths", np.float64), load("rest_lengths", np.float32, 2)
@@ -171,8 +193,8 @@ class CharNgramIndex:
         is_whole = (
             len(keys) == len(idf) == len(stages) == postings.n_terms
             and len(inverse_lengths) == postings.n_rows
-            and rest_lengths.shape == (_STAGES - 1, postings.n_rows)
-            and bool(np.all((stages >= 0) & (stages < _STAGES)))
+            and rest_lengths.shape == (STAGES - 1, postings.n_rows)
+            and bool(np.all((stages >= 0) & (stages < STAGES)))
             and bool(np.all(keys[1:] > keys[:-1]))
             and bool(np.all(alphabet[1:] > alphabet[:-1]))
         )
@@ -342,7 +364,7 @@ class CharNgramIndex:
                 idf = self._idf[terms[of_text]]
                 raw = counts[of_text] * idf
                 unit = raw / (math.sqrt(math.fsum(raw**2)) or 1.0)
-                ends = np.searchsorted(stages[of_text], np.arange(_STAGES), side="right")
+                ends = np.searchsorted(stages[of_text], np.arange(STAGES), side="right")
                 yield _Query(terms[of_text], unit, unit * idf, tuple(ends.tolist()))
 
 
@@ -361,25 +383,7 @@ def _parts(texts: Sequence[str]) -> Iterator[list[str]]:
         yield [prepared(text) for text in texts[start : start + _TEXTS_AT_ONCE]]
 
 
-def _stages(postings: Postings) -> StageArray:
-    """In which stage of a search each term is looked at, shape (V,)."""
-    stages = (np.diff(postings.offsets) * _ROWS_PER_RARE > postings.n_rows).astype(np.int8)
-    stages[postings.column_terms] = _STAGES - 1
-    return stages
-
-
-def _lengths(postings: Postings, idf: DoubleArray, stages: StageArray) -> tuple[DoubleArray, FloatArray]:
-    """What is needed of the lengths of the rows' vectors.
-
-    Returns:
-        One over the length of each, 0 where there is nothing, shape (N,); and what share of it is the length of the
-        part that is left after each stage but the last, shape (stages - 1, N).
-    """
-    squares = np.zeros((_STAGES, postings.n_rows))
-    for term, stage in enumerate(stages):
-        rows, counts = postings.containing(term)
-        squares[stage, rows] += (counts * idf[term]) ** 2
-    # From the last stage back, so that what is left after a stage never seems shorter than it is.
-    left = np.cumsum(squares[::-1], axis=0)[::-1]
-    inverse = np.divide(1, np.sqrt(left[0]), out=np.zeros(postings.n_rows), where=left[0] > 0)
-    return inverse, (np.sqrt(left[1:]) * inverse).astype(np.float32)
+def _occurrences(texts: Sequence[str], ngram_keys: NgramKeys) -> Occurrences:
+    for start, part in zip(range(0, len(texts), _TEXTS_AT_ONCE), _parts(texts), strict=True):
+        keys, rows = ngram_keys.occurrences(part)
+        yield keys, rows + start

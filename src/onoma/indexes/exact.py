@@ -23,8 +23,8 @@ _BLOCK_ROWS = 16
 _TILE_ROWS = 2048
 """Rows of one matrix product, so that its result stays in the cache. A multiple of the block."""
 _TILE_QUERIES = 256
-_MAXIMA_AT_ONCE = 1 << 24
-"""Bound on kept maxima (64 MiB): with very many vectors, fewer queries are taken at a time."""
+_MAXIMA_AT_ONCE = 1 << 25
+"""Bound on kept maxima (128 MiB): with very many vectors, fewer queries are taken at a time."""
 
 
 class ExactIndex:

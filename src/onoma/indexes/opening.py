@@ -1,13 +1,15 @@
 """Indexes as files in a folder: built once, opened without reading the vectors.
 
-============ =========================== ==========================================================================
-kind         files beside the vectors    what it is
-============ =========================== ==========================================================================
-exact        none                        `ExactIndex`
-sign-bits    signs.npy, centre.npy       `SignBitIndex`, the default: nearly exact, some ten times as fast, one bit of
-                                         each component in memory
-approximate  lists.faiss                 `ApproximateIndex`: faster still where there are very many, and misses more
-============ =========================== ==========================================================================
+============= =========================== =========================================================================
+kind          files beside the vectors    what it is
+============= =========================== =========================================================================
+exact         none                        `ExactIndex`
+sign-bits     signs.npy, centre.npy       `SignBitIndex`, the default: nearly exact, some ten times as fast, one bit
+                                          of each component in memory
+approximate   lists.faiss                 `ApproximateIndex`: faster still where there are very many, and misses more
+pgvector      table.json, and no vectors  `PgVectorIndex`: the vectors lie in PostgreSQL, and all are compared there
+pgvector-hnsw table.json, and no vectors  the same, by a graph
+============= =========================== =========================================================================
 
 ``index.json`` says which it is, and how often it was found to agree with exhaustive search in single precision. The
 checksums of all files belong into the manifest of the artefact that the folder is part of.
@@ -17,53 +19,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import get_args
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from onoma.errors import ArtifactExistsError, DamagedArtifactError, FormatVersionError, InputError, did_you_mean
+from onoma.errors import ArtifactExistsError, ConfigError, DamagedArtifactError, InputError, did_you_mean
 from onoma.indexes import approximate, sign_bits
 from onoma.indexes.candidate_search import CANDIDATES
 from onoma.indexes.exact import ExactIndex
+from onoma.indexes.pgvector_folder import build_in_table, is_table_kind, open_in_table
 from onoma.indexes.protocol import Index
-from onoma.indexes.recall import Recall, measure_recall
+from onoma.indexes.recall import measure_recall
+from onoma.indexes.records import (
+    FORMAT_VERSION,
+    RECORD_FILE,
+    IndexKind,
+    IndexRecord,
+    PrecisionAgreement,
+    TableKind,
+    read_index_record,
+    write_index_record,
+)
 from onoma.indexes.scoring import check_candidates
-from onoma.indexes.vector_store import VECTORS_FILE, VectorPrecision, VectorStore, check_precision, write_vectors
+from onoma.indexes.vector_store import VECTORS_FILE, VectorStore, check_precision, write_vectors
 from onoma.types import FloatArray
 
-IndexKind: TypeAlias = Literal["exact", "sign-bits", "approximate"]
-RECORD_FILE = "index.json"
-FORMAT_VERSION = 1
 _GIVEN_FOLDER = "as-given"
 _COMPARED_ROWS = 10_000
-
-
-class PrecisionAgreement(BaseModel):
-    """How far stored vectors are from those given, over at most 10,000 of them, evenly spaced."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    mean_cosine: float
-    lowest_cosine: float
-
-
-class IndexRecord(BaseModel):
-    """What an index says about itself (file ``index.json``). It has no dates: equal content, equal file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    format_version: int = Field(ge=1)
-    kind: IndexKind
-    precision: VectorPrecision
-    n_vectors: int = Field(ge=0)
-    width: int = Field(ge=1)
-    max_norm: float = Field(ge=0, allow_inf_nan=False)
-    """Bound of the lengths of the stored vectors."""
-    candidates: int | None
-    """Rows scored exactly for each query; none for an exact index."""
-    agreement: PrecisionAgreement
-    recall: Recall
 
 
 def build_index(
@@ -74,6 +56,8 @@ def build_index(
     precision: str = "fp32",
     candidates: int | None = None,
     queries: FloatArray | None = None,
+    database: str | None = None,
+    table: str | None = None,
 ) -> IndexRecord:
     """Store vectors and index them, in bounded memory, and measure how well the index finds them.
 
@@ -82,10 +66,13 @@ def build_index(
         vectors: Shape (N, W), float32, in memory or memory-mapped; or such matrices one after another. Those that come
             in parts and are stored in a lower precision lie in the folder in single precision too until recall has been
             measured.
-        kind: ``exact``, ``sign-bits`` or ``approximate``.
-        precision: ``fp32``, ``fp16``, ``int16`` or ``int8``; see `onoma.indexes.vector_store`.
+        kind: One of those above.
+        precision: ``fp32``, ``fp16``, ``int16`` or ``int8``; see `onoma.indexes.vector_store`. PostgreSQL has the first
+            two.
         candidates: Rows scored exactly for each query; not for ``exact``. Unset: what the kind was measured with.
         queries: Vectors of texts that are not in the index, to measure recall with; unset: see `measure_recall`.
+        database: Connection string, for kinds with a table; unset: that in the environment variable ONOMA_DATABASE.
+        table: Of a new table there, see `onoma.indexes.pgvector_folder.prepare_table`.
 
     Returns:
         What was built and measured, as it stands in ``index.json``.
@@ -94,11 +81,27 @@ def build_index(
         InputError: unknown kind or precision, no vectors, a vector that is not finite or not float32, or candidates
             where there are none to choose.
         ShapeError: the vectors are no matrix, or have different widths.
-        ArtifactExistsError: the folder holds vectors already.
+        ArtifactExistsError: the folder holds vectors already, or the database has the table.
+        ConfigError: a database or a table was given where there is none, or none where there is one.
+        UnavailableError: PostgreSQL, or what is needed to talk to it, is missing or refuses.
     """
-    chosen, stored_as = _check_kind(kind), check_precision(precision)
-    rescored = _check_candidates(chosen, candidates)
+    chosen, stored_as = check_kind(kind), check_precision(precision)
     place = Path(folder)
+    if is_table_kind(chosen):
+        place.mkdir(parents=True, exist_ok=True)
+        return build_in_table(
+            place,
+            vectors,
+            kind=chosen,
+            precision=precision,
+            candidates=candidates,
+            queries=queries,
+            database=database,
+            table=table,
+        )
+    if database is not None or table is not None:
+        raise ConfigError(f"an index of the kind {chosen} has its vectors in files: leave database and table out.")
+    rescored = _check_candidates(chosen, candidates)
     place.mkdir(parents=True, exist_ok=True)
     if (place / VECTORS_FILE).exists():  # it may be what ``vectors`` maps
         raise ArtifactExistsError(f"{place} holds {VECTORS_FILE} already. Build the index in another folder.")
@@ -134,20 +137,31 @@ def build_index(
             for file in aside.iterdir():
                 file.unlink()
             aside.rmdir()
-    (place / RECORD_FILE).write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    write_index_record(place, record)
     return record
 
 
-def open_index(folder: str | Path) -> Index:
+def open_index(folder: str | Path, *, database: str | None = None) -> Index:
     """Open what `build_index` built; vectors are mapped, not read.
 
+    Args:
+        folder: Where it lies.
+        database: Connection string, where the vectors are in PostgreSQL; unset: that in the environment variable
+            ONOMA_DATABASE.
+
     Raises:
-        InputError: there is no index.
-        DamagedArtifactError: a file is missing, or not what it should be.
-        FormatVersionError: written by a newer Onoma.
+        InputError: there is no index, or the database does not have its table.
+        ArtifactError: a file or the table is missing, not what it should be, or written by a newer Onoma.
+        MismatchError: the table has other vectors.
+        ConfigError: a database was given where there is none, or none where there is one.
+        UnavailableError: PostgreSQL, or what is needed to talk to it, is missing or refuses.
     """
     place = Path(folder)
     record = read_index_record(place)
+    if is_table_kind(record.kind):
+        return open_in_table(place, record, database=database)
+    if database is not None:
+        raise ConfigError(f"{place} has its vectors in files, not in a database: leave it out.")
     store = VectorStore.open(place, max_norm=record.max_norm)
     found = (store.precision, len(store), store.width)
     if found != (record.precision, record.n_vectors, record.width):
@@ -157,32 +171,6 @@ def open_index(folder: str | Path) -> Index:
             "Build the index again."
         )
     return _open(place, record.kind, store, record.candidates)
-
-
-def read_index_record(folder: str | Path) -> IndexRecord:
-    """What an index says about itself.
-
-    Raises:
-        InputError: there is no index.
-        DamagedArtifactError: the file is not what `build_index` writes.
-        FormatVersionError: written by a newer Onoma.
-    """
-    file = Path(folder) / RECORD_FILE
-    if not file.is_file():
-        raise InputError("there is no index here", path=file.parent, expected=f"a file {RECORD_FILE}", fix="build it")
-    try:
-        raw = file.read_text(encoding="utf-8")
-        record = IndexRecord.model_validate_json(raw)
-    except (ValidationError, UnicodeDecodeError) as error:
-        first = error.errors()[0] if isinstance(error, ValidationError) else None
-        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first else str(error)
-        raise DamagedArtifactError(f"{file} is not readable ({reason}). Build the index again.") from None
-    if record.format_version > FORMAT_VERSION:
-        raise FormatVersionError(
-            f"{file} is of format {record.format_version}; this Onoma reads up to {FORMAT_VERSION}. Update Onoma, or "
-            "build the index again."
-        )
-    return record
 
 
 def _open(folder: Path, kind: IndexKind, vectors: VectorStore, candidates: int | None) -> Index:
@@ -205,13 +193,19 @@ def _check_candidates(kind: IndexKind, candidates: int | None) -> int | None:
     return candidates
 
 
-def _check_kind(kind: str) -> IndexKind:
-    known = get_args(IndexKind)
-    if kind not in known:
-        raise InputError(
-            f"there is no such index.{did_you_mean(kind, known)}", field="kind", expected=", ".join(known), found=kind
-        )
-    return kind  # type: ignore[return-value]
+def check_kind(kind: str) -> IndexKind | TableKind:
+    """The kind, if there is such a one.
+
+    Raises:
+        InputError: there is not.
+    """
+    known: tuple[IndexKind | TableKind, ...] = (*get_args(IndexKind), *get_args(TableKind))
+    for one in known:
+        if one == kind:
+            return one
+    raise InputError(
+        f"there is no such index.{did_you_mean(kind, known)}", field="kind", expected=", ".join(known), found=kind
+    )
 
 
 def _agreement(given: VectorStore, stored: VectorStore) -> PrecisionAgreement:

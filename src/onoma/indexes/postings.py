@@ -9,7 +9,6 @@ Shapes: V terms, N rows, P pairs of term and row in lists, D terms that have a c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from onoma.artifacts.arrays import load_array
 from onoma.errors import DamagedArtifactError
 from onoma.types import RowArray
 
@@ -25,9 +25,6 @@ CountArray: TypeAlias = npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDA
 KeyArray: TypeAlias = npt.NDArray[np.uint64]
 ListRowArray: TypeAlias = npt.NDArray[np.int32]
 
-MAX_ROWS_IN_PART = 1 << 16
-_ROWS_PER_LISTED = 5
-"""A term in more than one of so many rows has a column: from there on it takes no more room than the list."""
 _UNITS: dict[str, tuple[tuple[type[np.generic], ...], int]] = {
     "offsets": ((np.int64,), 1),
     "rows": ((np.int32,), 1),
@@ -110,7 +107,7 @@ class Postings:
     def save(self, folder: Path, name: str) -> None:
         """Write ``NAME.offsets.npy`` and so on into ``folder``."""
         for part in _UNITS:
-            np.save(folder / f"{name}.{part}.npy", getattr(self, part))
+            np.save(array_file(folder, name, part), getattr(self, part))
 
     @classmethod
     def open(cls, folder: Path, name: str) -> Postings:
@@ -120,7 +117,7 @@ class Postings:
             DamagedArtifactError: a file is missing, or they do not fit one another.
         """
         arrays: dict[str, Any] = {
-            part: load_array(folder / f"{name}.{part}.npy", dtypes, n_dimensions)
+            part: np.asarray(load_array(array_file(folder, name, part), dtypes, n_dimensions))
             for part, (dtypes, n_dimensions) in _UNITS.items()
         }
         postings = cls(**arrays)
@@ -141,93 +138,6 @@ class Postings:
         return postings
 
 
-@dataclass(frozen=True)
-class _Part:
-    """The lists of some consecutive rows."""
-
-    first_row: int
-    keys: KeyArray
-    lengths: RowArray
-    rows: npt.NDArray[np.uint16]
-    counts: CountArray
-
-
-def invert(parts: Iterable[tuple[KeyArray, RowArray]], n_rows: int) -> tuple[KeyArray, Postings]:
-    """Lists of which rows contain what.
-
-    Besides the result, 3 bytes are held for each pair of term and row, and what one part needs.
-
-    Args:
-        parts: Occurrences: what occurs, as keys of any kind, and the row it occurs in, as often as it does. The rows
-            of a part are higher than those of the part before, and fewer than `MAX_ROWS_IN_PART` apart.
-        n_rows: N.
-
-    Returns:
-        The keys that occur, ascending, shape (V,), which are the terms in this order; and the postings.
-    """
-    inverted = [_invert_part(keys, rows) for keys, rows in parts if len(keys)]
-    vocabulary = np.unique(np.concatenate([np.empty(0, np.uint64), *(part.keys for part in inverted)]))
-    terms_of = [np.searchsorted(vocabulary, part.keys) for part in inverted]
-    frequencies = np.zeros(len(vocabulary), np.int64)
-    for part, terms in zip(inverted, terms_of, strict=True):
-        frequencies[terms] += part.lengths
-    dtype = np.result_type(np.uint8, *(part.counts.dtype for part in inverted))
-    has_column = frequencies * _ROWS_PER_LISTED > n_rows
-    column_terms = np.flatnonzero(has_column)
-    columns = np.zeros((len(column_terms), n_rows), dtype)
-    offsets = np.concatenate([[0], np.cumsum(np.where(has_column, 0, frequencies))])
-    all_rows, all_counts = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], dtype)
-    free = offsets[:-1].copy()
-    for number, terms in enumerate(terms_of):
-        part = inverted[number]
-        rows, terms_of_pairs = part.rows + np.int32(part.first_row), np.repeat(terms, part.lengths)
-        begins = np.cumsum(part.lengths) - part.lengths
-        places = np.repeat(free[terms] - begins, part.lengths) + np.arange(len(rows))
-        in_list = ~has_column[terms_of_pairs]
-        all_rows[places[in_list]] = rows[in_list]
-        all_counts[places[in_list]] = part.counts[in_list]
-        places_of_columns = np.searchsorted(column_terms, terms_of_pairs[~in_list])
-        columns[places_of_columns, rows[~in_list]] = part.counts[~in_list]
-        free[terms] += part.lengths
-        inverted[number] = _NOTHING  # the memory of this part
-    return vocabulary, Postings(offsets, all_rows, all_counts, column_terms, columns)
-
-
-def _invert_part(keys: KeyArray, rows: RowArray) -> _Part:
-    first_row = int(rows.min())
-    distinct, numbers = np.unique(keys, return_inverse=True)
-    pairs = numbers.astype(np.uint64) << np.uint64(32) | (rows - first_row).astype(np.uint64)
-    pairs.sort()
-    begins = np.flatnonzero(np.concatenate([[True], pairs[1:] != pairs[:-1]]))
-    counts = np.diff(begins, append=len(pairs))
-    pairs = pairs[begins]
-    return _Part(
-        first_row=first_row,
-        keys=distinct,
-        lengths=np.bincount((pairs >> np.uint64(32)).astype(np.int64), minlength=len(distinct)),
-        rows=pairs.astype(np.uint16),  # the lower 16 bits: the row within the part
-        counts=counts.astype(np.min_scalar_type(int(counts.max()))),
-    )
-
-
-_NOTHING = _Part(0, np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.uint16), np.empty(0, np.uint8))
-
-
-def load_array(path: Path, dtypes: tuple[type[np.generic], ...], n_dimensions: int) -> npt.NDArray[Any]:
-    """Memory-map an ``.npy`` file as a plain array.
-
-    Raises:
-        DamagedArtifactError: it is missing, not readable, or of another type or number of dimensions.
-    """
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise DamagedArtifactError(f"{path} is missing. Make the folder again.") from None
-    except (OSError, ValueError, EOFError) as error:
-        raise DamagedArtifactError(f"{path} is not a readable array ({error}). Make the folder again.") from None
-    if array.dtype not in dtypes or array.ndim != n_dimensions:
-        raise DamagedArtifactError(
-            f"{path} holds {array.dtype} of {array.ndim} dimensions, where {np.dtype(dtypes[0])} of {n_dimensions} is "
-            "needed. Make the folder again."
-        )
-    return np.asarray(array)
+def array_file(folder: Path, name: str, part: str) -> Path:
+    """Where one of the arrays lies."""
+    return folder / f"{name}.{part}.npy"

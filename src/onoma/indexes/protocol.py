@@ -1,4 +1,4 @@
-"""What every index promises."""
+"""What every index promises, and the vectors that it finds are scored by."""
 
 from __future__ import annotations
 
@@ -38,3 +38,18 @@ class Index(Protocol):
             ShapeError: the queries have another width, or are no matrix.
             InputError: a query is not finite, or ``k`` is less than 1.
         """
+
+
+class StoredVectors(Protocol):
+    """Vectors by their rows, wherever they lie."""
+
+    @property
+    def width(self) -> int:
+        """Components of a vector."""
+
+    @property
+    def max_norm(self) -> float:
+        """Upper bound of the vectors' lengths."""
+
+    def take(self, rows: RowArray) -> FloatArray:
+        """Vectors of these rows, float32, shape (n, W)."""

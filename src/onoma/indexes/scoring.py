@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from onoma.errors import InputError, ShapeError
-from onoma.indexes.vector_store import VectorStore
+from onoma.indexes.protocol import StoredVectors
 from onoma.types import FloatArray, RowArray
 
 _SCORED_AT_ONCE = 4096
@@ -59,7 +59,7 @@ def rounding_slack(query: FloatArray, *, max_norm: float) -> float:
     return 2 * terms / (1 - terms) * length * max_norm
 
 
-def exact_scores(vectors: VectorStore, query: FloatArray, rows: RowArray) -> FloatArray:
+def exact_scores(vectors: StoredVectors, query: FloatArray, rows: RowArray) -> FloatArray:
     """Dot product of the query with each of the rows, float32, shape (n,)."""
     exact = query.astype(np.float64)
     parts = [
@@ -70,7 +70,7 @@ def exact_scores(vectors: VectorStore, query: FloatArray, rows: RowArray) -> Flo
         return np.concatenate(parts or [np.empty(0)]).astype(np.float32)
 
 
-def best_rows(vectors: VectorStore, query: FloatArray, rows: RowArray, k: int) -> tuple[RowArray, FloatArray]:
+def best_rows(vectors: StoredVectors, query: FloatArray, rows: RowArray, k: int) -> tuple[RowArray, FloatArray]:
     """The ``k`` best of some rows, exactly: higher score first, and of equal scores the lower row first.
 
     Args:

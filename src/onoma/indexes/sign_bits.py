@@ -9,11 +9,7 @@ and scored exactly.
 An answer can miss a row whose bits mislead, so it is nearly exact: how nearly is measured when an index is built. What
 it returns has exact scores, and is the same for a query whatever the batch and the threads.
 
-FAISS makes the guesses: bits are taken four at a time as the code of a product quantiser whose 16 centroids are the
-corners of a cube, which its fast scan looks up in registers (André, Kermarrec, Le Scouarnec 2015). The query is not
-reduced to bits. That is three times as fast as counting the bits in which query and row differ, and finds the same
-with a quarter of the candidates. FAISS rounds the tables of a query to 8 bits, by that query alone, and of equally
-good rows keeps the lowest; that this is so is tested.
+The guesses are made by `SignScanner`.
 
 Files beside the vectors: ``signs.npy``, uint8, shape (N, W / 8 rounded up), and ``centre.npy``, float32, shape (W,).
 """
@@ -21,18 +17,14 @@ Files beside the vectors: ``signs.npy``, uint8, shape (N, W / 8 rounded up), and
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from onoma.errors import DamagedArtifactError
-from onoma.indexes.candidate_search import CANDIDATES, IN_REGISTERS, CandidateIndex
+from onoma.indexes.candidate_search import CANDIDATES, CandidateIndex
+from onoma.indexes.sign_scan import SignArray, SignScanner
 from onoma.indexes.vector_store import PART_ROWS, VectorStore
 from onoma.types import FloatArray, RowArray
-
-if TYPE_CHECKING:
-    import faiss
 
 SIGNS_FILE = "signs.npy"
 CENTRE_FILE = "centre.npy"
@@ -41,8 +33,6 @@ _QUERY_CENTRING = 0.5
 """Share of the centre that is subtracted from a query. None would guess scores without bias, all of it the cosines of
 what is left; half finds more of the best than either."""
 _CENTRE_ROWS = 1 << 17
-
-SignArray = npt.NDArray[np.uint8]
 
 
 class SignBitIndex(CandidateIndex):
@@ -83,7 +73,7 @@ class SignBitIndex(CandidateIndex):
                 "Build the index again."
             )
         self._signs, self._centre = np.asarray(signs), np.asarray(centre)
-        self._scanner: faiss.IndexPQFastScan | None = None
+        self._scanner: SignScanner | None = None
 
     @classmethod
     def build(cls, vectors: VectorStore, *, candidates: int = CANDIDATES) -> SignBitIndex:
@@ -110,13 +100,12 @@ class SignBitIndex(CandidateIndex):
     def _guess(self, queries: FloatArray, *, n_rows: int) -> RowArray:
         """Rows with the best guessed scores, and of equals the lowest, shape (Q, n_rows)."""
         if self._scanner is None:  # opening a linker must not wait for it
-            self._scanner = _scanner(self._signs)
+            self._scanner = SignScanner(self._signs)
         directions = np.zeros((len(queries), 8 * self._signs.shape[1]), np.float32)
         moved = queries - _QUERY_CENTRING * self._centre
         largest = np.abs(moved).max(axis=1, keepdims=True)
         np.divide(moved, largest, out=directions[:, : self.width], where=largest > 0)
-        _, found = self._scanner.search(directions, n_rows)
-        rows: RowArray = found
+        rows = self._scanner.nearest(directions, n_rows)
         says_nothing = (largest[:, 0] == 0) | ~queries.any(axis=1)
         rows[says_nothing] = np.arange(n_rows)
         return rows
@@ -150,23 +139,6 @@ def centre_of(vectors: VectorStore) -> FloatArray:
 def sign_bits(vectors: FloatArray, centre: FloatArray) -> SignArray:
     """Whether each component is larger than the centre's, eight to a byte, shape (n, W / 8 rounded up)."""
     return np.packbits(vectors > centre, axis=1, bitorder="little")
-
-
-def _scanner(signs: SignArray) -> faiss.IndexPQFastScan:
-    """FAISS's index over sign bits; it holds a copy of them in an order of its own."""
-    import faiss
-
-    n_bits = 8 * signs.shape[1]
-    corners = 2.0 * np.unpackbits(np.arange(16, dtype=np.uint8)[:, None], axis=1, count=4, bitorder="little") - 1
-    # Of the two metrics this one keeps the lowest of equally good rows. All corners have the same length, so the
-    # nearest corner is that with the largest product.
-    codes = faiss.IndexPQ(n_bits, n_bits // 4, 4, faiss.METRIC_L2)
-    faiss.copy_array_to_vector(np.tile(corners.astype(np.float32), (n_bits // 4, 1)).ravel(), codes.pq.centroids)
-    codes.is_trained = True
-    codes.add_sa_codes(np.ascontiguousarray(signs))
-    scanner = faiss.IndexPQFastScan(codes)  # type: ignore[arg-type]  # its stub knows one of three constructors
-    scanner.implem = IN_REGISTERS
-    return scanner
 
 
 def _fill(signs: SignArray, vectors: VectorStore, centre: FloatArray) -> None:

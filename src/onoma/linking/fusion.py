@@ -8,6 +8,10 @@ that nothing is missing. Two ways to fuse:
 * **reciprocal ranks**, where nothing was learned: the mean over the searches of ``61 / (60 + rank)``. The rank is that
   among the candidates; equal scores (to six decimals) have the rank of the first of them. First in every search: 1.
 
+Where the pool stands for too few concepts a larger one is taken. What came in with the first pool keeps its scores, and
+what comes in with a later one stays behind it: it ranks behind in each search, and if its scores are still too high,
+all of that pool's are lowered by as much. So a longer answer begins with the shorter one.
+
 The weights are those under which the development mentions' right concepts are most probable, the probability of a text
 being a softmax over the candidates (BioSyn's marginal likelihood). A logistic regression would learn to tell right from
 wrong texts whatever their mention; here only the order of one mention's candidates counts, as it does in linking.
@@ -29,11 +33,12 @@ import numpy.typing as npt
 
 from onoma.errors import InputError
 from onoma.linking.settings import SEARCHES, Stage
-from onoma.types import BoolArray, RowArray
+from onoma.types import SCORE_DECIMALS, BoolArray, RowArray
 
 DoubleArray: TypeAlias = npt.NDArray[np.float64]
 RANK_CONSTANT = 60
-_DECIMALS = 6
+_CLEARLY = 2e-6
+"""Scores so far apart stay apart when they are rounded to so many decimals."""
 _L2 = 1e-6
 """Pull of the weights towards 0 for each mention: without it they grow for ever where every mention is answered."""
 _MAX_STEPS = 200
@@ -41,13 +46,14 @@ _LEAST_GAIN = 1e-10
 
 
 def contributions(
-    parts: Mapping[Stage, DoubleArray], weights: Mapping[Stage, float] | None
+    parts: Mapping[Stage, DoubleArray], weights: Mapping[Stage, float] | None, tiers: RowArray | None = None
 ) -> dict[Stage, DoubleArray]:
     """What each search adds to the score of each candidate; their sum is the score.
 
     Args:
         parts: Scores of the n candidates by each search, shape (n,).
         weights: Of the searches; unset: reciprocal ranks. One search alone has its own score, whatever the weights.
+        tiers: With which pool each candidate came in, from 0, shape (n,); unset: there was one.
 
     Example:
         >>> scores = {"dense": np.array([0.9, 0.8]), "sparse": np.array([0.1, 0.4])}
@@ -56,27 +62,65 @@ def contributions(
     """
     if len(parts) == 1:
         return dict(parts)
-    if weights is not None:
-        return {stage: weights[stage] * scores for stage, scores in parts.items()}
-    return {
-        stage: (RANK_CONSTANT + 1) / (RANK_CONSTANT + ranks(scores)) / len(parts) for stage, scores in parts.items()
-    }
+    if weights is None:
+        shares = dict.fromkeys(parts, 1 / len(parts))
+        added = {
+            stage: (RANK_CONSTANT + 1) / (RANK_CONSTANT + ranks(scores, tiers)) / len(parts)
+            for stage, scores in parts.items()
+        }
+    else:
+        shares = {stage: weights[stage] for stage in parts}
+        added = {stage: shares[stage] * scores for stage, scores in parts.items()}
+    if tiers is None:
+        return added
+    lowered = _lowered(_total(added), tiers)
+    return {stage: scores - shares[stage] * lowered for stage, scores in added.items()}
 
 
-def fuse(parts: Mapping[Stage, DoubleArray], weights: Mapping[Stage, float] | None) -> DoubleArray:
+def fuse(
+    parts: Mapping[Stage, DoubleArray], weights: Mapping[Stage, float] | None, tiers: RowArray | None = None
+) -> DoubleArray:
     """Scores of the candidates, shape (n,); see `contributions`."""
-    return np.asarray(np.sum(list(contributions(parts, weights).values()), axis=0), np.float64)
+    return _total(contributions(parts, weights, tiers))
 
 
-def ranks(scores: DoubleArray) -> RowArray:
+def ranks(scores: DoubleArray, tiers: RowArray | None = None) -> RowArray:
     """1 for the highest; equal scores (to six decimals) have the rank of the first of them; shape (n,).
+
+    Args:
+        scores: Shape (n,).
+        tiers: See `contributions`: a candidate ranks behind all of lower tiers.
 
     Example:
         >>> ranks(np.array([0.5, 0.9, 0.5, 0.1])).tolist()
         [2, 1, 2, 4]
+        >>> ranks(np.array([0.5, 0.9, 0.5, 0.1]), np.array([0, 1, 0, 0])).tolist()
+        [1, 4, 1, 3]
     """
-    rounded = -np.round(scores, _DECIMALS)
-    return np.searchsorted(np.sort(rounded), rounded, side="left") + 1
+    rounded = -np.round(scores, SCORE_DECIMALS)
+    if tiers is None:
+        return np.searchsorted(np.sort(rounded), rounded, side="left") + 1
+    order = np.lexsort((rounded, tiers))
+    is_next = np.ones(len(order), np.bool_)
+    is_next[1:] = (np.diff(rounded[order]) != 0) | (np.diff(tiers[order]) != 0)
+    found = np.empty(len(order), np.int64)
+    found[order] = np.maximum.accumulate(np.where(is_next, np.arange(1, len(order) + 1), 0))
+    return found
+
+
+def _total(added: Mapping[Stage, DoubleArray]) -> DoubleArray:
+    return np.asarray(np.sum(list(added.values()), axis=0), np.float64)
+
+
+def _lowered(scores: DoubleArray, tiers: RowArray) -> DoubleArray:
+    """By how much scores must fall so that those of each tier are below all of lower tiers, shape (n,)."""
+    lowered, least = np.zeros(len(scores)), np.inf
+    for tier in np.unique(tiers).tolist():
+        own = tiers == tier
+        fall = max(0.0, float(scores[own].max()) - (least - _CLEARLY))
+        lowered[own] = fall
+        least = float(scores[own].min()) - fall
+    return lowered
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ A filter that leaves few texts makes a search of these alone: of millions of tex
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -15,8 +15,8 @@ import numpy as np
 from onoma.errors import InputError
 from onoma.indexes import ExactIndex, Index
 from onoma.indexes.char_ngrams import CharNgramIndex
+from onoma.indexes.protocol import StoredVectors
 from onoma.indexes.scoring import exact_scores
-from onoma.indexes.vector_store import VectorStore
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.fusion import DoubleArray
 from onoma.linking.settings import Stage
@@ -107,11 +107,11 @@ class DenseSearch:
         allowed: Which texts may be an answer.
     """
 
-    def __init__(self, index: Index, vectors: VectorStore | None, allowed: AllowedTexts) -> None:
+    def __init__(self, index: Index, vectors: StoredVectors | None, allowed: AllowedTexts) -> None:
         self._index, self._vectors, self._allowed = index, vectors, allowed
 
     @property
-    def vectors(self) -> VectorStore:
+    def vectors(self) -> StoredVectors:
         """Of all texts.
 
         Raises:
@@ -189,10 +189,13 @@ class Pool:
     Attributes:
         rows: Shape (n,).
         parts: float64, shape (n,) each.
+        tiers: With which pool each text came in: 0 for the first, 1 for those that only the next, larger one found, and
+            so on; int64, shape (n,).
     """
 
     rows: RowArray
     parts: dict[Stage, DoubleArray]
+    tiers: RowArray
 
 
 def nearest_of_each(queries: Queries, which: RowArray, k: int) -> Iterator[tuple[int, RowArray, FloatArray]]:
@@ -208,7 +211,7 @@ def _parts(which: RowArray, k: int) -> list[RowArray]:
 
 
 def gather_pools(
-    searches: dict[Stage, Queries], which: RowArray, size: int, allowed: AllowedTexts
+    searches: dict[Stage, Queries], which: RowArray, size: int, allowed: AllowedTexts, before: Mapping[int, Pool]
 ) -> Iterator[tuple[int, Pool]]:
     """Some mentions, one by one, with their candidates: the ``size`` best allowed texts of each search.
 
@@ -219,13 +222,20 @@ def gather_pools(
         which: Mentions.
         size: Texts of each search; where there are fewer, all.
         allowed: Which texts may be an answer.
+        before: Smaller pools of some of the mentions, which are kept: what is new is a tier of its own.
     """
     for part in _parts(which, size):
         found = [_best_allowed(queries, part, size, allowed) for queries in searches.values()]
         for mention, *rows in zip(part.tolist(), *found, strict=True):
-            together = np.unique(np.concatenate(rows))
+            smaller = before.get(mention)
+            known = np.empty(0, np.int64) if smaller is None else smaller.rows
+            together = np.unique(np.concatenate([known, *rows]))
+            tiers = np.zeros(len(together), np.int64)
+            if smaller is not None:
+                tiers += smaller.tiers.max(initial=-1) + 1
+                tiers[np.searchsorted(together, known)] = smaller.tiers
             parts = {stage: queries.scores(mention, together).astype(np.float64) for stage, queries in searches.items()}
-            yield mention, Pool(together, parts)
+            yield mention, Pool(together, parts, tiers)
 
 
 def _best_allowed(queries: Queries, which: RowArray, size: int, allowed: AllowedTexts) -> list[RowArray]:

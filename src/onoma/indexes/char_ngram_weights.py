@@ -1,0 +1,49 @@
+"""What a search by character n-grams has to know of each n-gram and of each name beforehand."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from onoma.indexes.inverting import Inversion
+from onoma.types import FloatArray
+
+DoubleArray: TypeAlias = npt.NDArray[np.float64]
+StageArray: TypeAlias = npt.NDArray[np.int8]
+
+STAGES = 3
+"""Rare n-grams, common ones, and those that have a column."""
+_ROWS_PER_RARE = 40
+"""A rare n-gram is in at most one of so many names."""
+
+
+def stages_of(inversion: Inversion) -> StageArray:
+    """In which stage of a search each term is looked at, shape (V,)."""
+    stages = (inversion.frequencies * _ROWS_PER_RARE > inversion.n_rows).astype(np.int8)
+    stages[inversion.column_terms] = STAGES - 1
+    return stages
+
+
+def lengths_of(inversion: Inversion, idf: DoubleArray, stages: StageArray) -> tuple[DoubleArray, FloatArray]:
+    """What is needed of the lengths of the rows' vectors.
+
+    Returns:
+        One over the length of each, 0 where there is nothing, shape (N,); and what share of it is the length of the
+        part that is left after each stage but the last, shape (stages - 1, N).
+    """
+    all_inverse = np.zeros(inversion.n_rows)
+    all_rest = np.zeros((STAGES - 1, inversion.n_rows), np.float32)
+    for part in inversion.parts():
+        n = int(part.rows.max()) + 1
+        # Sums run over the terms in their order.
+        squares = np.bincount(
+            stages[part.terms] * np.int64(n) + part.rows, (part.counts * idf[part.terms]) ** 2, STAGES * n
+        ).reshape(STAGES, n)
+        # From the last stage back, so that what is left after a stage never seems shorter than it is.
+        left = np.cumsum(squares[::-1], axis=0)[::-1]
+        inverse = np.divide(1, np.sqrt(left[0]), out=np.zeros(n), where=left[0] > 0)
+        here = slice(part.first_row, part.first_row + n)
+        all_inverse[here], all_rest[:, here] = inverse, np.sqrt(left[1:]) * inverse
+    return all_inverse, all_rest
