@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onoma.encoders.cross_encoder_ranking import (
+    NIL_SCORES,
     WEIGHTS,
+    answers_nil,
     best_choice,
     interpolated,
     judge_weights,
@@ -52,7 +54,7 @@ def ranks_by_loop(lists: Lists, final: Sequence[float]) -> list[int]:
 @given(LISTS, st.sampled_from(WEIGHTS))
 def test_final_scores_and_ranks_equal_a_plain_loop(lists: Lists, weight: float) -> None:
     first, scores, right, offsets = columns(lists)
-    final = interpolated(first, probabilities(scores, offsets), weight)
+    final = interpolated(first, probabilities(scores, offsets)[0], weight)
     expected = [
         (1 - weight) * of_first + weight * math.exp(score) / sum(math.exp(other) for _, other, _ in candidates)
         for candidates in lists
@@ -65,12 +67,13 @@ def test_final_scores_and_ranks_equal_a_plain_loop(lists: Lists, weight: float) 
 @given(LISTS)
 def test_probabilities_are_those_of_a_softmax(lists: Lists) -> None:
     _, scores, _, offsets = columns(lists)
-    found = probabilities(scores, offsets)
+    found, of_nil = probabilities(scores, offsets)
+    assert of_nil.tolist() == [0.0] * len(lists)
     for begin, end in itertools.pairwise(offsets.tolist()):
         if end > begin:
             odds = np.exp(scores[begin:end].astype(float))
             np.testing.assert_allclose(found[begin:end], odds / odds.sum())
-    assert np.isfinite(probabilities(scores * 1e4, offsets)).all()
+    assert np.isfinite(probabilities(scores * 1e4, offsets)[0]).all()
 
 
 @given(LISTS)
@@ -94,3 +97,60 @@ def test_of_equally_good_weights_the_lowest_is_chosen() -> None:
     chosen = best_choice(judge_weights(first, np.array([0.0, 3.0]), right, offsets)).weight
     assert 0.0 < chosen < 0.2  # 0.1 of cosine against 0.9 of probability
     assert sorted(WEIGHTS) == list(WEIGHTS)
+
+
+@given(LISTS, st.sampled_from([-6.0, -0.5, 0.0, 4.0]))
+def test_nil_is_one_candidate_more(lists: Lists, nil_score: float) -> None:
+    _, scores, _, offsets = columns(lists)
+    found, of_nil = probabilities(scores, offsets, nil_score=nil_score)
+    for row, candidates in enumerate(lists):
+        odds = [math.exp(score) for _, score, _ in candidates] + [math.exp(nil_score)]
+        expected = [one / sum(odds) for one in odds]
+        np.testing.assert_allclose([*found[offsets[row] : offsets[row + 1]], of_nil[row]], expected)
+    for far in (1e4, -1e4):
+        assert all(np.isfinite(part).all() for part in probabilities(scores * far, offsets, nil_score=nil_score))
+
+
+@given(LISTS, st.data(), st.sampled_from(WEIGHTS), st.sampled_from([-1.0, 0.0, 2.0]))
+def test_mentions_are_judged_as_by_a_plain_loop(
+    lists: Lists, data: st.DataObject, weight: float, nil_score: float
+) -> None:
+    means_nil = [data.draw(st.booleans()) for _ in lists]
+    lists = [[(f, s, right and not nil) for f, s, right in one] for one, nil in zip(lists, means_nil, strict=True)]
+    first, scores, right, offsets = columns(lists)
+    ranks = []
+    for candidates, nil in zip(lists, means_nil, strict=True):
+        odds = [math.exp(score) for _, score, _ in candidates]
+        total = sum(odds) + math.exp(nil_score)
+        final = [
+            round((1 - weight) * one[0] + weight * part / total, 6) for one, part in zip(candidates, odds, strict=True)
+        ]
+        order = sorted(range(len(candidates)), key=lambda place: (-final[place], place))
+        if round(math.exp(nil_score) / total, 6) > 0.5:
+            ranks.append(1 if nil else 0)
+        else:
+            ranks.append(next((rank for rank, place in enumerate(order, 1) if candidates[place][2]), 0))
+    (choice,) = judge_weights(
+        first, scores, right, offsets, weights=[weight], means_nil=np.array(means_nil, bool), nil_scores=[nil_score]
+    )
+    n_lists = max(1, len(lists))
+    assert (choice.weight, choice.nil_score) == (weight, nil_score)
+    assert choice.at_1 == pytest.approx(sum(rank == 1 for rank in ranks) / n_lists)
+    assert choice.at_5 == pytest.approx(sum(0 < rank <= 5 for rank in ranks) / n_lists)
+    assert choice.mrr == pytest.approx(sum(1 / rank for rank in ranks if rank) / n_lists)
+
+
+def test_nil_answers_where_it_is_more_probable_than_all_others_together() -> None:
+    first, scores, offsets = np.array([0.9, 0.8, 0.9]), np.array([1.0, 3.0, -2.0]), np.array([0, 2, 3, 3])
+    _, of_nil = probabilities(scores, offsets, nil_score=0.0)
+    assert answers_nil(of_nil).tolist() == [False, True, True]
+    offsets = offsets[:-1]
+    right, means_nil = np.array([False, True, False]), np.array([False, True])
+    choices = judge_weights(first, scores, right, offsets, means_nil=means_nil, nil_scores=NIL_SCORES)
+    best = best_choice(choices)
+    assert best.at_1 == 1.0
+    assert best.nil_score is not None
+    # Equally good without: none is chosen.
+    has_concept = judge_weights(first, scores, right, offsets, means_nil=~means_nil, nil_scores=NIL_SCORES)
+    assert best_choice(has_concept[len(WEIGHTS) :]).at_1 <= best_choice(has_concept[: len(WEIGHTS)]).at_1 == 0.5
+    assert best_choice(has_concept).nil_score is None

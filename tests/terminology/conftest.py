@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 import pytest
 from file_server import FileServer, running
 
-from onoma import artifacts
 from onoma.terminology.catalogue import downloading
 
 
@@ -17,7 +17,7 @@ from onoma.terminology.catalogue import downloading
 def disk_is_not_waited_for() -> Iterator[None]:
     """A third of the time of these tests, which write thousands of small terminologies and cut no power."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(artifacts, "_fsync", lambda path: None)
+        patch.setattr(os, "fsync", lambda descriptor: None)
         yield
 
 

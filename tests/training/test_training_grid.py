@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import shutil
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -330,6 +331,32 @@ def test_on_a_terminology_with_development_data(place: Path, tmp_path: Path) -> 
     assert not (tmp_path / "out" / ".pairs").exists()
     assert go() == table
     assert len(stepped) == 4
+
+
+@pytest.mark.parametrize("killed_in", ["rename", "rmtree"])
+def test_what_a_combination_killed_after_saving_left_is_cleared(
+    killed_in: str, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def go() -> list[Trained]:
+        grid = Grid("g", "", ({"learning_rate": ("1e-3",)},))
+        return train_grid("quickstart", grid, tmp_path, overrides=overrides(place), terminology=place / "t")
+
+    def kill(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    remove = shutil.rmtree
+    with monkeypatch.context() as patch:
+        if killed_in == "rename":
+            patch.setattr("onoma.training.run_folder._remove", kill)
+        else:
+            patch.setattr(shutil, "rmtree", lambda path, **options: remove(path, **options) if options else kill())
+        with pytest.raises(KeyboardInterrupt):
+            go()
+    (left,) = tmp_path.glob("*.run*") if killed_in == "rename" else tmp_path.glob(".*.run.spent")
+    assert any(left.iterdir())
+    (made,) = go()
+    assert made.status == "done"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "grid.csv", "grid.json", "learning_rate=1e-3"]
 
 
 def test_what_no_combination_can_be_is_refused_before_anything_is_written(place: Path, tmp_path: Path) -> None:

@@ -243,6 +243,13 @@ def test_what_an_abandoned_run_left_is_not_taken_for_ones_own(tmp_path: Path) ->
     assert begun_anew == run(make(tmp_path / "fresh"), Counting(circle()), range(5))
 
 
+def test_a_table_that_was_made_for_more_batches_serves_as_well(tmp_path: Path) -> None:
+    expected = run(make(tmp_path, refresh_batches=6), Counting(circle()), range(6))
+    resumed = make(tmp_path, refresh_batches=6)
+    resumed.end_at(5)  # runs of epochs and minutes once looked for more than they needed
+    assert run(resumed, Counting(circle()), range(2, 5)) == expected[2:5]
+
+
 def test_without_its_table_a_resumed_run_is_refused(tmp_path: Path) -> None:
     encode = Counting(circle())
     run(make(tmp_path), encode, range(1))
@@ -302,7 +309,7 @@ def test_marked_homonyms_do_not_bring_each_other(tmp_path: Path) -> None:
 
 def test_no_more_is_searched_than_the_run_needs(tmp_path: Path) -> None:
     batches = make(tmp_path, refresh_batches=1000)
-    batches.end = 3
+    batches.end_at(3)
     run(batches, Counting(circle()), range(3))
     assert np.load(tmp_path / "neighbours-0000000.npy").shape == (3 * 2, 1)
 
@@ -335,6 +342,7 @@ def test_a_recipe_gets_the_batches_it_names(tmp_path: Path) -> None:
     near = {"name": "neighbours", "neighbours": 2, "refresh_steps": 2, "warmup_steps": 1}
     batches = made(batches=near, accumulation=2)  # 12 batches: two of warm-up, then a comparison before every fourth
     assert isinstance(batches, NeighbourBatches)
+    batches.end_at(12)
     run(batches, encode, range(0, 12))
     assert encode.calls == [18, 18, 18]
     assert sorted(file.name for file in tmp_path.glob("*.npy")) == [

@@ -33,7 +33,8 @@ from onoma.errors import DamagedArtifactError, InputError, ShapeError
 from onoma.types import FloatArray, RowArray
 
 RERANKER_KIND = "reranker"
-RERANKER_FORMAT = 1
+RERANKER_FORMAT = 2
+"""That of a folder with NIL; one without is of format 1, as it always was."""
 RERANKER_ABOUT_NAME = "reranker.json"
 MODEL_FOLDER = "model"
 HEAD_NAME = "head.safetensors"
@@ -65,13 +66,15 @@ class CrossEncoderAbout(BaseModel):
     """Candidates of a mention that are reranked."""
     weight: float = Field(ge=0, le=1)
     """Share of the cross-encoder in the final score; see `onoma.encoders.cross_encoder_ranking`."""
+    nil_score: float | None = None
+    """Score of NIL beside those of the candidates; None: it says nothing of NIL."""
 
 
 class CrossEncoder:
     """Scores pairs of mention and name: the higher, the likelier the name's concept is meant.
 
-    Scores compare the candidates of one mention; they mean nothing from one mention to another. The score of a pair
-    depends on that pair alone, up to rounding.
+    Scores compare the candidates of one mention; they mean nothing from one mention to another, unless NIL was learnt.
+    The score of a pair depends on that pair alone, up to rounding.
 
     Args:
         path: Its folder.
@@ -119,7 +122,7 @@ class CrossEncoder:
     def fingerprint(self) -> str:
         """SHA-256 over all that its scores and rankings depend on: model, tokeniser, settings."""
         digest = hashlib.sha256(f"{RERANKER_KIND}/{self.manifest.format_version}".encode())
-        digest.update(self.about.model_dump_json(exclude={"name", "base"}).encode())
+        digest.update(self.about.model_dump_json(exclude={"name", "base"}, exclude_none=True).encode())
         for name in _SCORED_BY:
             digest.update(f"\n{name} {self.manifest.files[name].sha256}".encode())
         return digest.hexdigest()

@@ -38,7 +38,7 @@ _HEAD_STD = 0.02
 class PackedCrossEncoder(nn.Module):
     """Pairs to scores without padding.
 
-    The head has no bias: the scores of a mention's candidates are only compared with each other.
+    The head has no bias: the scores of a mention's candidates are only compared with each other, and with 0.
 
     Args:
         encoder: Runs over the pairs; its pooled vectors are of whole pairs.

@@ -9,6 +9,12 @@ A candidate that was not reranked has probability 0 and so keeps its place after
 to six decimals; of equal ones that which the first stage had earlier comes first. A weight of 0 is the first stage
 alone, 1 the cross-encoder alone.
 
+**NIL.** A cross-encoder may have learnt that none of the candidates is meant. NIL is then one candidate more, without a
+text: its score is 0 in training, so that the score of any other is the logarithm of its odds against NIL. In use the
+score of NIL is a number that was chosen on development mentions: there NIL is as frequent as it is, not as it was among
+the mentions learnt from, and a constant factor of its odds is what sets that right. NIL is the answer where it is more
+probable than all candidates together.
+
 Shapes: M mentions, C candidates over all mentions; those of mention ``i`` stand at ``offsets[i]:offsets[i + 1]``, in
 the order of the first stage.
 """
@@ -21,42 +27,57 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from onoma.types import BoolArray, RowArray
-
-SCORE_DECIMALS = 6
-"""Scores are compared to this many decimals, as everywhere in linking."""
+from onoma.types import SCORE_DECIMALS, BoolArray, RowArray
 
 WEIGHTS = (0.0, *(odds / (1 + odds) for power in range(-3, 3) for odds in (10.0**power * f for f in (1, 2, 5))), 1.0)
 """Weights that are tried. Their odds grow in the steps 1, 2, 5 from 0.001 to 500, as the scores of a first stage may
 be cosines or much smaller numbers."""
 
+NIL_SCORES = (None, *(half / 2 for half in range(-12, 13)))
+"""Scores of NIL that are tried; None: it is never the answer. Their odds are those of 0 in parts of 400 and times."""
+
+_HALF = 0.5
 _Float64 = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class WeightChoice:
-    """A weight and how the mentions fare that it was chosen on; fractions of all mentions."""
+    """A weight, a score of NIL, and how the mentions fare that they were chosen on; fractions of all mentions."""
 
     weight: float
     at_1: float
     at_5: float
     mrr: float
+    nil_score: float | None = None
 
 
-def probabilities(scores: npt.NDArray[np.floating], offsets: RowArray) -> _Float64:
-    """Softmax over the candidates of each mention, shape (C,).
+def probabilities(
+    scores: npt.NDArray[np.floating], offsets: RowArray, *, nil_score: float | None = None
+) -> tuple[_Float64, _Float64]:
+    """Softmax over the candidates of each mention and NIL.
+
+    Args:
+        scores: Shape (C,).
+        offsets: Shape (M + 1,).
+        nil_score: Of NIL; unset: it is no candidate.
+
+    Returns:
+        Probabilities of the candidates, shape (C,), and of NIL, shape (M,).
 
     Example:
-        >>> probabilities(np.array([1.0, 1.0, 7.0]), np.array([0, 2, 3])).tolist()
+        >>> probabilities(np.array([1.0, 1.0, 7.0]), np.array([0, 2, 3]))[0].tolist()
         [0.5, 0.5, 1.0]
+        >>> probabilities(np.array([0.0, 0.0]), np.array([0, 1, 1, 2]), nil_score=0.0)[1].tolist()
+        [0.5, 1.0, 0.5]
     """
     mention = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     wide = np.asarray(scores, np.float64)
-    highest = np.full(len(offsets) - 1, -np.inf)
+    highest = np.full(len(offsets) - 1, -np.inf if nil_score is None else nil_score)
     np.maximum.at(highest, mention, wide)
     exponentials = np.exp(wide - highest[mention])
-    shares: _Float64 = exponentials / np.bincount(mention, weights=exponentials, minlength=1)[mention]
-    return shares
+    of_nil = np.zeros(len(highest)) if nil_score is None else np.exp(nil_score - highest)
+    sums = np.bincount(mention, weights=exponentials, minlength=len(highest)) + of_nil
+    return exponentials / sums[mention], of_nil / np.where(sums > 0, sums, 1.0)
 
 
 def interpolated(first: npt.NDArray[np.floating], probability: npt.NDArray[np.floating], weight: float) -> _Float64:
@@ -68,6 +89,20 @@ def interpolated(first: npt.NDArray[np.floating], probability: npt.NDArray[np.fl
     """
     mixed = (1 - weight) * np.asarray(first, np.float64) + weight * np.asarray(probability, np.float64)
     return np.round(mixed, SCORE_DECIMALS)
+
+
+def answers_nil(of_nil: _Float64) -> BoolArray:
+    """Whether NIL is the answer: more probable, to six decimals, than all candidates together.
+
+    Args:
+        of_nil: Probability of NIL, shape (M,).
+
+    Example:
+        >>> answers_nil(np.array([0.5, 0.6])).tolist()
+        [False, True]
+    """
+    is_nil: BoolArray = np.round(of_nil, SCORE_DECIMALS) > _HALF
+    return is_nil
 
 
 def right_ranks(final: _Float64, is_right: BoolArray, offsets: RowArray) -> RowArray:
@@ -96,31 +131,48 @@ def judge_weights(
     offsets: RowArray,
     *,
     weights: Sequence[float] = WEIGHTS,
+    means_nil: BoolArray | None = None,
+    nil_scores: Sequence[float | None] = (None,),
 ) -> list[WeightChoice]:
-    """How mentions fare with each of some weights.
+    """How mentions fare with each of some weights and scores of NIL.
+
+    Where NIL is the answer, that is right for a mention that means NIL, and there is no other answer. A mention that
+    has no right answer counts as wrong.
 
     Args:
         first: Scores of the first stage, shape (C,).
         scores: Of the cross-encoder, shape (C,).
         is_right: Whether the candidate is a right one, shape (C,).
-        offsets: Shape (M + 1,). A mention without candidates, or without a right one, counts as wrong.
+        offsets: Shape (M + 1,).
         weights: To be tried.
+        means_nil: Whether there is no concept to be found for a mention, shape (M,); unset: there is for each.
+        nil_scores: To be tried.
     """
-    shares = probabilities(scores, offsets)
-    return [_judged(interpolated(first, shares, weight), is_right, offsets, weight) for weight in weights]
+    choices = []
+    for nil_score in nil_scores:
+        shares, of_nil = probabilities(scores, offsets, nil_score=nil_score)
+        is_nil = answers_nil(of_nil)
+        for weight in weights:
+            ranks = right_ranks(interpolated(first, shares, weight), is_right, offsets)
+            ranks[is_nil] = 0 if means_nil is None else means_nil[is_nil]
+            choices.append(_judged(ranks, weight, nil_score))
+    return choices
 
 
 def best_choice(choices: Sequence[WeightChoice]) -> WeightChoice:
-    """The best acc@1; of equal ones the best mean reciprocal rank, then the earliest, which is the lowest weight."""
+    """The best acc@1; of equal ones the best mean reciprocal rank, then the earliest.
+
+    That is the lowest weight, and no NIL rather than some.
+    """
     return max(choices, key=lambda choice: (choice.at_1, choice.mrr))
 
 
-def _judged(final: _Float64, is_right: BoolArray, offsets: RowArray, weight: float) -> WeightChoice:
-    ranks = right_ranks(final, is_right, offsets)
+def _judged(ranks: RowArray, weight: float, nil_score: float | None) -> WeightChoice:
     found, n_mentions = ranks[ranks > 0], max(1, len(ranks))
     return WeightChoice(
         weight=weight,
         at_1=float((found == 1).sum() / n_mentions),
         at_5=float((found <= 5).sum() / n_mentions),
         mrr=float((1 / found).sum() / n_mentions),
+        nil_score=nil_score,
     )

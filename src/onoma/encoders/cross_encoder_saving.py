@@ -83,7 +83,7 @@ def save_cross_encoder(
         with write_artifact(
             out,
             RERANKER_KIND,
-            format_version=RERANKER_FORMAT,
+            format_version=1 if about.nil_score is None else RERANKER_FORMAT,
             config=config,
             parents=parents,
             seed=seed,
@@ -94,7 +94,9 @@ def save_cross_encoder(
             written = write_model(model.encoder, inside, name=about.name, config=config, parents=parents, seed=seed)
             tokenizer.save(str(inside / "tokenizer.json"))
             save_file({"head.weight": model.head.weight.detach().cpu().contiguous()}, folder / HEAD_NAME)
-            (folder / RERANKER_ABOUT_NAME).write_text(about.model_dump_json(indent=1) + "\n", encoding="utf-8")
+            (folder / RERANKER_ABOUT_NAME).write_text(
+                about.model_dump_json(indent=1, exclude_none=True) + "\n", encoding="utf-8"
+            )
             (folder / ONNX_NAME).parent.mkdir()
             parts = read_architecture(written)  # LoRA is merged in it
             assert parts is not None

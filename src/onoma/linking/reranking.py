@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -15,12 +16,27 @@ import numpy as np
 
 from onoma.encoders import ProgressCallback
 from onoma.encoders.cross_encoder import CrossEncoder, CrossEncoderAbout
-from onoma.encoders.cross_encoder_ranking import interpolated, probabilities
+from onoma.encoders.cross_encoder_ranking import answers_nil, interpolated, probabilities
 from onoma.encoders.cross_encoder_tokens import candidate_text
 from onoma.errors import InputError, ShapeError
 from onoma.linking.links import Link
 from onoma.terminology import normalise
-from onoma.types import FloatArray
+from onoma.types import SCORE_DECIMALS, FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Reranked:
+    """What a reranker makes of a mention's candidates.
+
+    Attributes:
+        links: In their new order, with their new scores and ranks.
+        no_concept: Probability that none of those reranked is meant (NIL); unset where the reranker says nothing of it.
+        is_nil: Whether that is the answer: more probable than not.
+    """
+
+    links: list[Link]
+    no_concept: float | None
+    is_nil: bool
 
 
 class Reranker:
@@ -70,6 +86,11 @@ class Reranker:
         """Whether it was trained on mentions in their context; others refuse contexts."""
         return self.about.contexts
 
+    @property
+    def says_nil(self) -> bool:
+        """Whether it may answer that none of the candidates is meant."""
+        return self.about.nil_score is not None
+
     def scores(
         self,
         mentions: Sequence[str],
@@ -91,11 +112,29 @@ class Reranker:
         weight: float | None = None,
         progress: ProgressCallback | None = None,
     ) -> list[list[Link]]:
-        """Candidates in their new order, with their new scores and ranks.
+        """Candidates in their new order, with their new scores and ranks; none where the answer is NIL.
+
+        See `reranked` for the rules; a linker's answer to a mention without a concept is empty, and so is this.
+        Arguments and errors are the same.
+        """
+        found = self.reranked(mentions, candidates, contexts=contexts, depth=depth, weight=weight, progress=progress)
+        return [[] if one.is_nil else one.links for one in found]
+
+    def reranked(
+        self,
+        mentions: Sequence[str],
+        candidates: Sequence[Sequence[Link]],
+        *,
+        contexts: Sequence[str | None] | None = None,
+        depth: int | None = None,
+        weight: float | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> list[Reranked]:
+        """Candidates in their new order, and how probable it is that none of them is meant.
 
         A candidate's score becomes ``(1 - weight) x its score + weight x its probability`` among the first ``depth``
-        candidates of its mention; the others have probability 0 and stay behind these. Of equal scores, to six
-        decimals, what stood earlier comes first.
+        candidates of its mention, and NIL if that was learnt; the others have probability 0 and stay behind these. Of
+        equal scores, to six decimals, what stood earlier comes first.
 
         Args:
             mentions: The mentions.
@@ -132,7 +171,8 @@ class Reranker:
             None if contexts is None else [contexts[row] for row in of_mention],
             progress=progress,
         )
-        shares = probabilities(scores, offsets)
+        shares, of_nil = probabilities(scores, offsets, nil_score=self.about.nil_score)
+        is_nil = answers_nil(of_nil)
         answers = []
         for row, links in enumerate(candidates):
             share = np.zeros(len(links))
@@ -140,10 +180,14 @@ class Reranker:
             final = interpolated(np.array([link.score for link in links]), share, weight)
             order = [*np.argsort(-final[: lengths[row]], kind="stable").tolist(), *range(int(lengths[row]), len(links))]
             answers.append(
-                [
-                    dataclasses.replace(links[place], score=float(final[place]), rank=rank)
-                    for rank, place in enumerate(order, 1)
-                ]
+                Reranked(
+                    links=[
+                        dataclasses.replace(links[place], score=float(final[place]), rank=rank)
+                        for rank, place in enumerate(order, 1)
+                    ],
+                    no_concept=round(float(of_nil[row]), SCORE_DECIMALS) if self.says_nil else None,
+                    is_nil=self.says_nil and bool(is_nil[row]),
+                )
             )
         return answers
 

@@ -11,8 +11,9 @@ import polars as pl
 from tokenizers import Tokenizer
 
 from onoma.artifacts import Manifest
+from onoma.artifacts.arrays import load_array
 from onoma.errors import DamagedArtifactError
-from onoma.pairs.name_store import NameStore, load_array
+from onoma.pairs.name_store import NameStore
 from onoma.types import RowArray
 
 Progress = Callable[[int, int, str], None]
@@ -55,10 +56,10 @@ def open_labelled_names(
         DamagedArtifactError: a file is missing, or they do not fit one another.
     """
     store = NameStore.open(folder / _STORE)
-    labels = load_array(folder / "labels.npy", np.int32, 1)
+    labels = load_array(folder / "labels.npy", (np.int32,), 1)
     text_labels = None
     if "text_labels.npy" in manifest.files:
-        text_labels = load_array(folder / "text_labels.npy", np.int32, 1)
+        text_labels = load_array(folder / "text_labels.npy", (np.int32,), 1)
     for array in (labels, *([] if text_labels is None else [text_labels])):
         if len(array) != len(store):
             raise DamagedArtifactError(f"{folder}: {len(array)} labels for {len(store)} names. Make it again.")

@@ -9,12 +9,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO
 
 import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
 
+from onoma.artifacts.arrays import load_array
 from onoma.encoders.tokens import tokenise
 from onoma.errors import DamagedArtifactError, InputError, ShapeError
 from onoma.types import RowArray
@@ -22,7 +23,6 @@ from onoma.types import RowArray
 TokenArray = npt.NDArray[np.int32]
 """Token ids. 16 bits would do for most vocabularies, but not for XLM-R's, and save 180 MB on all of UMLS."""
 
-Integer = TypeVar("Integer", bound=np.integer)
 
 _CHUNK_NAMES = 8192
 """Names tokenised at a time; bounds the memory that the tokeniser's own objects take."""
@@ -95,8 +95,8 @@ class NameStore:
         Raises:
             DamagedArtifactError: a file is missing or is not what was written.
         """
-        offsets = load_array(Path(folder) / "offsets.npy", np.int64, 1)
-        ids = load_array(Path(folder) / "ids.npy", np.int32, 1)
+        offsets = load_array(Path(folder) / "offsets.npy", (np.int64,), 1)
+        ids = load_array(Path(folder) / "ids.npy", (np.int32,), 1)
         try:
             return cls(offsets, ids)
         except ShapeError as error:
@@ -133,27 +133,6 @@ def own_tokenizer(tokenizer: Tokenizer | str | Path) -> Tokenizer:
     own.no_padding()
     own.no_truncation()
     return own
-
-
-def load_array(path: Path, dtype: type[Integer], n_dimensions: int) -> npt.NDArray[Integer]:
-    """Memory-map an ``.npy`` file.
-
-    Raises:
-        DamagedArtifactError: the file is missing or holds something else.
-    """
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise DamagedArtifactError(f"{path} is missing. Make the folder again.") from None
-    except (OSError, ValueError, EOFError) as error:
-        raise DamagedArtifactError(f"{path} is not a readable array ({error}). Make the folder again.") from None
-    if array.dtype != np.dtype(dtype) or array.ndim != n_dimensions:
-        raise DamagedArtifactError(
-            f"{path} holds {array.dtype} with {array.ndim} dimensions, where {np.dtype(dtype)} with {n_dimensions} "
-            "are needed. Make the folder again."
-        )
-    mapped: npt.NDArray[Integer] = array
-    return mapped
 
 
 def _in_chunks(

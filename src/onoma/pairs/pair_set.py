@@ -13,9 +13,10 @@ import polars as pl
 from tokenizers import Tokenizer
 
 from onoma.artifacts import Manifest, Parent, open_artifact, write_artifact
+from onoma.artifacts.arrays import load_array
 from onoma.errors import DamagedArtifactError
 from onoma.pairs.labelled_names import Progress, open_labelled_names, write_labelled_names
-from onoma.pairs.name_store import NameStore, load_array
+from onoma.pairs.name_store import NameStore
 
 KIND = "pairs"
 FORMAT_VERSION = 1
@@ -51,7 +52,7 @@ class PairSet:
         folder = Path(path)
         manifest = open_artifact(folder, KIND, format_version=FORMAT_VERSION)
         store, labels, text_labels = open_labelled_names(folder, manifest)
-        pairs = load_array(folder / "pairs.npy", np.int32, 2)
+        pairs = load_array(folder / "pairs.npy", (np.int32,), 2)
         if pairs.shape[1] != 2:
             raise DamagedArtifactError(f"{folder}: pairs.npy has the shape {pairs.shape}. Make it again.")
         return cls(path=folder, manifest=manifest, store=store, pairs=pairs, labels=labels, text_labels=text_labels)

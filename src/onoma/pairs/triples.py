@@ -13,11 +13,12 @@ import polars as pl
 from tokenizers import Tokenizer
 
 from onoma.artifacts import Manifest, ensure_writable, open_artifact, write_artifact
+from onoma.artifacts.arrays import load_array
 from onoma.encoders.tokens import tokenizer_fingerprint
 from onoma.errors import DamagedArtifactError, InputError, did_you_mean
 from onoma.pairs.labelled_names import Progress, open_labelled_names, write_labelled_names
 from onoma.pairs.languages import check_languages
-from onoma.pairs.name_store import NameStore, load_array, own_tokenizer
+from onoma.pairs.name_store import NameStore, own_tokenizer
 from onoma.pairs.selection import Ambiguous, rows_fingerprint, training_names
 from onoma.terminology import Terminology
 from onoma.types import RowArray
@@ -69,9 +70,9 @@ class TripleSet:
         folder = Path(path)
         manifest = open_artifact(folder, KIND, format_version=FORMAT_VERSION)
         store, labels, text_labels = open_labelled_names(folder, manifest)
-        triples = load_array(folder / "triples.npy", np.int32, 2)
-        name_offsets = load_array(folder / "name_offsets.npy", np.int64, 1)
-        semantic_types = load_array(folder / "semantic_types.npy", np.int32, 1)
+        triples = load_array(folder / "triples.npy", (np.int32,), 2)
+        name_offsets = load_array(folder / "name_offsets.npy", (np.int64,), 1)
+        semantic_types = load_array(folder / "semantic_types.npy", (np.int32,), 1)
         if triples.shape[1] != 3 or len(name_offsets) != len(semantic_types) + 1 or name_offsets[-1] != len(store):
             raise DamagedArtifactError(f"{folder}: its arrays do not fit one another. Make it again.")
         vocabulary = json.loads((folder / _VOCABULARY).read_text(encoding="utf-8"))

@@ -58,6 +58,8 @@ class Reading:
     """Counts of things that are no errors and still worth knowing, by description."""
     files: list[Path] = field(default_factory=list)
     """Files that were read, for the checksums in the manifest."""
+    may_skip: bool = True
+    """Whether the caller could choose "skip", which an error under "strict" then advises."""
     _rejects: list[pl.DataFrame] = field(default_factory=list)
     _last_progress: float = 0.0
 
@@ -119,7 +121,8 @@ class Reading:
             return
         if self.on_error == "strict":
             line, text = rows.select("line", "text").row(0)
-            advice = "leave such rows out with on_error='skip' (--on-error skip); they are counted and listed"
+            skip = "leave such rows out with on_error='skip' (--on-error skip); they are counted and listed"
+            ways = [fix, skip if self.may_skip else None if fix else "mend the line"]
             raise InputError(
                 problem,
                 path=path,
@@ -127,7 +130,7 @@ class Reading:
                 field=field,
                 expected=expected,
                 found=found if found is not None else repr(text)[1:-1] if text.strip() else "nothing",
-                fix=f"{fix}, or {advice}" if fix else advice,
+                fix=", or ".join(way for way in ways if way),
             )
         reason = problem + (f"; field {field}" if field else "") + (f"; expected {expected}" if expected else "")
         self._rejects.append(

@@ -7,84 +7,23 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from onoma.artifacts import write_file
 from onoma.errors import ConfigError, InputError, TrainingError
 from onoma.pairs import PairSet
 from onoma.training.config import TrainingConfig
-from onoma.training.distributed import broadcast, is_main, world_size
+from onoma.training.distributed import world_size
+from onoma.training.kept_tables import keep_table, kept_table
 from onoma.training.neighbours import Encode, nearest_of_other_concepts, search_seconds
 from onoma.types import RowArray
 
 _TIMED_NAMES = 2048
 """Names that are encoded to know how long all of them would take."""
-
-
-class Batches(Protocol):
-    """What the loop asks of batches; they are numbered from 0 over the whole run."""
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Batches in one pass over the pairs."""
-
-    def names_of_step(self, batch_number: int) -> RowArray:
-        """Training-name rows of a batch: left names, then right names, shape (2 x pairs of the batch,)."""
-
-    def prepare(self, batch_number: int, encode: Encode) -> None:
-        """Make ready for a batch; to be called before each step with the number of its first batch."""
-
-    def preparation_seconds(self, encode: Encode) -> float:
-        """About how long `prepare` takes, shared out over all batches, in seconds per batch."""
-
-
-def make_batches(
-    config: TrainingConfig, pairs: PairSet, run_folder: Path, *, tell: Callable[[str], None] = lambda _: None
-) -> Batches:
-    """The batches that a recipe asks for.
-
-    Args:
-        config: Settings of the run.
-        pairs: What to train on.
-        run_folder: Where the state of the unfinished run lies.
-        tell: Called with sentences worth telling.
-
-    Raises:
-        InputError: there are no pairs.
-        ConfigError: the run is over before there are neighbours.
-    """
-    chosen = config.batches
-    if chosen.name == "random":
-        return PairBatches(pairs.pairs, batch_pairs=config.batch_pairs, seed=config.seed)
-    batches = NeighbourBatches(
-        pairs.pairs,
-        pairs.labels,
-        run_folder,
-        batch_pairs=config.batch_pairs,
-        neighbours=chosen.neighbours,
-        refresh_batches=chosen.refresh_steps * config.accumulation,
-        warmup_batches=chosen.warmup_steps * config.accumulation,
-        seed=config.seed,
-        text_labels=pairs.text_labels,
-        tell=tell,
-    )
-    steps = config.steps
-    if config.steps is not None:
-        batches.end = config.steps * config.accumulation
-    elif config.epochs is not None:
-        steps = math.ceil(config.epochs * batches.steps_per_epoch / config.accumulation)
-        batches.end = math.ceil(config.epochs * batches.steps_per_epoch) + config.accumulation
-    if steps is not None and chosen.warmup_steps >= steps:
-        raise ConfigError(
-            f"batches.warmup_steps={chosen.warmup_steps} leaves none of the run's {steps} steps for neighbours. Set it "
-            "lower, or batches=random."
-        )
-    return batches
 
 
 class ShuffledRows:
@@ -122,7 +61,77 @@ class ShuffledRows:
         return self._order[position * self._at_once : (position + 1) * self._at_once]
 
 
-class PairBatches:
+class Batches(ABC):
+    """What the loop asks of batches; they are numbered from 0 over the whole run.
+
+    Args:
+        order: Of what is learnt from, pass after pass.
+    """
+
+    def __init__(self, order: ShuffledRows) -> None:
+        self._order = order
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches in one pass over all that is learnt from."""
+        return self._order.steps_per_epoch
+
+    @abstractmethod
+    def names_of_step(self, batch_number: int) -> RowArray:
+        """Rows of the names of a batch in the store, shape (names of the batch,)."""
+
+    def end_at(self, n_batches: int) -> None:
+        """Be told of how many batches the run is, before the first of them is asked for.
+
+        Raises:
+            ConfigError: these batches cannot be of use in so short a run.
+        """
+        return
+
+    def prepare(self, batch_number: int, encode: Encode) -> None:
+        """Make ready for a batch; to be called before each step with the number of its first batch.
+
+        Nothing, where batches do not depend on the weights.
+        """
+        return
+
+    def preparation_seconds(self, encode: Encode) -> float:
+        """About how long `prepare` takes, shared out over all batches, in seconds per batch."""
+        return 0.0
+
+
+def make_batches(
+    config: TrainingConfig, pairs: PairSet, run_folder: Path, *, tell: Callable[[str], None] = lambda _: None
+) -> Batches:
+    """The batches that a recipe asks for.
+
+    Args:
+        config: Settings of the run.
+        pairs: What to train on.
+        run_folder: Where the state of the unfinished run lies.
+        tell: Called with sentences worth telling.
+
+    Raises:
+        InputError: there are no pairs.
+    """
+    chosen = config.batches
+    if chosen.name == "random":
+        return PairBatches(pairs.pairs, batch_pairs=config.batch_pairs, seed=config.seed)
+    return NeighbourBatches(
+        pairs.pairs,
+        pairs.labels,
+        run_folder,
+        batch_pairs=config.batch_pairs,
+        neighbours=chosen.neighbours,
+        refresh_batches=chosen.refresh_steps * config.accumulation,
+        warmup_batches=chosen.warmup_steps * config.accumulation,
+        seed=config.seed,
+        text_labels=pairs.text_labels,
+        tell=tell,
+    )
+
+
+class PairBatches(Batches):
     """Shuffled batches of pairs, epoch after epoch, in the order of `ShuffledRows`.
 
     Args:
@@ -142,33 +151,15 @@ class PairBatches:
     """
 
     def __init__(self, pairs: npt.NDArray[np.integer], *, batch_pairs: int, seed: int) -> None:
-        if len(pairs) == 0:
-            raise InputError("there are no pairs to train on", expected="at least one concept with two names")
+        super().__init__(_order_of(pairs, at_once=batch_pairs, seed=seed))
         self._pairs = pairs
-        self._order = ShuffledRows(len(pairs), at_once=batch_pairs, seed=seed)
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Batches in one pass over the pairs."""
-        return self._order.steps_per_epoch
-
-    def pairs_of_step(self, batch_number: int) -> RowArray:
-        """Rows of the pairs of a batch, shape (pairs of the batch,)."""
-        return self._order.rows_of_step(batch_number)
 
     def names_of_step(self, batch_number: int) -> RowArray:
         """Training-name rows of a batch: left names, then right names, shape (2 x pairs of the batch,)."""
-        return _names(self._pairs, self.pairs_of_step(batch_number))
-
-    def prepare(self, batch_number: int, encode: Encode) -> None:
-        """Nothing: these batches do not depend on the weights."""
-
-    def preparation_seconds(self, encode: Encode) -> float:
-        """None: 0.0."""
-        return 0.0
+        return _names(self._pairs, self._order.rows_of_step(batch_number))
 
 
-class NeighbourBatches:
+class NeighbourBatches(Batches):
     """Pairs together with pairs of other concepts that the encoder, as it is now, finds similar.
 
     A batch has ``batch_pairs / (1 + neighbours)`` seed pairs, rounded down, in the order of `PairBatches`. Each brings
@@ -205,9 +196,6 @@ class NeighbourBatches:
         Differs: the neighbours bring names of their concepts too, as every name needs a positive.
     """
 
-    end: int | None = None
-    """Number of batches in the run, if known: no more is looked for than it needs."""
-
     def __init__(
         self,
         pairs: npt.NDArray[np.integer],
@@ -228,18 +216,27 @@ class NeighbourBatches:
                 "Set batches.neighbours below batch_pairs."
             )
         self._seeds_at_once = batch_pairs // (1 + neighbours)
-        self._seeds = PairBatches(pairs, batch_pairs=self._seeds_at_once, seed=seed)
+        super().__init__(_order_of(pairs, at_once=self._seeds_at_once, seed=seed))
         self._pairs, self._labels, self._text_labels = pairs, labels, text_labels
         self._run_folder, self._tell, self._seed = run_folder, tell, seed
         self._batch_pairs, self._neighbours = batch_pairs, neighbours
         self._refresh, self._warmup = refresh_batches, warmup_batches
+        self._end: int | None = None
         self._first = 0
         self._table: RowArray | None = None
 
-    @property
-    def steps_per_epoch(self) -> int:
-        """Batches until every pair has been a seed once."""
-        return self._seeds.steps_per_epoch
+    def end_at(self, n_batches: int) -> None:
+        """Look for no more neighbours than so many batches need.
+
+        Raises:
+            ConfigError: the run is over before there are any.
+        """
+        if self._warmup >= n_batches:
+            raise ConfigError(
+                f"batches.warmup_steps: its {self._warmup} batches leave none of the run's {n_batches} for neighbours. "
+                "Set it lower, train longer, or set batches=random."
+            )
+        self._end = n_batches
 
     def names_of_step(self, batch_number: int) -> RowArray:
         """Training-name rows of a batch: left names, then right names, shape (2 x pairs of the batch,).
@@ -249,7 +246,7 @@ class NeighbourBatches:
         Raises:
             TrainingError: the batch was not prepared.
         """
-        seeds = self._seeds.pairs_of_step(batch_number)
+        seeds = self._order.rows_of_step(batch_number)
         chosen = seeds
         if self._table is not None and batch_number >= self._warmup:
             position = (batch_number - self._first) * self._seeds_at_once
@@ -282,11 +279,10 @@ class NeighbourBatches:
         file = self._run_folder / f"neighbours-{first:07}.npy"
         if batch_number == first:
             table = self._compare(first, encode)
-            if is_main():
-                with write_file(file, overwrite=True) as aside, aside.open("wb") as handle:
-                    np.save(handle, table)
+            keep_table(file, table)
         else:
-            table = broadcast(self._read(file, first) if is_main() else np.empty(0, np.int64))
+            n_seeds = len(self._batches_of_window(first)) * self._seeds_at_once
+            table = kept_table(file, f"neighbours found at batch {first}", shape=(n_seeds, self._neighbours))
         self._first, self._table = first, table
 
     def preparation_seconds(self, encode: Encode) -> float:
@@ -339,28 +335,22 @@ class NeighbourBatches:
 
     def _batches_of_window(self, first: int) -> range:
         end = first + self._refresh
-        return range(first, end if self.end is None else max(first + 1, min(end, self.end)))
+        return range(first, end if self._end is None else max(first + 1, min(end, self._end)))
 
     def _seeds_of_window(self, first: int) -> RowArray:
         """Seed pairs of all batches up to the next comparison; where a batch has fewer, they repeat."""
-        batches = (self._seeds.pairs_of_step(batch_number) for batch_number in self._batches_of_window(first))
+        batches = (self._order.rows_of_step(batch_number) for batch_number in self._batches_of_window(first))
         return np.concatenate([np.resize(seeds, self._seeds_at_once) for seeds in batches])
-
-    def _read(self, file: Path, first: int) -> RowArray:
-        try:
-            table: RowArray = np.load(file, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise TrainingError(
-                f"the neighbours found at batch {first} cannot be read ({error}), and with the weights of now they "
-                f"would be others. Remove {self._run_folder} to begin anew."
-            ) from None
-        if table.shape != (len(self._batches_of_window(first)) * self._seeds_at_once, self._neighbours):
-            raise TrainingError(f"{file} belongs to another run. Remove {self._run_folder} to begin anew.")
-        return table
 
 
 _FILLING, _TABLE = 1, 2
 """Which draw a random stream is for, after the seed and a batch number."""
+
+
+def _order_of(pairs: npt.NDArray[np.integer], *, at_once: int, seed: int) -> ShuffledRows:
+    if len(pairs) == 0:
+        raise InputError("there are no pairs to train on", expected="at least one concept with two names")
+    return ShuffledRows(len(pairs), at_once=at_once, seed=seed)
 
 
 def _names(pairs: npt.NDArray[np.integer], rows: RowArray) -> RowArray:

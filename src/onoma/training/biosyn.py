@@ -25,26 +25,23 @@ import torch
 from onoma.artifacts import Parent, ensure_writable
 from onoma.encoders import locate_tokenizer
 from onoma.encoders.model_card import TRAIN_NAME
-from onoma.encoders.packed import load_packed, pack
+from onoma.encoders.packed import pack
 from onoma.encoders.saving import save_encoder
 from onoma.errors import ConfigError
 from onoma.terminology import Terminology
-from onoma.training.averaging import WeightAverage
 from onoma.training.biosyn_candidates import CandidateBatches
 from onoma.training.biosyn_config import BiosynConfig, BiosynRecipe
 from onoma.training.biosyn_data import ranking_data
 from onoma.training.biosyn_measure import BiosynMeasure
 from onoma.training.biosyn_step import BiosynModel, BiosynStep, BiosynStepReport, make_optimiser
-from onoma.training.course import Course, ran_on
+from onoma.training.course import Course
 from onoma.training.development import DevelopmentSet, queries_over, read_dictionary
-from onoma.training.evaluating import Evaluation, Evaluations, check_development
-from onoma.training.precision import training_device, training_precision
-from onoma.training.report import TrainingReport, about_development
-from onoma.training.sitting import Tell, take_course
+from onoma.training.evaluating import Evaluation, check_development
+from onoma.training.report import TrainingReport
+from onoma.training.sitting import Tell, Watching, take_course
 from onoma.training.trackers import check_trackers
-from onoma.training.tuning import tune
+from onoma.training.tuning import load_base
 from onoma.training.vectors import name_vectors
-from onoma.types import FloatArray, RowArray
 
 Dictionary = Terminology | str | Path
 """A terminology or its folder, or a file with a line ``id||name`` for each name."""
@@ -114,21 +111,14 @@ def train_biosyn(
         sets = [queries_over(file, names, source=source, tell=tell) for file in development]
         return _Biosyn(config, data, run, sets, _parents(dictionary), tell)
 
-    return take_course(
-        make,
-        config,
-        out,
-        trackers=trackers,
-        on_step=on_step,
-        on_evaluation=on_evaluation,
-        on_event=on_event,
-    )
+    return take_course(make, config, out, Watching(trackers, on_step, on_evaluation, on_event))
 
 
-class _Biosyn(Course[BiosynStepReport]):
+class _Biosyn(Course[BiosynConfig, BiosynStepReport]):
     """An encoder, the sparse weight, and the queries that both learn from."""
 
     batch_setting = "batch_queries"
+    data_name = "queries and dictionary"
 
     def __init__(
         self,
@@ -139,83 +129,56 @@ class _Biosyn(Course[BiosynStepReport]):
         parents: Sequence[Parent],
         tell: Tell,
     ) -> None:
-        self.config, self._settings, self._parents = config, config, parents
-        self._device = device = training_device(config)
-        precision = training_precision(config, device)
-        self.ran_on = ran_on(device, precision)
-        torch.manual_seed(config.seed)
-        encoder = load_packed(config.base, pooling=config.pooling, dropout=config.dropout, max_tokens=config.max_tokens)
-        tune(encoder, config.tuning)
-        model = BiosynModel(encoder, config.similarity, sparse_weight=config.sparse_weight).to(device)
-        self.model = self._model = model
+        super().__init__(config)
+        self._parents = parents
+        self.encoder = load_base(config)
+        model = BiosynModel(self.encoder, config.similarity, sparse_weight=config.sparse_weight).to(self.device)
+        self.model = self._ranking = model
         self.optimiser = make_optimiser(config, model)
         tokenizer = locate_tokenizer(config.base)
         texts: dict[str, Any] = {"normalisation": config.normalisation, "max_tokens": config.max_tokens}
         self._data = ranking_data(data, tokenizer, **texts)
-        self.batches = CandidateBatches(self._data, config, run, tell=tell)
-        self.step = BiosynStep(config, self._data, model, self.optimiser, self.batches, precision, device)
-        self.average = WeightAverage(model, config.average) if config.average is not None else None
-        self._encode = partial(name_vectors, encoder, precision=precision, unit=model.compares_directions)
-        self._measures = [
-            BiosynMeasure(one, tokenizer, sparse_weight=model.sparse_weight, **texts) for one in development
-        ]
-        self.evaluations = Evaluations(
-            config,
-            self._measures,
-            self._encode,
-            model,
-            self.average,
-            interval=math.ceil(self.batches.steps_per_epoch / config.accumulation),
+        batches = CandidateBatches(self._data, config, run, tell=tell)
+        self.batches = batches
+        self.step = BiosynStep(config, self._data, model, self.optimiser, batches, self.precision, self.device)
+        self.measure_on(
+            [BiosynMeasure(one, tokenizer, sparse_weight=model.sparse_weight, **texts) for one in development],
+            partial(name_vectors, self.encoder, precision=self.precision, unit=model.compares_directions),
+            interval=math.ceil(batches.steps_per_epoch / config.accumulation),
         )
 
     @property
     def names_in_step(self) -> int:
-        return self._settings.batch_queries * (1 + self._settings.candidates)
+        return self.config.batch_queries * (1 + self.config.candidates)
 
-    def identity(self) -> dict[str, Any]:
-        return {
-            "queries and dictionary": self._data.fingerprint,
-            "base": self._model.encoder.fingerprint,
-            "development data": [measure.fingerprint for measure in self._measures],
-        }
+    @property
+    def fingerprint(self) -> str:
+        return self._data.fingerprint
 
-    def about(self, total_steps: int) -> str:
-        settings, data = self._settings, self._data
-        passes = total_steps * settings.accumulation / self.batches.steps_per_epoch
-        return (
-            f"{total_steps:,} steps of {settings.batch_queries * settings.accumulation} queries with "
-            f"{settings.candidates} candidates each on {self.ran_on['device']} in {self.ran_on['precision']}, "
-            f"{len(data.queries):,} queries, {len(data.names):,} names, {passes:.2f} passes over the queries"
-        )
+    def batch_in_words(self) -> str:
+        config = self.config
+        return f"{config.batch_queries * config.accumulation} queries with {config.candidates} candidates each"
 
-    def training_names(self, rows: RowArray) -> FloatArray:
-        vectors: FloatArray = self._encode(self._data.store, rows).cpu().numpy()
-        return vectors
+    def data_in_words(self) -> str:
+        return f"{len(self._data.names):,} names, {len(self._data.queries):,} queries"
 
-    def about_data(self) -> dict[str, Any]:
-        return {
-            "queries": len(self._data.queries),
-            "names": len(self._data.names),
-            "concepts": self._data.n_concepts,
-            "fingerprint": self._data.fingerprint,
-            "development": about_development(self._measures),
-        }
+    def data_in_numbers(self) -> dict[str, Any]:
+        data = self._data
+        return {"queries": len(data.queries), "names": len(data.names), "concepts": data.n_concepts}
 
     def save(self, out: Path, report: TrainingReport) -> None:
-        learnt = float(self._model.sparse_weight.detach())
+        learnt = float(self._ranking.sparse_weight.detach())
         beside_cosine = learnt / self._mean_dot()
         save_encoder(
-            self._model.encoder,
+            self.encoder,
             out,
-            config={
-                "training": report.config,
-                "ran_on": self.ran_on,
-                "sparse_weight": beside_cosine,
-                "learnt_sparse_weight": learnt,
-                "queries_and_dictionary": self._data.fingerprint,
-                "terminology": [parent.fingerprint for parent in self._parents],
-                "development": report.data["development"],
-            },
+            config=self.about_saved(
+                report,
+                sparse_weight=beside_cosine,
+                learnt_sparse_weight=learnt,
+                queries_and_dictionary=self.fingerprint,
+                terminology=[parent.fingerprint for parent in self._parents],
+            ),
             parents=self._parents,
             seed=self.config.seed,
             files={TRAIN_NAME: report.to_json()},
@@ -225,15 +188,15 @@ class _Biosyn(Course[BiosynStepReport]):
 
     def _mean_dot(self) -> float:
         """About what the dot product of a query and a name is for each unit of their cosine."""
-        if self._model.compares_directions:
+        if self._ranking.compares_directions:
             return 1.0
-        data, encoder = self._data, self._model.encoder.eval()
+        data, encoder = self._data, self.encoder.eval()
         lengths = []
         for places in (data.query_places, data.name_places):
             sample = data.rows[np.unique(places)]
             sample = sample[:: -(-len(sample) // _MEASURED_TEXTS)]
             with torch.no_grad():  # by the main process alone, which `name_vectors` cannot do
-                vectors = encoder(pack(data.store.offsets, data.store.ids, rows=sample).to(self._device))
+                vectors = encoder(pack(data.store.offsets, data.store.ids, rows=sample).to(self.device))
             lengths.append(float(vectors.norm(dim=1).mean()))
         return lengths[0] * lengths[1]
 

@@ -9,14 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from onoma.artifacts import write_file
-from onoma.errors import TrainingError
 from onoma.indexes import ExactIndex
 from onoma.indexes.char_ngrams import CharNgramIndex
-from onoma.training.batches import ShuffledRows
+from onoma.training.batches import Batches, ShuffledRows
 from onoma.training.biosyn_config import BiosynConfig
 from onoma.training.biosyn_data import RankingData
-from onoma.training.distributed import broadcast, is_main
+from onoma.training.kept_tables import keep_table, kept_table
 from onoma.training.neighbours import Encode
 from onoma.types import BoolArray, FloatArray, RowArray
 
@@ -61,7 +59,7 @@ class CandidateBatch:
     """Shape (B, K)."""
 
 
-class CandidateBatches:
+class CandidateBatches(Batches):
     """Shuffled batches of queries, pass after pass, with candidates that are searched anew before each pass.
 
     The sparse half never changes. What was found for a pass is written to the run folder under the pass's number, and
@@ -84,19 +82,14 @@ class CandidateBatches:
     def __init__(
         self, data: RankingData, config: BiosynConfig, run_folder: Path, *, tell: Callable[[str], None]
     ) -> None:
+        super().__init__(ShuffledRows(len(data.queries), at_once=config.batch_queries, seed=config.seed))
         self._data, self._config, self._run_folder, self._tell = data, config, run_folder, tell
         self._n_candidates = min(config.candidates, len(data.names))
         self._n_sparse = min(config.sparse_candidates, self._n_candidates)
-        self._order = ShuffledRows(len(data.queries), at_once=config.batch_queries, seed=config.seed)
         self._index = CharNgramIndex.build(data.names, ngrams=(1, 2))
         self._sparse, _ = self._index.search(data.queries, k=self._n_candidates)
         self._table = self._sparse
         self._pass = -1
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Batches in one pass over the queries."""
-        return self._order.steps_per_epoch
 
     def of_batch(self, batch_number: int) -> CandidateBatch:
         """Queries and candidates of a batch, as `prepare` found them."""
@@ -133,11 +126,9 @@ class CandidateBatches:
         file = self._run_folder / f"candidates-{number:05}.npy"
         if position < self._config.accumulation:  # no step of this pass came before
             table = self._search(encode)
-            if is_main():
-                with write_file(file, overwrite=True) as aside, aside.open("wb") as handle:
-                    np.save(handle, table)
+            keep_table(file, table)
         else:
-            table = broadcast(self._read(file) if is_main() else np.empty(0, np.int64))
+            table = kept_table(file, "candidates found when this pass began", shape=self._sparse.shape)
         self._pass, self._table = number, table
 
     def preparation_seconds(self, encode: Encode) -> float:
@@ -162,16 +153,4 @@ class CandidateBatches:
             f"{answered:,} of {len(table):,} queries have a right name among their {self._n_candidates} candidates "
             f"(searched in {time.perf_counter() - started:,.0f} s)"
         )
-        return table
-
-    def _read(self, file: Path) -> RowArray:
-        try:
-            table: RowArray = np.load(file, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise TrainingError(
-                f"the candidates found when this pass began cannot be read ({error}), and with the weights of now they "
-                f"would be others. Remove {self._run_folder} to begin anew."
-            ) from None
-        if table.shape != self._sparse.shape:
-            raise TrainingError(f"{file} belongs to another run. Remove {self._run_folder} to begin anew.")
         return table

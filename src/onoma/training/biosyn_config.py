@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -77,19 +76,10 @@ def biosyn_recipe_names() -> list[str]:
 
 
 def load_biosyn_recipe(name: str, overrides: Mapping[str, str] | None = None) -> BiosynRecipe:
-    """Load a recipe of BioSyn by name or path and apply ``key=value`` overrides.
-
-    Args:
-        name: A shipped recipe, or the path of a ``.toml`` file.
-        overrides: See `onoma.training.settings.load_settings`.
-
-    Raises:
-        InputError: no such recipe, or the file is not TOML.
-        ConfigError: an unknown key or a value that it cannot have.
+    """Load a recipe of BioSyn; arguments and errors as of `onoma.training.settings.load_settings`.
 
     Example:
         >>> load_biosyn_recipe("biosyn-paper", {"similarity": "cosine"}).config.similarity.name
         'cosine'
     """
-    description, config = load_settings("biosyn-recipe", name, BiosynConfig, overrides)
-    return BiosynRecipe(name=Path(name).stem, description=description, config=config)
+    return load_settings("biosyn-recipe", name, BiosynRecipe, overrides)

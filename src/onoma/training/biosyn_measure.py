@@ -10,12 +10,11 @@ from onoma.indexes import ExactIndex
 from onoma.indexes.char_ngrams import CharNgramIndex
 from onoma.training.development import DevelopmentSet
 from onoma.training.measuring import EncodeRows, Measure, Scores
-from onoma.types import FloatArray, RowArray
+from onoma.types import SCORE_DECIMALS, FloatArray, RowArray
 
 DEPTH = 100
 """Names that each of the two searches proposes for a query."""
 _QUERIES_AT_ONCE = 64
-_DECIMALS = 6
 
 
 class BiosynMeasure(Measure):
@@ -68,7 +67,7 @@ class BiosynMeasure(Measure):
             ]
         )
         weight = float(self._sparse_weight.detach())
-        ranks = self._ranks(found, np.round(dense.astype(np.float64) + weight * sparse, _DECIMALS))
+        ranks = self._ranks(found, np.round(dense.astype(np.float64) + weight * sparse, SCORE_DECIMALS))
         hits = ranks[ranks > 0]
         return Scores(
             at_1=float((hits <= 1).sum() / len(ranks)),

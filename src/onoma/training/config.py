@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -104,22 +103,13 @@ def recipe_names() -> list[str]:
 
 
 def load_recipe(name: str, overrides: Mapping[str, str] | None = None) -> Recipe:
-    """Load a recipe by name or path and apply ``key=value`` overrides.
-
-    Args:
-        name: A shipped recipe, or the path of a ``.toml`` file.
-        overrides: See `onoma.training.settings.load_settings`.
-
-    Raises:
-        InputError: no such recipe, or the file is not TOML.
-        ConfigError: an unknown key or a value that it cannot have.
+    """Load a recipe; arguments and errors as of `onoma.training.settings.load_settings`.
 
     Example:
         >>> load_recipe("sapbert-paper", {"learning_rate": "5e-5", "steps": "100"}).config.learning_rate
         5e-05
     """
-    description, config = load_settings("recipe", name, TrainingConfig, overrides)
-    return Recipe(name=Path(name).stem, description=description, config=config)
+    return load_settings("recipe", name, Recipe, overrides)
 
 
 def resolve_config(values: Mapping[str, Any], *, source: str = "training settings") -> TrainingConfig:

@@ -3,64 +3,153 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any, Generic, TypeVar
 
 import torch
 
+from onoma.encoders.packed import PackedEncoder
 from onoma.training.averaging import WeightAverage
 from onoma.training.batches import Batches
 from onoma.training.checkpoints import Part
 from onoma.training.distributed import world_size
-from onoma.training.evaluating import Evaluations
+from onoma.training.evaluating import Evaluations, NamedMeasure
+from onoma.training.measuring import EncodeRows
 from onoma.training.optimiser_step import Done, OptimiserStep
-from onoma.training.precision import PRECISION_NAMES
+from onoma.training.precision import PRECISION_NAMES, training_device, training_precision
 from onoma.training.report import TrainingReport
 from onoma.training.run_config import RunConfig
 from onoma.types import FloatArray, RowArray
 
+Settings = TypeVar("Settings", bound=RunConfig)
 
-class Course(ABC, Generic[Done]):
-    """What is trained, by which steps, and what it is measured on."""
 
-    config: RunConfig
+class Course(ABC, Generic[Settings, Done]):
+    """What is trained, by which steps, and what it is measured on.
+
+    The constructor of each kind calls this one, which settles device and precision and seeds what will be drawn; makes
+    encoder, model, optimiser, batches and step; and ends with `measure_on`.
+
+    Args:
+        config: Settings of the run.
+
+    Raises:
+        TrainingError: the device that they name is not there.
+    """
+
+    batch_setting: str
+    """The setting that says how large a batch is."""
+    data_name: str
+    """What is learnt from, as a mismatch names it."""
+
+    encoder: PackedEncoder
+    """What was the base; the model, or a part of it."""
     model: torch.nn.Module
-    """All that is trained, on the run's device; a checkpoint holds its state."""
+    """All that is trained, on ``device``; a checkpoint holds its state."""
     optimiser: torch.optim.Optimizer
     batches: Batches
     step: OptimiserStep[Done]
-    average: WeightAverage | None
-    """Of the model's weights, if the recipe wants one."""
-    evaluations: Evaluations
-    ran_on: dict[str, Any]
-    """See `ran_on`."""
-    batch_setting: str
-    """The setting that says how large a batch is."""
+
+    def __init__(self, config: Settings) -> None:
+        self.config = config
+        self.device = training_device(config)
+        self.precision = training_precision(config, self.device)
+        self.ran_on: dict[str, Any] = {
+            "device": self.device.type,
+            "precision": PRECISION_NAMES[self.precision],
+            "processes": world_size(),
+        }
+        """What the numbers of a run depend on besides its settings and data."""
+        torch.manual_seed(config.seed)
+
+    def measure_on(
+        self,
+        measures: Sequence[NamedMeasure],
+        encode: EncodeRows,
+        *,
+        base_share: float = 0.0,
+        interval: int | None = None,
+    ) -> None:
+        """Settle what is measured while the model, which must be there, is trained, and which weights are kept.
+
+        Args:
+            measures: The development sets.
+            encode: The model as it is.
+            base_share: See `onoma.training.averaging.WeightAverage`.
+            interval: See `onoma.training.evaluating.Evaluations`.
+        """
+        config = self.config
+        self.average: WeightAverage | None = None
+        """Of the model's weights, if the recipe wants one."""
+        if config.average is not None or base_share:
+            self.average = WeightAverage(self.model, config.average, base_share=base_share)
+        self.measures, self.encode = measures, encode
+        self.evaluations = Evaluations(config, measures, encode, self.model, self.average, interval=interval)
 
     @property
     @abstractmethod
     def names_in_step(self) -> int:
         """How many names are held in memory for a step, about."""
 
+    @property
     @abstractmethod
-    def identity(self) -> dict[str, Any]:
-        """What makes this run another one besides its settings and what it runs on: data and base, by fingerprint."""
+    def fingerprint(self) -> str:
+        """SHA-256 over what is learnt from."""
 
     @abstractmethod
-    def about(self, total_steps: int) -> str:
-        """A sentence on what the run is going to do."""
+    def batch_in_words(self) -> str:
+        """What an optimiser step takes, as "256 pairs"."""
 
     @abstractmethod
-    def training_names(self, rows: RowArray) -> FloatArray:
-        """Vectors of names to train on, for batches that depend on the weights; see `onoma.training.neighbours`."""
+    def data_in_words(self) -> str:
+        """What is learnt from, as "1,000 pairs"."""
 
     @abstractmethod
-    def about_data(self) -> dict[str, Any]:
-        """What was trained and measured on, for ``train.json``."""
+    def data_in_numbers(self) -> dict[str, Any]:
+        """The same for ``train.json``."""
 
     @abstractmethod
     def save(self, out: Path, report: TrainingReport) -> None:
         """Write the encoder with the weights as they are; whatever lies at ``out`` may be replaced."""
+
+    def identity(self) -> dict[str, Any]:
+        """What makes this run another one besides its settings and what it runs on: data and base, by fingerprint."""
+        return {
+            self.data_name: self.fingerprint,
+            "base": self.encoder.fingerprint,
+            "development data": [measure.fingerprint for measure in self.measures],
+        }
+
+    def about(self, total_steps: int) -> str:
+        """A sentence on what the run is going to do."""
+        passes = total_steps * self.config.accumulation / self.batches.steps_per_epoch
+        return (
+            f"{total_steps:,} steps of {self.batch_in_words()} on {self.ran_on['device']} in "
+            f"{self.ran_on['precision']}, {self.data_in_words()}, {passes:.2f} passes over them"
+        )
+
+    def training_names(self, rows: RowArray) -> FloatArray:
+        """Vectors of names to train on, for batches that depend on the weights; see `onoma.training.neighbours`."""
+        vectors: FloatArray = self.encode(self.step.store, rows).cpu().numpy()
+        return vectors
+
+    def about_data(self) -> dict[str, Any]:
+        """What was trained and measured on, for ``train.json``."""
+        return {
+            **self.data_in_numbers(),
+            "fingerprint": self.fingerprint,
+            "development": [measure.about() for measure in self.measures],
+        }
+
+    def about_saved(self, report: TrainingReport, **more: Any) -> dict[str, Any]:
+        """What the manifest of the saved folder says of the run, and ``more``."""
+        return {
+            "training": report.config,
+            "ran_on": self.ran_on,
+            **more,
+            "development": report.data["development"],
+        }
 
     def parts(self) -> dict[str, Part]:
         """What has tensors of its own in a checkpoint, by name."""
@@ -68,8 +157,3 @@ class Course(ABC, Generic[Done]):
         if self.average is not None:
             parts["average"] = self.average
         return parts
-
-
-def ran_on(device: torch.device, precision: torch.dtype) -> dict[str, Any]:
-    """What the numbers of a run depend on besides its settings and data."""
-    return {"device": device.type, "precision": PRECISION_NAMES[precision], "processes": world_size()}

@@ -6,8 +6,7 @@ names of a terminology (`read_development`). `onoma.training.measuring` asks the
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -116,9 +115,8 @@ def queries_over(
         InputError: see `read_development`.
     """
     path = Path(file)
-    reading = Reading("strict")
-    with _bad_lines_refused():
-        queries = read_mentions(path, reading)
+    reading = Reading(may_skip=False)  # a score must not come to be that of fewer queries
+    queries = read_mentions(path, reading)
     if queries.is_empty():
         raise InputError("the file has no queries", path=path, expected="a line for each mention, with its concept")
     known = set(dictionary.select(codes().alias("code")).explode("code")["code"])
@@ -167,27 +165,7 @@ def read_dictionary(
         raise ConfigError(
             f"{path} does not say of what language a name is; unset languages, or give a terminology folder."
         )
-    with _bad_lines_refused():
-        return read_biosyn(str(path), BiosynOptions(), Reading("strict")).names.select("text", "concept_id"), path
-
-
-@contextlib.contextmanager
-def _bad_lines_refused() -> Iterator[None]:
-    """Readers advise to skip bad lines; here a score must not come to be that of fewer queries or names."""
-    try:
-        yield
-    except InputError as error:
-        if "on_error" not in (error.fix or ""):
-            raise
-        raise InputError(
-            error.problem,
-            path=error.path,
-            line=error.line,
-            field=error.field,
-            expected=error.expected,
-            found=error.found,
-            fix="mend the line",
-        ) from None
+    return read_biosyn(str(path), BiosynOptions(), Reading(may_skip=False)).names.select("text", "concept_id"), path
 
 
 def terminology_names(

@@ -63,6 +63,13 @@ class NamedMeasure(Protocol):
 
     name: str
 
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over all that the scores depend on besides the model."""
+
+    def about(self) -> dict[str, Any]:
+        """What it is, for ``train.json``."""
+
     def __call__(self, encode: EncodeRows) -> Scores:
         """How well the queries of one set are answered."""
 

@@ -32,6 +32,7 @@ from onoma.training.distributed import broadcast, is_main, processes, world_size
 from onoma.training.evaluating import HIDE_OR_GIVE, Evaluation, check_development
 from onoma.training.grid import Combination, Grid, combinations
 from onoma.training.run import SETTINGS_OF_PAIRS, train_on_pairs, train_on_terminology
+from onoma.training.run_folder import remove_saved_run
 from onoma.training.settings import settings_of
 from onoma.training.trackers import check_trackers
 
@@ -208,6 +209,7 @@ def train_combinations(
         _write(out, made_from, table)
         for number, combination in enumerate(found, start=1):
             if table[combination.name].status == DONE:
+                remove_saved_run(out / combination.name)
                 continue
             tell(f"{number}/{len(found)}  {combination.name}")
             folder = out / combination.name

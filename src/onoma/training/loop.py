@@ -13,31 +13,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from onoma.artifacts import ensure_writable
 from onoma.encoders import locate_tokenizer
 from onoma.encoders.model_card import TRAIN_NAME
-from onoma.encoders.packed import load_packed
 from onoma.encoders.saving import save_encoder
 from onoma.errors import MismatchError
 from onoma.pairs import PairSet
-from onoma.training.averaging import WeightAverage
 from onoma.training.batches import make_batches
 from onoma.training.config import TrainingConfig
-from onoma.training.course import Course, ran_on
+from onoma.training.course import Course
 from onoma.training.development import DevelopmentSet
-from onoma.training.evaluating import HIDE_OR_GIVE, Evaluation, Evaluations, check_development
+from onoma.training.evaluating import HIDE_OR_GIVE, Evaluation, check_development
 from onoma.training.measuring import Measure
 from onoma.training.objective import check_widths
-from onoma.training.precision import training_device, training_precision
-from onoma.training.report import TrainingReport, about_development
-from onoma.training.sitting import Tell, take_course
+from onoma.training.report import TrainingReport
+from onoma.training.sitting import Tell, Watching, take_course
 from onoma.training.step import Step, StepReport, make_optimiser
 from onoma.training.trackers import check_trackers
-from onoma.training.tuning import tune
+from onoma.training.tuning import load_base
 from onoma.training.vectors import name_vectors
-from onoma.types import FloatArray, RowArray
 
 
 def train_encoder(
@@ -82,93 +77,69 @@ def train_encoder(
         lambda run, tell: _SelfAlignment(config, pairs, run, development, tell),
         config,
         out,
-        trackers=trackers,
-        on_step=on_step,
-        on_evaluation=on_evaluation,
-        on_event=on_event,
+        Watching(trackers, on_step, on_evaluation, on_event),
     )
 
 
-class _SelfAlignment(Course[StepReport]):
+class _SelfAlignment(Course[TrainingConfig, StepReport]):
     """An encoder and the synonym pairs that it learns from."""
 
     batch_setting = "batch_pairs"
+    data_name = "pairs"
 
     def __init__(
         self, config: TrainingConfig, pairs: PairSet, run: Path, development: Sequence[DevelopmentSet], tell: Tell
     ) -> None:
-        self.config, self._settings, self._pairs = config, config, pairs
-        device = training_device(config)
-        precision = training_precision(config, device)
-        self.ran_on = ran_on(device, precision)
-        torch.manual_seed(config.seed)
-        model = load_packed(config.base, pooling=config.pooling, dropout=config.dropout, max_tokens=config.max_tokens)
-        if model.tokenizer_fingerprint != pairs.tokenizer_fingerprint:
+        super().__init__(config)
+        self._pairs = pairs
+        encoder = load_base(config)
+        if encoder.tokenizer_fingerprint != pairs.tokenizer_fingerprint:
             raise MismatchError(
                 f"{pairs.path} was tokenised with another tokeniser than that of {config.base}; build the pairs again."
             )
-        check_widths(config.matryoshka, model.width)  # now, not after minutes of evaluation
-        tune(model, config.tuning)
-        self.model = self._encoder = model.to(device)
-        self.optimiser = make_optimiser(config, model)
+        check_widths(config.matryoshka, encoder.width)  # now, not after minutes of evaluation
+        self.encoder = self.model = encoder.to(self.device)
+        self.optimiser = make_optimiser(config, encoder)
         self.batches = make_batches(config, pairs, run, tell=tell)
-        self.step = Step(config, pairs, model, self.optimiser, self.batches, precision, device)
-        self.average = None
-        if config.average is not None or config.base_share:
-            self.average = WeightAverage(model, config.average, base_share=config.base_share)
-        self._encode = partial(name_vectors, model, precision=precision)
+        self.step = Step(config, pairs, encoder, self.optimiser, self.batches, self.precision, self.device)
         tokenizer = locate_tokenizer(config.base)
-        self._measures = [
-            Measure(data, tokenizer, normalisation=config.normalisation, max_tokens=config.max_tokens)
-            for data in development
-        ]
-        self.evaluations = Evaluations(config, self._measures, self._encode, model, self.average)
+        self.measure_on(
+            [
+                Measure(data, tokenizer, normalisation=config.normalisation, max_tokens=config.max_tokens)
+                for data in development
+            ],
+            partial(name_vectors, encoder, precision=self.precision),
+            base_share=config.base_share,
+        )
 
     @property
     def names_in_step(self) -> int:
-        return 2 * self._settings.batch_pairs
+        return 2 * self.config.batch_pairs
 
-    def identity(self) -> dict[str, Any]:
-        return {
-            "pairs": self._pairs.manifest.fingerprint,
-            "base": self._encoder.fingerprint,
-            "development data": [measure.fingerprint for measure in self._measures],
-        }
+    @property
+    def fingerprint(self) -> str:
+        return self._pairs.manifest.fingerprint
 
-    def about(self, total_steps: int) -> str:
-        settings = self._settings
-        passes = total_steps * settings.accumulation / self.batches.steps_per_epoch
-        return (
-            f"{total_steps:,} steps of {settings.batch_pairs * settings.accumulation} pairs on "
-            f"{self.ran_on['device']} in {self.ran_on['precision']}, {len(self._pairs.pairs):,} pairs, "
-            f"{passes:.2f} passes over them"
-        )
+    def batch_in_words(self) -> str:
+        return f"{self.config.batch_pairs * self.config.accumulation} pairs"
 
-    def training_names(self, rows: RowArray) -> FloatArray:
-        vectors: FloatArray = self._encode(self._pairs.store, rows).cpu().numpy()
-        return vectors
+    def data_in_words(self) -> str:
+        return f"{len(self._pairs.pairs):,} pairs"
 
-    def about_data(self) -> dict[str, Any]:
-        return {
-            "pairs": len(self._pairs.pairs),
-            "names": len(self._pairs.store),
-            "concepts": len(np.unique(self._pairs.labels)),
-            "fingerprint": self._pairs.manifest.fingerprint,
-            "development": about_development(self._measures),
-        }
+    def data_in_numbers(self) -> dict[str, Any]:
+        pairs = self._pairs
+        return {"pairs": len(pairs.pairs), "names": len(pairs.store), "concepts": len(np.unique(pairs.labels))}
 
     def save(self, out: Path, report: TrainingReport) -> None:
         manifest = self._pairs.manifest
         save_encoder(
-            self._encoder,
+            self.encoder,
             out,
-            config={
-                "training": report.config,
-                "ran_on": self.ran_on,
-                "pairs": manifest.config,
-                "terminology": [parent.fingerprint for parent in manifest.parents if parent.kind == "terminology"],
-                "development": report.data["development"],
-            },
+            config=self.about_saved(
+                report,
+                pairs=manifest.config,
+                terminology=[parent.fingerprint for parent in manifest.parents if parent.kind == "terminology"],
+            ),
             parents=(manifest.as_parent(),),
             seed=self.config.seed,
             files={TRAIN_NAME: report.to_json()},

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -82,15 +83,14 @@ class Measure:
         self._store, self._rows, places = tokenise_distinct(pl.concat(self._texts), tokenizer, max_tokens)
         self._names, self._queries = places[: len(names)], places[len(names) :]
 
-    @property
-    def n_queries(self) -> int:
-        """Number of queries."""
-        return len(self._queries)
-
-    @property
-    def n_names(self) -> int:
-        """Names in the dictionary."""
-        return len(self._names)
+    def about(self) -> dict[str, Any]:
+        """For ``train.json``."""
+        return {
+            "name": self.name,
+            "queries": len(self._queries),
+            "names": len(self._names),
+            "fingerprint": self.fingerprint,
+        }
 
     @property
     def fingerprint(self) -> str:

@@ -99,7 +99,7 @@ class OptimiserStep(ABC, Generic[Done]):
         precision: torch.dtype,
         device: torch.device,
     ) -> None:
-        self._run_config, self._model, self._encoder, self._store = config, model, encoder, store
+        self._run_config, self._model, self._encoder, self.store = config, model, encoder, store
         self._optimiser, self._batches, self._precision, self._device = optimiser, batches, precision, device
         # Gradients smaller than fp16 can hold are kept by scaling the loss. Switched off, it changes nothing.
         self._scaler = torch.amp.GradScaler(device.type, enabled=precision is torch.float16)
@@ -165,7 +165,7 @@ class OptimiserStep(ABC, Generic[Done]):
 
     def _backward(self, batch_number: int, step: int) -> BatchReport:
         """Forward and backward of one batch, of which this process encodes its share."""
-        offsets = self._store.offsets
+        offsets = self.store.offsets
         with self._clock("pack"):
             rows = self._batches.names_of_step(batch_number)
             if len(rows) == 0:
@@ -176,9 +176,9 @@ class OptimiserStep(ABC, Generic[Done]):
             chunks = [
                 pack(
                     offsets,
-                    self._store.ids,
+                    self.store.ids,
                     rows=rows[own[first : first + chunk_names]],
-                    types=self._store.types,
+                    types=self.store.types,
                 ).to(self._device)
                 for first in range(0, max(1, len(own)), chunk_names)
             ]

@@ -10,7 +10,6 @@ from importlib import metadata
 from typing import Any
 
 from onoma._version import __version__
-from onoma.training.measuring import Measure
 
 
 @dataclass(slots=True)
@@ -66,19 +65,6 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         **{package: metadata.version(package) for package in packages},
     }
-
-
-def about_development(measures: Sequence[Measure]) -> list[dict[str, Any]]:
-    """What was measured on."""
-    return [
-        {
-            "name": measure.name,
-            "queries": measure.n_queries,
-            "names": measure.n_names,
-            "fingerprint": measure.fingerprint,
-        }
-        for measure in measures
-    ]
 
 
 def mean_loss(lines: Sequence[dict[str, Any]]) -> float:

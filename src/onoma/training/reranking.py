@@ -10,7 +10,7 @@ On development mentions the final ranking is measured, that of linker and cross-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -33,11 +33,10 @@ from onoma.pairs import NameStore, read_mentions
 from onoma.pairs.mentions import COMPOSITE
 from onoma.terminology import normalise
 from onoma.terminology.reading import Reading
-from onoma.training.averaging import WeightAverage
-from onoma.training.course import Course, ran_on
+from onoma.training.course import Course
 from onoma.training.distributed import is_main
-from onoma.training.evaluating import Evaluation, Evaluations, check_development
-from onoma.training.precision import autocast, diverged, training_device, training_precision
+from onoma.training.evaluating import Evaluation, check_development
+from onoma.training.precision import autocast, diverged
 from onoma.training.report import TrainingReport
 from onoma.training.reranking_config import RerankingConfig
 from onoma.training.reranking_data import (
@@ -46,13 +45,20 @@ from onoma.training.reranking_data import (
     distinct_mentions,
     find_candidates,
     tokenise_candidates,
+    without_concept,
 )
-from onoma.training.reranking_measure import RerankingMeasure, best_weight
-from onoma.training.reranking_step import MentionBatches, RerankingStep, RerankingStepReport, make_optimiser
-from onoma.training.sitting import take_course
+from onoma.training.reranking_measure import RerankingMeasure, best_on_average
+from onoma.training.reranking_step import (
+    TRAINED_NIL_SCORE,
+    MentionBatches,
+    RerankingStep,
+    RerankingStepReport,
+    make_optimiser,
+)
+from onoma.training.sitting import Watching, take_course
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import tune
-from onoma.types import FloatArray, RowArray
+from onoma.types import BoolArray, RowArray
 
 Mentions: TypeAlias = str | Path | pl.DataFrame
 """A file that `onoma.pairs.read_mentions` reads, or a table with the columns ``mention`` and ``concept_id`` and perhaps
@@ -68,7 +74,7 @@ def train_reranker(
     mentions: Mentions,
     out: str | Path,
     *,
-    development: Sequence[Mentions] = (),
+    development: Sequence[Mentions] | Mapping[str, Mentions] = (),
     context: str | None = None,
     trackers: Sequence[str] = (),
     overwrite: bool = False,
@@ -82,12 +88,13 @@ def train_reranker(
     Args:
         config: Settings of the run.
         linker: Finds the candidates, in training and development. A mention of which no candidate is right, or all are,
-            is not learnt from.
+            is not learnt from, unless NIL is to be learnt (``config.nil``).
         mentions: To learn from; equal ones count once.
         out: The folder to write, see `onoma.encoders.cross_encoder`. The unfinished run lies in ``OUT.run`` and goes on
             from its last checkpoint.
         development: What to measure on; the mean of their acc@1 decides which weights are best and how much the
-            reranker counts. Equal mentions count as often as they stand there.
+            reranker counts. Equal mentions count as often as they stand there. Files have the names of files; several
+            tables need names of their own, ``{"near": table, "far": other}``.
         context: The column of the files that says where each mention stands. Unset: mentions without contexts.
         trackers: Where to show the curves too: ``tensorboard``, ``wandb``, ``mlflow``.
         overwrite: Replace a reranker that is there.
@@ -107,7 +114,9 @@ def train_reranker(
     """
     out = Path(out)
     ensure_writable(out, RERANKER_KIND, overwrite=overwrite)
-    _check(config, development)
+    named = _named(development)
+    fix = "give a file of mentions (development, --development FILE), or train without (--set keep=last)"
+    check_development(config, [name for name, _ in named], fix=fix)
     check_trackers(trackers)
     tell = on_event if on_event is not None and is_main() else lambda _: None
     find = partial(
@@ -118,49 +127,46 @@ def train_reranker(
         progress=progress if is_main() else None,
     )
     table = distinct_mentions(_read(mentions, context, tell))
+    tables = {name: _read(data, context, tell) for name, data in named}
+    means_nil: dict[str, BoolArray | None] = dict.fromkeys(tables)
+    if config.nil and tables:
+        known = {name: without_concept(linker, data) for name, data in tables.items()}
+        if any(is_nil.any() for is_nil in known.values()):
+            means_nil.update(known)
+        else:
+            tell("the linker has the concepts of all development mentions, so that NIL will never be its answer")
     found = find(table, own_names=config.own_names)
-    telling = found.telling()
-    if len(telling) == 0:
-        raise InputError(
-            "there is nothing to learn: of no mention is one of the linker's candidates right and another wrong",
-            field="mentions",
-            found=f"{len(table):,} mentions, {found.n_without_right():,} of them without a right candidate",
-            fix="take mentions annotated with the codes of the linker's terminology",
-        )
+    telling = found.telling(nil=config.nil)
+    _check_telling(config, found, telling, len(table))
     tell(
         f"{len(table):,} distinct mentions, {len(telling):,} times with candidates to learn from; "
         f"{found.n_without_right():,} times none of the first {config.depth} was right"
     )
-    sets = {_name(data): find(_read(data, context, tell)) for data in development}
+    sets = {name: (find(data), means_nil[name]) for name, data in tables.items()}
     return take_course(
         lambda run, tell: _Reranking(config, telling, sets, out.name, getattr(linker, "fingerprint", None)),
         config,
         out,
-        trackers=trackers,
-        on_step=on_step,
-        on_evaluation=on_evaluation,
-        on_event=on_event,
+        Watching(trackers, on_step, on_evaluation, on_event),
     )
 
 
-class _Reranking(Course[RerankingStepReport]):
+class _Reranking(Course[RerankingConfig, RerankingStepReport]):
     """A cross-encoder and the candidates that it learns from."""
 
     batch_setting = "batch_mentions"
+    data_name = "candidates"
 
     def __init__(
         self,
         config: RerankingConfig,
         candidates: Candidates,
-        development: dict[str, Candidates],
+        development: Mapping[str, tuple[Candidates, BoolArray | None]],
         name: str,
         linker_fingerprint: str | None,
     ) -> None:
-        self.config, self._settings, self._name, self._linker = config, config, name, linker_fingerprint
-        device = training_device(config)
-        self._precision = training_precision(config, device)
-        self.ran_on = ran_on(device, self._precision)
-        torch.manual_seed(config.seed)
+        super().__init__(config)
+        self._name, self._linker = name, linker_fingerprint
         self._marks = candidates.contexts is not None
         model, self._tokenizer = new_cross_encoder(
             config.base,
@@ -180,59 +186,49 @@ class _Reranking(Course[RerankingStepReport]):
             prepare=self._prepare,
         )
         self._candidates = tokenise_candidates(candidates, tokeniser)
-        self.model = self._cross_encoder = model.to(device)
+        self.model = self._cross_encoder = model.to(self.device)
+        self.encoder = model.encoder
         self.optimiser = make_optimiser(config, model)
         batches = MentionBatches(self._candidates, batch_mentions=config.batch_mentions, seed=config.seed)
         self.batches = batches
-        self.step = RerankingStep(config, model, self._candidates, self.optimiser, batches, self._precision, device)
-        self.average = WeightAverage(model, config.average) if config.average is not None else None
+        self.step = RerankingStep(config, model, self._candidates, self.optimiser, batches, self.precision, self.device)
         weights = WEIGHTS if config.weight is None else (config.weight,)
         self._measures = [
-            RerankingMeasure(set_name, tokenise_candidates(found, tokeniser), weights=weights)
-            for set_name, found in development.items()
+            RerankingMeasure(set_name, tokenise_candidates(found, tokeniser), weights=weights, means_nil=means_nil)
+            for set_name, (found, means_nil) in development.items()
         ]
-        self._score = partial(pair_scores, model, precision=self._precision)
-        self.evaluations = Evaluations(config, self._measures, self._score, model, self.average)
+        self.measure_on(self._measures, partial(pair_scores, model, precision=self.precision))
 
     @property
     def names_in_step(self) -> int:
-        return self._settings.batch_mentions * self._settings.depth
+        return self.config.batch_mentions * self.config.depth
 
-    def identity(self) -> dict[str, Any]:
-        return {
-            "candidates": self._candidates.fingerprint,
-            "base": self._cross_encoder.encoder.fingerprint,
-            "development data": [measure.fingerprint for measure in self._measures],
-        }
+    @property
+    def fingerprint(self) -> str:
+        return self._candidates.fingerprint
 
-    def about(self, total_steps: int) -> str:
-        settings = self._settings
-        passes = total_steps * settings.accumulation / self.batches.steps_per_epoch
-        return (
-            f"{total_steps:,} steps of {settings.batch_mentions * settings.accumulation} mentions on "
-            f"{self.ran_on['device']} in {self.ran_on['precision']}, {len(self._candidates):,} mentions with "
-            f"{len(self._candidates.rows):,} candidates, {passes:.2f} passes over them"
-        )
+    def batch_in_words(self) -> str:
+        return f"{self.config.batch_mentions * self.config.accumulation} mentions"
 
-    def training_names(self, rows: RowArray) -> FloatArray:
-        raise AssertionError("batches of mentions do not depend on the weights")
+    def data_in_words(self) -> str:
+        return f"{len(self._candidates):,} mentions with {len(self._candidates.rows):,} candidates"
 
-    def about_data(self) -> dict[str, Any]:
+    def data_in_numbers(self) -> dict[str, Any]:
         return {
             "mentions": len(self._candidates),
             "candidates": len(self._candidates.rows),
-            "fingerprint": self._candidates.fingerprint,
             "linker": self._linker,
-            "development": [measure.about() for measure in self._measures],
         }
 
     def save(self, out: Path, report: TrainingReport) -> None:
-        config = self._settings
-        weight = config.weight
-        if weight is None:
+        config = self.config
+        weight = WEIGHT_WITHOUT_DEVELOPMENT if config.weight is None else config.weight
+        nil_score = TRAINED_NIL_SCORE if config.nil else None
+        if self._measures and (config.weight is None or config.nil):
             score = partial(pair_scores, self._cross_encoder, precision=torch.float32)  # as in use
-            weight = best_weight(self._measures, score) if self._measures else WEIGHT_WITHOUT_DEVELOPMENT
-        source = self._cross_encoder.encoder.source
+            best = best_on_average(self._measures, score)
+            weight, nil_score = best.weight, best.nil_score
+        source = self.encoder.source
         assert source is not None  # it was loaded from a folder
         save_cross_encoder(
             self._cross_encoder,
@@ -249,10 +245,11 @@ class _Reranking(Course[RerankingStepReport]):
                 padding_id=source.padding_id,
                 depth=config.depth,
                 weight=weight,
+                nil_score=nil_score,
             ),
             out,
             prepare=self._prepare,
-            config={"training": report.config, "ran_on": self.ran_on, "development": report.data["development"]},
+            config=self.about_saved(report),
             parents=[
                 Parent(kind="encoder", fingerprint=source.fingerprint),
                 *([] if self._linker is None else [Parent(kind="linker", fingerprint=self._linker)]),
@@ -286,16 +283,36 @@ def pair_scores(model: PackedCrossEncoder, store: NameStore, rows: RowArray, *, 
     return scores
 
 
-def _check(config: RerankingConfig, development: Sequence[Mentions]) -> None:
-    """Refuse what cannot be, before candidates are found for minutes."""
+def _check_telling(config: RerankingConfig, found: Candidates, telling: Candidates, n_mentions: int) -> None:
+    """Refuse what nothing, or not what is wanted, could be learnt from."""
+    n_without = found.n_without_right()
+    if len(found.telling()) == 0:
+        raise InputError(
+            "there is nothing to learn: of no mention is one of the linker's candidates right and another wrong",
+            field="mentions",
+            found=f"{n_mentions:,} mentions, {n_without:,} of them without a right candidate",
+            fix="take mentions annotated with the codes of the linker's terminology",
+        )
+    if config.nil and telling.n_without_right() == 0:
+        raise InputError(
+            "NIL cannot be learnt: one of the linker's candidates is right for every mention",
+            field="mentions",
+            found=f"{n_mentions:,} mentions",
+            fix="add mentions of concepts that the linker does not have, set own_names=hide or both, or nil=false",
+        )
+
+
+def _named(development: Sequence[Mentions] | Mapping[str, Mentions]) -> list[tuple[str, Mentions]]:
+    """Development sets with their names."""
+    if isinstance(development, Mapping):
+        return list(development.items())
     if isinstance(development, str | Path | pl.DataFrame):
         raise ConfigError("development takes a list of files or tables, not one: write [file].")
-    fix = "give a file of mentions (development, --development FILE), or train without (--set keep=last)"
-    check_development(config, [_name(data) for data in development], fix=fix)
-
-
-def _name(data: Mentions) -> str:
-    return "development" if isinstance(data, pl.DataFrame) else Path(data).name
+    if sum(isinstance(data, pl.DataFrame) for data in development) > 1:
+        raise ConfigError(
+            "two development sets are called 'development'; give tables names: development={'NAME': table, ...}."
+        )
+    return [("development" if isinstance(data, pl.DataFrame) else Path(data).name, data) for data in development]
 
 
 def _read(data: Mentions, context: str | None, tell: Callable[[str], None]) -> pl.DataFrame:
@@ -309,7 +326,7 @@ def _read(data: Mentions, context: str | None, tell: Callable[[str], None]) -> p
                     expected="columns mention and concept_id, and perhaps context, of text, every row filled",
                 )
         return data.select(wanted)
-    reading = Reading("strict")
+    reading = Reading(may_skip=False)
     table = read_mentions(data, reading, context=context)
     if COMPOSITE in reading.notes:
         tell(f"{Path(data).name}: {reading.notes[COMPOSITE]:,} {COMPOSITE}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -42,6 +41,11 @@ class RerankingConfig(RunConfig):
         description="training mentions that are a name of the linker, spelt alike: hide that name from their "
         "candidates, keep it, or take such mentions both ways",
     )
+    nil: bool = Field(
+        False,
+        description="learn to say that none of the candidates is meant, from mentions of which none is; how readily it "
+        "is said is chosen on development mentions, as the weight is",
+    )
     batch_mentions: int = Field(16, ge=1, description="mentions in a batch, each with all its candidates")
     head_learning_rate: float = Field(
         1e-3, gt=0, description="of the layer that makes a score of a vector, which begins at random"
@@ -70,15 +74,10 @@ def reranking_recipe_names() -> list[str]:
 
 
 def load_reranking_recipe(name: str = "reranker", overrides: Mapping[str, str] | None = None) -> RerankingRecipe:
-    """Load a recipe by name or path and apply ``key=value`` overrides; see `onoma.training.settings.load_settings`.
-
-    Raises:
-        InputError: no such recipe, or the file is not TOML.
-        ConfigError: an unknown key or a value that it cannot have.
+    """Load a recipe of a reranker; arguments and errors as of `onoma.training.settings.load_settings`.
 
     Example:
         >>> load_reranking_recipe(overrides={"steps": "100"}).config.steps
         100
     """
-    description, config = load_settings("reranking-recipe", name, RerankingConfig, overrides)
-    return RerankingRecipe(name=Path(name).stem, description=description, config=config)
+    return load_settings("reranking-recipe", name, RerankingRecipe, overrides)

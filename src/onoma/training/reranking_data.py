@@ -2,6 +2,11 @@
 
 The wrong candidates are hard negatives by themselves: what the linker takes for the mention's concept, or nearly.
 
+A mention without a right candidate teaches that none is meant, NIL, if that is to be learnt; it teaches nothing else.
+Whether the linker does not have the concept or only finds it too far down makes no difference there: the model sees the
+candidates, and of both it must not take one. In what is measured it does make one: NIL is the right answer to mentions
+of concepts that the linker does not have (`without_concept`).
+
 A training mention that is a name of the linker, spelt alike, is found by equality, and from such mentions a model
 learns only to compare letters. If `find_candidates` is asked to, it is therefore linked as if nothing in the linker
 were called so: its concept has to be found by another name, as that of an unknown mention has to. Hiding is done for a
@@ -82,6 +87,15 @@ class NameLinker(Protocol):
     def without(self, name_rows: RowArray) -> CandidateLinker: ...
 
 
+@runtime_checkable
+class ConceptLinker(Protocol):
+    """A linker that says which concepts it has; `onoma.linking.Linker` is one."""
+
+    @property
+    def concept_ids(self) -> Iterable[str]: ...
+    def link(self, mentions: Iterable[str], *, top_k: int = 5) -> Sequence[Sequence[LinkedConcept]]: ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
     """Mentions with their candidates."""
@@ -102,17 +116,22 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.mentions)
 
-    def telling(self) -> Candidates:
-        """The mentions with a right candidate and a wrong one: there is something to learn of them."""
-        starts, ends = self.offsets[:-1].tolist(), self.offsets[1:].tolist()
-        return self._only(
-            [row for row, (a, b) in enumerate(zip(starts, ends, strict=True)) if 0 < self.is_right[a:b].sum() < b - a]
-        )
+    def telling(self, *, nil: bool = False) -> Candidates:
+        """The mentions that there is something to learn of: those with a right candidate and a wrong one.
+
+        Args:
+            nil: That none is meant is learnt too: then all that have a candidate.
+        """
+        n_right, n_all = self._n_right(), np.diff(self.offsets)
+        kept = n_all > 0 if nil else (n_right > 0) & (n_right < n_all)
+        return self._only(np.flatnonzero(kept).tolist())
 
     def n_without_right(self) -> int:
         """Mentions of which no candidate is right."""
-        right = np.concatenate([[0], self.is_right.cumsum()])[self.offsets]
-        return int((np.diff(right) == 0).sum())
+        return int((self._n_right() == 0).sum())
+
+    def _n_right(self) -> RowArray:
+        return np.diff(np.concatenate([[0], self.is_right.cumsum()])[self.offsets])
 
     def _only(self, rows: list[int]) -> Candidates:
         kept = np.concatenate(
@@ -186,6 +205,27 @@ def find_candidates(
             [not codes[row].isdisjoint(_codes(link.concept_id)) for row, links in found for link in links], np.bool_
         ),
     )
+
+
+def without_concept(linker: CandidateLinker, mentions: pl.DataFrame) -> BoolArray:
+    """Whether a linker has none of a mention's concepts, so that the right answer is NIL, shape (n,).
+
+    Args:
+        linker: Says which concepts it has.
+        mentions: As in `find_candidates`; any code that the linker does not have will do for "no concept".
+
+    Raises:
+        ConfigError: it does not say.
+    """
+    if not isinstance(linker, ConceptLinker):
+        raise ConfigError(
+            "this linker does not say which concepts it has (concept_ids), so that nobody knows for which development "
+            "mentions NIL is right; set nil=false, or train without development mentions."
+        )
+    codes = [_codes(value) for value in mentions["concept_id"].to_list()]
+    wanted = set().union(*codes)
+    known = {code for concept_id in linker.concept_ids for code in _codes(concept_id) if code in wanted}
+    return np.array([known.isdisjoint(of_mention) for of_mention in codes], np.bool_)
 
 
 def _ways_without_own_names(

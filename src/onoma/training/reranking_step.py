@@ -11,12 +11,14 @@ import torch
 
 from onoma.encoders.cross_encoder_model import PackedCrossEncoder
 from onoma.objectives.marginal_likelihood import marginal_likelihood_loss
-from onoma.training.batches import ShuffledRows
-from onoma.training.neighbours import Encode
+from onoma.training.batches import Batches, ShuffledRows
 from onoma.training.optimiser_step import BatchReport, DoneStep, OptimiserStep
 from onoma.training.reranking_config import RerankingConfig
 from onoma.training.reranking_data import TokenisedCandidates
 from onoma.types import RowArray
+
+TRAINED_NIL_SCORE = 0.0
+"""Of NIL, in training; see `onoma.encoders.cross_encoder_ranking`."""
 
 _IMPOSSIBLE = -1e30
 """A score that no model gives, and whose exponential is zero beside any other."""
@@ -27,7 +29,7 @@ class RerankingStepReport(DoneStep):
     """What one step of training a reranker did."""
 
     right_first: float
-    """Share of the batch's mentions of which a right candidate had the highest score, 0..1."""
+    """Share of the batch's mentions of which a right candidate, or NIL where there is none, had the highest score."""
 
     def figures(self) -> dict[str, float]:
         """What trackers show of it."""
@@ -38,7 +40,7 @@ class RerankingStepReport(DoneStep):
         return f"right {self.right_first:.0%}"
 
 
-class MentionBatches:
+class MentionBatches(Batches):
     """Shuffled batches of mentions with all their candidates, epoch after epoch, in the order of `ShuffledRows`.
 
     Args:
@@ -48,33 +50,17 @@ class MentionBatches:
     """
 
     def __init__(self, candidates: TokenisedCandidates, *, batch_mentions: int, seed: int) -> None:
+        super().__init__(ShuffledRows(len(candidates), at_once=batch_mentions, seed=seed))
         self._candidates = candidates
-        self._order = ShuffledRows(len(candidates), at_once=batch_mentions, seed=seed)
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Batches in one pass over the mentions."""
-        return self._order.steps_per_epoch
-
-    def mentions_of_step(self, batch_number: int) -> RowArray:
-        """The mentions of a batch."""
-        return self._order.rows_of_step(batch_number)
 
     def places_of_step(self, batch_number: int) -> list[RowArray]:
         """Where the candidates of each mention of a batch stand among all candidates."""
-        offsets = self._candidates.offsets
-        return [np.arange(offsets[row], offsets[row + 1]) for row in self.mentions_of_step(batch_number).tolist()]
+        offsets, rows = self._candidates.offsets, self._order.rows_of_step(batch_number).tolist()
+        return [np.arange(offsets[row], offsets[row + 1]) for row in rows]
 
     def names_of_step(self, batch_number: int) -> RowArray:
         """Pairs of a batch in the store, those of one mention side by side."""
         return self._candidates.rows[np.concatenate(self.places_of_step(batch_number))]
-
-    def prepare(self, batch_number: int, encode: Encode) -> None:
-        """Nothing: these batches do not depend on the weights."""
-
-    def preparation_seconds(self, encode: Encode) -> float:
-        """None: 0.0."""
-        return 0.0
 
 
 class RerankingStep(OptimiserStep[RerankingStepReport]):
@@ -102,6 +88,7 @@ class RerankingStep(OptimiserStep[RerankingStepReport]):
     ) -> None:
         super().__init__(config, model, model.encoder, candidates.store, optimiser, batches, precision, device)
         self._cross_encoder, self._candidates, self._mention_batches = model, candidates, batches
+        self._learns_nil = config.nil
 
     def _loss(
         self, batch_number: int, rows: RowArray, vectors: torch.Tensor
@@ -114,6 +101,9 @@ class RerankingStep(OptimiserStep[RerankingStepReport]):
         found = self._cross_encoder.scores_of(vectors)
         # A mention with fewer candidates is filled up with wrong ones of no probability.
         scores = found.new_full(is_real.shape, _IMPOSSIBLE).masked_scatter(real, found)
+        if self._learns_nil:
+            scores = torch.cat([scores, scores.new_full((len(scores), 1), TRAINED_NIL_SCORE)], 1)
+            is_right = torch.cat([is_right, ~is_right.any(1, keepdim=True)], 1)
         losses = marginal_likelihood_loss(scores, is_right)
         best = scores.detach().argmax(1, keepdim=True)
         return losses.mean(), {"right_first": float(is_right.gather(1, best).float().mean())}

@@ -72,10 +72,32 @@ def unfinished_run(out: Path) -> Iterator[Path]:
     with claimed_run(out) as run:
         yield run
         if is_main():
-            spent = run.with_name(f".{run.name}.spent")
-            shutil.rmtree(spent, ignore_errors=True)  # what a kill in the last line left
-            run.rename(spent)  # so that such a kill leaves nothing that looks like an unfinished run
-            shutil.rmtree(spent)
+            _remove(run)
+
+
+def remove_saved_run(out: Path) -> None:
+    """Remove what the run that made ``out`` left if it was killed between saving and cleaning up; any other run stays.
+
+    Raises:
+        TrainingError: another run works in it.
+    """
+    run = run_folder(out)
+    if is_main():
+        shutil.rmtree(_spent(run), ignore_errors=True)
+        if _is_saved(run, out):
+            with claimed_run(out):
+                _remove(run)
+
+
+def _remove(run: Path) -> None:
+    spent = _spent(run)
+    shutil.rmtree(spent, ignore_errors=True)  # what a kill in the last line left
+    run.rename(spent)  # so that such a kill leaves nothing that looks like an unfinished run
+    shutil.rmtree(spent)
+
+
+def _spent(run: Path) -> Path:
+    return run.with_name(f".{run.name}.spent")
 
 
 def _is_saved(run: Path, out: Path) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Generic, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -16,6 +17,7 @@ from onoma.errors import ConfigError, did_you_mean
 from onoma.training.shipped import read_shipped
 
 C = TypeVar("C", bound=BaseModel)
+R = TypeVar("R", bound="NamedSettings[Any]")
 _LENGTHS = {"steps", "epochs", "minutes"}
 
 
@@ -29,13 +31,13 @@ class NamedSettings(BaseModel, Generic[C]):
     config: C
 
 
-def load_settings(kind: str, name: str, model: type[C], overrides: Mapping[str, str] | None = None) -> tuple[str, C]:
-    """The description of a recipe and its configuration.
+def load_settings(kind: str, name: str, recipe: type[R], overrides: Mapping[str, str] | None = None) -> R:
+    """Load a recipe by name or path and apply ``key=value`` overrides.
 
     Args:
         kind: Of the recipe, see `onoma.training.shipped`.
         name: A shipped recipe, or the path of a ``.toml`` file.
-        model: Its configuration.
+        recipe: What it becomes.
         overrides: Values as text, in TOML or plain words (``"5e-5"``, ``"true"``, ``"cls"``, ``"none"``); a key with a
             dot is a setting of a part (``loss.scale``).
             Setting one of ``steps``, ``epochs`` and ``minutes`` unsets the other two.
@@ -44,6 +46,7 @@ def load_settings(kind: str, name: str, model: type[C], overrides: Mapping[str, 
         InputError: no such recipe, or the file is not TOML.
         ConfigError: an unknown key or a value that it cannot have.
     """
+    model: Any = recipe.model_fields["config"].annotation
     values = read_shipped(kind, name)
     description = str(values.pop("description", ""))
     if overrides:
@@ -54,7 +57,7 @@ def load_settings(kind: str, name: str, model: type[C], overrides: Mapping[str, 
         # A part before its name, and that before its other settings.
         for key, text in sorted(given.items(), key=lambda item: ("." in item[0], not item[0].endswith(".name"))):
             _set(model, values, key, _parse(text))
-    return description, resolve(model, values, source=name)
+    return recipe(name=Path(name).stem, description=description, config=resolve(model, values, source=name))
 
 
 def resolve(model: type[C], values: Mapping[str, Any], *, source: str = "training settings") -> C:

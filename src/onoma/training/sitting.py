@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -37,15 +37,25 @@ T = TypeVar("T")
 Tell = Callable[[str], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Watching(Generic[Done]):
+    """Who follows a run; all are called in the main process only.
+
+    Attributes:
+        trackers: Where to show the curves, by name.
+        on_step: Called after every step.
+        on_evaluation: Called after every evaluation.
+        on_event: Called with sentences worth telling.
+    """
+
+    trackers: Sequence[str]
+    on_step: Callable[[Done], None] | None
+    on_evaluation: Callable[[Evaluation], None] | None
+    on_event: Tell | None
+
+
 def take_course(
-    make: Callable[[Path, Tell], Course[Done]],
-    config: RunConfig,
-    out: Path,
-    *,
-    trackers: Sequence[str] = (),
-    on_step: Callable[[Done], None] | None = None,
-    on_evaluation: Callable[[Evaluation], None] | None = None,
-    on_event: Tell | None = None,
+    make: Callable[[Path, Tell], Course[Any, Done]], config: RunConfig, out: Path, watching: Watching[Done]
 ) -> TrainingReport:
     """Begin a run, or go on with it, to its end, and save what it has made.
 
@@ -53,10 +63,7 @@ def take_course(
         make: Makes the course from the run folder and what is to be called with sentences worth telling.
         config: Its settings.
         out: Where the encoder is written; what lies there is replaced.
-        trackers: Where to show the curves too.
-        on_step: Called after every step, in the main process only, as are the others.
-        on_evaluation: Called after every evaluation.
-        on_event: Called with sentences worth telling.
+        watching: Who follows it.
 
     Raises:
         MismatchError: ``OUT.run`` belongs to other settings or data.
@@ -64,11 +71,11 @@ def take_course(
     """
     keep_freed_memory()
     with processes(config.device), unfinished_run(out) as run:
-        tell = _by_main(on_event)
+        tell = _by_main(watching.on_event)
         course = make(run, tell)
-        sitting = _Sitting(course, run, _by_main(on_step), _by_main(on_evaluation), tell)
+        sitting = _Sitting(course, run, _by_main(watching.on_step), _by_main(watching.on_evaluation), tell)
         with _memory_errors_in_words(course, run):
-            sitting.train(trackers)
+            sitting.train(watching.trackers)
         report = broadcast(sitting.save(out) if is_main() else None)
     assert report is not None
     return report
@@ -79,13 +86,14 @@ class _Sitting(Generic[Done]):
 
     def __init__(
         self,
-        course: Course[Done],
+        course: Course[Any, Done],
         run: Path,
         on_step: Callable[[Done], None],
         on_evaluation: Callable[[Evaluation], None],
         tell: Tell,
     ) -> None:
-        self._course, self._config, self._evaluations, self._run = course, course.config, course.evaluations, run
+        self._course, self._evaluations, self._run = course, course.evaluations, run
+        self._config: RunConfig = course.config
         self._on_step, self._on_evaluation, self._tell = on_step, on_evaluation, tell
         self._phases = {"prepare": 0.0, "evaluate": 0.0}
 
@@ -125,13 +133,12 @@ class _Sitting(Generic[Done]):
         """Steps of the run; what it is, is written down if it is new."""
         course, config = self._course, self._config
         identity = {"config": config.model_dump(mode="json"), **course.identity(), **course.ran_on}
-        total_steps = broadcast(planned_steps(self._run, identity, type(config)) if is_main() else None)
-        if total_steps is None:
-            if is_main():
-                (self._run / CHECKPOINT_NAME).unlink(missing_ok=True)
-            total_steps = plan_steps(config, course.batches, course.step, course.training_names, self._evaluations)
-            if is_main():
-                begin_run(self._run, identity, total_steps)
+        known = broadcast(planned_steps(self._run, identity, type(config)) if is_main() else None)
+        total_steps = known or plan_steps(config, course.batches, course.step, course.training_names, self._evaluations)
+        course.batches.end_at(total_steps * config.accumulation)
+        if known is None and is_main():
+            (self._run / CHECKPOINT_NAME).unlink(missing_ok=True)
+            begin_run(self._run, identity, total_steps)
         return total_steps
 
     def _resume(self) -> Progress:
@@ -252,7 +259,7 @@ def _by_main(callback: Callable[[T], None] | None) -> Callable[[T], None]:
 
 
 @contextlib.contextmanager
-def _memory_errors_in_words(course: Course[Any], run: Path) -> Iterator[None]:
+def _memory_errors_in_words(course: Course[Any, Any], run: Path) -> Iterator[None]:
     try:
         yield
     except (MemoryError, RuntimeError) as error:

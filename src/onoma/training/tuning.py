@@ -1,12 +1,26 @@
-"""What of an encoder is trained: everything, or small parts put into it while its own weights stay."""
+"""What of a base encoder is trained: everything, or small parts put into it while its own weights stay."""
 
 from __future__ import annotations
 
 from onoma.encoders.adapters import insert_adapters
 from onoma.encoders.architectures import read_architecture
 from onoma.encoders.lora import insert_lora
-from onoma.encoders.packed import PackedEncoder
+from onoma.encoders.packed import PackedEncoder, load_packed
 from onoma.training.config_parts import Adapter, Everything, Tuning
+from onoma.training.run_config import RunConfig
+
+
+def load_base(config: RunConfig) -> PackedEncoder:
+    """The base encoder that a recipe names, ready to be trained as it says.
+
+    Raises:
+        ConfigError: this encoder cannot be used or tuned so.
+        InputError: there is no such encoder.
+        UnavailableError: the encoder, or PEFT, which LoRA needs, is not on this machine.
+    """
+    encoder = load_packed(config.base, pooling=config.pooling, dropout=config.dropout, max_tokens=config.max_tokens)
+    tune(encoder, config.tuning)
+    return encoder
 
 
 def tune(encoder: PackedEncoder, tuning: Tuning) -> None:

@@ -1,0 +1,43 @@
+"""Artefact folders: written aside, checked, renamed into place; opened only when whole.
+
+Every step of Onoma writes a folder that the next one opens. Such a folder carries ``onoma.json``, its
+manifest: what kind of thing it is, the version of its format, the size and SHA-256 of every file, what it
+was made from (parents, by fingerprint), with which settings and seed.
+
+The manifest is the last file written before the folder is renamed into place, so a process killed at any
+moment leaves either the old folder or the new one; what it was working on lies in a hidden
+``.NAME.partial-…`` that nothing opens and the next write to the same place removes. (A folder that is being
+replaced is moved aside first; if the process dies just then, the next look at the place puts it back.)
+"""
+
+from onoma.artifacts.amending import amend_artifact
+from onoma.artifacts.files import ensure_file_writable, sha256_file, write_file, write_text_atomically
+from onoma.artifacts.manifest import (
+    MANIFEST_NAME,
+    FileEntry,
+    Manifest,
+    Parent,
+    open_artifact,
+    read_manifest,
+    verify_artifact,
+)
+from onoma.artifacts.unfinished import leftovers
+from onoma.artifacts.writing import ensure_writable, write_artifact
+
+__all__ = [
+    "MANIFEST_NAME",
+    "FileEntry",
+    "Manifest",
+    "Parent",
+    "amend_artifact",
+    "ensure_file_writable",
+    "ensure_writable",
+    "leftovers",
+    "open_artifact",
+    "read_manifest",
+    "sha256_file",
+    "verify_artifact",
+    "write_artifact",
+    "write_file",
+    "write_text_atomically",
+]

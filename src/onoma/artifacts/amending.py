@@ -1,0 +1,76 @@
+"""Changing a part of an artefact folder without copying the rest."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from onoma._version import __version__
+from onoma.artifacts.files import write_text_atomically
+from onoma.artifacts.manifest import MANIFEST_NAME, open_artifact, read_manifest
+from onoma.artifacts.writing import finish_files, now, replacing
+from onoma.errors import ArtifactExistsError
+
+
+@contextlib.contextmanager
+def amend_artifact(
+    path: str | Path,
+    kind: str,
+    *,
+    format_version: int = 1,
+    config: Mapping[str, Any] | None = None,
+    dropping: Sequence[str] = (),
+) -> Iterator[Path]:
+    """Give an empty folder for what changes in an artefact; on leaving the block it and all else becomes the artefact.
+
+    What does not change is neither read nor copied: the new folder has hard links to it (copies where the file
+    system knows none). Whoever has the old files open, or mapped, keeps them as they were. Killed at any moment
+    this leaves the old folder or the new one, as `write_artifact` does.
+
+    Args:
+        path: The artefact.
+        kind: What it must be.
+        format_version: Of the folder as it will be.
+        config: Settings that are added, or replaced, in the manifest.
+        dropping: Beginnings of names ("reranker/") of files that shall not stay.
+
+    Yields:
+        The folder to write into. A file written there takes the place of the one of the same name.
+
+    Raises:
+        InputError: there is nothing at ``path``.
+        ArtifactError: it is not a whole artefact of this kind, or has changed meanwhile.
+    """
+    target = Path(path).resolve()
+    before = open_artifact(target, kind, format_version=format_version)
+    with replacing(target, kind, overwrite=True) as aside:
+        yield aside
+        files = finish_files(aside)
+        for name, entry in before.files.items():
+            if name not in files and not name.startswith(tuple(dropping)):
+                _link_or_copy(target / name, aside / name)
+                files[name] = entry
+        amended = before.model_copy(
+            update={
+                "format_version": format_version,
+                "onoma_version": __version__,
+                "created": now(),
+                "files": dict(sorted(files.items())),
+                "config": {**before.config, **(config or {})},
+            }
+        )
+        write_text_atomically(aside / MANIFEST_NAME, amended.model_dump_json(indent=1))
+        if read_manifest(target) != before:
+            raise ArtifactExistsError(f"{target} was changed by another process meanwhile; try again.")
+
+
+def _link_or_copy(source: Path, destination: Path) -> None:
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, destination)
+    except OSError:  # the file system has no hard links
+        shutil.copy2(source, destination)

@@ -1,0 +1,72 @@
+"""Single files: written aside and renamed into place, checksums."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from onoma.errors import ArtifactExistsError
+
+
+def sha256_file(path: Path) -> str:
+    """SHA-256 of a file, as 64 hexadecimal digits."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def ensure_file_writable(path: str | Path, *, overwrite: bool = False) -> None:
+    """Refuse early to write a single file where something lies that may not be replaced.
+
+    Raises:
+        ArtifactExistsError: ``path`` is a folder, or a file and ``overwrite`` is not set.
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise ArtifactExistsError(f"{target} is a folder; it will not be replaced. Choose another name.")
+    if target.exists() and not overwrite:
+        raise ArtifactExistsError(f"{target} exists already. Choose another name, or allow overwriting (--force).")
+
+
+@contextlib.contextmanager
+def write_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Give the name of a temporary file to write; on leaving the block it becomes the file at ``path``.
+
+    Args:
+        path: Where the file shall lie. Its folder is made if missing.
+        overwrite: Replace a file that lies there.
+
+    Yields:
+        The file to write. If the block raises, it is removed and ``path`` stays as it was.
+
+    Raises:
+        ArtifactExistsError: ``path`` is taken.
+    """
+    target = Path(path)
+    ensure_file_writable(target, overwrite=overwrite)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = target.with_name(f".{target.name}.partial-{os.getpid()}")
+    try:
+        yield aside
+        fsync(aside)
+        aside.replace(target)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+
+
+def write_text_atomically(path: Path, text: str) -> None:
+    """Write a small text file so that a reader sees the old content or the new, never a part."""
+    with write_file(path, overwrite=True) as aside:
+        aside.write_text(text, encoding="utf-8")
+
+
+def fsync(path: Path) -> None:
+    """Make what was written to a file or folder durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

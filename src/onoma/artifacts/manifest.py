@@ -1,0 +1,140 @@
+"""The manifest of an artefact folder, and opening: only a whole folder is opened."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from onoma._version import __version__
+from onoma.artifacts.files import sha256_file
+from onoma.artifacts.unfinished import put_back
+from onoma.errors import DamagedArtifactError, FormatVersionError, InputError, NotAnArtifactError
+
+MANIFEST_NAME = "onoma.json"
+_ALWAYS_VERIFIED_BYTES = 1 << 20
+"""Files up to this size are checksummed at every open; larger ones by size, and in full by `verify_artifact`."""
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class FileEntry(_Record):
+    """One file of an artefact."""
+
+    bytes: int = Field(ge=0)
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+
+class Parent(_Record):
+    """An artefact that another one was made from."""
+
+    kind: str
+    fingerprint: str
+
+
+class Manifest(_Record):
+    """What an artefact folder says about itself (file ``onoma.json``)."""
+
+    kind: str
+    format_version: int = Field(ge=1)
+    onoma_version: str
+    created: str
+    files: dict[str, FileEntry]
+    parents: tuple[Parent, ...] = ()
+    config: dict[str, Any] = {}
+    seed: int | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over kind, format and the checksums of all files: equal content, equal fingerprint."""
+        digest = hashlib.sha256(f"{self.kind}/{self.format_version}".encode())
+        for name in sorted(self.files):
+            digest.update(f"\n{name} {self.files[name].sha256}".encode())
+        return digest.hexdigest()
+
+    def as_parent(self) -> Parent:
+        """This artefact as an entry in the ``parents`` of another."""
+        return Parent(kind=self.kind, fingerprint=self.fingerprint)
+
+
+def open_artifact(path: str | Path, kind: str, *, format_version: int = 1) -> Manifest:
+    """Check that ``path`` is a whole artefact of this kind and return its manifest.
+
+    Every file must be there with its recorded size; files up to 1 MiB are checksummed too. Use
+    `verify_artifact` to checksum everything.
+
+    Raises:
+        InputError: there is nothing at ``path``.
+        NotAnArtifactError: no manifest, or another kind.
+        FormatVersionError: written by a newer Onoma.
+        DamagedArtifactError: a file is missing, truncated or changed.
+    """
+    folder = Path(path)
+    manifest = read_manifest(folder)
+    if manifest.kind != kind:
+        raise NotAnArtifactError(f"{folder} is of kind {manifest.kind}, where one of kind {kind} is needed.")
+    if manifest.format_version > format_version:
+        raise FormatVersionError(
+            f"{folder} is a {kind} of format {manifest.format_version}, written by Onoma {manifest.onoma_version}; "
+            f"this Onoma {__version__} reads up to format {format_version}. Update Onoma, or make the folder again."
+        )
+    _check_files(folder, manifest, checksum_up_to=_ALWAYS_VERIFIED_BYTES)
+    return manifest
+
+
+def verify_artifact(path: str | Path) -> Manifest:
+    """Checksum every file of the artefact at ``path``; return its manifest or raise as `open_artifact` does."""
+    folder = Path(path)
+    manifest = read_manifest(folder)
+    _check_files(folder, manifest, checksum_up_to=None)
+    return manifest
+
+
+def read_manifest(path: str | Path) -> Manifest:
+    """Read ``onoma.json`` of the artefact at ``path`` without looking at its other files."""
+    folder = Path(path)
+    if not folder.exists():
+        put_back(folder.resolve())
+    if not folder.exists():
+        raise InputError("there is nothing here", path=folder, fix="check the path")
+    if not folder.is_dir():
+        raise NotAnArtifactError(f"{folder} is a file, where a folder written by Onoma is needed.")
+    file = folder / MANIFEST_NAME
+    if not file.is_file():
+        raise NotAnArtifactError(f"{folder} was not written by Onoma: it has no {MANIFEST_NAME}.")
+    try:
+        raw = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, UnicodeDecodeError) as error:
+        raise DamagedArtifactError(f"{file} is not readable as JSON ({error}). Make the folder again.") from None
+    try:
+        return Manifest.model_validate(raw)
+    except ValidationError as error:
+        if isinstance(raw, dict) and isinstance(raw.get("format_version"), int) and "kind" in raw:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise FormatVersionError(
+                f"{file} has a field this Onoma {__version__} does not understand ({where}: {first['msg']}); "
+                f"it was written by Onoma {raw.get('onoma_version', 'of unknown version')}."
+            ) from None
+        raise NotAnArtifactError(f"{file} is not a manifest written by Onoma.") from None
+
+
+def _check_files(folder: Path, manifest: Manifest, *, checksum_up_to: int | None) -> None:
+    for name, entry in manifest.files.items():
+        file = folder / name
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise DamagedArtifactError(f"{folder}: the manifest names '{name}', which lies outside the folder.")
+        if not file.is_file():
+            raise DamagedArtifactError(f"{folder}: the file {name} is missing. Make the folder again.")
+        size = file.stat().st_size
+        if size != entry.bytes:
+            raise DamagedArtifactError(
+                f"{folder}: the file {name} has {size} bytes; {entry.bytes} were written. Make the folder again."
+            )
+        if (checksum_up_to is None or size <= checksum_up_to) and sha256_file(file) != entry.sha256:
+            raise DamagedArtifactError(f"{folder}: the content of {name} has changed. Make the folder again.")

@@ -1,0 +1,54 @@
+"""What unfinished writes left beside the place of an artefact."""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+from pathlib import Path
+
+being_written: set[str] = set()
+"""Partial folders of this process."""
+
+
+def leftovers(path: str | Path) -> list[Path]:
+    """Folders that unfinished writes to ``path`` left behind; the next write there removes them."""
+    target = Path(path).resolve()
+    put_back(target)
+    return _leftovers(target)
+
+
+def _leftovers(target: Path) -> list[Path]:
+    """Partial folders of this target whose process is gone."""
+    found = []
+    for leftover in sorted(target.parent.glob(f".{glob.escape(target.name)}.partial-*")):
+        pid = leftover.name.rsplit(".partial-", 1)[1].partition("-")[0]
+        # In a container a new process may have the number of the one that left this behind.
+        alive = leftover.name in being_written if pid == str(os.getpid()) else pid.isdigit() and _is_alive(int(pid))
+        if not alive:
+            found.append(leftover)
+    return found
+
+
+def put_back(target: Path) -> None:
+    """Put back what an overwrite had moved away when its process died."""
+    for leftover in _leftovers(target):
+        if leftover.name.endswith("-old") and not target.exists():
+            leftover.rename(target)
+
+
+def remove_leftovers(target: Path) -> None:
+    """Remove them, but for what is put back."""
+    put_back(target)
+    for leftover in _leftovers(target):
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

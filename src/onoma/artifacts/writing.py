@@ -1,0 +1,139 @@
+"""Artefact folders, written aside and renamed into place."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from onoma._version import __version__
+from onoma.artifacts.files import fsync, sha256_file, write_text_atomically
+from onoma.artifacts.manifest import MANIFEST_NAME, FileEntry, Manifest, Parent, read_manifest
+from onoma.artifacts.unfinished import being_written, remove_leftovers
+from onoma.errors import ArtifactExistsError, DamagedArtifactError, FormatVersionError, NotAnArtifactError
+
+
+@contextlib.contextmanager
+def write_artifact(
+    path: str | Path,
+    kind: str,
+    *,
+    format_version: int = 1,
+    config: Mapping[str, Any] | None = None,
+    parents: Sequence[Parent] = (),
+    seed: int | None = None,
+    overwrite: bool = False,
+) -> Iterator[Path]:
+    """Give a temporary folder to fill; on leaving the block it becomes the artefact at ``path``.
+
+    Args:
+        path: Where the artefact shall lie. Its parent folder is made if missing.
+        kind: What it is, e.g. ``"terminology"``.
+        format_version: Of the folder's layout; readers refuse a newer one.
+        config: Settings that made it, JSON-serialisable.
+        parents: What it was made from.
+        seed: Of every random choice made.
+        overwrite: Replace an artefact of the same kind. Anything else at ``path`` is never touched.
+
+    Yields:
+        The folder to write into. If the block raises, the folder is removed and ``path`` stays as it was.
+
+    Raises:
+        ArtifactExistsError: ``path`` holds something that may not be replaced.
+    """
+    with replacing(Path(path).resolve(), kind, overwrite=overwrite) as aside:
+        yield aside
+        manifest = Manifest(
+            kind=kind,
+            format_version=format_version,
+            onoma_version=__version__,
+            created=now(),
+            files=finish_files(aside),
+            parents=tuple(parents),
+            config=dict(config or {}),
+            seed=seed,
+        )
+        write_text_atomically(aside / MANIFEST_NAME, manifest.model_dump_json(indent=1))
+
+
+def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> None:
+    """Refuse early to write where something lies that may not be replaced.
+
+    Raises:
+        ArtifactExistsError: ``path`` is taken, and ``overwrite`` is not set or it holds something of another kind.
+    """
+    target = Path(path)
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return
+    if not overwrite:
+        raise ArtifactExistsError(f"{target} exists already. Choose another place, or allow overwriting (--force).")
+    try:
+        manifest = read_manifest(target)
+    except DamagedArtifactError:
+        raise ArtifactExistsError(
+            f"{target} has a damaged {MANIFEST_NAME}, so what it is cannot be told; it will not be replaced. "
+            "Remove it first."
+        ) from None
+    except (NotAnArtifactError, FormatVersionError):
+        raise ArtifactExistsError(f"{target} is not a folder this Onoma wrote; it will not be replaced.") from None
+    if manifest.kind != kind:
+        raise ArtifactExistsError(f"{target} is of kind {manifest.kind}, not {kind}; it will not be replaced.")
+    own = {*manifest.files, MANIFEST_NAME}
+    foreign = [file for file in target.rglob("*") if file.is_file() and file.relative_to(target).as_posix() not in own]
+    if foreign:
+        raise ArtifactExistsError(
+            f"{target} holds a file that Onoma did not write ({foreign[0].relative_to(target)}); "
+            "it will not be replaced. Move that file away first."
+        )
+
+
+@contextlib.contextmanager
+def replacing(target: Path, kind: str, *, overwrite: bool) -> Iterator[Path]:
+    """An empty folder beside ``target`` that takes its place on leaving the block."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(target)
+    ensure_writable(target, kind, overwrite=overwrite)
+    aside = target.parent / f".{target.name}.partial-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    aside.mkdir()
+    being_written.add(aside.name)
+    old = target.parent / f".{target.name}.partial-{os.getpid()}-old"
+    try:
+        yield aside
+        ensure_writable(target, kind, overwrite=overwrite)
+        if target.exists():
+            target.rename(old)
+            aside.rename(target)
+            spent = old.with_name(f"{aside.name}-spent")
+            old.rename(spent)
+            shutil.rmtree(spent)
+        else:
+            aside.rename(target)
+        fsync(target.parent)
+    except BaseException:
+        if old.exists() and not target.exists():
+            old.rename(target)
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+    finally:
+        being_written.discard(aside.name)
+
+
+def finish_files(aside: Path) -> dict[str, FileEntry]:
+    """Make what was written durable and readable for whoever may read the folder; sizes and checksums by name."""
+    files = {}
+    readable_by = aside.stat().st_mode & 0o666
+    for file in sorted(p for p in aside.rglob("*") if p.is_file()):
+        file.chmod(readable_by)  # some libraries write files that only their owner may read
+        fsync(file)
+        files[file.relative_to(aside).as_posix()] = FileEntry(bytes=file.stat().st_size, sha256=sha256_file(file))
+    return files
+
+
+def now() -> str:
+    """The time, as manifests have it."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
