@@ -1,6 +1,6 @@
 """What preparing mentions does on an annotated corpus: short forms resolved, composite mentions split.
 
-    python benchmarks/mentions.py FOLDER --dictionary dictionary.txt.gz [--split dev] [-o mentions.json]
+    python benchmarks/mentions.py FOLDER --dictionary dictionary.txt.gz [--split dev] [--linker LINKER] [-o FILE.json]
 
 ``FOLDER`` holds a corpus in PubTator format and BioSyn's processed queries of the same corpus (``*queries*``); of
 both, the file with the split's name in its own is taken ("dev" in NCBIdevelopset_corpus.txt). The dictionary is that of
@@ -33,6 +33,15 @@ parts named  those of them that are a name of one of the mention's concepts
 
 The precision is a lower bound: corpora give one concept, or several without texts, to many a mention that names
 two ("unilateral and bilateral retinoblastoma").
+
+The stages of a linker, with ``--linker``: mentions as they stand in their documents, these as contexts:
+
+===========  ======================================================================================
+right        mentions of one concept of which each part (mostly there is one) has the right answer
+composites   composite mentions that were split into as many parts, each with a right answer
+changed      mentions of which something else was linked than they themselves
+won, lost    mentions that became right, and wrong, against the mentions as they are
+===========  ======================================================================================
 """
 
 from __future__ import annotations
@@ -50,9 +59,11 @@ from typing import Any
 
 from onoma.benchmarks.biosyn import Query, read_dictionary, read_queries
 from onoma.errors import UnavailableError
+from onoma.linking import Linker
 from onoma.linking.abbreviations import FINDERS
 from onoma.linking.composites import split_composite
 from onoma.linking.expansion import expand
+from onoma.linking.mentions import Preparation
 from onoma.terminology import normalise
 
 Names = dict[str, frozenset[str]]
@@ -165,6 +176,45 @@ def composites(mentions: list[Mention], names: Names) -> dict[str, Any]:
     return {"mentions": len(mentions), "splitters": rows}
 
 
+def linked(mentions: list[Mention], linker: Linker) -> dict[str, Any]:
+    """Counts for each stage of preparation alone, and for all."""
+    rows: dict[str, dict[str, int]] = {}
+    plain: list[bool] = []
+    for label, finder, composites in (
+        ("none", None, False),
+        *((finder, finder, False) for finder in FINDERS),
+        ("composites", None, True),
+        ("schwartz-hearst+", "schwartz-hearst", True),
+    ):
+        try:
+            preparing = linker.preparing(Preparation(finder=finder, composites=composites))
+        except UnavailableError as error:
+            print(error)
+            continue
+        contexts = None if finder is None else [mention.document for mention in mentions]
+        prepared = preparing.prepare([mention.text for mention in mentions], contexts=contexts)
+        answers = [[link.concept_id for link in links] for links in preparing.link(prepared, top_k=1)]
+        n_wanted = [max(1, len(_parts(mention))) for mention in mentions]
+        right = [
+            len(ids) == len(read.parts) and (n == 1 or len(ids) == n) and all(_is_right(one, mention) for one in ids)
+            for mention, read, ids, n in zip(mentions, prepared, answers, n_wanted, strict=True)
+        ]
+        plain = plain or right
+        rows[label] = {
+            "right": sum(is_right for is_right, n in zip(right, n_wanted, strict=True) if n == 1),
+            "composites": sum(is_right for is_right, n in zip(right, n_wanted, strict=True) if n > 1),
+            "changed": sum(mention.is_changed for mention in prepared),
+            "won": sum(now and not before for now, before in zip(right, plain, strict=True)),
+            "lost": sum(before and not now for now, before in zip(right, plain, strict=True)),
+        }
+    n_composite = sum(len(_parts(mention)) > 1 for mention in mentions)
+    return {"mentions": len(mentions), "composite": n_composite, "stages": rows}
+
+
+def _is_right(concept_id: str, mention: Mention) -> bool:
+    return not mention.gold.isdisjoint(concept_id.split("|"))
+
+
 def is_named(text: str, gold: frozenset[str], names: Names) -> bool:
     """Whether the dictionary has the text as a name of a gold concept."""
     return not gold.isdisjoint(names.get(text, frozenset()))
@@ -208,6 +258,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="holds the corpus and BioSyn's queries")
     parser.add_argument("--dictionary", type=Path, required=True, help="names of the ontology alone, id||name")
     parser.add_argument("--split", default="dev", help="part of the names of both files (default: dev)")
+    parser.add_argument("--linker", type=Path, help="folder of a linker of that dictionary")
     parser.add_argument("-o", "--output", type=Path, help="the counts as JSON")
     options = parser.parse_args()
     queries = read_queries(find_file(options.folder, options.split, queries=True))
@@ -223,6 +274,13 @@ def main() -> None:
         short["finders"],
     )
     print_table(f"Composites: {split['mentions']:,} mentions", split["splitters"])
+    if options.linker is not None:
+        counts["linker"] = answered = linked(mentions, Linker.open(options.linker))
+        print_table(
+            f"Linked: {answered['mentions'] - answered['composite']:,} mentions of one concept, "
+            f"{answered['composite']:,} composite",
+            answered["stages"],
+        )
     if options.output is not None:
         options.output.write_text(json.dumps(counts, indent=1), encoding="utf-8")
 

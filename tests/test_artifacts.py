@@ -175,19 +175,19 @@ def test_a_truncated_manifest_never_opens(tmp_path_factory: pytest.TempPathFacto
 KILLED = """
     import os, signal, sys
     from pathlib import Path
-    import onoma.artifacts as artifacts
+    from onoma.artifacts import writing
 
     moment = sys.argv[2]
     def die(*_): os.kill(os.getpid(), signal.SIGKILL)
     if moment == "manifest":
-        artifacts.write_text_atomically = die
+        writing.write_text_atomically = die
     if moment == "between renames":
         rename = Path.rename
         def once(self, target):
             result = rename(self, target)
             die()
         Path.rename = once
-    with artifacts.write_artifact(sys.argv[1], "thing", overwrite=True) as folder:
+    with writing.write_artifact(sys.argv[1], "thing", overwrite=True) as folder:
         (folder / "data.bin").write_bytes(b"new content")
         if moment == "writing":
             die()

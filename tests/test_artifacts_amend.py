@@ -148,14 +148,15 @@ def test_what_another_process_changed_meanwhile_is_kept(tmp_path: Path) -> None:
 KILLED = """
     import os, signal, sys
     from pathlib import Path
-    import onoma.artifacts as artifacts
+    import shutil
+    from onoma.artifacts import amending
 
     moment = sys.argv[2]
     def die(*_): os.kill(os.getpid(), signal.SIGKILL)
     if moment == "linking":
         os.link = die
     if moment == "manifest":
-        artifacts.write_text_atomically = die
+        amending.write_text_atomically = die
     if moment in ("after the first rename", "after the second rename"):
         rename, left = Path.rename, [moment.split()[2]]
         def counted(self, target):
@@ -166,8 +167,8 @@ KILLED = """
             return result
         Path.rename = counted
     if moment == "removing":
-        artifacts.shutil.rmtree = die
-    with artifacts.amend_artifact(sys.argv[1], "thing", config={"new": True}) as folder:
+        shutil.rmtree = die
+    with amending.amend_artifact(sys.argv[1], "thing", config={"new": True}) as folder:
         (folder / "small.json").write_text("new")
         if moment == "writing":
             die()

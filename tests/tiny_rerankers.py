@@ -22,9 +22,13 @@ torch.set_num_threads(1)
 
 @dataclass
 class TableLinker:
-    """Answers every mention by what a table says."""
+    """Answers every mention by what a table says; has the concepts of all answers."""
 
     answers: Mapping[str, Sequence[Link]]
+
+    @property
+    def concept_ids(self) -> list[str]:
+        return sorted({link.concept_id for answer in self.answers.values() for link in answer})
 
     def link(self, mentions: Iterable[str], *, top_k: int = 5) -> list[list[Link]]:
         return [list(self.answers[mention][:top_k]) for mention in mentions]

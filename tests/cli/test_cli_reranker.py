@@ -67,6 +67,25 @@ def test_contexts_come_from_a_column(place: Path, tmp_path: Path) -> None:
     assert Reranker.open(tmp_path / "r").uses_contexts
 
 
+def test_nil_is_learnt_from_mentions_of_other_concepts_and_told(place: Path, tmp_path: Path) -> None:
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.txt").write_text((place / f"{name}.txt").read_text() + "NIL||word of nothing\n")
+    own = ("--development", tmp_path / "dev.txt", "--set", "nil=true", "--set", "keep=last")
+    done = train(place, tmp_path / "r", *own, mentions=str(tmp_path / "train.txt"))
+    assert done.exit_code == 0
+    nil_score = Reranker.open(tmp_path / "r").about.nil_score
+    assert ("NIL is never its answer" if nil_score is None else f"score of NIL: {nil_score:g}") in done.stderr
+    without = train(
+        place, tmp_path / "s", "--set", "nil=true", "--set", "keep=last", mentions=str(tmp_path / "train.txt")
+    )
+    assert without.exit_code == 0
+    assert "score of NIL: 0\n" in without.stderr
+    build_linker(place / "t", place / "base", tmp_path / "linker")
+    assert run("linker", "add-reranker", tmp_path / "linker", tmp_path / "s").exit_code == 0
+    explained = json.loads(run("link", tmp_path / "linker", "word of nothing", "--explain", "--json").stdout)
+    assert 0 < explained["no_concept"] < 1
+
+
 def test_a_linker_with_a_reranker_inside_uses_it_and_trains_another(place: Path, tmp_path: Path) -> None:
     assert train(place, tmp_path / "r", "--set", "keep=last", "--set", "weight=1").exit_code == 0
     build_linker(place / "t", place / "base", tmp_path / "linker")

@@ -192,7 +192,7 @@ def test_names_choose_the_reading(mention: str, by_rules: str, by_names: str) ->
 VOCABULARY = """
     and or and/or / , & as well as of in the with both type types I II 1 2 A B a BRCA1 COX-1 -2 T- hypo- B-cell
     hyperthyroidism cancer pain cleft lip palate breast renal failure head neck non foo (x y) [z] breast/ovarian 1/2
-    BRCA1/2 other vomiting, cancer, Ménière ( ) - 'x
+    BRCA1/2 other vomiting, cancer, Ménière ( ) - 'x [ b] either [a and b]
 """
 MENTIONS = st.lists(st.sampled_from(VOCABULARY.split()), max_size=14).map(" ".join)
 
@@ -213,6 +213,8 @@ def invented_words(mention: str, part: str) -> set[str]:
 @given(mention=MENTIONS, salt=st.none() | st.integers(0, 50))
 @example(mention="pain or pain", salt=None)
 @example(mention="A or B of the C and D of E", salt=None)
+@example(mention="other well breast/ovarian in , [ b] either breast/ovarian renal BRCA1/2", salt=None)
+@example(mention="other type 'x & both a -2 [ / of in and 1", salt=None)
 def test_splitting_is_idempotent_and_invents_nothing(mention: str, salt: int | None) -> None:
     def some_are_names(text: str) -> bool:
         return zlib.crc32(f"{salt} {text}".encode()) % 3 == 0

@@ -186,6 +186,7 @@ def test_links_are_ready_for_json(linker: Linker) -> None:
         "score": 1.0,
         "rank": 1,
         "confidence": None,
+        "read_as": None,
     }
     assert Link(**record) == links[0]
 

@@ -1,62 +1,231 @@
-"""Mentions made ready: expansion and splitting together."""
+"""Mentions made ready: expansion and splitting together, alone and as stages of a linker."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from linking_data import write_letter_encoder
 
 from onoma.errors import ConfigError, InputError
+from onoma.linking import Linker, LinkerSettings, add_reranker, build_linker
 from onoma.linking.expansion import AbbreviationTable, Expansion
-from onoma.linking.mentions import PreparedMention, prepare_mentions
+from onoma.linking.mentions import Preparation, PreparedMention
+from onoma.linking.pipeline import Asked, ask
+from tiny import make_terminology, tiny_encoder
+from tiny_rerankers import write_reranker
 
 DOCUMENT = "Duchenne muscular dystrophy (DMD) and Becker muscular dystrophy (BMD) are not multiple sclerosis (MS)."
 TABLE = AbbreviationTable({"MS": "mitral stenosis", "MI": "myocardial infarction"}, {"HD": ("a", "b")})
+FINDER = "schwartz-hearst"
 
 
 def texts(prepared: list[PreparedMention]) -> list[str]:
     return [mention.text for mention in prepared]
 
 
-def test_the_document_goes_before_the_table() -> None:
+def test_the_context_goes_before_the_table() -> None:
     mentions = ["MS", "MI", "HD", "MS"]
-    assert texts(prepare_mentions(mentions, document=DOCUMENT, table=TABLE)) == [
-        "multiple sclerosis",
-        "myocardial infarction",
-        "HD",
+    both = Preparation(table=TABLE, finder=FINDER)
+    prepared = both.prepare(mentions, contexts=[DOCUMENT] * 4)
+    assert texts(prepared) == ["multiple sclerosis", "myocardial infarction", "HD", "multiple sclerosis"]
+    sources = [[expansion.source for expansion in mention.expansions] for mention in prepared]
+    assert sources == [["context"], ["table"], [], ["context"]]
+    assert [mention.context for mention in prepared] == [DOCUMENT] * 4
+    # each mention has its own context
+    assert texts(both.prepare(mentions, contexts=[None, DOCUMENT, "", DOCUMENT]))[::3] == [
+        "mitral stenosis",
         "multiple sclerosis",
     ]
-    assert texts(prepare_mentions(mentions, table=TABLE))[0] == "mitral stenosis"
-    assert texts(prepare_mentions(mentions, document=DOCUMENT, table=TABLE, finder=None))[0] == "mitral stenosis"
-    assert texts(prepare_mentions(iter(mentions))) == mentions
-    assert prepare_mentions([]) == []
+    assert texts(both.prepare(mentions))[0] == "mitral stenosis"
+    assert texts(Preparation(table=TABLE).prepare(mentions, contexts=[DOCUMENT] * 4))[0] == "mitral stenosis"
+    assert texts(Preparation().prepare(iter(mentions))) == mentions
+    assert both.prepare([]) == []
+
+
+def test_marks_are_no_part_of_a_context() -> None:
+    context = "She has fish-eye disease (<tgt>FED</tgt>)."
+    (prepared,) = Preparation(finder=FINDER).prepare(["FED"], contexts=[context])
+    assert (prepared.text, prepared.context) == ("fish-eye disease", context)
 
 
 def test_expanded_then_split() -> None:
-    (prepared,) = prepare_mentions(["DMD/BMD"], document=DOCUMENT, split=True)
+    (prepared,) = Preparation(finder=FINDER, composites=True).prepare(["DMD/BMD"], contexts=[DOCUMENT])
     assert prepared == PreparedMention(
         original="DMD/BMD",
         text="Duchenne muscular dystrophy/Becker muscular dystrophy",
         parts=("Duchenne muscular dystrophy", "Becker muscular dystrophy"),
         expansions=(
-            Expansion("DMD", "Duchenne muscular dystrophy"),
-            Expansion("BMD", "Becker muscular dystrophy"),
+            Expansion("DMD", "Duchenne muscular dystrophy", "context"),
+            Expansion("BMD", "Becker muscular dystrophy", "context"),
         ),
+        context=DOCUMENT,
     )
-    (whole,) = prepare_mentions(["DMD/BMD"], document=DOCUMENT)
+    (whole,) = Preparation(finder=FINDER).prepare(["DMD/BMD"], contexts=[DOCUMENT])
     assert whole.parts == (whole.text,)
 
 
 def test_names_of_the_terminology_stay_whole() -> None:
-    mention = "spinal and bulbar muscular atrophy"
-    (split,) = prepare_mentions([mention], split=True)
+    mention, preparation = "spinal and bulbar muscular atrophy", Preparation(composites=True)
+    (split,) = preparation.prepare([mention])
     assert split.parts == ("spinal muscular atrophy", "bulbar muscular atrophy")
-    (whole,) = prepare_mentions([mention], split=True, is_name=lambda text: text == mention)
+    (whole,) = preparation.prepare([mention], is_name=lambda text: text == mention)
     assert whole.parts == (mention,)
 
 
 def test_refused() -> None:
     with pytest.raises(ConfigError, match="schwartz-hearst"):
-        prepare_mentions(["MS"], finder="schwarz-hearst")
+        Preparation(finder="schwarz-hearst")
     with pytest.raises(InputError, match="not one"):
-        prepare_mentions("MS")
+        Preparation().prepare("MS")
     with pytest.raises(InputError, match=r"mentions\[1\]"):
-        prepare_mentions(["MS", None])  # type: ignore[list-item]
+        Preparation().prepare(["MS", None])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="one context for each mention; expected 2; found 1"):
+        Preparation().prepare(["MS", "MI"], contexts=["x"])
+    with pytest.raises(InputError, match="one context for each mention"):
+        Preparation().prepare(["M", "S"], contexts="xy")
+    with pytest.raises(InputError, match=r"contexts\[1\]: a context is not text"):
+        Preparation().prepare(["MS", "MI"], contexts=["x", 3])  # type: ignore[list-item]
+
+
+CONCEPTS = {
+    "D1": ["Diabetes Mellitus", "sugar disease"],
+    "D2": ["colorectal cancer"],
+    "D3": ["ovarian cancer"],
+    "D4": ["spinal and bulbar muscular atrophy"],
+    "D5": ["Hepatitis B"],
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mentions")
+    write_letter_encoder(folder / "letters")
+    make_terminology(folder / "t", CONCEPTS, semantic_types={"D4": ["own type"]})
+    build_linker(folder / "t", folder / "letters", folder / "linker")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def linker(place: Path) -> Linker:
+    return Linker.open(place / "linker")
+
+
+EVERYTHING = Preparation(
+    table=AbbreviationTable({"DM": "diabetes mellitus", "OC": "ovarian cancer"}, {}), finder=FINDER, composites=True
+)
+MENTIONS = ["DM", "cold", "colorectal and ovarian cancer", "SBMA", "OC and sugar disease", " ", "DM"]
+CONTEXT = "It was spinal and bulbar muscular atrophy (SBMA), or ductal melanoma (DM)."
+
+
+def test_each_part_is_linked_as_a_mention_of_its_own(linker: Linker) -> None:
+    parts = [
+        ["diabetes mellitus"],
+        ["cold"],
+        ["colorectal cancer", "ovarian cancer"],
+        ["spinal and bulbar muscular atrophy"],
+        ["ovarian cancer", "sugar disease"],
+        [" "],
+        ["ductal melanoma"],
+    ]
+    contexts = [None, CONTEXT, None, CONTEXT, "nothing", CONTEXT, CONTEXT]
+    preparing = linker.preparing(EVERYTHING)
+    answers = preparing.link(MENTIONS, contexts=contexts, top_k=2)
+    for mention, names, links in zip(MENTIONS, parts, answers, strict=True):
+        expected = [link for name in names for link in linker.link([name], top_k=2)[0]]
+        assert [link.rank for link in links] == [link.rank for link in expected]
+        assert [(link.concept_id, link.matched_name) for link in links] == [
+            (link.concept_id, link.matched_name) for link in expected
+        ]
+        read = [name for name in names for link in linker.link([name], top_k=2)[0]]
+        assert [link.read_as for link in links] == [None if name == mention else name for name in read]
+    assert preparing.link(preparing.prepare(MENTIONS, contexts=contexts), top_k=2) == answers
+    # the linker that it was made from is as it was
+    assert linker.link(["DM"], top_k=1)[0][0].read_as is None
+
+
+def test_names_that_cannot_be_an_answer_do_not_keep_a_mention_whole(linker: Linker) -> None:
+    mention = "Spinal and bulbar muscular atrophy"  # a name after normalisation
+    preparing = linker.preparing(Preparation(composites=True))
+    assert preparing.prepare([mention])[0].parts == (mention,)
+    assert preparing.only(semantic_types="own type").prepare([mention])[0].parts == (mention,)
+    unknown = preparing.without([linker.dictionary.preferred_names.index("spinal and bulbar muscular atrophy") + 1])
+    assert unknown.prepare([mention])[0].parts == ("Spinal muscular atrophy", "bulbar muscular atrophy")
+
+
+def test_a_part_without_an_answer(linker: Linker) -> None:
+    preparing = linker.preparing(EVERYTHING).tuned(LinkerSettings(stages=("exact",)))
+    prepared = preparing.prepare(["OC and hepatitis E", "hepatitis E"])
+    found = preparing.link(prepared)
+    assert [[link.concept_id for link in links] for links in found] == [["D3"], []]
+    by_part = [mention.by_part(links) for mention, links in zip(prepared, found, strict=True)]
+    assert by_part == [[("ovarian cancer", found[0]), ("hepatitis E", [])], [(None, [])]]
+
+
+def test_explanations_say_what_was_read_and_where_it_is_defined(linker: Linker) -> None:
+    preparing = linker.preparing(EVERYTHING)
+    explained = preparing.explain("DM")
+    assert explained.outcome.startswith("'DM' was read as 'diabetes mellitus' (defined in the table). D1 (Diabetes M")
+    assert (explained.mention, explained.text, explained.parts) == ("DM", "diabetes mellitus", ())
+    assert explained.expansions == (Expansion("DM", "diabetes mellitus", "table"),)
+    explained = preparing.explain("SBMA", context=CONTEXT)
+    assert "(defined in the context). D4 (spinal and bulbar muscular atrophy): the mention is a" in explained.outcome
+    explained = preparing.explain("colorectal cancer and DM", top_k=1, near_misses=1)
+    assert explained.outcome == (
+        "'DM' was read as 'diabetes mellitus' (defined in the table). "
+        "It stands for several names: 'colorectal cancer'; 'diabetes mellitus'."
+    )
+    assert (explained.text, explained.links) == ("colorectal cancer and diabetes mellitus", ())
+    assert list(explained.parts) == [
+        linker.explain(part, top_k=1, near_misses=1) for part in ("colorectal cancer", "diabetes mellitus")
+    ]
+    with pytest.raises(InputError, match="near misses"):
+        preparing.explain("DM", near_misses=-1)
+
+
+def test_contexts_are_refused_where_nothing_reads_them(place: Path, linker: Linker, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"read contexts.*found stages exact, dense\. .*--expand schwartz-hearst"):
+        linker.preparing(Preparation(table=TABLE, composites=True)).link(["a"], contexts=["an a"])
+    base = tiny_encoder(tmp_path / "bert", weight_std=0.3)
+    for reads in (True, False):
+        write_reranker(tmp_path / f"reranker-{reads}", base, contexts=reads)
+        build_linker(place / "t", place / "letters", tmp_path / f"linker-{reads}")
+        reranked = add_reranker(tmp_path / f"linker-{reads}", tmp_path / f"reranker-{reads}")
+        if reads:
+            reranked.check_contexts()
+            assert reranked.link(["sugar"], contexts=["much sugar"]) != reranked.link(["sugar"])
+        else:
+            with pytest.raises(InputError, match=r"stages exact, dense, rerank with a cross-encoder trained without"):
+                reranked.link(["sugar"], contexts=["much sugar"])
+            with pytest.raises(InputError, match="does not read contexts"):
+                reranked.check_contexts()
+            # where short forms are looked for, the context is not for the cross-encoder
+            preparing = reranked.preparing(EVERYTHING)
+            assert preparing.link(["sugar"], contexts=["much sugar"]) == reranked.link(["sugar"])
+        with pytest.raises(InputError, match=r"found stages exact\."):
+            reranked.link(["sugar"], contexts=["much sugar"], stages=["exact"])
+
+
+def test_a_cross_encoder_finds_the_mention_that_was_read_otherwise(place: Path, tmp_path: Path) -> None:
+    write_reranker(tmp_path / "reranker", tiny_encoder(tmp_path / "bert", weight_std=0.3), contexts=True)
+    build_linker(place / "t", place / "letters", tmp_path / "linker")
+    linker = add_reranker(tmp_path / "linker", tmp_path / "reranker").preparing(EVERYTHING)
+    context = "He has diabetic muscles (DM); the OC and sugar disease are old."
+    prepared = linker.prepare(["DM", "OC and sugar disease", "old"], contexts=[context] * 3)
+    asked = [ask(mention, normalisation="sapbert", reranker=linker.reranker) for mention in prepared]
+    in_context = "He has diabetic muscles (DM); the <tgt>OC and sugar disease</tgt> are old."
+    assert asked == [
+        [
+            Asked(
+                "diabetic muscles",
+                "diabetic muscles",
+                "He has diabetic muscles (<tgt>DM</tgt>); the OC and sugar disease are old.",
+            )
+        ],
+        [
+            Asked("ovarian cancer", "ovarian cancer", in_context),
+            Asked("sugar disease", "sugar disease", in_context),
+        ],
+        [Asked("old", "old", context)],
+    ]
+    assert linker.link(prepared) == linker.link(["DM", "OC and sugar disease", "old"], contexts=[context] * 3)

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from onoma.artifacts import read_manifest
 from onoma.errors import InputError, NotAnArtifactError, ShapeError
 from onoma.linking import Link
 from onoma.linking.reranking import Reranker
@@ -103,6 +106,65 @@ def test_a_context_can_change_the_answer(reranker: Reranker) -> None:
     answers = reranker.rerank(["cold"] * 5, [FOUR] * 5, contexts=contexts, weight=1.0)
     assert len({tuple(link.score for link in answer) for answer in answers}) == 5
     assert answers[0] == reranker.rerank(["cold"], [FOUR], weight=1.0)[0]
+
+
+def with_nil(reranker: Reranker, nil_score: float) -> Reranker:
+    """The same with NIL among the candidates."""
+    changed = copy.copy(reranker)
+    changed._model = copy.copy(reranker._model)
+    changed._model.about = reranker.about.model_copy(update={"nil_score": nil_score})
+    return changed
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.lists(st.sampled_from(FOUR), unique=True, max_size=4), min_size=1, max_size=4),
+    st.sampled_from([0.0, 0.3, 1.0]),
+    st.integers(1, 4),
+    st.floats(-4, 4),
+)
+def test_nil_is_the_answer_where_it_is_more_probable_than_all_others_together(
+    reranker: Reranker, candidates: list[list[Link]], weight: float, depth: int, nil_score: float
+) -> None:
+    ordered = [sorted(part, key=lambda link: link.rank) for part in candidates]
+    mentions = [f"m{row}" for row in range(len(ordered))]
+    options: dict[str, Any] = {"weight": weight, "depth": depth}
+    found = with_nil(reranker, nil_score).reranked(mentions, ordered, **options)
+    answers = with_nil(reranker, nil_score).rerank(mentions, ordered, **options)
+    for mention, part, one, answer in zip(mentions, ordered, found, answers, strict=True):
+        first = part[:depth]
+        odds = np.exp(reranker.scores([mention] * len(first), [link.matched_name for link in first]).astype(float))
+        total = odds.sum() + np.exp(nil_score)
+        assert one.no_concept == pytest.approx(np.exp(nil_score) / total, abs=2e-6)
+        of_code = dict(zip(codes(first), odds / total, strict=True))
+        for link, given_link in zip(
+            one.links, [{x.concept_id: x for x in part}[c] for c in codes(one.links)], strict=True
+        ):
+            share = of_code.get(link.concept_id, 0.0)
+            assert link.score == pytest.approx((1 - weight) * given_link.score + weight * share, abs=2e-6)
+        of_nil = np.exp(nil_score) / total
+        if abs(of_nil - 0.5) > 1e-5:
+            assert one.is_nil == (of_nil > 0.5)
+        assert answer == ([] if one.is_nil else one.links)
+
+
+def test_without_nil_nothing_is_said_of_it(reranker: Reranker) -> None:
+    (one,) = reranker.reranked(["mi"], [FOUR])
+    assert (one.no_concept, one.is_nil, reranker.says_nil) == (None, False, False)
+    never = with_nil(reranker, -300.0)
+    assert never.says_nil
+    assert never.rerank(["mi", "x"], [FOUR, []]) == reranker.rerank(["mi", "x"], [FOUR, []])
+
+
+def test_a_folder_keeps_the_score_of_nil_and_one_without_is_as_before(tmp_path: Path) -> None:
+    base = tiny_encoder(tmp_path / "bert", weight_std=0.3)
+    for name, nil_score in (("plain", None), ("nil", 1.5)):
+        write_reranker(tmp_path / name, base, nil_score=nil_score)
+    opened = [Reranker.open(tmp_path / name) for name in ("plain", "nil")]
+    assert [one.about.nil_score for one in opened] == [None, 1.5]
+    assert [read_manifest(one.path).format_version for one in opened] == [1, 2]
+    assert opened[0].fingerprint != opened[1].fingerprint
+    assert "nil_score" not in (tmp_path / "plain" / "reranker.json").read_text()
 
 
 def test_bad_requests_are_refused(reranker: Reranker) -> None:

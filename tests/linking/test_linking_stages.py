@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from linking_data import write_letter_encoder
 
 from onoma.encoders import open_encoder
@@ -81,7 +83,12 @@ def sparse_score(mention: str, text: str) -> float:
 
 
 def answer_by_loops(
-    mention: str, stages: tuple[str, ...], dense_of: dict[str, Any], *, weights: dict[str, float] | None, pool: int
+    mention: str,
+    stages: tuple[str, ...],
+    dense_of: dict[str, Any],
+    *,
+    weights: dict[str, float] | None,
+    pool: list[int],
 ) -> list[tuple[str, float]]:
     """The oracle: hits first, then every candidate text of every concept, a plain sort."""
     text = normalise(mention, "sapbert")
@@ -94,14 +101,17 @@ def answer_by_loops(
     if "sparse" in stages:
         by_search["sparse"] = {other: sparse_score(text, other) for other in TEXTS}
     means_something = ("dense" in stages) or any(by_search.get("sparse", {}).values())
-    candidates: set[str] = set()
+    tiers: dict[str, int] = {}
     if means_something:
-        size = pool if len(by_search) > 1 else len(TEXTS)
-        for scores in by_search.values():
-            # The search's own scores are of single precision, and of equal ones the earlier text is taken.
-            candidates |= set(sorted(TEXTS, key=lambda t: (-float(np.float32(scores[t])), TEXTS.index(t)))[:size])
+        sizes = pool if len(by_search) > 1 else [len(TEXTS)]
+        for tier, size in enumerate(sizes):
+            for scores in by_search.values():
+                # The search's own scores are of single precision, and of equal ones the earlier text is taken.
+                nearest = sorted(TEXTS, key=lambda t: (-float(np.float32(scores[t])), TEXTS.index(t)))[:size]
+                for candidate in nearest:
+                    tiers.setdefault(candidate, tier)
     fused: dict[str, float] = {}
-    for candidate in candidates:
+    for candidate, tier in tiers.items():
         total = 0.0
         for search, scores in by_search.items():
             if len(by_search) == 1:
@@ -109,11 +119,18 @@ def answer_by_loops(
             elif weights is not None:
                 total += weights[search] * scores[candidate]
             else:
-                better = sum(1 for c in candidates if round(scores[c], 5) > round(scores[candidate], 5))
+                mine = round(scores[candidate], 5)
+                better = sum(1 for c, t in tiers.items() if t < tier or (t == tier and round(scores[c], 5) > mine))
                 total += 61 / (61 + better) / len(by_search)
         fused[candidate] = total
+    groups, least = [dict.fromkeys(hits, 1.0)], math.inf
+    for tier in sorted(set(tiers.values())):
+        own = {candidate: score for candidate, score in fused.items() if tiers[candidate] == tier}
+        fall = max(0.0, max(own.values()) - (least - 2e-6))
+        groups.append({candidate: score - fall for candidate, score in own.items()})
+        least = min(groups[-1].values())
     ordered: list[tuple[int, float, int, str]] = []
-    for tier, scores in ((0, dict.fromkeys(hits, 1.0)), (1, fused)):
+    for group, scores in enumerate(groups):
         best: dict[str, tuple[float, int]] = {}
         for candidate, score in scores.items():
             for concept, names in CONCEPTS.items():
@@ -123,7 +140,7 @@ def answer_by_loops(
                         best[concept] = min(key, best.get(concept, key))
         known = {concept for _, _, _, concept in ordered}
         ordered += sorted(
-            (tier, score, preferred, concept) for concept, (score, preferred) in best.items() if concept not in known
+            (group, score, preferred, concept) for concept, (score, preferred) in best.items() if concept not in known
         )
     return [(concept, -score) for _, score, _, concept in sorted(ordered)]
 
@@ -132,7 +149,7 @@ def answer_by_loops(
 def test_equals_loops(linker: Linker, dense_of: dict[str, Any], stages: tuple[str, ...]) -> None:
     answers = linker.link(MENTIONS, stages=stages, top_k=20)
     for mention, links in zip(MENTIONS, answers, strict=True):
-        expected = answer_by_loops(mention, stages, dense_of, weights=None, pool=100)
+        expected = answer_by_loops(mention, stages, dense_of, weights=None, pool=[100])
         assert [link.concept_id for link in links] == [concept for concept, _ in expected], mention
         np.testing.assert_allclose([link.score for link in links], [score for _, score in expected], atol=2e-5)
         assert [link.rank for link in links] == list(range(1, len(links) + 1))
@@ -144,20 +161,53 @@ def test_equals_loops(linker: Linker, dense_of: dict[str, Any], stages: tuple[st
 def test_fusion_equals_loops(
     linker: Linker, dense_of: dict[str, Any], pool: int, weights: dict[str, float] | None
 ) -> None:
-    """The candidates are the best of each search, and more only where they stand for too few concepts."""
+    """The candidates are the best of each search; where they stand for too few concepts, more come behind them."""
     tuned = linker.tuned(LinkerSettings(stages=("dense", "sparse"), pool=pool, weights=weights))
     for mention in MENTIONS:
-        for top_k in (1, 3):
-            size = pool
+        for top_k in (1, 3, 8):
+            sizes = [pool]
             while len(
-                expected := answer_by_loops(mention, ("dense", "sparse"), dense_of, weights=weights, pool=size)
+                expected := answer_by_loops(mention, ("dense", "sparse"), dense_of, weights=weights, pool=sizes)
             ) < (top_k):
-                size *= 4
+                sizes.append(4 * sizes[-1])
             links = tuned.link([mention], top_k=top_k)[0]
             assert [link.concept_id for link in links] == [concept for concept, _ in expected[:top_k]], mention
             np.testing.assert_allclose(
                 [link.score for link in links], [score for _, score in expected[:top_k]], atol=2e-5
             )
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    mention=st.sampled_from(MENTIONS) | st.text("acdehlorst 1-", min_size=1, max_size=12),
+    stages=st.sampled_from(SUBSETS),
+    pool=st.integers(1, 9),
+    dense=st.none() | st.floats(0, 1),
+)
+def test_a_longer_answer_begins_with_the_shorter(
+    linker: Linker, mention: str, stages: tuple[str, ...], pool: int, dense: float | None
+) -> None:
+    weights = None if dense is None else {"dense": dense, "sparse": 1 - dense}
+    tuned = linker.tuned(LinkerSettings(stages=stages, pool=pool, weights=weights))
+    longest = tuned.link([mention], top_k=len(CONCEPTS))[0]
+    assert [link.score for link in longest] == sorted((link.score for link in longest), reverse=True)
+    for top_k in range(1, len(CONCEPTS)):
+        assert tuned.link([mention], top_k=top_k)[0] == longest[:top_k]
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["ranks", "weights"])
+def test_what_a_larger_pool_brought_is_explained(linker: Linker, weights: dict[str, float] | None) -> None:
+    tuned = linker.tuned(LinkerSettings(stages=("dense", "sparse"), pool=1, weights=weights))
+    for mention in MENTIONS[:-1]:
+        explanation = tuned.explain(mention, top_k=8)
+        assert [reason.score for reason in explanation.links] == [
+            link.score for link in tuned.link([mention], top_k=8)[0]
+        ]
+        for reason in (*explanation.links, *explanation.near_misses):
+            assert sum(reason.contributions.values()) == pytest.approx(reason.score, abs=2e-6)
+            if weights is None:
+                parts = [61 / (60 + rank) / 2 for rank in reason.ranks.values()]
+                assert sum(parts) == pytest.approx(reason.score, abs=2e-6)
 
 
 @pytest.mark.parametrize("stages", SUBSETS, ids="+".join)
@@ -312,7 +362,8 @@ class FirstLetters:
 
     def __init__(self, likes: dict[str, float], *, depth: int = 3, weight: float = 0.5) -> None:
         self.likes, self.asked = likes, list[tuple[str, str, str | None]]()
-        self.about = type("About", (), {"depth": depth, "weight": weight, "candidate_text": "both"})()
+        about = {"depth": depth, "weight": weight, "candidate_text": "both", "contexts": True, "nil_score": None}
+        self.about = type("About", (), about)()
 
     def scores(
         self, mentions: list[str], names: list[str], contexts: list[str | None] | None = None, *, progress: Any = None
@@ -364,7 +415,7 @@ def test_contexts_are_for_the_cross_encoder(linker: Linker) -> None:
     assert {context for _, _, context in model.asked} == {"many colds", None}
     with pytest.raises(InputError, match="one context for each mention"):
         reranked.link(["a", "b"], contexts=["x"], stages=stages)
-    with pytest.raises(InputError, match="read by the cross-encoder alone"):
+    with pytest.raises(InputError, match="does not read contexts"):
         linker.link(["a"], contexts=["an a"])
     assert linker.link(["cold"], contexts=[None]) == linker.link(["cold"])
 

@@ -1,10 +1,11 @@
 """Run as a process: map a table and die, in one way or another, at a chosen moment.
 
-    python interrupted.py LINKER INPUT OUTPUT WORKERS HOW WHAT NUMBER
+    python interrupted.py LINKER INPUT OUTPUT WORKERS HOW WHAT NUMBER [CONTEXT]
 
 HOW: kill (this process, SIGKILL), kill-worker (one worker, SIGKILL), interrupt (as from the keyboard).
 WHAT, NUMBER: the moment: when the file whose path holds WHAT is about to appear for the NUMBERth time; or, if WHAT is
 "told", when progress is told for the NUMBERth time in the stage of linking.
+CONTEXT: the column of the contexts; mentions are then prepared (`PREPARATION`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from onoma.linking.expansion import AbbreviationTable
+from onoma.linking.mentions import Preparation
 from onoma.mapping import collecting, map_table, parts
+
+PREPARATION = Preparation(
+    table=AbbreviationTable({"DM": "diabetes mellitus", "OT": "old table"}, {}),
+    finder="schwartz-hearst",
+    composites=True,
+)
 
 
 def processes(parent: int | None = None) -> list[tuple[int, str]]:
@@ -42,7 +51,7 @@ def die(how: str) -> None:
 
 
 def main() -> None:
-    linker, source, output, workers, how, what, number = sys.argv[1:]
+    linker, source, output, workers, how, what, number, *context = sys.argv[1:]
     parts.PART_ROWS, collecting.TASK_MENTIONS = 7, 5
     left = int(number)
 
@@ -66,6 +75,8 @@ def main() -> None:
         output,
         column="mention",
         top_k=2,
+        context=context[0] if context else None,
+        preparation=PREPARATION if context else None,
         workers=int(workers),
         progress=lambda _done, _total, stage: count() if what == "told" and stage == "linking" else None,
     )

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +19,6 @@ sys.path.append(str(Path(__file__).parents[1] / "linking"))  # its data are ours
 
 from linking_data import small_terminology, write_letter_encoder
 
-from onoma import artifacts
 from onoma.linking import Link, Linker, build_linker
 from onoma.mapping import collecting, parts
 
@@ -45,7 +45,7 @@ def make_parts_small(patch: pytest.MonkeyPatch) -> None:
     """Parts of 7 rows and tasks of about 5 mentions, and no waiting for the disk."""
     patch.setattr(parts, "PART_ROWS", 7)
     patch.setattr(collecting, "TASK_MENTIONS", 5)
-    patch.setattr(artifacts, "_fsync", lambda path: None)
+    patch.setattr(os, "fsync", lambda descriptor: None)
 
 
 def rows_of(n_rows: int, *, n_different: int = 12) -> list[Row]:

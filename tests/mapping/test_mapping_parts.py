@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mapping_data import Row, make_linker, read_table, write_table
 
 from onoma.linking import Link, Linker
-from onoma.linking.settings import LinkerSettings
+from onoma.linking.mentions import Preparation, PreparedMention
 from onoma.mapping import map_table, parts
 from onoma.mapping.parts import Wanted, parts_of
 
@@ -79,22 +79,18 @@ def test_parts_do_not_depend_on_how_the_table_is_read(
 def test_contexts_and_confidence(
     has_context: bool, linker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is told to a linker with a cross-encoder and a calibration, and what becomes of its answers."""
+    """What a linker is told that reads contexts and has a calibration, and what becomes of its answers."""
     asked: list[tuple[str, str | None]] = []
 
-    def link(
-        _self: Linker, mentions: Sequence[str], *, top_k: int, contexts: Sequence[str | None] | None
-    ) -> list[list[Link]]:
-        pairs = list(zip(mentions, contexts or [None] * len(mentions), strict=True))
+    def link(_self: Linker, mentions: Sequence[PreparedMention], *, top_k: int) -> list[list[Link]]:
+        pairs = [(mention.original, mention.context) for mention in mentions]
         asked.extend(pairs)
         return [
             [Link("D1", "Diabetes", f"{mention}/{context}", 0.5, rank, 0.25 if rank == 1 else None) for rank in (1, 2)]
             for mention, context in pairs
         ]
 
-    settings_of = LinkerSettings(stages=("exact", "rerank"))
     monkeypatch.setattr(Linker, "link", link)
-    monkeypatch.setattr(Linker, "settings", property(lambda _: settings_of))
     monkeypatch.setattr(Linker, "is_calibrated", True)
     rows: list[Row] = [
         {"m": "a", "c": "one"},
@@ -105,9 +101,13 @@ def test_contexts_and_confidence(
         {"m": None, "c": "one"},
     ]
     source, context = write_table(tmp_path / "x.jsonl", rows), "c" if has_context else None
-    report = map_table(linker, source, tmp_path / "y.csv", column="m", context=context, top_k=2)
+    preparation = Preparation(finder="schwartz-hearst") if has_context else None
+    report = map_table(
+        linker, source, tmp_path / "y.csv", column="m", context=context, preparation=preparation, top_k=2
+    )
     mapped = read_table(tmp_path / "y.csv")
-    assert list(mapped[0])[2:] == ["concept_id", "preferred_name", "matched_name", "score", "confidence", "rank"]
+    columns = ["concept_id", "preferred_name", "matched_name", "score", "confidence", "rank"]
+    assert list(mapped[0])[2:] == ["read_as"] * has_context + columns
     assert [row["confidence"] for row in mapped] == [0.25, None] * 5 + [None]
     assert [row["rank"] for row in mapped] == [1, 2] * 5 + [None]
     if has_context:

@@ -11,6 +11,7 @@ from mapping_data import make_linker, make_parts_small, rows_of, write_table
 
 from onoma.errors import ArtifactExistsError, DamagedArtifactError, MismatchError
 from onoma.linking import Linker
+from onoma.linking.mentions import PreparedMention
 from onoma.mapping import map_table
 from onoma.mapping.work import WorkFolder
 
@@ -41,9 +42,11 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     make_parts_small(monkeypatch)
 
 
-def start(linker: Path, source: Path, output: Path, workers: int, how: str, what: str, number: int) -> tuple[int, str]:
+def start(
+    linker: Path, source: Path, output: Path, workers: int, how: str, what: str, number: int, *context: str
+) -> tuple[int, str]:
     """Run `interrupted.py`; its status and what it said."""
-    arguments = [str(part) for part in (SCRIPT, linker, source, output, workers, how, what, number)]
+    arguments = [str(part) for part in (SCRIPT, linker, source, output, workers, how, what, number, *context)]
     done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, timeout=100)
     return done.returncode, done.stderr
 
@@ -70,8 +73,8 @@ def test_killed_while_linking(linker: Path, source: Path, tmp_path: Path) -> Non
     asked: list[str] = []
     link = Linker.link
 
-    def watched(self: Linker, mentions: list[str], **options: object) -> object:
-        asked.extend(mentions)
+    def watched(self: Linker, mentions: list[PreparedMention], **options: object) -> object:
+        asked.extend(mention.original for mention in mentions)
         return link(self, mentions, **options)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:

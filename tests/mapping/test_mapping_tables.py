@@ -19,6 +19,7 @@ from mapping_data import (
 )
 
 from onoma.linking import Linker
+from onoma.linking.mentions import PreparedMention
 from onoma.mapping import map_table
 from onoma.mapping.mapping import MapReport
 
@@ -60,8 +61,8 @@ def test_each_different_mention_is_linked_once(
     asked: list[str] = []
     link = Linker.link
 
-    def watched(self: Linker, mentions: list[str], **options: object) -> object:
-        asked.extend(mentions)
+    def watched(self: Linker, mentions: list[PreparedMention], **options: object) -> object:
+        asked.extend(mention.original for mention in mentions)
         return link(self, mentions, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Linker, "link", watched)

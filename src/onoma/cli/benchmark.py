@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from onoma.cli.options import Force, Precision, Settings, parse_assignments
+from onoma.cli.options import Database, Force, Precision, Settings, parse_assignments
 from onoma.errors import ConfigError
 
 app = typer.Typer(help="Measure encoders, linkers and baselines on published tasks.", no_args_is_help=True)
@@ -49,6 +49,7 @@ def run(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the confidence intervals.")] = 0,
     precision: Precision = "fp32",
+    database: Database = None,
     force: Force = False,
 ) -> None:
     """Run a task with an encoder or a baseline (the task's own dictionary) or with a linker (the linker's dictionary).
@@ -59,12 +60,15 @@ def run(
     from onoma.benchmarks import run_benchmark
     from onoma.cli import show
     from onoma.encoders import open_encoder
+    from onoma.linking import Linker
     from onoma.linking.baselines import get_baseline
 
     if sum(given is not None for given in (encoder, linker, baseline)) != 1:
         raise ConfigError("give one of --encoder, --linker and --baseline.")
     if encoder is None and precision != "fp32":
         raise ConfigError("--precision is for --encoder; a linker's encoder runs in fp32, and a baseline has none.")
+    if linker is None and database is not None:
+        raise ConfigError("--database is for --linker.")
     if baseline is None and settings:
         raise ConfigError("--set is for --baseline; an encoder and a linker carry their own settings.")
     opened = None if encoder is None else open_encoder(encoder, precision=precision)
@@ -74,7 +78,7 @@ def run(
             task,
             data,
             encoder=opened,
-            linker=linker,
+            linker=None if linker is None else Linker.open(linker, database=database),
             baseline=chosen,
             out=out,
             split=split,

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from onoma.cli.options import Json, TopK
+from onoma.cli.options import Database, Json, TopK
+from onoma.cli.preparing import Abbreviations, Composites, Expand, preparation
 from onoma.errors import ConfigError
 
 if TYPE_CHECKING:
     from onoma.linking import Explanation, Link, Linker
     from onoma.linking.explanation import Reason
+    from onoma.linking.mentions import PreparedMention
 
 
 def link(
@@ -25,6 +27,19 @@ def link(
         list[str] | None,
         typer.Argument(metavar="MENTION...", help="Names to link; '-' or none reads lines from stdin."),
     ] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="The text that the mentions stand in, for --expand, or a reranker that reads it.",
+        ),
+    ] = None,
+    tabbed: Annotated[
+        bool, typer.Option("--tabbed", help="Lines of stdin are MENTION<TAB>CONTEXT: each mention has its own context.")
+    ] = False,
+    abbreviations: Abbreviations = None,
+    expand: Expand = None,
+    composites: Composites = False,
     top_k: TopK = 5,
     stages: Annotated[
         str | None,
@@ -67,21 +82,24 @@ def link(
         ),
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show why: names, stages, scores, near misses.")] = False,
+    database: Database = None,
     as_json: Json = False,
 ) -> None:
     """Link names to the concepts they mean, best first.
 
     With --json, one line per mention: {"mention": ..., "links": [{"concept_id", "preferred_name",
-    "matched_name", "score", "rank"}, ...]}; the first link of a calibrated linker has a "confidence" too.
+    "matched_name", "score", "rank"}, ...]}; the first link of a calibrated linker has a "confidence" too. Where
+    something else was linked in place of a mention, "parts" says what, the "read_as" of a link says which of them it
+    belongs to, and "expansions" says which short forms were replaced, and where they were defined.
     """
-    from onoma.encoders.vector_files import decode_lines
     from onoma.linking import Linker
 
     if min_confidence is not None and min_precision is not None:
         raise ConfigError("give either --min-confidence or --min-precision.")
-    opened = Linker.open(linker).only(
+    opened = Linker.open(linker, database=database).only(
         semantic_types=semantic_type or (), sources=source or (), languages=language or (), under=under or ()
     )
+    opened = opened.preparing(preparation(abbreviations, expand, composites))
     threshold = opened.threshold_for(min_precision) if min_precision is not None else min_confidence
     asked: dict[str, Any] = {
         "top_k": top_k,
@@ -89,47 +107,90 @@ def link(
         "expected_types": expect_type or (),
         "no_concept_below": threshold,
     }
-    wanted = list(mentions or [])
-    if wanted in ([], ["-"]):
-        wanted = decode_lines(sys.stdin.buffer.read(), source="standard input")
+    wanted, contexts = _read(list(mentions or []), context, tabbed=tabbed)
+    if expand is not None and contexts is None:
+        raise ConfigError("--expand looks for short forms in contexts, and there are none: give --context or --tabbed.")
     if explain:
-        _explain(opened, wanted, asked, as_json=as_json)
+        _explain(opened, wanted, contexts, asked, as_json=as_json)
         return
-    found = opened.link(wanted, **asked)
+    if contexts is not None:
+        opened.check_contexts(asked["stages"])
+    prepared = opened.prepare(wanted, contexts=contexts)
+    found = opened.link(prepared, **asked)
     if as_json:
-        for mention, links in zip(wanted, found, strict=True):
-            record = {"mention": mention, "links": [_record(link) for link in links]}
-            typer.echo(json.dumps(record, ensure_ascii=False))
+        for mention, links in zip(prepared, found, strict=True):
+            typer.echo(json.dumps(_record(mention, links), ensure_ascii=False))
         return
-    _table(wanted, found)
+    _table(prepared, found)
 
 
-def _record(link: Link) -> dict[str, Any]:
-    """A link for JSON, without a confidence that it does not have."""
-    return {name: value for name, value in dataclasses.asdict(link).items() if value is not None}
+def _read(mentions: list[str], context: str | None, *, tabbed: bool) -> tuple[list[str], list[str | None] | None]:
+    """The mentions, and their contexts if there are any."""
+    from onoma.encoders.vector_files import decode_lines
+
+    is_given = mentions not in ([], ["-"])
+    if tabbed and (is_given or context is not None):
+        raise ConfigError("--tabbed reads mentions and contexts from stdin: give neither mentions nor --context.")
+    if not is_given:
+        mentions = decode_lines(sys.stdin.buffer.read(), source="standard input")
+    if tabbed:
+        pairs = [line.partition("\t") for line in mentions]
+        return [mention for mention, _, _ in pairs], [text or None for _, _, text in pairs]
+    return mentions, None if context is None else [context] * len(mentions)
 
 
-def _table(mentions: Sequence[str], found: Sequence[Sequence[Link]]) -> None:
+def _record(mention: PreparedMention, links: Sequence[Link]) -> dict[str, Any]:
+    """A mention and its links for JSON, without what there is nothing to say of."""
+    record: dict[str, Any] = {"mention": mention.original}
+    if mention.expansions:
+        record["expansions"] = [dataclasses.asdict(expansion) for expansion in mention.expansions]
+    if mention.is_changed:
+        record["parts"] = mention.parts
+    record["links"] = [
+        {name: value for name, value in dataclasses.asdict(link).items() if value is not None} for link in links
+    ]
+    return record
+
+
+def _table(mentions: Sequence[PreparedMention], found: Sequence[Sequence[Link]]) -> None:
     from onoma.cli import show
 
-    has_confidence = any(link.confidence is not None for links in found for link in links)
-    columns = ["mention", "concept", "preferred name", "matched name", "score"]
-    rows = []
+    shown = {
+        "mention": True,
+        "read as": any(mention.is_changed for mention in mentions),
+        "concept": True,
+        "preferred name": True,
+        "matched name": True,
+        "score": True,
+        "confidence": any(link.confidence is not None for links in found for link in links),
+    }
+    rows: list[list[str]] = []
     for mention, links in zip(mentions, found, strict=True):
-        for link in links:
-            shown = mention if link.rank == 1 else ""
-            confidence = "" if link.confidence is None else f"{link.confidence:.3f}"
-            cells = [shown, link.concept_id, link.preferred_name, link.matched_name, f"{link.score:.3f}", confidence]
-            rows.append(cells if has_confidence else cells[:-1])
-        if not links:
-            rows.append([mention, "", "(no such concept, or nothing to link)", *[""] * (3 if has_confidence else 2)])
-    numeric = ["score", "confidence"] if has_confidence else ["score"]
-    show.table([*columns, "confidence"] if has_confidence else columns, rows, numeric=numeric)
+        said = mention.original
+        for read_as, of_part in mention.by_part(links):
+            for link in of_part:
+                confidence = "" if link.confidence is None else f"{link.confidence:.3f}"
+                about = [link.concept_id, link.preferred_name, link.matched_name, f"{link.score:.3f}", confidence]
+                rows.append([said, read_as or "" if link.rank == 1 else "", *about])
+                said = ""
+            if not of_part:
+                rows.append([said, read_as or "", "", "(no such concept, or nothing to link)", "", "", ""])
+                said = ""
+    columns = [name for name, is_shown in shown.items() if is_shown]
+    cells = [[cell for cell, is_shown in zip(row, shown.values(), strict=True) if is_shown] for row in rows]
+    show.table(columns, cells, numeric=[name for name in ("score", "confidence") if shown[name]])
 
 
-def _explain(linker: Linker, mentions: Sequence[str], asked: dict[str, Any], *, as_json: bool) -> None:
-    for mention in mentions:
-        explanation = linker.explain(mention, **asked)
+def _explain(
+    linker: Linker,
+    mentions: Sequence[str],
+    contexts: Sequence[str | None] | None,
+    asked: dict[str, Any],
+    *,
+    as_json: bool,
+) -> None:
+    for mention, context in zip(mentions, contexts or [None] * len(mentions), strict=True):
+        explanation = linker.explain(mention, context=context, **asked)
         if as_json:
             typer.echo(json.dumps(dataclasses.asdict(explanation), ensure_ascii=False))
         else:
@@ -140,6 +201,10 @@ def _show(explanation: Explanation) -> None:
     from onoma.cli import show
 
     show.out.print(show.plain(f"{explanation.mention}: {explanation.outcome}"))
+    for part in explanation.parts:
+        _show(part)
+    if explanation.parts:
+        return
     fused = ""
     if explanation.weights is not None:
         shares = ", ".join(f"{weight:.3f} x {search}" for search, weight in explanation.weights.items())

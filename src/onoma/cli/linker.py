@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from onoma.cli import linker_update
-from onoma.cli.options import Dimensions, Force, Normalisation, Precision, TerminologyFolder
+from onoma.cli import linker_info, linker_update
+from onoma.cli.options import Database, Dimensions, Force, Normalisation, Precision, TerminologyFolder
 from onoma.errors import ConfigError
 
 app = typer.Typer(help="Build linkers, tune them on mentions, keep them up to date.", no_args_is_help=True)
@@ -33,14 +33,16 @@ def build(
     precision: Precision = "fp32",
     dimensions: Dimensions = None,
     index: Annotated[
-        Literal["exact", "sign-bits", "approximate"],
+        Literal["exact", "sign-bits", "approximate", "pgvector", "pgvector-hnsw"],
         typer.Option(
             help="How vectors are searched: all of them; by their signs first, with a fraction of the memory and time; "
-            "or by a graph. What is found of the exact answer is measured and stands in the folder."
+            "by inverted lists; or in PostgreSQL, all of them or by a graph. What is found of the exact answer is "
+            "measured and stands in the folder."
         ),
     ] = "exact",
     vectors: Annotated[
-        Literal["fp32", "fp16", "int8"], typer.Option(help="Precision in which the vectors are stored.")
+        Literal["fp32", "fp16", "int16", "int8"],
+        typer.Option(help="Precision in which the vectors are stored; PostgreSQL has the first two."),
     ] = "fp32",
     sparse: Annotated[
         bool, typer.Option("--sparse", help="Index character n-grams too, to be searched besides the vectors.")
@@ -56,11 +58,13 @@ def build(
             "exact and every search there is.",
         ),
     ] = None,
+    database: Database = None,
     force: Force = False,
 ) -> None:
     """Encode every name of a terminology, so that mentions can be linked to it.
 
-    The folder holds all that linking needs (encoder, names, vectors): it can be moved, and needs no torch.
+    The folder holds all that linking needs (encoder, names, vectors): it can be moved, and needs no torch. With --index
+    pgvector the vectors lie in a table of their own in PostgreSQL, and the folder says in which.
     """
     from onoma.cli import show
     from onoma.encoders import open_encoder
@@ -82,6 +86,7 @@ def build(
             sparse=sparse or no_encoder,
             ngrams=_lengths(ngrams),
             stages=None if stages is None else [stage.strip() for stage in stages.split(",")],
+            database=database,
             overwrite=force,
             progress=update,
         )
@@ -122,6 +127,7 @@ def tune(
     on_error: Annotated[
         Literal["strict", "skip"], typer.Option(help="What becomes of a bad line: an error, or it is left out.")
     ] = "strict",
+    database: Database = None,
 ) -> None:
     """Learn from development mentions how searches are fused and how far an answer can be trusted.
 
@@ -143,6 +149,7 @@ def tune(
             calibrate=calibration != "none",
             method="platt" if calibration == "none" else calibration,
             wished_precision=min_precision,
+            database=database,
             progress=update,
         )
     for line, reason in reading.rejects.select("line", "reason").rows():
@@ -174,6 +181,7 @@ def tune(
 
 
 app.command("update")(linker_update.update)
+app.command("info")(linker_info.info)
 
 
 @app.command("add-reranker")
@@ -182,12 +190,13 @@ def add_cross_encoder(
     reranker: Annotated[
         Path, typer.Argument(metavar="RERANKER", help="A cross-encoder's folder (onoma reranker train).")
     ],
+    database: Database = None,
 ) -> None:
     """Put a cross-encoder into a linker, as its last stage, and switch it on."""
     from onoma.cli import show
     from onoma.linking import add_reranker
 
-    opened = add_reranker(linker, reranker)
+    opened = add_reranker(linker, reranker, database=database)
     show.out.print(f"{linker}: stages {', '.join(opened.settings.stages)}", markup=False)
 
 

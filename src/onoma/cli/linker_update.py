@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from onoma.cli.options import Force, Json, Precision, TerminologyFolder
+from onoma.cli.options import Database, Force, Json, Precision, TerminologyFolder
 from onoma.errors import ConfigError
 
 
@@ -45,6 +45,7 @@ def update(
         ),
     ] = None,
     precision: Precision = "fp32",
+    database: Database = None,
     check: Annotated[
         bool, typer.Option("--check", help="Only say whether the linker is of this terminology; status 1 if not.")
     ] = False,
@@ -66,7 +67,7 @@ def update(
 
     if check:
         release = Terminology.open(terminology)
-        check_terminology(Linker.open(linker), release)
+        check_terminology(Linker.open(linker, database=database), release)
         show.out.print(f"{linker} is of this terminology", markup=False)
         return
     if changed is not None:
@@ -83,6 +84,7 @@ def update(
             out,
             encoder=None if encoder is None else open_encoder(encoder, precision=precision),
             mentions=asked,
+            database=database,
             overwrite=force,
             progress=bar,
         )

@@ -10,6 +10,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from onoma.cli.options import Database
+from onoma.cli.preparing import Abbreviations, Composites, Expand, preparation
+
 _UNITS = {"reading": "rows", "linking": "mentions", "writing": "rows"}
 _LINE_SECONDS = 30.0
 """Between lines of progress where there is no terminal."""
@@ -25,8 +28,14 @@ def map_(
     column: Annotated[str, typer.Option("--column", "-c", metavar="NAME", help="The column of the mentions.")],
     context: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The column of the text around each mention, for a linker that reads it."),
+        typer.Option(
+            metavar="NAME",
+            help="The column of the text around each mention, for --expand, or a reranker that reads it.",
+        ),
     ] = None,
+    abbreviations: Abbreviations = None,
+    expand: Expand = None,
+    composites: Composites = False,
     top_k: Annotated[
         int, typer.Option("--top-k", "-k", min=1, help="Links of a mention; each becomes a row, with its rank.")
     ] = 1,
@@ -42,6 +51,7 @@ def map_(
     address: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Of the Ray cluster. Unset: RAY_ADDRESS, or a new one here.")
     ] = None,
+    database: Database = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace the output, and unfinished work of other settings.")
     ] = False,
@@ -49,11 +59,13 @@ def map_(
     """Link a column of a table; write the table with the answers beside its columns.
 
     Tables of any size are mapped in bounded memory, and each different mention is linked once. A run that was stopped
-    goes on where it was when the same command is given again.
+    goes on where it was when the same command is given again. With --abbreviations, --expand or --composites the column
+    read_as says what was linked in place of a mention; each part of a composite one becomes a row.
     """
     from onoma.cli import show
     from onoma.mapping import map_table
 
+    wanted = preparation(abbreviations, expand, composites)
     try:
         with _stages() as update:
             report = map_table(
@@ -63,9 +75,11 @@ def map_(
                 column=column,
                 context=context,
                 top_k=top_k,
+                preparation=wanted,
                 workers=workers,
                 engine=engine,
                 address=address,
+                database=database,
                 overwrite=force,
                 progress=update,
             )

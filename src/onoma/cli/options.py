@@ -53,6 +53,14 @@ Track = Annotated[
         help="Show the curves in tensorboard, wandb or mlflow too; may be given several times.",
     ),
 ]
+Database = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CONNINFO",
+        help="Of a linker with its vectors in PostgreSQL: where, as libpq reads it (postgresql://user@host/database). "
+        "Unset: the environment variable ONOMA_DATABASE, the better place for a password.",
+    ),
+]
 TopK = Annotated[int, typer.Option("--top-k", "-k", min=1, help="How many concepts to return for a mention.")]
 
 

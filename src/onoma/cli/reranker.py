@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from onoma.cli.options import Force, Settings, Track, parse_assignments
+from onoma.cli.options import Database, Force, Settings, Track, parse_assignments
 
 app = typer.Typer(help="Train rerankers, which rank a linker's candidates anew.", no_args_is_help=True)
 
@@ -40,6 +40,7 @@ def train(
     ] = "reranker",
     settings: Settings = None,
     track: Track = None,
+    database: Database = None,
     force: Force = False,
 ) -> None:
     """Train a cross-encoder to tell a linker's right candidates from its wrong ones.
@@ -55,7 +56,7 @@ def train(
     from onoma.training.reranking_config import load_reranking_recipe
 
     loaded = load_reranking_recipe(recipe, parse_assignments(settings or []))
-    opened = Linker.open(linker)
+    opened = Linker.open(linker, database=database)
     if opened.reranker is not None or opened.settings.no_concept_below is not None:
         # The candidates of the searches, not what an earlier reranker or a threshold has made of them.
         stages = [stage for stage in opened.settings.stages if stage != "rerank"]
@@ -80,4 +81,7 @@ def train(
     show.training_report(report, out)
     alone = [data["linker"]["at_1"] for data in report.data["development"]]
     before = f"; the linker alone has acc@1 {sum(alone) / len(alone):.4f}" if alone else ""
-    show.remark(f"share of the reranker in the final score: {read_about(out).weight:.3g}{before}")
+    about = read_about(out)
+    show.remark(f"share of the reranker in the final score: {about.weight:.3g}{before}")
+    if loaded.config.nil:
+        show.remark("NIL is never its answer" if about.nil_score is None else f"score of NIL: {about.nil_score:g}")

@@ -7,13 +7,27 @@ from typing import Annotated
 
 import typer
 
+from onoma.cli.options import Database
 
-def verify(folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Any folder written by Onoma.")]) -> None:
-    """Checksum every file of a folder that Onoma wrote, and say what it is made from."""
+
+def verify(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Any folder written by Onoma.")],
+    database: Database = None,
+) -> None:
+    """Checksum every file of a folder that Onoma wrote, and say what it is made from.
+
+    Vectors that lie in PostgreSQL are read and compared too, if a database is named.
+    """
     from onoma.artifacts import verify_artifact
     from onoma.cli import show
+    from onoma.errors import ConfigError
+    from onoma.indexes.pgvector_folder import TABLE_FILE, chosen_database, open_in_table
+    from onoma.indexes.records import read_index_record
 
     manifest = verify_artifact(folder)
+    has_table = TABLE_FILE in manifest.files
+    if database is not None and not has_table:
+        raise ConfigError(f"{folder} has nothing in a database: leave --database out.")
     size = sum(entry.bytes for entry in manifest.files.values())
     show.out.print(
         f"{folder}: a whole {manifest.kind} (format {manifest.format_version}), "
@@ -23,3 +37,14 @@ def verify(folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Any fo
     )
     for parent in manifest.parents:
         show.out.print(f"  made from: {parent.kind}, fingerprint {parent.fingerprint[:16]}", markup=False)
+    if not has_table:
+        return
+    if chosen_database(database) is None:
+        show.remark("its vectors lie in PostgreSQL, and were not read: give --database for that")
+        return
+    with open_in_table(folder, read_index_record(folder), database=database) as index:
+        index.verify()
+        show.out.print(
+            f"  vectors in PostgreSQL: {show.count(len(index), 'row')}, fingerprint {index.record.fingerprint[:16]}",
+            markup=False,
+        )

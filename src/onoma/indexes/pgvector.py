@@ -19,13 +19,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from onoma.errors import InputError, MismatchError
+from onoma.indexes.pgvector_limits import COLUMN_TYPES, MOST_CANDIDATES, check_candidate_number, check_choices
 from onoma.indexes.pgvector_server import Session, TableName, check_server, connect, in_words
 from onoma.indexes.pgvector_tables import (
-    COLUMN_TYPES,
-    MOST_CANDIDATES,
     PgVectorRecord,
-    check_candidate_number,
-    check_choices,
     read_fingerprint,
     read_record,
     write_graph,
@@ -50,8 +47,6 @@ CANDIDATES_PER_RESULT = 8
 
 _EXHAUSTIVE_SHARE = 16
 """If one row in so many would be a candidate, comparing the query with all is no slower."""
-_NEIGHBOURS, _NEIGHBOURS_SOUGHT = 16, 128
-"""Of each vector in the graph, and vectors looked at closely to choose them from."""
 _SPARE = 32
 """Rows that are asked for beyond twice the k best, since several can be equally good."""
 _QUERIES_AT_ONCE = 64
@@ -120,7 +115,9 @@ class PgVectorIndex:
         """
         name = TableName.parse(table)
         store = vectors if isinstance(vectors, VectorStore) else VectorStore(vectors)
-        stored_as = check_choices(store, approximate, precision, candidates)
+        if store.precision != "fp32":
+            raise InputError("vectors of the wrong type", field="vectors", expected="fp32", found=store.precision)
+        stored_as = check_choices(store.width, approximate, precision, candidates)
         connection = connect(connection_string)
         index: PgVectorIndex | None = None
         try:
@@ -129,13 +126,7 @@ class PgVectorIndex:
                 with writing(connection, name, overwrite=overwrite) as aside:
                     record = write_vectors(connection, aside, store, precision=stored_as)
                     if approximate is not None:
-                        write_graph(
-                            connection,
-                            aside,
-                            precision=stored_as,
-                            neighbours=_NEIGHBOURS,
-                            neighbours_sought=_NEIGHBOURS_SOUGHT,
-                        )
+                        write_graph(connection, aside, precision=stored_as)
                         record = record.model_copy(
                             update={"approximate": approximate, "candidates": candidates or CANDIDATES}
                         )
@@ -204,6 +195,11 @@ class PgVectorIndex:
     def width(self) -> int:
         """Components of a vector."""
         return self.record.width
+
+    @property
+    def max_norm(self) -> float:
+        """Bound of the lengths of the stored vectors."""
+        return self.record.max_norm
 
     def __len__(self) -> int:
         return self.record.n_vectors

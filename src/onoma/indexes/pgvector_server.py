@@ -131,6 +131,12 @@ def connect(connection_string: str) -> Connection:
             "the connection string cannot be read; give a URL such as postgresql://user@host:5432/database, or "
             "settings such as 'host=... dbname=... user=...'."
         ) from None
+    if "://" in connection_string and any("@" in str(settings.get(part)) for part in ("host", "port", "dbname")):
+        # Such as a password with an '@' or '/' as it is: errors of the server would show what is behind it.
+        raise ConfigError(
+            "the connection string has an '@' where there can be none. In a URL write special characters of a password "
+            "as %40 (for @), %2F (/) or %25 (%), or give settings: 'host=... dbname=... user=... password=...'."
+        )
     if "connect_timeout" not in settings:
         settings["connect_timeout"] = _CONNECT_TIMEOUT_S
     with in_words():

@@ -15,7 +15,7 @@ import json
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,17 +23,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from onoma.errors import (
     ArtifactExistsError,
-    ConfigError,
     DamagedArtifactError,
     FormatVersionError,
     InputError,
     NotAnArtifactError,
-    did_you_mean,
 )
-from onoma.indexes.opening import PrecisionAgreement
+from onoma.indexes.pgvector_limits import COLUMN_TYPES, MOST_COMPONENTS, TablePrecision
 from onoma.indexes.pgvector_server import GRAPH_KEY, ID_KEY, TableName, one_row, words_of
 from onoma.indexes.recall import Recall
-from onoma.indexes.scoring import check_candidates
+from onoma.indexes.records import PrecisionAgreement
 from onoma.indexes.vector_store import PART_ROWS, VectorStore, longest_of, rounded
 from onoma.types import FloatArray
 
@@ -42,16 +40,11 @@ if TYPE_CHECKING:
 
     from onoma.indexes.pgvector_server import Connection
 
-TablePrecision: TypeAlias = Literal["fp32", "fp16"]
-COLUMN_TYPES: dict[TablePrecision, str] = {"fp32": "vector", "fp16": "halfvec"}
-MOST_COMPONENTS = 16_000
-"""Of a vector in a table (pgvector)."""
-MOST_CANDIDATES = 1000
-"""pgvector's limit of ``hnsw.ef_search``. Where more would be needed, all rows are compared."""
 FORMAT_VERSION = 1
 
 _KIND = "onoma-vectors"
-_WIDEST_GRAPH: dict[TablePrecision, int] = {"fp32": 2000, "fp16": 4000}
+_NEIGHBOURS, _NEIGHBOURS_SOUGHT = 16, 128
+"""Of each vector in the graph, and vectors looked at closely to choose them from."""
 _IN_PAGE_BYTES = 8000
 """Vectors up to this size lie in the table itself, of which a page has 8 KiB; larger ones beside it."""
 
@@ -77,56 +70,6 @@ class PgVectorRecord(BaseModel):
     """How far the stored vectors are from those given."""
     recall: Recall | None = None
     """Against exhaustive search of the vectors as given; none where it is that search."""
-
-
-def check_choices(
-    vectors: VectorStore, approximate: str | None, precision: str, candidates: int | None
-) -> TablePrecision:
-    """The precision, if all that was chosen goes together.
-
-    Raises:
-        ConfigError: it does not.
-        InputError: the vectors are not in single precision.
-    """
-    if vectors.precision != "fp32":
-        raise InputError("vectors of the wrong type", field="vectors", expected="fp32", found=vectors.precision)
-    if approximate not in (None, "hnsw"):
-        raise ConfigError(f"an index in PostgreSQL is exact (None) or approximate by 'hnsw'; found '{approximate}'.")
-    if precision not in get_args(TablePrecision):
-        raise ConfigError(
-            f"PostgreSQL stores vectors in {' or '.join(COLUMN_TYPES)}; found '{precision}'."
-            f"{did_you_mean(precision, COLUMN_TYPES)}"
-        )
-    chosen: TablePrecision = precision  # type: ignore[assignment]
-    check_candidate_number(candidates, approximate=approximate)
-    if vectors.width > MOST_COMPONENTS:
-        raise ConfigError(
-            f"pgvector stores vectors of at most {MOST_COMPONENTS:,} components; these have {vectors.width:,}."
-        )
-    widest = _WIDEST_GRAPH[chosen]
-    if approximate is not None and vectors.width > widest:
-        others = "store them as fp16 (up to 4,000), or " if vectors.width <= _WIDEST_GRAPH["fp16"] else ""
-        raise ConfigError(
-            f"pgvector's HNSW takes vectors of at most {widest:,} components in {chosen}; these have "
-            f"{vectors.width:,}. To mend it: {others}build an exact index."
-        )
-    return chosen
-
-
-def check_candidate_number(candidates: int | None, *, approximate: str | None) -> None:
-    """Refuse candidates where there are none to choose, or too many.
-
-    Raises:
-        ConfigError: so it is.
-        InputError: fewer than one.
-    """
-    if candidates is None:
-        return
-    check_candidates(candidates)
-    if approximate is None:
-        raise ConfigError("an exact index has no candidates: leave them out, or choose approximate='hnsw'.")
-    if candidates > MOST_CANDIDATES:
-        raise ConfigError(f"pgvector's graph gives at most {MOST_CANDIDATES:,} candidates; found {candidates:,}.")
 
 
 def read_record(connection: Connection, name: TableName) -> tuple[PgVectorRecord, int]:
@@ -287,9 +230,7 @@ def write_vectors(
     )
 
 
-def write_graph(
-    connection: Connection, name: TableName, *, precision: TablePrecision, neighbours: int, neighbours_sought: int
-) -> None:
+def write_graph(connection: Connection, name: TableName, *, precision: TablePrecision) -> None:
     """Make the HNSW index of a table of vectors."""
     from psycopg import sql
 
@@ -298,8 +239,8 @@ def write_graph(
             sql.Identifier(name.table + GRAPH_KEY),
             name.quoted,
             sql.SQL(f"{COLUMN_TYPES[precision]}_ip_ops"),  # one of two words
-            sql.Literal(neighbours),
-            sql.Literal(neighbours_sought),
+            sql.Literal(_NEIGHBOURS),
+            sql.Literal(_NEIGHBOURS_SOUGHT),
         )
     )
 
@@ -328,6 +269,13 @@ def read_fingerprint(connection: Connection, name: TableName, record: PgVectorRe
     if rows:
         digest.update(np.stack(rows).astype(stored_type).tobytes())
     return digest.hexdigest()
+
+
+def drop_table(connection: Connection, name: TableName) -> None:
+    """Remove a table of vectors, if it is there and Onoma wrote it."""
+    found = _look_up(connection, name)
+    if found is not None and _ours(found[1]) is not None:
+        connection.execute(_sql("DROP TABLE {}", name))
 
 
 def _look_up(connection: Connection, name: TableName) -> tuple[int, str | None] | None:

@@ -3,9 +3,11 @@
 from onoma.linking.build import add_reranker, build_linker
 from onoma.linking.dictionary import NameDictionary, build_dictionary
 from onoma.linking.exact_match import ExactMatcher
+from onoma.linking.expansion import AbbreviationTable
 from onoma.linking.explanation import Explanation
 from onoma.linking.linker import Linker
 from onoma.linking.links import Link, MentionLinker
+from onoma.linking.mentions import Preparation
 from onoma.linking.reranking import Reranker
 from onoma.linking.settings import STAGES, LinkerSettings
 from onoma.linking.tuning import TuningReport, tune_linker
@@ -13,6 +15,7 @@ from onoma.linking.updating import UpdateReport, update_linker
 
 __all__ = [
     "STAGES",
+    "AbbreviationTable",
     "ExactMatcher",
     "Explanation",
     "Link",
@@ -20,6 +23,7 @@ __all__ = [
     "LinkerSettings",
     "MentionLinker",
     "NameDictionary",
+    "Preparation",
     "Reranker",
     "TuningReport",
     "UpdateReport",

@@ -86,7 +86,7 @@ def find_abbreviations_ab3p(document: str) -> dict[str, str]:
         Sohn et al. 2008, BMC Bioinformatics 9:402.
     """
     found = _ab3p().get_abbrs(_fit_for_ab3p(document))
-    return _most_frequent((_one_line(pair.short_form), _one_line(pair.long_form)) for pair in found)
+    return _most_frequent((one_line(pair.short_form), one_line(pair.long_form)) for pair in found)
 
 
 FINDERS: Mapping[str, Callable[[str], dict[str, str]]] = MappingProxyType(
@@ -130,7 +130,7 @@ def _sentences(document: str) -> Iterator[str]:
 
 def _pair(before: str, inside: str) -> tuple[str, str] | None:
     """Short and long form of a bracket and the text before it, if they define one another."""
-    inside = _one_line(_ADDITION.split(inside, maxsplit=1)[0]).strip(_QUOTES + " ")
+    inside = one_line(_ADDITION.split(inside, maxsplit=1)[0]).strip(_QUOTES + " ")
     if _is_short_form(inside):
         short, candidate = inside, _last_words(before, _max_words(inside))
     else:
@@ -242,5 +242,6 @@ def _words(text: str) -> list[str]:
     return [word.strip(string.punctuation) for word in text.split()]
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """The text with single spaces between its words."""
     return " ".join(text.split())

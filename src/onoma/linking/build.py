@@ -6,23 +6,27 @@ import functools
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from onoma.artifacts import Parent, amend_artifact, ensure_writable, open_artifact, verify_artifact, write_artifact
 from onoma.encoders import Encoder, ProgressCallback, export_encoder, open_encoder
+from onoma.encoders.cross_encoder import RERANKER_FORMAT, RERANKER_KIND
 from onoma.errors import ConfigError, InputError
 from onoma.indexes.char_ngrams import CharNgramIndex
-from onoma.indexes.opening import build_index
+from onoma.indexes.opening import build_index, check_kind
+from onoma.indexes.pgvector_folder import is_table_kind, prepare_table
+from onoma.indexes.pgvector_replacing import replacing_tables
+from onoma.indexes.records import TableKind
 from onoma.linking.dictionary import collect_entries, dictionary_of
 from onoma.linking.facts import collect_facts
-from onoma.linking.folder import ENCODER_FOLDER, FORMAT_VERSION, KIND, MAX_NORM, RERANKER_FOLDER
+from onoma.linking.folder import ENCODER_FOLDER, FORMAT_VERSION, KIND, RERANKER_FOLDER
 from onoma.linking.linker import Linker
 from onoma.linking.lookup import NameLookup
 from onoma.linking.settings import LinkerSettings, Stage, ordered_stages
 from onoma.terminology import Terminology
-from onoma.types import FloatArray
+from onoma.types import MAX_NORM, FloatArray
 
 DEFAULT_NORMALISATION = "sapbert"
 """Of a linker without an encoder, which would say how it was trained."""
@@ -42,13 +46,15 @@ def build_linker(
     sparse: bool = False,
     ngrams: tuple[int, int] = BIOSYN_NGRAMS,
     stages: Iterable[str] | None = None,
+    database: str | None = None,
     overwrite: bool = False,
     progress: ProgressCallback | None = None,
 ) -> Linker:
     """Encode the names of a terminology and write a linker.
 
     Active concepts with their names that are not suppressed, each distinct normalised text once. The folder
-    is self-contained and may be moved: it carries what linking needs of terminology and encoder.
+    is self-contained and may be moved: it carries what linking needs of terminology and encoder. Only vectors may lie
+    elsewhere, in PostgreSQL: then in a new table of their own, and the folder says in which.
 
     Args:
         terminology: Terminology, or its folder.
@@ -56,14 +62,17 @@ def build_linker(
             that precision, and mentions are encoded in it too. None: a linker of look-up and n-grams alone.
         out: Where the linker's folder shall lie.
         normalisation: Preset that names and mentions go through; unset: the one that the encoder was trained with.
-        index: How vectors are searched: "exact", "sign-bits" or "approximate", see `onoma.indexes.opening`. What it
-            finds of the exact answers is measured and stands in the manifest.
-        precision: In which vectors are stored: "fp32", "fp16" or "int8".
+        index: How vectors are searched: "exact", "sign-bits" or "approximate", or in PostgreSQL "pgvector" (all are
+            compared) or "pgvector-hnsw"; see `onoma.indexes.opening`. What it finds of the exact answers is measured
+            and stands in the manifest.
+        precision: In which vectors are stored: "fp32", "fp16", "int16" or "int8"; PostgreSQL has the first two.
         sparse: Index the names by their character n-grams too. How the two searches are fused is learned by
             `onoma.linking.tuning`; an encoder trained as BioSyn's brings the weight that was learned with it.
         ngrams: Shortest and longest of these, see `CharNgramIndex.build`.
         stages: Those that are on where nothing else is asked for; unset: exact look-up and every search there is.
-        overwrite: Replace a linker at ``out``.
+        database: Connection string of the database that vectors shall lie in; unset: what the environment variable
+            ONOMA_DATABASE has. It stands nowhere afterwards, and is given again when the linker is opened.
+        overwrite: Replace a linker at ``out``, and its table in this database.
         progress: Called with names encoded so far and in all.
 
     Raises:
@@ -71,12 +80,19 @@ def build_linker(
         InputError: there is no name to link to, or the encoder gives vectors that cannot be compared.
         ConfigError: an option has a value it cannot have, or a stage is on that the linker would not have.
         ArtifactExistsError: ``out`` is taken.
+        UnavailableError: PostgreSQL, or what is needed to talk to it, is missing or refuses.
+
+    Warns:
+        RuntimeWarning: a table that is not needed any more could not be dropped.
     """
     ensure_writable(out, KIND, overwrite=overwrite)
     names_of = Terminology.open(terminology) if isinstance(terminology, str | Path) else terminology
     opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
-    _check_unused(index, precision, ngrams, dense=opened is not None, sparse=sparse)
+    _check_unused(index, precision, ngrams, database, dense=opened is not None, sparse=sparse)
     settings = _settings(opened, ngrams=ngrams if sparse else None, stages=stages)
+    table: str | None = None
+    if opened is not None and is_table_kind(index):
+        table = prepare_table(database, stem=names_of.path.name, kind=index, precision=precision, width=opened.width)
     verify_artifact(names_of.path)
     preset = normalisation or (DEFAULT_NORMALISATION if opened is None else opened.folder.normalisation)
     entries = collect_entries(names_of, normalisation=preset, with_labels=True)
@@ -94,27 +110,39 @@ def build_linker(
         parents.append(Parent(kind="encoder", fingerprint=opened.fingerprint))
     config |= {"n_concepts": dictionary.n_concepts, "n_texts": dictionary.n_texts}
     config |= {"ngrams": list(ngrams) if sparse else None}
-    with write_artifact(
-        out, KIND, format_version=FORMAT_VERSION, config=config, parents=parents, overwrite=overwrite
-    ) as folder:
+    with (
+        replacing_tables(out, database) as tables,
+        write_artifact(
+            out, KIND, format_version=FORMAT_VERSION, config=config, parents=parents, overwrite=overwrite
+        ) as folder,
+    ):
         dictionary.save(folder)
         facts.save(folder)
         NameLookup(dictionary.texts).save(folder)
         settings.save(folder)
         if sparse:  # before the vectors, which take hours: it may refuse the lengths of its n-grams
-            CharNgramIndex.build(dictionary.texts, ngrams=ngrams).save(folder)
+            CharNgramIndex.write(folder, dictionary.texts, ngrams=ngrams)
         if opened is not None:
             export_encoder(opened.folder, folder / ENCODER_FOLDER, onnx_only=True)
             vectors = _vectors(dictionary.texts, opened, progress)
-            record = build_index(folder, vectors, kind=index, precision=precision)
+            tables.extend([] if table is None else [table])
+            record = build_index(
+                folder,
+                vectors,
+                kind=index,
+                precision=precision,
+                database=None if table is None else database,
+                table=table,
+            )
             config["index"] = {
                 "vectors": record.precision,
                 **record.model_dump(include={"kind", "recall", "agreement"}),
+                **({} if table is None else {"table": table, "fingerprint": record.fingerprint}),
             }
-    return Linker.open(out)
+    return Linker.open(out, database=database)
 
 
-def add_reranker(linker: str | Path, reranker: str | Path) -> Linker:
+def add_reranker(linker: str | Path, reranker: str | Path, *, database: str | None = None) -> Linker:
     """Put a cross-encoder into a linker's folder, in place of one that is there, and switch it on.
 
     The other files are neither read nor copied. A calibration stays, for the stages without the cross-encoder.
@@ -122,13 +150,15 @@ def add_reranker(linker: str | Path, reranker: str | Path) -> Linker:
     Args:
         linker: The linker's folder.
         reranker: The cross-encoder's (onoma reranker train).
+        database: Of a linker with its vectors in PostgreSQL, see `Linker.open`.
 
     Raises:
         InputError: there is nothing at one of the places.
         ArtifactError: one of the folders is damaged, or something else.
+        OnomaError: the linker cannot be opened, see `Linker.open`.
     """
-    before = Linker.open(linker)
-    manifest = open_artifact(reranker, "reranker")
+    before = Linker.open(linker, database=database)
+    manifest = open_artifact(reranker, RERANKER_KIND, format_version=RERANKER_FORMAT)
     verify_artifact(reranker)
     settings = before.settings.replaced(stages=ordered_stages([*before.settings.stages, "rerank"]))
     with amend_artifact(
@@ -140,10 +170,14 @@ def add_reranker(linker: str | Path, reranker: str | Path) -> Linker:
     ) as folder:
         shutil.copytree(reranker, folder / RERANKER_FOLDER)
         settings.save(folder)
-    return Linker.open(linker)
+    return Linker.open(linker, database=database)
 
 
-def _check_unused(index: str, precision: str, ngrams: tuple[int, int], *, dense: bool, sparse: bool) -> None:
+def _check_unused(
+    index: str, precision: str, ngrams: tuple[int, int], database: str | None, *, dense: bool, sparse: bool
+) -> None:
+    if not is_table_kind(check_kind(index)) and database is not None:
+        raise ConfigError(f"a database is for {' and '.join(get_args(TableKind))}; the index {index} is in files.")
     if not dense and (index, precision) != ("exact", "fp32"):
         raise ConfigError("index and vectors are of an encoder's vectors, and this linker would have no encoder.")
     if not sparse and tuple(ngrams) != BIOSYN_NGRAMS:

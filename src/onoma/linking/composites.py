@@ -87,26 +87,21 @@ def split_composite(mention: str, *, is_name: Callable[[str], bool] | None = Non
     """
     if is_name is not None and is_name(mention):
         return [mention]
-    parts = _split(_tokens(mention), is_name)
-    return [_text(part) for part in parts] if 1 < len(parts) <= _MAX_PARTS else [mention]
+    parts = _split_once(_tokens(mention), is_name)
+    if len(parts) == 1 or max(map(len, parts)) >= len(mention):
+        return [mention]
+    # A part is split as any mention is, from its text: what comes back is therefore not split any further.
+    found = dict.fromkeys(smaller for part in parts for smaller in split_composite(part, is_name=is_name))
+    return list(found) if 1 < len(found) <= _MAX_PARTS else [mention]
 
 
-def _split(words: _Words, is_name: Callable[[str], bool] | None) -> _Reading:
-    """The parts, split again as long as there is something to split."""
+def _split_once(words: _Words, is_name: Callable[[str], bool] | None) -> list[str]:
+    """The parts of the best reading."""
     if not _COORDINATORS.intersection(map(str.lower, words)) or len(words) > _MAX_WORDS:
-        return [words]
+        return [_text(words)]
     if is_name is not None and any(is_name(_text(span)) for span in _spans(words)):
-        return [words]
-    parts = _best(_readings(words), is_name)
-    if len(parts) == 1:
-        return [words]
-    found: dict[str, _Words] = {}
-    for part in parts:
-        for smaller in _split(part, is_name):
-            found.setdefault(_text(smaller), smaller)
-            if len(found) > _MAX_PARTS:
-                return [words]
-    return list(found.values())
+        return [_text(words)]
+    return [_text(part) for part in _best(_readings(words), is_name)]
 
 
 def _best(readings: list[_Reading], is_name: Callable[[str], bool] | None) -> _Reading:

@@ -22,10 +22,7 @@ from onoma.linking.links import Link
 from onoma.linking.strings import StringColumn
 from onoma.terminology import Terminology, normalise_expr
 from onoma.terminology.tables import ACTIVE
-from onoma.types import BoolArray, FloatArray, RowArray
-
-SCORE_DECIMALS = 6
-"""Scores are compared and shown to this many decimals; below lies rounding, not meaning."""
+from onoma.types import SCORE_DECIMALS, BoolArray, FloatArray, RowArray
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,10 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from onoma.errors import InputError
+from onoma.linking.abbreviations import one_line
 
 _MAX_WORDS = 6
 _MAX_CHARACTERS = 100
@@ -38,8 +40,8 @@ class AbbreviationTable:
             which one is meant.
     """
 
-    definitions: Mapping[str, str]
-    ambiguous: Mapping[str, tuple[str, ...]]
+    definitions: dict[str, str]
+    ambiguous: dict[str, tuple[str, ...]]
 
     @classmethod
     def from_file(cls, path: str | Path) -> AbbreviationTable:
@@ -74,10 +76,12 @@ class Expansion:
     Attributes:
         short_form: As the definitions spell it.
         long_form: As the definitions spell it.
+        source: Where it is defined: in the mention's "context" or in a "table"; unset where nobody says.
     """
 
     short_form: str
     long_form: str
+    source: Literal["context", "table"] | None = None
 
 
 def expand(mention: str, definitions: Mapping[str, str]) -> str:
@@ -128,7 +132,7 @@ def _expand_once(text: str, definitions: Mapping[str, str], trace: dict[Expansio
         if found is None:
             continue
         end, short = found
-        long = _one_line(definitions[short])
+        long = one_line(definitions[short])
         start, end, replacement = _in_context(text, begin, end, long)
         if start < done:
             continue
@@ -169,7 +173,7 @@ def _short_form_at(text: str, begin: int, definitions: Mapping[str, str]) -> tup
     length = len(text.strip()) if ends else 0
     for end in ends:
         alone = end - begin == length
-        for spelling in _spellings(_one_line(text[begin:end]), alone=alone):
+        for spelling in _spellings(one_line(text[begin:end]), alone=alone):
             if spelling in definitions:
                 return end, spelling
     return None
@@ -199,8 +203,8 @@ def _in_context(text: str, begin: int, end: int, long: str) -> tuple[int, int, s
             return opened.start(), end + closed.end(), ""
     for pattern in _BRACKETS:
         bracket = pattern.match(after.lstrip())
-        if bracket is not None and _one_line(bracket[1]).casefold() == long.casefold():  # SF (long form)
-            return begin, end + len(after) - len(after.lstrip()) + bracket.end(), _one_line(bracket[1])
+        if bracket is not None and one_line(bracket[1]).casefold() == long.casefold():  # SF (long form)
+            return begin, end + len(after) - len(after.lstrip()) + bracket.end(), one_line(bracket[1])
     head, _, last = long.rpartition(" ")
     following = _FIRST_WORD.match(after)
     if head and following is not None and following[1].casefold() in {last.casefold(), f"{last.casefold()}s"}:
@@ -233,7 +237,7 @@ def _table_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
                 expected="UTF-8, one definition a line",
                 found=str(error),
             ) from None
-        cells = [_one_line(field) for field in fields]
+        cells = [one_line(field) for field in fields]
         if not any(cells) or (number == 1 and [cell.lower() for cell in cells] == ["short", "long"]):
             continue
         yield number, cells
@@ -267,7 +271,3 @@ def _checked_definition(fields: list[str], file: Path, line: int) -> tuple[str, 
             fix="write the long form out, or remove the line",
         )
     return short, long
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from onoma.linking.dictionary import SCORE_DECIMALS
+from onoma.errors import InputError
+from onoma.linking.expansion import Expansion
 from onoma.linking.fusion import contributions, ranks
+from onoma.linking.mentions import PreparedMention
 from onoma.linking.parts import Parts
-from onoma.linking.pipeline import Answer, Run
+from onoma.linking.pipeline import NO_ANSWER, Answer, Asked, Run
 from onoma.linking.settings import SEARCHES, Stage
+from onoma.terminology import normalise
+from onoma.types import SCORE_DECIMALS, BoolArray
 
 _MOST_HOMONYMS = 20
 
@@ -66,6 +71,11 @@ class Explanation:
         confidence: Of the first link, if the linker is calibrated for these stages.
         no_concept_below: The confidence that an answer needed.
         outcome: In a sentence: what was answered and why.
+        no_concept: Probability, by the cross-encoder, that none of the candidates it saw is meant; unset if it says
+            nothing of that. Above 0.5 there is no answer.
+        expansions: Short forms that were replaced in the mention, by what, and where that was defined.
+        parts: Of a composite mention that was split: each part explained as a mention of its own. The answer, the near
+            misses and what stands with them are then there.
     """
 
     mention: str
@@ -79,9 +89,88 @@ class Explanation:
     confidence: float | None
     no_concept_below: float | None
     outcome: str
+    no_concept: float | None = None
+    expansions: tuple[Expansion, ...] = ()
+    parts: tuple[Explanation, ...] = ()
 
 
-def explain_answer(
+def explain_mention(
+    prepared: PreparedMention,
+    asked: Sequence[Asked],
+    parts: Parts,
+    *,
+    stages: tuple[Stage, ...],
+    top_k: int,
+    near_misses: int,
+    expected: BoolArray | None,
+    threshold: float | None,
+) -> Explanation:
+    """The explanation of a mention: of its answer, or of those of its parts.
+
+    Args:
+        prepared: The mention.
+        asked: What the stages are asked for it, at least one.
+        parts: Of the linker.
+        stages: Those that are on.
+        top_k: Concepts asked for.
+        near_misses: Concepts behind them that are shown.
+        expected: Which concepts are expected, bool, shape (C,); unset: no matter.
+        threshold: Confidence that an answer needs; unset: none.
+
+    Raises:
+        InputError: ``near_misses`` is negative.
+    """
+    if near_misses < 0:
+        raise InputError(
+            "a number of near misses that cannot be", field="near_misses", expected="0 or more", found=str(near_misses)
+        )
+    explained = []
+    for text, one in zip(prepared.parts, asked, strict=True):
+        run = Run(parts, stages=stages, top_k=top_k, expected=expected, spare=near_misses)
+        answer = run.answers([one])[0] if one.text else NO_ANSWER
+        explained.append(
+            _explain_answer(
+                run,
+                parts,
+                answer,
+                mention=text,
+                text=one.text,
+                stages=stages,
+                top_k=top_k,
+                near_misses=near_misses,
+                threshold=threshold,
+            )
+        )
+    said = [
+        f"'{one.short_form}' was read as '{one.long_form}' (defined in the {one.source})."
+        for one in prepared.expansions
+    ]
+    if len(explained) == 1:
+        return dataclasses.replace(
+            explained[0],
+            mention=prepared.original,
+            outcome=" ".join([*said, explained[0].outcome]),
+            expansions=prepared.expansions,
+        )
+    said.append("It stands for several names: " + "; ".join(f"'{part}'" for part in prepared.parts) + ".")
+    return Explanation(
+        mention=prepared.original,
+        text=normalise(prepared.text, parts.normalisation),
+        stages=stages,
+        fusion=None,
+        weights=None,
+        n_candidates=0,
+        links=(),
+        near_misses=(),
+        confidence=None,
+        no_concept_below=threshold,
+        outcome=" ".join(said),
+        expansions=prepared.expansions,
+        parts=tuple(explained),
+    )
+
+
+def _explain_answer(
     run: Run,
     parts: Parts,
     answer: Answer,
@@ -93,24 +182,12 @@ def explain_answer(
     near_misses: int,
     threshold: float | None,
 ) -> Explanation:
-    """The explanation of one mention's answer.
-
-    Args:
-        run: That gave the answer, for this mention alone, with concepts to spare.
-        parts: Of the linker.
-        answer: What it gave.
-        mention: As it was given.
-        text: Normalised.
-        stages: Those that were on.
-        top_k: Concepts that were asked for.
-        near_misses: Concepts behind them that are shown.
-        threshold: Confidence that an answer needs; unset: none.
-    """
+    """The explanation of an answer that ``run`` gave, to this text alone, with concepts to spare."""
     reasons = tuple(
         _reason(run, parts, answer, stages, place) for place in range(min(len(answer.ranked), top_k + near_misses))
     )
-    is_answered = answer.confidence is None or threshold is None or answer.confidence >= threshold
-    n_links = top_k if is_answered else 0
+    is_confident = answer.confidence is None or threshold is None or answer.confidence >= threshold
+    n_links = top_k if is_confident and not answer.is_nil else 0
     is_fused = answer.pool is not None
     weights = parts.settings.weights
     return Explanation(
@@ -124,7 +201,8 @@ def explain_answer(
         near_misses=reasons[n_links:],
         confidence=answer.confidence,
         no_concept_below=threshold,
-        outcome=_outcome(text, reasons, answer.confidence, None if is_answered else threshold),
+        outcome=_outcome(text, reasons, answer, None if is_confident else threshold),
+        no_concept=answer.no_concept,
     )
 
 
@@ -160,14 +238,14 @@ def _stage(answer: Answer, stages: tuple[Stage, ...], place: int) -> str:
 
 
 def _is_reranked(answer: Answer, stages: tuple[Stage, ...]) -> bool:
-    return "rerank" in stages and not answer.n_hits and len(answer.ranked) > 1
+    return "rerank" in stages and not answer.n_hits and (len(answer.ranked) > 1 or answer.no_concept is not None)
 
 
 def _ranks(answer: Answer, parts: Parts, text_row: int) -> dict[Stage, int]:
     if answer.pool is None or parts.settings.weights is not None or text_row not in answer.pool.rows:
         return {}
     position = int(np.searchsorted(answer.pool.rows, text_row))
-    return {stage: int(ranks(scores)[position]) for stage, scores in answer.pool.parts.items()}
+    return {stage: int(ranks(scores, answer.pool.tiers)[position]) for stage, scores in answer.pool.parts.items()}
 
 
 def _contributions(answer: Answer, parts: Parts, stages: tuple[Stage, ...], place: int) -> dict[str, float]:
@@ -182,7 +260,7 @@ def _contributions(answer: Answer, parts: Parts, stages: tuple[Stage, ...], plac
     if answer.pool is None:
         return {next(stage for stage in stages if stage in SEARCHES): share * searched, **found}
     position = int(np.searchsorted(answer.pool.rows, answer.ranked.text_rows[place]))
-    adds = contributions(answer.pool.parts, parts.settings.weights)
+    adds = contributions(answer.pool.parts, parts.settings.weights, answer.pool.tiers)
     return {
         **{stage: round(share * float(scores[position]), SCORE_DECIMALS) for stage, scores in adds.items()},
         **found,
@@ -199,16 +277,21 @@ def _homonyms(parts: Parts, text_row: int, concept_id: str) -> tuple[str, ...]:
     return tuple(code for code in codes if code != concept_id)[:_MOST_HOMONYMS]
 
 
-def _outcome(text: str, reasons: tuple[Reason, ...], confidence: float | None, threshold: float | None) -> str:
+def _outcome(text: str, reasons: tuple[Reason, ...], answer: Answer, threshold: float | None) -> str:
     """What was answered and why; the threshold is given if the confidence does not reach it."""
     if not text:
         return "Nothing was answered: normalisation leaves nothing of the mention."
     if not reasons:
         return "Nothing was answered: no name that is allowed equals the mention, or could be searched for."
     first = reasons[0]
+    if answer.is_nil:
+        return (
+            f"No such concept: the cross-encoder gives a probability of {answer.no_concept:.3f} that none of the "
+            f"candidates is meant; the first of them is {first.concept_id}."
+        )
     if threshold is not None:
         return (
-            f"No such concept: the best, {first.concept_id}, has a confidence of {confidence:.3f}, below "
+            f"No such concept: the best, {first.concept_id}, has a confidence of {answer.confidence:.3f}, below "
             f"{threshold:.3f}."
         )
     how = {

@@ -8,6 +8,7 @@ texts, entries, concepts the names and concepts (`onoma.linking.dictionary`)
 *_order.npy              for look-up (`onoma.linking.lookup`)
 facts.json and others    for filters (`onoma.linking.facts`)
 vectors.npy and others   vectors of the texts and their index (`onoma.indexes`); only with an encoder
+table.json               the table of the vectors, where they lie in PostgreSQL
 char_ngrams.*            index of character n-grams, if it was asked for
 encoder/                 an encoder's folder, with its ONNX model alone
 reranker/                a cross-encoder's folder, if one was added
@@ -23,46 +24,54 @@ from pathlib import Path
 
 from onoma.artifacts import Manifest
 from onoma.encoders import Encoder, open_encoder
-from onoma.errors import DamagedArtifactError, MismatchError
+from onoma.errors import ConfigError, DamagedArtifactError, MismatchError
 from onoma.indexes import ExactIndex, Index
 from onoma.indexes.char_ngrams import CharNgramIndex
-from onoma.indexes.opening import RECORD_FILE, open_index, read_index_record
-from onoma.indexes.vector_store import VECTORS_FILE, VectorStore
+from onoma.indexes.opening import open_index
+from onoma.indexes.pgvector import PgVectorIndex
+from onoma.indexes.pgvector_folder import TABLE_FILE
+from onoma.indexes.protocol import StoredVectors
+from onoma.indexes.records import RECORD_FILE, read_index_record
+from onoma.indexes.vector_store import VectorStore
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.facts import TerminologyFacts
 from onoma.linking.lookup import NameLookup
 from onoma.linking.parts import Parts
 from onoma.linking.reranking import Reranker
 from onoma.linking.settings import LinkerSettings
+from onoma.types import MAX_NORM
 
 KIND = "linker"
 FORMAT_VERSION = 2
 ENCODER_FOLDER, RERANKER_FOLDER = "encoder", "reranker"
-MAX_NORM = 1.001
-"""Bound on the length of a stored vector, checked when a linker is built: unit length but for rounding."""
 _NGRAMS_FILE = "char_ngrams.json"
 
 
-def open_parts(folder: Path, manifest: Manifest) -> Parts:
+def open_parts(folder: Path, manifest: Manifest, *, database: str | None = None) -> Parts:
     """Open all that lies in a linker's folder; large files are mapped, not read.
 
     Args:
         folder: The folder.
         manifest: Its manifest, checked.
+        database: Connection string, where its vectors lie in PostgreSQL; unset: the environment's.
 
     Raises:
-        DamagedArtifactError: a file cannot be read, or does not fit the others.
-        MismatchError: the encoder inside is not the one that made the vectors.
-        ConfigError: a stage is on that the folder does not have.
-        InputError: the calibration cannot be read.
+        ArtifactError: a file or the table cannot be read, or does not fit the others.
+        MismatchError: the encoder inside is not the one that made the vectors, or the table has other vectors.
+        ConfigError: a stage is on that the folder does not have; a database is missing, or not needed.
+        InputError: the calibration cannot be read, or the database does not have the table.
+        UnavailableError: PostgreSQL, or what is needed to talk to it, is missing or refuses.
     """
+    if database is not None and TABLE_FILE not in manifest.files:
+        raise ConfigError(f"{folder} has its vectors in files, not in a database: leave the database out.")
     encoder = _open_encoder(folder, manifest)
     index: Index | None = None
-    vectors: VectorStore | None = None
+    vectors: StoredVectors | None = None
     try:
         dictionary = NameDictionary.open(folder)
         if encoder is not None:
-            index, vectors = _open_vectors(folder, n_texts=dictionary.n_texts, width=encoder.width)
+            index, vectors = open_vectors(folder, database=database)
+            _check_shape(folder, (len(index), index.width), (dictionary.n_texts, encoder.width))
         parts = Parts(
             dictionary=dictionary,
             normalisation=str(manifest.config["normalisation"]),
@@ -81,6 +90,21 @@ def open_parts(folder: Path, manifest: Manifest) -> Parts:
         raise DamagedArtifactError(f"{folder} cannot be read ({error}). Build the linker again.") from None
 
 
+def open_vectors(folder: Path, *, database: str | None = None) -> tuple[Index, StoredVectors]:
+    """The index of a linker's vectors, and the vectors.
+
+    Raises:
+        OnomaError: they cannot be opened; see `open_parts`.
+    """
+    if not (folder / RECORD_FILE).exists():  # format 1 has vectors alone, and they were compared one by one
+        stored = VectorStore.open(folder, max_norm=MAX_NORM)
+        return ExactIndex(stored), stored
+    index = open_index(folder, database=database)
+    if isinstance(index, PgVectorIndex):
+        return index, index
+    return index, VectorStore.open(folder, max_norm=read_index_record(folder).max_norm)
+
+
 def fingerprint(manifest: Manifest, parts: Parts) -> str:
     """SHA-256 over all that a linker's answers depend on: names, concepts, vectors, models, settings."""
     encoder = "no encoder" if parts.encoder is None else parts.encoder.fingerprint
@@ -88,9 +112,10 @@ def fingerprint(manifest: Manifest, parts: Parts) -> str:
     digest.update(parts.normalisation.encode())
     if parts.reranker is not None:
         digest.update(parts.reranker.fingerprint.encode())
-    # The folders of models count by their fingerprints: their manifests have a date.
+    # The folders of models count by their fingerprints: their manifests have a date. So do vectors in a table: that of
+    # another build has another name.
     for name, entry in sorted(manifest.files.items()):
-        if not name.startswith((f"{ENCODER_FOLDER}/", f"{RERANKER_FOLDER}/")):
+        if not name.startswith((f"{ENCODER_FOLDER}/", f"{RERANKER_FOLDER}/", TABLE_FILE)):
             digest.update(f"\n{name} {entry.sha256}".encode())
     return digest.hexdigest()
 
@@ -114,21 +139,12 @@ def _open_encoder(folder: Path, manifest: Manifest) -> Encoder | None:
     return encoder
 
 
-def _open_vectors(folder: Path, *, n_texts: int, width: int) -> tuple[Index, VectorStore]:
-    """The index of the vectors, and the vectors.
-
-    Raises:
-        DamagedArtifactError: they cannot be read, or are not of these texts or this encoder.
-    """
-    # Format 1 has vectors alone, and they were compared one by one.
-    is_indexed = (folder / RECORD_FILE).exists()
-    vectors = VectorStore.open(folder, max_norm=read_index_record(folder).max_norm if is_indexed else MAX_NORM)
-    if (len(vectors), vectors.width) != (n_texts, width):
+def _check_shape(folder: Path, found: tuple[int, int], needed: tuple[int, int]) -> None:
+    if found != needed:
         raise DamagedArtifactError(
-            f"{folder}: {VECTORS_FILE} has the shape {(len(vectors), vectors.width)}; {n_texts} names and a width of "
-            f"{width} need {(n_texts, width)}. Build the linker again."
+            f"{folder}: its vectors have the shape {found}; {needed[0]} names and a width of {needed[1]} need "
+            f"{needed}. Build the linker again."
         )
-    return open_index(folder) if is_indexed else ExactIndex(vectors), vectors
 
 
 def _open_ngrams(folder: Path, manifest: Manifest, *, n_texts: int) -> CharNgramIndex | None:

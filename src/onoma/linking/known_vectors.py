@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 
 from onoma.encoders import Encoder, EncoderFolder, ProgressCallback
+from onoma.indexes.pgvector import PgVectorIndex
 from onoma.indexes.vector_store import PART_ROWS, SCALES_FILE, VectorStore, rounded
-from onoma.linking.folder import MAX_NORM
+from onoma.linking.folder import open_vectors
 from onoma.types import BoolArray, FloatArray, RowArray
 
 
@@ -26,15 +27,24 @@ class KnownVectors:
         texts: Its texts, in the order of the vectors.
         written_with: The encoder that goes with the vectors.
         encodes_with: What encodes new texts; equal to the former but for rounding.
+        database: Where the vectors lie in PostgreSQL, its connection string; unset: the environment's.
 
     Attributes:
         n_copied: Vectors copied so far.
         n_encoded: Texts encoded so far.
     """
 
-    def __init__(self, folder: Path, texts: Sequence[str], *, written_with: Encoder, encodes_with: Encoder) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        texts: Sequence[str],
+        *,
+        written_with: Encoder,
+        encodes_with: Encoder,
+        database: str | None = None,
+    ) -> None:
         self._encoder, self._encodes_with = written_with, encodes_with
-        self._vectors = VectorStore.open(folder, max_norm=MAX_NORM)
+        _, self._vectors = open_vectors(folder, database=database)
         has_scales = (folder / SCALES_FILE).exists()
         self._scales: FloatArray | None = np.load(folder / SCALES_FILE, mmap_mode="r") if has_scales else None
         self._texts = pl.DataFrame({"text": pl.Series(list(texts), dtype=pl.String)}).with_row_index("row")
@@ -64,6 +74,15 @@ class KnownVectors:
     def fingerprint(self) -> str:
         """See `onoma.encoders.Encoder.fingerprint`."""
         return self._encoder.fingerprint
+
+    def verify(self) -> None:
+        """Read vectors that lie in PostgreSQL, for which no manifest has a checksum, and compare their fingerprint.
+
+        Raises:
+            MismatchError: they are others than were written.
+        """
+        if isinstance(self._vectors, PgVectorIndex):
+            self._vectors.verify()
 
     def encode(
         self, texts: Sequence[str], *, progress: ProgressCallback | None = None, normalise: bool = True
@@ -107,7 +126,7 @@ class KnownVectors:
 
         Those of fp32 and fp16 do, and so do whole numbers; it is their scale that is computed.
         """
-        if self._scales is None:
+        if self._scales is None or not isinstance(self._vectors, VectorStore):
             return np.ones(len(rows), np.bool_)
         scales = rounded(vectors, self._vectors.precision)[1]
         assert scales is not None

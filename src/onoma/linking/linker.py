@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -13,19 +14,20 @@ from onoma.artifacts import Manifest, open_artifact
 from onoma.encoders import Encoder
 from onoma.errors import InputError
 from onoma.indexes import Index
-from onoma.indexes.vector_store import VectorStore
+from onoma.indexes.protocol import StoredVectors
 from onoma.linking.confidence import threshold, threshold_for
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.exact_match import ExactMatcher
-from onoma.linking.explanation import Explanation, explain_answer
+from onoma.linking.explanation import Explanation, explain_mention
 from onoma.linking.filters import Filters
 from onoma.linking.folder import FORMAT_VERSION, KIND, fingerprint, open_parts
-from onoma.linking.links import Link, check_request
+from onoma.linking.links import Link
 from onoma.linking.lookup import NameLookup
+from onoma.linking.mentions import Preparation, PreparedMention
 from onoma.linking.parts import Parts
-from onoma.linking.pipeline import NO_ANSWER, Answer, Asked, Run, ask
+from onoma.linking.pipeline import Answer, Asked, Run, ask_all
 from onoma.linking.reranking import Reranker
-from onoma.linking.settings import LinkerSettings, Stage, ordered_stages
+from onoma.linking.settings import LinkerSettings, Stage
 from onoma.linking.strings import StringColumn
 from onoma.types import RowArray
 
@@ -57,7 +59,7 @@ class Linker:
         encoder: Encoder | None,
         index: Index | None,
         normalisation: str,
-        vectors: VectorStore | None = None,
+        vectors: StoredVectors | None = None,
         settings: LinkerSettings | None = None,
     ) -> None:
         self.path, self.manifest = path, manifest
@@ -73,18 +75,26 @@ class Linker:
         self._parts.check_settings()
 
     @classmethod
-    def open(cls, path: str | Path) -> Linker:
+    def open(cls, path: str | Path, *, database: str | None = None) -> Linker:
         """Open a linker's folder; its vectors are mapped, not read.
 
+        Args:
+            path: The folder.
+            database: Connection string, of a linker with its vectors in PostgreSQL; unset: what the environment
+                variable ONOMA_DATABASE has.
+
         Raises:
-            InputError: there is nothing at ``path``.
-            ArtifactError: it is no linker, damaged, or written by a newer Onoma.
-            MismatchError: the encoder inside is not the one that made the vectors.
+            InputError: there is nothing at ``path``, or the database does not have the linker's table.
+            ArtifactError: it is no linker, damaged, or written by a newer Onoma; or its table is.
+            MismatchError: the encoder inside is not the one that made the vectors, or the table has other vectors.
+            ConfigError: a database is needed and was not given, or was given and there is no use for it.
+            UnavailableError: PostgreSQL, or what is needed to talk to it, is missing or refuses.
         """
         folder = Path(path)
         manifest = open_artifact(folder, KIND, format_version=FORMAT_VERSION)
         opened = cls.__new__(cls)
-        opened.path, opened.manifest, opened._parts = folder, manifest, open_parts(folder, manifest)
+        opened.path, opened.manifest = folder, manifest
+        opened._parts = open_parts(folder, manifest, database=database)
         return opened
 
     @property
@@ -212,6 +222,25 @@ class Linker:
         parts.check_settings()
         return self._with(parts)
 
+    def preparing(self, preparation: Preparation) -> Linker:
+        """The same linker with stages before its own: short forms are replaced, composite mentions split.
+
+        Example:
+            >>> linker = linker.preparing(Preparation(finder="schwartz-hearst"))    # doctest: +SKIP
+            >>> linker.link(["FED"], contexts=["She has fish-eye disease (FED)."])  # doctest: +SKIP
+        """
+        return self._with(dataclasses.replace(self._parts, preparation=preparation))
+
+    def prepare(
+        self, mentions: Iterable[str], *, contexts: Sequence[str | None] | None = None
+    ) -> list[PreparedMention]:
+        """What `link` links in place of mentions, to be looked at and then given to it."""
+        return self._parts.prepare(mentions, contexts)
+
+    def check_contexts(self, stages: Iterable[str] | None = None) -> None:
+        """Refuse contexts by an `InputError` if none of the stages would read them, as `link` does."""
+        self._parts.check_contexts(self._parts.chosen_stages(stages))
+
     def exact_matcher(self) -> ExactMatcher:
         """Exact match alone over the same names, for comparison."""
         dictionary = self.dictionary if self._parts.entries is None else self.dictionary.keeping(self._parts.entries)
@@ -219,7 +248,7 @@ class Linker:
 
     def link(
         self,
-        mentions: Iterable[str],
+        mentions: Iterable[str | PreparedMention],
         *,
         top_k: int = 5,
         contexts: Sequence[str | None] | None = None,
@@ -232,12 +261,13 @@ class Linker:
         Equal mentions are linked once. Each mention gets ``top_k`` links, or as many as there are concepts; with
         look-up alone, those that have the mention as a name. A mention that is blank after normalisation, or of
         which no search that is on can make anything, gets none. What lies beyond the encoder's longest name is
-        cut off.
+        cut off. A composite mention that was split gets the links of each part, one after the other.
 
         Args:
-            mentions: Any text; order and number are kept.
+            mentions: Any text, or what `prepare` made of it; order and number are kept.
             top_k: From 1.
-            contexts: The text around each mention, read by the cross-encoder; None where there is none.
+            contexts: The text around each mention, read by the cross-encoder and, if short forms are looked for, for
+                their definitions; None where there is none.
             stages: Those to use, of `stages`; unset: those of the settings.
             expected_types: Semantic types or UMLS groups that the mentions more likely have: of equal scores, concepts
                 of these come first. Nothing is left out; see `only` for that.
@@ -254,15 +284,20 @@ class Linker:
             >>> linker = Linker.open("medic")                                     # doctest: +SKIP
             >>> linker.link(["heart attak"], stages=["exact", "sparse"], top_k=1) # doctest: +SKIP
         """
-        checked = check_request(mentions, top_k)
-        chosen = self._chosen_stages(stages)
-        asked = ask(checked, contexts, normalisation=self.normalisation, stages=chosen)
+        prepared, chosen, asked = ask_all(self._parts, mentions, contexts, stages, top_k)
         least = threshold(self._parts.confidence, chosen, no_concept_below)
         answers: dict[Asked, list[Link]] = {}
-        for part, run in self._runs(asked, chosen, top_k, expected_types):
+        for part, run in self._runs(itertools.chain.from_iterable(asked), chosen, top_k, expected_types):
             for mention, answer in zip(part, run.answers(part), strict=True):
                 answers[mention] = self._links(answer, top_k, least)
-        return [list(answers.get(mention, [])) for mention in asked]
+        return [
+            [
+                link if text == mention.original else dataclasses.replace(link, read_as=text)
+                for text, part in zip(mention.parts, parts, strict=True)
+                for link in answers.get(part, [])
+            ]
+            for mention, parts in zip(prepared, asked, strict=True)
+        ]
 
     def explain(
         self,
@@ -277,6 +312,8 @@ class Linker:
     ) -> Explanation:
         """Why `link` answers as it does: which name, by which stage, with which scores; and what came close.
 
+        A composite mention that was split is explained part by part.
+
         Args:
             mention: One mention.
             top_k: As in `link`.
@@ -290,31 +327,17 @@ class Linker:
             InputError: as `link`.
             ConfigError: as `link`.
         """
-        check_request([mention], top_k)
-        if near_misses < 0:
-            raise InputError(
-                "a number of near misses that cannot be",
-                field="near_misses",
-                expected="0 or more",
-                found=str(near_misses),
-            )
-        chosen = self._chosen_stages(stages)
-        asked = ask([mention], None if context is None else [context], normalisation=self.normalisation, stages=chosen)
-        least = threshold(self._parts.confidence, chosen, no_concept_below)
-        answer, parts = NO_ANSWER, self._parts
-        run = Run(parts, stages=chosen, top_k=top_k, expected=self._parts.expected(expected_types), spare=near_misses)
-        if asked[0].text:
-            (answer,) = run.answers(asked)
-        return explain_answer(
-            run,
-            parts,
-            answer,
-            mention=mention,
-            text=asked[0].text,
+        contexts = None if context is None else [context]
+        (prepared,), chosen, (asked,) = ask_all(self._parts, [mention], contexts, stages, top_k)
+        return explain_mention(
+            prepared,
+            asked,
+            self._parts,
             stages=chosen,
             top_k=top_k,
             near_misses=near_misses,
-            threshold=least,
+            expected=self._parts.expected(expected_types),
+            threshold=threshold(self._parts.confidence, chosen, no_concept_below),
         )
 
     def threshold_for(self, precision: float) -> float:
@@ -336,13 +359,12 @@ class Linker:
             mentions: Any text; blank ones are left out.
             top_k: Concepts wanted for each.
         """
-        checked = check_request(mentions, top_k)
-        asked = ask(checked, None, normalisation=self.normalisation, stages=self.settings.stages)
-        return self._runs(asked, self.settings.stages, top_k, (), spare=0)
+        _, stages, asked = ask_all(self._parts, mentions, None, None, top_k)
+        return self._runs(itertools.chain.from_iterable(asked), stages, top_k, (), spare=0)
 
     def _runs(
         self,
-        asked: Sequence[Asked],
+        asked: Iterable[Asked],
         stages: tuple[Stage, ...],
         top_k: int,
         expected_types: str | Iterable[str],
@@ -356,17 +378,10 @@ class Linker:
             yield distinct[start : start + _MENTIONS_AT_ONCE], run
 
     def _links(self, answer: Answer, top_k: int, least: float | None) -> list[Link]:
-        if answer.confidence is not None and least is not None and answer.confidence < least:
+        if answer.is_nil or (answer.confidence is not None and least is not None and answer.confidence < least):
             return []
         links = self.dictionary.links(answer.ranked.take(slice(0, top_k)))
         return [dataclasses.replace(link, confidence=answer.confidence) if link.rank == 1 else link for link in links]
-
-    def _chosen_stages(self, stages: Iterable[str] | None) -> tuple[Stage, ...]:
-        if stages is None:
-            return self.settings.stages
-        chosen = ordered_stages(stages)
-        self._parts.check_stages(chosen)
-        return chosen
 
     def _with(self, parts: Parts) -> Linker:
         other = copy.copy(self)

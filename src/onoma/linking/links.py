@@ -20,8 +20,10 @@ class Link:
         score: What the ranking used, to six decimals; 1.0 where mention and matched name are equal. Cosine similarity
             of the two, -1..1, where one search is on; see `onoma.linking.fusion` for two, and
             `onoma.linking.reranking` for the cross-encoder's.
-        rank: 1 for the best.
+        rank: 1 for the best; of a composite mention that was split, the best of each part.
         confidence: Probability that the first link is right; unset for others, and where the linker is not calibrated.
+        read_as: What was linked in place of the mention: it with its short forms replaced, or one of its parts; unset
+            where that is the mention itself.
 
     Example:
         >>> from dataclasses import asdict
@@ -35,6 +37,7 @@ class Link:
     score: float
     rank: int
     confidence: float | None = None
+    read_as: str | None = None
 
 
 class MentionLinker(Protocol):
@@ -50,10 +53,7 @@ def check_request(mentions: Iterable[str], top_k: int) -> list[str]:
     Raises:
         InputError: one string instead of several, something that is not text, or ``top_k`` below 1.
     """
-    if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
-        raise InputError(
-            "too few answers asked for", field="top_k", expected="a whole number from 1", found=repr(top_k)
-        )
+    check_top_k(top_k)
     if isinstance(mentions, str | bytes):
         raise InputError(
             "mentions must be several strings, not one", field="mentions", found=repr(mentions), fix="put it in a list"
@@ -72,3 +72,15 @@ def check_request(mentions: Iterable[str], top_k: int) -> list[str]:
                 fix="read the text with its right encoding",
             ) from None
     return checked
+
+
+def check_top_k(top_k: int) -> None:
+    """Refuse a number of answers that cannot be.
+
+    Raises:
+        InputError: it is below 1.
+    """
+    if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
+        raise InputError(
+            "too few answers asked for", field="top_k", expected="a whole number from 1", found=repr(top_k)
+        )

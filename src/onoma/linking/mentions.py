@@ -1,14 +1,24 @@
-"""Mentions made ready to be linked: short forms replaced, composites split."""
+"""Mentions made ready to be linked: short forms replaced, composites split.
+
+These are the stages before all others of a linker (`Linker.preparing`), each off unless it is asked for:
+
+1. **short forms** are replaced by what the mention's context defines, then by what a table says;
+2. **composites** are split into the names that they stand for; each is linked by itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import dataclasses
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from onoma.encoders.cross_encoder_tokens import END_MARK, START_MARK
+from onoma.errors import InputError
 from onoma.linking.abbreviations import finder_named
 from onoma.linking.composites import split_composite
 from onoma.linking.expansion import AbbreviationTable, Expansion, expand_with_trace
-from onoma.linking.links import check_request
+from onoma.linking.links import Link, check_request
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,54 +29,116 @@ class PreparedMention:
         original: The mention as it was given.
         text: With its short forms replaced; the original where there was nothing to replace.
         parts: The names it stands for, at least one; ``(text,)`` unless it was split.
-        expansions: Short forms that were replaced, and by what.
+        expansions: Short forms that were replaced, by what, and where that was defined.
+        context: The text around the mention, as it was given.
     """
 
     original: str
     text: str
     parts: tuple[str, ...]
-    expansions: tuple[Expansion, ...]
+    expansions: tuple[Expansion, ...] = ()
+    context: str | None = None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether anything is linked but the mention itself."""
+        return self.parts != (self.original,)
+
+    def by_part(self, links: Sequence[Link]) -> list[tuple[str | None, list[Link]]]:
+        """The links that the mention got, by what was read in its place (``Link.read_as``), parts without any too."""
+        read = [None if part == self.original else part for part in self.parts]
+        return [(part, [link for link in links if link.read_as == part]) for part in read]
 
 
-def prepare_mentions(
-    mentions: Iterable[str],
-    *,
-    document: str | None = None,
-    table: AbbreviationTable | None = None,
-    finder: str | None = "schwartz-hearst",
-    split: bool = False,
-    is_name: Callable[[str], bool] | None = None,
-) -> list[PreparedMention]:
-    """Expand the short forms of mentions, and split composite ones.
+@dataclass(frozen=True)
+class Preparation:
+    """Which stages mentions go through before they are linked; each is off unless it is given.
 
-    What the document defines goes before what the table says.
-
-    Args:
-        mentions: Of one document, if that is given; order and number are kept.
-        document: Text that defines short forms; without it only the table's are known.
-        table: Definitions that hold in every document.
-        finder: What reads the document, one of `FINDERS`; ``None`` to leave it unread.
-        split: Whether to split composite mentions, after expansion.
-        is_name: For splitting: whether a text is a name of the terminology; see `split_composite`.
+    Attributes:
+        table: Definitions of short forms that hold in every text.
+        finder: What finds definitions in the context of a mention, one of `onoma.linking.abbreviations.FINDERS`; these
+            go before the table's.
+        composites: Whether composite mentions are split, after their short forms were replaced.
 
     Raises:
-        InputError: a mention is not text.
         ConfigError: there is no such finder.
         UnavailableError: Ab3P is asked for and not installed.
 
     Example:
-        >>> prepared = prepare_mentions(["HCC and FED"], document="She has fish-eye disease (FED).", split=True)
-        >>> prepared[0].text, prepared[0].parts
+        >>> preparation = Preparation(finder="schwartz-hearst", composites=True)
+        >>> (prepared,) = preparation.prepare(["HCC and FED"], contexts=["She has fish-eye disease (FED)."])
+        >>> prepared.text, prepared.parts
         ('HCC and fish-eye disease', ('HCC', 'fish-eye disease'))
     """
-    find = None if finder is None else finder_named(finder)
-    definitions = {
-        **(table.definitions if table is not None else {}),
-        **(find(document) if find is not None and document else {}),
-    }
-    prepared = []
-    for mention in check_request(mentions, 1):
-        text, expansions = expand_with_trace(mention, definitions)
-        parts = split_composite(text, is_name=is_name) if split else [text]
-        prepared.append(PreparedMention(mention, text, tuple(parts), expansions))
-    return prepared
+
+    table: AbbreviationTable | None = None
+    finder: str | None = None
+    composites: bool = False
+
+    def __post_init__(self) -> None:
+        self._definitions_in("")  # is there such a finder, and can it work?
+
+    @property
+    def is_on(self) -> bool:
+        """Whether there is any stage."""
+        return self != Preparation()
+
+    def prepare(
+        self,
+        mentions: Iterable[str],
+        *,
+        contexts: Sequence[str | None] | None = None,
+        is_name: Callable[[str], bool] | None = None,
+    ) -> list[PreparedMention]:
+        """Replace the short forms of mentions, and split composite ones.
+
+        Args:
+            mentions: Order and number are kept.
+            contexts: Of each mention the text around it: a sentence or the whole document; None where there is none.
+                The marks ``<tgt>`` and ``</tgt>`` are no part of it.
+            is_name: For splitting: whether a text is a name of the terminology; see `split_composite`.
+
+        Raises:
+            InputError: a mention or context is not text, or there is not one context for each mention.
+        """
+        checked = check_request(mentions, 1)
+        around = _checked_contexts(contexts, len(checked))
+        defined = {context: self._definitions_in(context) for context in {*around} if context}
+        return [
+            self._prepared(mention, context, defined.get(context or "", {}), is_name)
+            for mention, context in zip(checked, around, strict=True)
+        ]
+
+    def _prepared(
+        self, mention: str, context: str | None, defined: dict[str, str], is_name: Callable[[str], bool] | None
+    ) -> PreparedMention:
+        text, expansions = mention, tuple[Expansion, ...]()
+        in_table = {} if self.table is None else self.table.definitions
+        if defined or in_table:
+            text, expansions = expand_with_trace(mention, ChainMap(defined, in_table))
+        parts = split_composite(text, is_name=is_name) if self.composites else [text]
+        traced = [
+            dataclasses.replace(one, source="context" if one.short_form in defined else "table") for one in expansions
+        ]
+        return PreparedMention(mention, text, tuple(parts), tuple(traced), context)
+
+    def _definitions_in(self, context: str) -> dict[str, str]:
+        if self.finder is None:
+            return {}
+        return finder_named(self.finder)(context.replace(START_MARK, "").replace(END_MARK, ""))
+
+
+def _checked_contexts(contexts: Sequence[str | None] | None, n_mentions: int) -> Sequence[str | None]:
+    if contexts is None:
+        return [None] * n_mentions
+    if isinstance(contexts, str) or len(contexts) != n_mentions:
+        raise InputError(
+            "there must be one context for each mention",
+            field="contexts",
+            expected=str(n_mentions),
+            found=repr(contexts) if isinstance(contexts, str) else str(len(contexts)),
+        )
+    for position, context in enumerate(contexts):
+        if context is not None and not isinstance(context, str):
+            raise InputError("a context is not text", field=f"contexts[{position}]", found=repr(context))
+    return contexts

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import cast
 
 from onoma.encoders import Encoder
 from onoma.errors import ConfigError, InputError
 from onoma.indexes import Index
 from onoma.indexes.char_ngrams import CharNgramIndex
-from onoma.indexes.vector_store import VectorStore
+from onoma.indexes.protocol import StoredVectors
 from onoma.linking.confidence import Confidence
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.facts import TerminologyFacts
 from onoma.linking.filters import Filters, allowed_entries, expected_concepts
 from onoma.linking.lookup import NameLookup
+from onoma.linking.mentions import Preparation, PreparedMention
 from onoma.linking.reranking import Reranker
 from onoma.linking.searching import AllowedTexts, DenseSearch, SparseSearch
-from onoma.linking.settings import LinkerSettings, Stage
+from onoma.linking.settings import LinkerSettings, Stage, ordered_stages
+from onoma.terminology import normalise
 from onoma.types import BoolArray
 
 _HOW_TO_GET: dict[Stage, str] = {
@@ -45,6 +48,7 @@ class Parts:
         facts: What filters ask for.
         reranker: The cross-encoder.
         entries: Which entries may be an answer, bool, shape (E,); unset: all.
+        preparation: What mentions go through before they are linked.
     """
 
     dictionary: NameDictionary
@@ -53,11 +57,12 @@ class Parts:
     lookup: NameLookup
     encoder: Encoder | None = None
     index: Index | None = None
-    vectors: VectorStore | None = None
+    vectors: StoredVectors | None = None
     ngrams: CharNgramIndex | None = None
     facts: TerminologyFacts | None = None
     reranker: Reranker | None = None
     entries: BoolArray | None = None
+    preparation: Preparation = field(default_factory=Preparation)
 
     @cached_property
     def texts(self) -> AllowedTexts:
@@ -131,6 +136,39 @@ class Parts:
             )
         return self.facts
 
+    def prepare(
+        self, mentions: Iterable[str | PreparedMention], contexts: Sequence[str | None] | None
+    ) -> list[PreparedMention]:
+        """Mentions made ready, if they are not; names that can be an answer are names of the terminology."""
+        given = mentions if isinstance(mentions, str | bytes) else list(mentions)
+        prepared = [mention for mention in given if isinstance(mention, PreparedMention)]
+        if prepared and len(prepared) == len(given) and contexts is None:
+            return prepared
+        # That they are text is checked there.
+        return self.preparation.prepare(cast("list[str]", given), contexts=contexts, is_name=self._is_name)
+
+    def _is_name(self, text: str) -> bool:
+        rows = self.lookup.exact(normalise(text, self.normalisation))
+        return bool(len(rows) if self.texts.mask is None else self.texts.mask[rows].any())
+
+    def check_contexts(self, stages: tuple[Stage, ...]) -> None:
+        """Refuse contexts that nothing reads.
+
+        Raises:
+            InputError: short forms are not looked for in them, and the cross-encoder is not on or was trained without.
+        """
+        reads = "rerank" in stages and self.reranker is not None and self.reranker.uses_contexts
+        if reads or self.preparation.finder is not None:
+            return
+        raise InputError(
+            "this linker does not read contexts with the stages that are on",
+            field="contexts",
+            expected="short forms to be looked for in them, or a cross-encoder trained with contexts (stage rerank)",
+            found=f"stages {', '.join(stages)}"
+            + (" with a cross-encoder trained without contexts" if "rerank" in stages else ""),
+            fix="leave the contexts out, or expand the short forms that they define (--expand schwartz-hearst)",
+        )
+
     def check_settings(self) -> None:
         """Refuse settings that do not go with the other parts.
 
@@ -140,6 +178,18 @@ class Parts:
         """
         self.check_stages(self.settings.stages)
         _ = self.confidence
+
+    def chosen_stages(self, stages: Iterable[str] | None) -> tuple[Stage, ...]:
+        """The stages that are asked for, or else those of the settings, in their order.
+
+        Raises:
+            ConfigError: there is no such stage, or the linker does not have it.
+        """
+        if stages is None:
+            return self.settings.stages
+        chosen = ordered_stages(stages)
+        self.check_stages(chosen)
+        return chosen
 
     def check_stages(self, stages: tuple[Stage, ...]) -> None:
         """Refuse stages that the linker does not have.

@@ -1,14 +1,17 @@
 """The stages of linking, one after the other, for the mentions of one call.
 
+Mentions may be made ready before (`onoma.linking.mentions`): each part of one is then linked by itself.
+
 1. **exact**: the texts that equal the mention, after the normalisation of both;
 2. **loose**: only where there are none, the texts that are equal under the preset "loose" (case, punctuation, Unicode);
 3. **dense** and **sparse**: the nearest texts by vectors, by character n-grams. One of them alone is searched ever
    deeper until no text further down could change the answer. Of both together the candidates are the `pool` best
-   of each; if these stand for too few concepts, four times as many, and so on; their scores are fused;
+   of each; if these stand for too few concepts, behind them four times as many, and so on; their scores are fused;
 4. concepts: the score of a concept is that of its best text. What look-up found has the score 1 and comes first,
    whatever a search says: a mention that is a name never loses to one that is merely near;
 5. **rerank**: the cross-encoder orders anew what look-up found, where that is several concepts, or, where it found
-   nothing, the first candidates of the searches. Homonyms keep their score 1;
+   nothing, the first candidates of the searches. Homonyms keep their score 1. A cross-encoder that has learnt NIL may
+   answer that none of these candidates, of the searches, is meant;
 6. confidence, of the first answer, if it was calibrated for just these stages.
 
 Source:
@@ -19,15 +22,17 @@ Source:
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from onoma.errors import InputError
+from onoma.encoders.cross_encoder_tokens import END_MARK, START_MARK, split_context
 from onoma.linking.confidence_features import MentionEvidence
 from onoma.linking.dictionary import RankedEntries
 from onoma.linking.fusion import DoubleArray, fuse
+from onoma.linking.links import check_top_k
+from onoma.linking.mentions import PreparedMention
 from onoma.linking.parts import Parts
 from onoma.linking.reranking import Reranker
 from onoma.linking.searching import (
@@ -49,12 +54,12 @@ _LOOK_UPS: tuple[Stage, ...] = ("exact", "loose")
 
 @dataclass(frozen=True)
 class Asked:
-    """One mention.
+    """One mention, or one part of it.
 
     Attributes:
         text: Normalised.
-        mention: As it was given; a cross-encoder prepares it in its own way.
-        context: Where it stands, if that is known and asked for.
+        mention: Before that; a cross-encoder prepares it in its own way.
+        context: Where it stands, if that is known and read.
     """
 
     text: str
@@ -62,36 +67,45 @@ class Asked:
     context: str | None = None
 
 
-def ask(
-    mentions: Sequence[str],
+def ask(prepared: PreparedMention, *, normalisation: str, reranker: Reranker | None) -> list[Asked]:
+    """What the stages are asked for a mention: each of its parts.
+
+    Args:
+        prepared: The mention.
+        normalisation: Of the linker.
+        reranker: Its cross-encoder, if that is on. A part that is not the mention as it stands in its context is marked
+            there.
+    """
+    texts = [normalise(part, normalisation) for part in prepared.parts]
+    if reranker is None:
+        return [Asked(text) for text in texts]
+    context = prepared.context if reranker.uses_contexts else None
+    if context and prepared.is_changed:
+        before, after = split_context(prepared.original, context)
+        context = f"{before}{START_MARK}{prepared.original}{END_MARK}{after}"
+    return [Asked(text, part, context) for text, part in zip(texts, prepared.parts, strict=True)]
+
+
+def ask_all(
+    parts: Parts,
+    mentions: Iterable[str | PreparedMention],
     contexts: Sequence[str | None] | None,
-    *,
-    normalisation: str,
-    stages: tuple[Stage, ...],
-) -> list[Asked]:
-    """Mentions ready for the stages.
+    stages: Iterable[str] | None,
+    top_k: int,
+) -> tuple[list[PreparedMention], tuple[Stage, ...], list[list[Asked]]]:
+    """Mentions made ready, the stages that are on, and what these are asked for each mention.
 
     Raises:
-        InputError: there is not one context for each mention, or no stage reads contexts.
+        InputError, ConfigError: what `onoma.linking.Linker.link` says of these arguments.
     """
-    texts = [normalise(mention, normalisation) for mention in mentions]
-    if contexts is not None and (isinstance(contexts, str) or len(contexts) != len(texts)):
-        raise InputError(
-            "there must be one context for each mention",
-            field="contexts",
-            expected=str(len(texts)),
-            found=str(len(contexts)),
-        )
-    if "rerank" in stages:
-        return [Asked(*one) for one in zip(texts, mentions, contexts or [None] * len(texts), strict=True)]
-    if contexts is not None and any(context is not None for context in contexts):
-        raise InputError(
-            "contexts are read by the cross-encoder alone, and it is not on",
-            field="contexts",
-            found=f"stages {', '.join(stages)}",
-            fix="leave them out, or link with the stage rerank",
-        )
-    return [Asked(text) for text in texts]
+    check_top_k(top_k)
+    chosen = parts.chosen_stages(stages)
+    prepared = parts.prepare(mentions, contexts)
+    if any(mention.context is not None for mention in prepared):
+        parts.check_contexts(chosen)
+    reranker = parts.reranker if "rerank" in chosen else None
+    asked = [ask(mention, normalisation=parts.normalisation, reranker=reranker) for mention in prepared]
+    return prepared, chosen, asked
 
 
 @dataclass(frozen=True)
@@ -105,6 +119,8 @@ class Answer:
         searched: Scores that the searches alone gave; 1 for hits; shape (n,).
         pool: Candidates of the searches where there was more than one.
         confidence: Of the first one, if calibrated.
+        no_concept: Probability that none of those that the cross-encoder saw is meant, if it says so.
+        is_nil: Whether that is the answer.
     """
 
     ranked: RankedEntries
@@ -113,6 +129,8 @@ class Answer:
     searched: DoubleArray = field(default_factory=lambda: np.empty(0))
     pool: Pool | None = None
     confidence: float | None = None
+    no_concept: float | None = None
+    is_nil: bool = False
 
 
 NO_ANSWER = Answer(RankedEntries.none())
@@ -225,18 +243,19 @@ class Run:
         return answers
 
     def _rank_fused(self, which: RowArray, needs: dict[int, int]) -> dict[int, Answer]:
-        answers: dict[int, Answer] = {}
+        answers, pools = dict[int, Answer](), dict[int, Pool]()
         waiting, size = which, self._parts.settings.pool
         while len(waiting):
             complete = size >= self._parts.texts.n_candidates
             still_waiting = []
-            for row, pool in gather_pools(self.queries, waiting, size, self._parts.texts):
+            for row, pool in gather_pools(self.queries, waiting, size, self._parts.texts, pools):
                 if not any(scores.any() for scores in pool.parts.values()):
                     continue
-                fused = fuse(pool.parts, self._parts.settings.weights)
+                fused = fuse(pool.parts, self._parts.settings.weights, pool.tiers)
                 ranked = self._rank(pool.rows, fused, needs[row] + self._spare)
                 if ranked is None or (len(ranked) < needs[row] and not complete):
                     still_waiting.append(row)
+                    pools[row] = pool
                 else:
                     kept = pool if self._is_explaining else None
                     answers[row] = Answer(ranked, searched=ranked.scores, pool=kept)
@@ -257,30 +276,31 @@ class Run:
         return Answer(ranked, hit.n_hits, hit.hit_stage, ranked.scores, found.pool)
 
     def _reranked(self, reranker: Reranker, asked: Sequence[Asked], answers: list[Answer]) -> list[Answer]:
-        places = [place for place, answer in enumerate(answers) if answer.n_hits != 1 and len(answer.ranked) > 1]
+        places = [place for place, answer in enumerate(answers) if _is_open(answer, reranker)]
         contexts = [asked[place].context for place in places]
         before = [self._parts.dictionary.links(_tier(answers[place])) for place in places]
-        after = reranker.rerank(
+        after = reranker.reranked(
             [asked[place].mention for place in places],
             before,
             contexts=contexts if any(context is not None for context in contexts) else None,
         )
-        for place, links_before, links_after in zip(places, before, after, strict=True):
+        for place, links_before, found in zip(places, before, after, strict=True):
             answer = answers[place]
             place_of = {link.concept_id: position for position, link in enumerate(links_before)}
-            order = np.array([place_of[link.concept_id] for link in links_after], np.int64)
+            order = np.array([place_of[link.concept_id] for link in found.links], np.int64)
             tier = _tier(answer).take(order)
             if not answer.n_hits:
-                tier = tier.scored(np.array([link.score for link in links_after]))
+                tier = tier.scored(np.array([link.score for link in found.links]))
+                answer = dataclasses.replace(answer, no_concept=found.no_concept, is_nil=found.is_nil)
             rest = answer.ranked.take(slice(len(tier), None))
             searched = np.concatenate([answer.searched[order], answer.searched[len(tier) :]])
-            answers[place] = Answer(tier.then(rest), answer.n_hits, answer.hit_stage, searched, answer.pool)
+            answers[place] = dataclasses.replace(answer, ranked=tier.then(rest), searched=searched)
         return answers
 
     def _with_confidence(self, asked: Sequence[Asked], answers: list[Answer]) -> list[Answer]:
         if self._confidence is None:
             return answers
-        places = [place for place, answer in enumerate(answers) if len(answer.ranked)]
+        places = [place for place, answer in enumerate(answers) if len(answer.ranked) and not answer.is_nil]
         evidence = [self.evidence(place, asked[place], answers[place]) for place in places]
         for place, confidence in zip(places, self._confidence.of_answers(evidence), strict=True):
             answers[place] = dataclasses.replace(answers[place], confidence=confidence)
@@ -306,6 +326,12 @@ class Run:
         return {
             stage: float(queries.scores(self._row_of[place], text_row)[0]) for stage, queries in self.queries.items()
         }
+
+
+def _is_open(answer: Answer, reranker: Reranker) -> bool:
+    """Whether there is anything for the cross-encoder to decide."""
+    least = 1 if reranker.says_nil and not answer.n_hits else 2
+    return answer.n_hits != 1 and len(answer.ranked) >= least
 
 
 def _tier(answer: Answer) -> RankedEntries:

@@ -104,6 +104,7 @@ def tune_linker(
     method: Method = "platt",
     wished_precision: float | None = None,
     n_folds: int = 5,
+    database: str | None = None,
     progress: ProgressCallback | None = None,
 ) -> TuningReport:
     """Learn a linker's settings and put them into its folder, the other files of which are neither read nor copied.
@@ -117,19 +118,21 @@ def tune_linker(
         method: See `Calibration.fit`.
         wished_precision: From now on answer "no such concept" below the confidence that reaches it.
         n_folds: Of cross-validation, from 2.
+        database: Of a linker with its vectors in PostgreSQL, see `Linker.open`.
         progress: Called with mentions linked so far and in all.
 
     Raises:
         InputError: too few mentions, or too few whose answers are right, or wrong, to fit confidences.
         ConfigError: an option has a value it cannot have, or a stage is wanted that the linker does not have.
         ArtifactError: the folder is no linker, or damaged.
+        OnomaError: the linker cannot be opened, see `Linker.open`.
     """
     if wished_precision is not None and not calibrate:
         raise ConfigError("a wished precision needs confidences: leave calibration on.")
     if isinstance(n_folds, bool) or not isinstance(n_folds, int) or n_folds < 2:
         raise ConfigError(f"n_folds must be a whole number from 2; found {n_folds!r}.")
     ensure_writable(linker, KIND, overwrite=True)
-    opened = Linker.open(linker)
+    opened = Linker.open(linker, database=database)
     if "dense" in opened.stages:
         opened.encoder = _Remembering(opened.encoder)
     before = opened.settings.replaced(calibration=None, calibrated_stages=(), no_concept_below=None)
@@ -273,9 +276,10 @@ class _Trial:
         wanted = self._texts if texts is None else texts
         for part, run in self._linker.tuned(settings).runs(wanted, top_k=_CUTOFF):
             for place, (asked, answer) in enumerate(zip(part, run.answers(part), strict=True)):
+                is_answered = len(answer.ranked) > 0 and not answer.is_nil
                 found[asked.text] = _Outcome(
-                    concepts=answer.ranked.concepts[:_CUTOFF].tolist(),
-                    evidence=run.evidence(place, asked, answer) if len(answer.ranked) else None,
+                    concepts=answer.ranked.concepts[:_CUTOFF].tolist() if is_answered else [],
+                    evidence=run.evidence(place, asked, answer) if is_answered else None,
                     pool=None if answer.n_hits else answer.pool,
                 )
             self._done += len(part)

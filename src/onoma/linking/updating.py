@@ -5,6 +5,7 @@ depends on all names (look-up, n-grams, facts, index) is made anew, by the same 
 was known is copied. Not the same are
 
 * the last bits of vectors: an encoder rounds by the batch that a name is in, some 1e-7, and batches differ;
+* the table of vectors that lie in PostgreSQL, which is a new one, and its graph, which pgvector draws at random;
 * what is said of an index of vectors that are not in fp32. How far these are from the encoder's can be measured only
   where the encoder's are; ``index.json`` therefore has the lower of each two figures, the earlier linker's and that
   against the stored vectors.
@@ -35,7 +36,8 @@ from onoma.artifacts import (
 )
 from onoma.encoders import Encoder, open_encoder
 from onoma.errors import ArtifactExistsError, ConfigError, MismatchError
-from onoma.indexes.opening import RECORD_FILE, read_index_record
+from onoma.indexes.pgvector_replacing import replacing_tables
+from onoma.indexes.records import RECORD_FILE, read_index_record, write_index_record
 from onoma.linking.answer_changes import AnswerChanges, EarlierAnswers, unchanged
 from onoma.linking.build import BIOSYN_NGRAMS, build_linker
 from onoma.linking.concept_changes import CHANGES, CONCEPT_CHANGES, concept_changes
@@ -134,13 +136,15 @@ def update_linker(
     *,
     encoder: Encoder | str | Path | None = None,
     mentions: Iterable[str] | None = None,
+    database: str | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> UpdateReport:
     """Bring a linker to another release of its terminology; the module says what is made anew and what is copied.
 
     Memory is bounded as in `build_linker`. The old linker is there, whole, until the new one takes its place; whoever
-    has it open goes on with it.
+    has it open goes on with it. (Not where vectors lie in PostgreSQL and the place is the same: the old table is then
+    dropped, and a search in it refused.)
 
     Args:
         linker: The linker's folder; it is verified, byte by byte.
@@ -149,6 +153,7 @@ def update_linker(
         encoder: What encodes new texts: the linker's encoder run in another way, such as by torch. Unset: as in the
             linker.
         mentions: Texts that were linked before. They are linked by both, with the linker's own stages.
+        database: Of a linker with its vectors in PostgreSQL, see `Linker.open`; the new one's come there too.
         overwrite: Replace a linker at ``out``.
         progress: Called with how many are done, how many there are, and "encoding" (texts, copied ones included) or
             "linking" (distinct mentions).
@@ -159,6 +164,10 @@ def update_linker(
             linker was changed by another process meanwhile.
         MismatchError: the encoder is not the linker's, or the terminology has none of the linker's concepts.
         ConfigError: an encoder is given and the linker has none.
+        OnomaError: the linker cannot be opened, see `Linker.open`.
+
+    Warns:
+        RuntimeWarning: a table that is not needed any more could not be dropped.
     """
     started = time.perf_counter()
     tell = progress or no_progress
@@ -166,7 +175,7 @@ def update_linker(
     is_in_place = target.resolve() == place.resolve()
     ensure_writable(target, KIND, overwrite=overwrite or is_in_place)
     release = terminology if isinstance(terminology, Terminology) else Terminology.open(terminology)
-    before = Linker.open(place)
+    before = Linker.open(place, database=database)
     encodes_with = _own_encoder(before, encoder)
     if is_in_place and is_current(before, release):
         return _nothing_to_do(before, mentions, started)
@@ -176,18 +185,23 @@ def update_linker(
     known: KnownVectors | None = None
     if encodes_with is not None:
         texts = before.dictionary.texts
-        known = KnownVectors(place, texts, written_with=before.encoder, encodes_with=encodes_with)
+        known = KnownVectors(place, texts, written_with=before.encoder, encodes_with=encodes_with, database=database)
+        known.verify()
     config: dict[str, Any] = {}
     parents: list[Parent] = []
-    with write_artifact(
-        target,
-        KIND,
-        format_version=FORMAT_VERSION,
-        config=config,
-        parents=parents,
-        overwrite=overwrite or is_in_place,
-    ) as folder:
-        built = _build(before, release, known, folder, tell)
+    with (
+        replacing_tables(target, database, keeping=None if is_in_place else place) as tables,
+        write_artifact(
+            target,
+            KIND,
+            format_version=FORMAT_VERSION,
+            config=config,
+            parents=parents,
+            overwrite=overwrite or is_in_place,
+        ) as folder,
+    ):
+        built = _build(before, release, known, folder, database, tell)
+        tables.extend([built.config["index"]["table"]] if "table" in built.config.get("index", {}) else [])
         parents += built.parents
         config |= built.config
         if known is not None and known.n_copied:
@@ -200,7 +214,7 @@ def update_linker(
         config |= _carried(before.manifest, config)
         if read_manifest(place) != before.manifest:
             raise ArtifactExistsError(f"{place} was changed by another process meanwhile; try again.")
-    after = Linker.open(target)
+    after = Linker.open(target, database=database)
     concepts = concept_changes(before.dictionary, after.dictionary, release)
     counted = dict(concepts["change"].value_counts().iter_rows())
     return UpdateReport(
@@ -286,7 +300,12 @@ def _nothing_to_do(linker: Linker, mentions: Iterable[str] | None, started: floa
 
 
 def _build(
-    before: Linker, release: Terminology, known: KnownVectors | None, folder: Path, progress: Progress
+    before: Linker,
+    release: Terminology,
+    known: KnownVectors | None,
+    folder: Path,
+    database: str | None,
+    progress: Progress,
 ) -> Manifest:
     """Build a linker with the options of another one, and put its files into ``folder``; its manifest."""
     config = before.manifest.config
@@ -303,6 +322,7 @@ def _build(
         precision="fp32" if index is None else index.precision,
         sparse=ngrams is not None,
         ngrams=BIOSYN_NGRAMS if ngrams is None else (ngrams[0], ngrams[1]),
+        database=database,
         progress=lambda done, total: progress(done, total, "encoding"),
     )
     built = read_manifest(build)
@@ -326,7 +346,7 @@ def _said_of_index(before: Path, folder: Path, config: dict[str, Any]) -> dict[s
         )
     ]
     said = record.model_copy(update={"agreement": lower[0], "recall": lower[1]})
-    (folder / RECORD_FILE).write_text(said.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    write_index_record(folder, said)
     return {"index": {**config["index"], **said.model_dump(include={"agreement", "recall"})}}
 
 

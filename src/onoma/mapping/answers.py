@@ -13,11 +13,13 @@ import polars as pl
 
 from onoma.errors import DamagedArtifactError, InputError
 from onoma.linking import Link, Linker
+from onoma.linking.mentions import PreparedMention
 from onoma.mapping.keyed_texts import KeyedTexts
 from onoma.mapping.keys import CONTEXT, MENTION, KeyArray, find_keys, rows_of_task, task_bounds
 from onoma.mapping.work import WorkFolder
 
 ANSWER_TYPES = {
+    "read_as": pl.String(),
     "concept_id": pl.String(),
     "preferred_name": pl.String(),
     "matched_name": pl.String(),
@@ -51,13 +53,15 @@ def link_task(
         raise DamagedArtifactError(f"{work.folder} is not whole. Remove it to start anew.")
     columns = (MENTION,) if settings.context is None else (MENTION, CONTEXT)
     keys, texts = _of_task(work, task, columns, n_parts=read.n_parts, n_tasks=read.n_tasks)
-    links: list[list[Link]] = []
+    answers: list[str] = []
     for start in range(0, len(keys), _MENTIONS_AT_ONCE):
         some = {column: values[start : start + _MENTIONS_AT_ONCE] for column, values in texts.items()}
         contexts = [text or None for text in some[CONTEXT]] if CONTEXT in some else None
-        links += linker.link(some[MENTION], top_k=settings.top_k, contexts=contexts)
-        progress(len(links) - start)
-    KeyedTexts.write(work.answers(task), keys, {_LINKS: [_as_json(of_one) for of_one in links]})
+        prepared = linker.prepare(some[MENTION], contexts=contexts)
+        found = linker.link(prepared, top_k=settings.top_k)
+        answers += [_as_json(*of_one) for of_one in zip(prepared, found, strict=True)]
+        progress(len(answers) - start)
+    KeyedTexts.write(work.answers(task), keys, {_LINKS: answers})
     return len(keys)
 
 
@@ -78,10 +82,12 @@ def _of_task(
     return distinct, {column: [values[row] for row in first.tolist()] for column, values in texts.items()}
 
 
-def _as_json(links: list[Link]) -> str:
-    records = [
-        {name: value for name in ANSWER_TYPES if (value := getattr(link, name, None)) is not None} for link in links
-    ]
+def _as_json(mention: PreparedMention, links: list[Link]) -> str:
+    """The links of a mention; a part without any has a record that says at most how it was read."""
+    records: list[dict[str, object]] = []
+    for read_as, of_part in mention.by_part(links):
+        answers = [{name: getattr(link, name) for name in ANSWER_TYPES} for link in of_part] or [{"read_as": read_as}]
+        records += [{name: value for name, value in answer.items() if value is not None} for answer in answers]
     return json.dumps(records, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -98,7 +104,10 @@ class AnswerFiles:
         self._bounds = task_bounds(n_tasks)
 
     def links_of(self, keys: KeyArray) -> pl.Series:
-        """Links of each mention: a list of structs with the fields of `ANSWER_TYPES`, best first.
+        """Links of each mention, best first: a list of structs with the fields of `ANSWER_TYPES`.
+
+        Of a mention that was split, the links of each part. A part, or a mention, without any has a struct without a
+        ``concept_id``.
 
         Args:
             keys: Sorted, each once.

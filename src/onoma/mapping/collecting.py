@@ -19,6 +19,8 @@ MAX_REMEMBERED = 1 << 21
 """Keys (32 MiB)."""
 TASK_MENTIONS = 1 << 14
 """About how many mentions are linked at a time, and lost when a process dies: some ten seconds' worth."""
+TASK_BYTES = 1 << 26
+"""About how much text they have at most, contexts included: as much memory as a process needs for them."""
 
 
 def collect_mentions(table: InputTable, work: WorkFolder, progress: Progress) -> ReadInput:
@@ -33,7 +35,7 @@ def collect_mentions(table: InputTable, work: WorkFolder, progress: Progress) ->
         InputError: the input cannot be read, saying the line.
     """
     known = np.empty(0, KEY_TYPE)
-    n_rows = n_parts = n_mentions = 0
+    n_rows = n_parts = n_mentions = n_bytes = 0
     for number, part in enumerate(parts_of(table, progress)):
         name = work.mentions(number)
         if KeyedTexts.exists(name):
@@ -50,11 +52,12 @@ def collect_mentions(table: InputTable, work: WorkFolder, progress: Progress) ->
         n_rows += part.texts.height
         n_parts += 1
         n_mentions += len(new)
+        n_bytes += sum(KeyedTexts(name).n_bytes(column) for column in part.texts.columns)
     read = ReadInput(
         n_rows=n_rows,
         n_parts=n_parts,
         n_mentions=n_mentions,
-        n_tasks=max(1, -(-n_mentions // TASK_MENTIONS)),
+        n_tasks=max(1, -(-n_mentions // TASK_MENTIONS), -(-n_bytes // TASK_BYTES)),
         columns=table.columns,
     )
     work.finish_reading(read)

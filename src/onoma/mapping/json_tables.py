@@ -15,9 +15,8 @@ import polars as pl
 
 from onoma.errors import InputError, did_you_mean
 from onoma.mapping.parts import RAW, Wanted, texts_frame
-from onoma.mapping.text_tables import StrictReading
 from onoma.terminology.files.text_files import only_file, text_lines
-from onoma.terminology.reading import Progress
+from onoma.terminology.reading import Progress, Reading
 
 MAX_KEYS = 10_000
 """More of them are no columns but values."""
@@ -49,7 +48,7 @@ class JsonLinesTable:
 
     def frames(self, progress: Progress) -> Iterator[pl.DataFrame]:
         """See `onoma.mapping.parts.InputTable.frames`."""
-        reading = StrictReading(progress=progress)
+        reading = Reading(progress=progress, may_skip=False)
         yield self._frame([], [])
         for first_line, block in text_lines(self._file, reading):
             lines, records = [], []

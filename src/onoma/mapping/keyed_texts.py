@@ -63,6 +63,10 @@ class KeyedTexts:
         """The texts of a column, memory-mapped."""
         return StringColumn.open(self._name.parent, f"{self._name.name}.{column}")
 
+    def n_bytes(self, column: str) -> int:
+        """How much text a column has."""
+        return self._name.with_name(f"{self._name.name}.{column}.utf8").stat().st_size
+
 
 def _keys_file(name: Path) -> Path:
     return name.with_name(f"{name.name}.keys.npy")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from onoma._version import __version__
 from onoma.artifacts import ensure_file_writable, sha256_file, write_file
 from onoma.errors import ConfigError, InputError
 from onoma.linking import Linker
+from onoma.linking.mentions import Preparation
 from onoma.mapping import collecting, parts
 from onoma.mapping.answers import ANSWER_TYPES, AnswerFiles, link_task
 from onoma.mapping.collecting import collect_mentions
@@ -60,9 +63,11 @@ def map_table(
     column: str,
     context: str | None = None,
     top_k: int = 1,
+    preparation: Preparation | None = None,
     workers: int | None = None,
     engine: Engine = "local",
     address: str | None = None,
+    database: str | None = None,
     overwrite: bool = False,
     progress: MapProgress | None = None,
 ) -> MapReport:
@@ -73,7 +78,12 @@ def map_table(
     ``top_k`` is above 1. A row with several links becomes as many rows, best first; a row without any (its mention is
     missing, blank, or means nothing to the linker) stays, with nulls in these columns.
 
-    Memory is bounded whatever the size of the table, and each different mention is linked once in the whole run.
+    With a ``preparation`` the first of these columns is ``read_as``: what was linked in place of the mention, null
+    where that is the mention itself. A composite mention that was split has the rows of its parts; a part without a
+    link one.
+
+    Memory is bounded whatever the size of the table, and each different mention (with its context, if that is given) is
+    linked once in the whole run.
     Until the output is whole, the work lies in ``.OUTPUT.map`` beside it; a run that was stopped, however, goes on
     from there when it is called again, and its output is the same to the byte.
 
@@ -83,19 +93,23 @@ def map_table(
             (``.csv.gz``).
         output: ``.parquet``, ``.csv``, ``.jsonl``.
         column: Holds the mentions.
-        context: Holds the text around each mention, for a linker with a cross-encoder.
-        top_k: Links of a mention, at most; from 1.
+        context: Holds the text around each mention, for a cross-encoder that reads it, and for the short forms that it
+            defines.
+        top_k: Links of a mention, at most, or of each of its parts; from 1.
+        preparation: What mentions go through before they are linked.
         workers: Processes (unset: this one alone) or actors of the cluster (unset: one for each of its processors).
         engine: See `Engine`.
         address: Of a Ray cluster.
+        database: Of a linker with its vectors in PostgreSQL, see `Linker.open`. On a cluster it is the environment
+            variable of each node.
         overwrite: Replace ``output``, and throw away unfinished work of other settings.
         progress: See `MapProgress`.
 
     Raises:
         InputError: input and output are one file or of an unknown kind; the input cannot be read (saying the line), has
-            no such column, or one that an answer's column would share its name with.
+            no such column, or one that an answer's column would share its name with; nothing reads the contexts.
         ConfigError: a setting has a value it cannot have.
-        ArtifactError: the linker cannot be opened.
+        OnomaError: the linker cannot be opened, see `Linker.open`.
         ArtifactExistsError: ``output`` exists.
         MismatchError: there is unfinished work for this output with other settings.
         UnavailableError: another process works on this output; a worker died; there is no Ray.
@@ -106,7 +120,7 @@ def map_table(
         MapReport(n_rows=120000, n_mentions=8211, n_linked=119204, seconds=31.5)
     """
     started = time.monotonic()
-    _check_options(top_k, workers, engine, address)
+    _check_options(top_k, workers, engine, address, database)
     source, target = Path(input), Path(output)
     formats = _format_of(source, _INPUT_FORMATS, may_be_gzip=True), _format_of(target, FORMATS)
     if target.exists() and source.exists() and target.samefile(source):
@@ -115,18 +129,22 @@ def map_table(
     if work.is_done:  # all but taking the folder away
         work.remove()
     ensure_file_writable(target, overwrite=overwrite)
-    opened = Linker.open(linker)
-    if context is not None and "rerank" not in opened.settings.stages:
+    preparation = preparation or Preparation()
+    opened = Linker.open(linker, database=database).preparing(preparation)
+    if context is not None:
+        opened.check_contexts()
+    elif preparation.finder is not None:
         raise InputError(
-            "this linker does not read contexts, which is what a cross-encoder does",
-            path=linker,
+            "short forms are looked for in contexts, and there are none",
             field="context",
-            fix="leave it out, or use a linker with the stage rerank",
+            expected="the column of the text around each mention",
+            fix="name it (--context), or look for no short forms",
         )
-    left_out = {"confidence": not opened.is_calibrated, "rank": top_k == 1}
+    left_out = {"read_as": not preparation.is_on, "confidence": not opened.is_calibrated, "rank": top_k == 1}
     answers = tuple(name for name in ANSWER_TYPES if not left_out.get(name))
     table = _open_table(source, formats, Wanted(column, context, answers))
     tell = progress or _tell_nobody
+    definitions = None if preparation.table is None else json.dumps(preparation.table.definitions, sort_keys=True)
     with work.locked():
         before = source.stat()
         settings = Settings(
@@ -135,13 +153,17 @@ def map_table(
             column=column,
             context=context,
             top_k=top_k,
+            abbreviations=None if definitions is None else hashlib.sha256(definitions.encode()).hexdigest(),
+            finder=preparation.finder,
+            composites=preparation.composites,
             input_format=formats[0],
             output_format=formats[1],
             onoma=__version__,
             polars=pl.__version__,
-            sizes=f"{parts.PART_ROWS}/{parts.PART_BYTES}/{collecting.TASK_MENTIONS}/{collecting.MAX_REMEMBERED}",
+            sizes=f"{parts.PART_ROWS}/{parts.PART_BYTES}/{collecting.TASK_MENTIONS}/{collecting.TASK_BYTES}"
+            f"/{collecting.MAX_REMEMBERED}",
         )
-        work.begin(settings, discard=overwrite)
+        work.begin(settings, abbreviations=definitions, discard=overwrite)
         read = work.reading or _read(table, work, tell)
         todo = [task for task in range(read.n_tasks) if not KeyedTexts.exists(work.answers(task))]
         if todo:
@@ -149,7 +171,7 @@ def map_table(
             if engine == "ray":
                 link_on_ray(Path(linker), work, todo, n_workers=workers, address=address, progress=count)
             elif workers is not None and workers > 1:
-                link_in_processes(Path(linker), work, todo, n_workers=workers, progress=count)
+                link_in_processes(Path(linker), work, todo, n_workers=workers, database=database, progress=count)
             else:
                 for task in todo:
                     link_task(opened, work, task, progress=count)
@@ -165,7 +187,7 @@ def map_table(
     return MapReport(read.n_rows, n_mentions, n_linked, time.monotonic() - started)
 
 
-def _check_options(top_k: int, workers: int | None, engine: str, address: str | None) -> None:
+def _check_options(top_k: int, workers: int | None, engine: str, address: str | None, database: str | None) -> None:
     for name, value in (("top_k", top_k), ("workers", workers)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
             raise ConfigError(f"{name} must be at least 1, a whole number; found {value!r}.")
@@ -173,6 +195,10 @@ def _check_options(top_k: int, workers: int | None, engine: str, address: str | 
         raise ConfigError(f"engine must be one of {', '.join(get_args(Engine))}; found '{engine}'.")
     if address is not None and engine != "ray":
         raise ConfigError("address is that of a Ray cluster; it needs the engine 'ray' (--engine ray).")
+    if database is not None and engine == "ray":  # it may hold a password, and Ray shows what its actors are given
+        raise ConfigError(
+            "leave the database out, and set ONOMA_DATABASE in the environment of each node of the cluster."
+        )
 
 
 def _format_of(path: Path, known: tuple[str, ...], *, may_be_gzip: bool = False) -> str:

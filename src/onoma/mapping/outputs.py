@@ -1,8 +1,9 @@
 """Third stage: the rows of the input with their answers, part by part, and then as one file.
 
-An input row with several links becomes as many rows, best first; one with none stays, with nulls in the columns of the
-answers. (Every format can hold that, a filter on ``rank`` gives the best alone, and the columns are the same whatever
-the number of links. Lists would keep the number of rows, but CSV has none.)
+An input row with several links becomes as many rows, best first, those of a composite mention part by part; one with
+none stays, with nulls in the columns of the answers. (Every format can hold that, a filter on ``rank`` gives the best
+alone, and the columns are the same whatever the number of links. Lists would keep the number of rows, but CSV has
+none.)
 """
 
 from __future__ import annotations
@@ -68,12 +69,13 @@ def answered(part: Part, answers: AnswerFiles, columns: Sequence[str]) -> tuple[
         distinct.with_row_index("place"), on=texts, how="left", maintain_order="left", nulls_equal=False
     )["place"]
     links_of_rows = links.gather(places)
-    n_links = links_of_rows.list.len().fill_null(0).to_numpy()
-    repeated = np.repeat(np.arange(part.rows.height), np.maximum(n_links, 1))
-    # A list that is empty or missing becomes one null.
-    added = links_of_rows.explode().struct.unnest().select(columns)
+    n_rows = links_of_rows.list.len().fill_null(0).to_numpy()
+    repeated = np.repeat(np.arange(part.rows.height), np.maximum(n_rows, 1))
+    # No list is empty, and one that is missing becomes one null.
+    added = links_of_rows.explode().struct.unnest()
+    n_linked = len(np.unique(repeated[added["concept_id"].is_not_null().to_numpy()]))
     rows = part.rows if len(repeated) == part.rows.height else part.rows[repeated]
-    return pl.concat([rows, added], how="horizontal"), int(np.count_nonzero(n_links))
+    return pl.concat([rows, added.select(columns)], how="horizontal"), n_linked
 
 
 def write_part(rows: pl.DataFrame, path: Path, output_format: str, answers: Sequence[str], *, is_first: bool) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn
 
 import polars as pl
 
@@ -21,37 +20,6 @@ from onoma.terminology.files.text_files import only_file, text_lines
 from onoma.terminology.reading import Progress, Reading
 
 _ADVICE = "close it, or double it if it is part of the text"
-
-
-class StrictReading(Reading):
-    """A reading in which every line must be good, since every row is kept."""
-
-    def reject(
-        self,
-        problem: str,
-        *,
-        path: str | Path,
-        line: int | None = None,
-        text: str = "",
-        field: str | None = None,
-        expected: str | None = None,
-        found: str | None = None,
-        fix: str | None = None,
-    ) -> NoReturn:
-        """Refuse the file for a line.
-
-        Raises:
-            InputError: always.
-        """
-        raise InputError(
-            problem,
-            path=path,
-            line=line,
-            field=field,
-            expected=expected,
-            found=found or repr(text)[1:-1],
-            fix=fix or "mend the line",
-        )
 
 
 class TextTable:
@@ -73,7 +41,7 @@ class TextTable:
         wanted.check(self.columns, path, line=1)
 
     def _read_columns(self) -> list[str]:
-        reading = StrictReading()
+        reading = Reading(may_skip=False)
         if self._delimiter == "\t":
             return read_header(self._file, reading, separator="\t")
         found: list[str] = []
@@ -87,7 +55,7 @@ class TextTable:
 
     def frames(self, progress: Progress) -> Iterator[pl.DataFrame]:
         """See `onoma.mapping.parts.InputTable.frames`."""
-        reading = StrictReading(progress=progress)
+        reading = Reading(progress=progress, may_skip=False)
         for rows in self._rows(reading):
             # An empty frame too: it says what the columns are.
             yield self._wanted.with_texts(

@@ -4,6 +4,7 @@
 
     .OUTPUT.map/
     ├── settings.json       what the work is: input, linker, options; other settings are other work
+    ├── abbreviations.json  the table of abbreviations, if there is one: long forms by short form
     ├── lock                held by the process at work
     ├── mentions/N.*        mentions of part N of the input that no part before had
     ├── reading.json        when all are there: rows, parts, tasks, columns
@@ -29,6 +30,8 @@ from typing import Any
 
 from onoma.artifacts import write_text_atomically
 from onoma.errors import DamagedArtifactError, MismatchError, UnavailableError
+from onoma.linking.expansion import AbbreviationTable
+from onoma.linking.mentions import Preparation
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,10 @@ class Settings:
         linker: Its fingerprint.
         column: Of the mentions.
         context: Column of the contexts, if there is one.
-        top_k: Links of a mention.
+        top_k: Links of a mention, or of each of its parts.
+        abbreviations: SHA-256 of the table of abbreviations, if there is one.
+        finder: What finds the short forms that contexts define, if they are looked for.
+        composites: Whether composite mentions are split.
         input_format: Ending of the input's name.
         output_format: Ending of the output's name.
         onoma: Version.
@@ -53,6 +59,9 @@ class Settings:
     column: str
     context: str | None
     top_k: int
+    abbreviations: str | None
+    finder: str | None
+    composites: bool
     input_format: str
     output_format: str
     onoma: str
@@ -123,6 +132,15 @@ class WorkFolder:
             ) from None
 
     @property
+    def preparation(self) -> Preparation:
+        """What mentions go through before they are linked."""
+        settings, definitions = self.settings, _read_json(self.folder / "abbreviations.json")
+        if settings is None or (definitions is None and settings.abbreviations is not None):
+            raise DamagedArtifactError(f"{self.folder} is not whole. Remove it to start anew.")
+        table = AbbreviationTable(definitions or {}, {}) if settings.abbreviations is not None else None
+        return Preparation(table=table, finder=settings.finder, composites=settings.composites)
+
+    @property
     def whole(self) -> Path:
         """The output before it is put in its place."""
         return self.folder / "whole"
@@ -158,13 +176,14 @@ class WorkFolder:
         """Say that a part of the output is there."""
         write_text_atomically(self.written(part, ".json"), json.dumps(asdict(written)))
 
-    def begin(self, settings: Settings, *, discard: bool) -> None:
+    def begin(self, settings: Settings, *, abbreviations: str | None = None, discard: bool) -> None:
         """Begin the work, or go on with it.
 
         Work of other settings is thrown away if it linked nothing yet.
 
         Args:
             settings: See `Settings`.
+            abbreviations: The table of abbreviations as JSON, if there is one.
             discard: Throw away work of other settings in any case.
 
         Raises:
@@ -180,6 +199,8 @@ class WorkFolder:
             self.clear()
         for name in ("mentions", "answers", "written"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
+        if abbreviations is not None:
+            write_text_atomically(self.folder / "abbreviations.json", abbreviations)
         write_text_atomically(self.folder / "settings.json", json.dumps(asdict(settings), indent=1))
 
     @contextlib.contextmanager
@@ -203,7 +224,16 @@ class WorkFolder:
         """Throw away what was done. The lock stays with who holds it."""
         # First what says that a stage is done, last what says which work this is: if we are killed on the way, the next
         # run finds less done, and nothing wrong.
-        for name in ("reading.json", "answers", "written", "mentions", "done", "whole", "settings.json"):
+        for name in (
+            "reading.json",
+            "answers",
+            "written",
+            "mentions",
+            "done",
+            "whole",
+            "settings.json",
+            "abbreviations.json",
+        ):
             path = self.folder / name
             if path.is_dir():
                 shutil.rmtree(path)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from onoma.errors import UnavailableError
+from onoma.indexes.pgvector_folder import DATABASE_VARIABLE
 from onoma.mapping.work import WorkFolder
 
 _START = """
@@ -35,7 +36,13 @@ _ERROR_BYTES = 2000
 
 
 def link_in_processes(
-    linker: Path, work: WorkFolder, tasks: Sequence[int], *, n_workers: int, progress: Callable[[int], object]
+    linker: Path,
+    work: WorkFolder,
+    tasks: Sequence[int],
+    *,
+    n_workers: int,
+    database: str | None = None,
+    progress: Callable[[int], object],
 ) -> None:
     """Work on tasks in several processes.
 
@@ -44,6 +51,7 @@ def link_in_processes(
         work: Where mentions lie and answers go.
         tasks: Their numbers.
         n_workers: Processes; no more are started than there are tasks.
+        database: Of a linker with its vectors in PostgreSQL; unset: what is in the environment.
         progress: Called with how many mentions were linked since the last call.
 
     Raises:
@@ -52,7 +60,7 @@ def link_in_processes(
     waiting = deque(tasks)
     heard: queue.Queue[tuple[_Worker, str]] = queue.Queue()
     workers = [
-        _Worker(linker, work, processors=_share(number, n_workers), heard=heard)
+        _Worker(linker, work, processors=_share(number, n_workers), database=database, heard=heard)
         for number in range(min(n_workers, len(tasks)))
     ]
     try:
@@ -89,7 +97,13 @@ class _Worker:
     """A process that links."""
 
     def __init__(
-        self, linker: Path, work: WorkFolder, *, processors: list[int], heard: queue.Queue[tuple[_Worker, str]]
+        self,
+        linker: Path,
+        work: WorkFolder,
+        *,
+        processors: list[int],
+        database: str | None,
+        heard: queue.Queue[tuple[_Worker, str]],
     ) -> None:
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed by end()
         code = _START.format(
@@ -101,6 +115,8 @@ class _Worker:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,
+            # Not among the arguments, which everybody on the machine can see.
+            env=None if database is None else {**os.environ, DATABASE_VARIABLE: database},
             start_new_session=True,  # an interrupt from the keyboard is for us to handle
         )
         self._heard = heard

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from onoma.indexes.char_ngrams import CharNgramIndex
-from onoma.indexes.postings import KeyArray, invert
+from onoma.indexes.inverting import invert
+from onoma.indexes.postings import KeyArray
 from onoma.indexes.selection import top_rows
 from onoma.linking.baselines.name_search import RankedNames, positive, words_of
 from onoma.linking.lookup import SortedStrings, order_of

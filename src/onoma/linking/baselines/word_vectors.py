@@ -13,10 +13,7 @@ from onoma.indexes import ExactIndex
 from onoma.linking.baselines.name_search import RankedNames, words_of
 from onoma.terminology.files.text_files import line_problem, read_blocks
 from onoma.terminology.reading import Reading
-from onoma.types import FloatArray
-
-_MAX_NORM = 1.001
-"""Bound on the length of a mean: unit length but for rounding."""
+from onoma.types import MAX_NORM, FloatArray
 
 
 class WordVectors:
@@ -162,7 +159,7 @@ class WordVectorNames:
         self.n_names_without_vector = len(names) - len(self._rows)
         if not len(self._rows):
             raise InputError("the file has no vector for any word of the names", path=vectors.path)
-        self._index = ExactIndex(means[self._rows], max_norm=_MAX_NORM)
+        self._index = ExactIndex(means[self._rows], max_norm=MAX_NORM)
 
     def best(self, texts: Sequence[str], *, k: int) -> list[RankedNames]:
         """See `NameSearch.best`."""

@@ -1,0 +1,71 @@
+"""``onoma linker info``: what a linker says about itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from onoma.cli.options import Json
+
+if TYPE_CHECKING:
+    from onoma.artifacts import Manifest
+
+
+def info(
+    linker: Annotated[Path, typer.Argument(metavar="LINKER", help="A linker folder (onoma linker build).")],
+    as_json: Json = False,
+) -> None:
+    """Say what a linker was made from, what it searches with and where its vectors lie.
+
+    Neither vectors nor models are opened, and no database.
+    """
+    from onoma.artifacts import open_artifact
+    from onoma.cli import show
+    from onoma.linking.folder import FORMAT_VERSION, KIND
+    from onoma.linking.settings import LinkerSettings
+
+    manifest = open_artifact(linker, KIND, format_version=FORMAT_VERSION)
+    facts = _facts(manifest, ", ".join(LinkerSettings.open(linker).stages))
+    if as_json:
+        show.out.print_json(json.dumps({name: value for name, value in facts.items() if value is not None}))
+        return
+    rows = [[name.replace("_", " "), _shown(value)] for name, value in facts.items() if value is not None]
+    show.table(["", "linker"], rows)
+
+
+def _facts(manifest: Manifest, stages: str) -> dict[str, Any]:
+    """What there is to say; ``None`` where there is not."""
+    config = manifest.config
+    index = config.get("index", {})
+    parents = {parent.kind: parent.fingerprint for parent in manifest.parents}
+    return {
+        "concepts": config.get("n_concepts"),
+        "texts": config.get("n_texts"),
+        "normalisation": config.get("normalisation"),
+        "stages": stages,
+        "terminology": parents.get("terminology"),
+        "encoder": config.get("encoder_name"),
+        "encoder_fingerprint": config.get("encoder_fingerprint"),
+        "encoder_precision": config.get("precision"),
+        "index": index.get("kind"),
+        "vectors": index.get("vectors"),
+        "recall": index.get("recall"),
+        "table": index.get("table"),
+        "vectors_fingerprint": index.get("fingerprint"),
+        "ngrams": config.get("ngrams"),
+        "reranker": config.get("reranker"),
+        "tuned_on_mentions": config.get("tuning", {}).get("n_mentions"),
+        "created": manifest.created,
+        "onoma": manifest.onoma_version,
+    }
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{value['at_1']} at 1, {value['at_10']} at 10 ({value['n_queries']:,} queries)"
+    if isinstance(value, list):
+        return "-".join(map(str, value))
+    return f"{value:,}" if isinstance(value, int) else str(value)

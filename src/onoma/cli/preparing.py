@@ -1,0 +1,52 @@
+"""Options for what mentions go through before they are linked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from onoma.linking.mentions import Preparation
+
+Abbreviations = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="TABLE",
+        help="Replace short forms by the long forms of this table: lines short<TAB>long, or short,long in a .csv.",
+    ),
+]
+Expand = Annotated[
+    Literal["schwartz-hearst", "ab3p"] | None,
+    typer.Option(
+        help="Replace short forms that the context of a mention defines, before those of a table; ab3p needs "
+        "onoma[abbreviations]."
+    ),
+]
+Composites = Annotated[
+    bool,
+    typer.Option(
+        "--composites",
+        help='Split mentions that stand for several names ("colorectal and ovarian cancer") and link each part.',
+    ),
+]
+
+
+def preparation(abbreviations: Path | None, expand: str | None, composites: bool) -> Preparation:
+    """What the options ask for; says which short forms of the table have several long forms.
+
+    Raises:
+        InputError: the table cannot be read.
+        UnavailableError: Ab3P is asked for and not installed.
+    """
+    from onoma.cli import show
+    from onoma.linking.expansion import AbbreviationTable
+    from onoma.linking.mentions import Preparation
+
+    table = None if abbreviations is None else AbbreviationTable.from_file(abbreviations)
+    if table is not None and table.ambiguous:
+        some = ", ".join(list(table.ambiguous)[:5]) + (", ..." if len(table.ambiguous) > 5 else "")
+        n_left = show.count(len(table.ambiguous), "short form")
+        show.remark(f"{abbreviations}: {n_left} with several long forms left as they are: {some}")
+    return Preparation(table=table, finder=expand, composites=composites)

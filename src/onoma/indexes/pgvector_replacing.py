@@ -1,0 +1,85 @@
+"""Tables of folders that take the place of others: none is lost before its time, and none stays behind.
+
+A folder with an index in PostgreSQL gets a table of its own, under a name that no other has. So the folder that is
+replaced is whole until the new one has its place, and the renaming of folders alone decides which of the two counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from onoma.artifacts import leftovers
+from onoma.errors import DamagedArtifactError, OnomaError
+from onoma.indexes.pgvector_folder import TABLE_FILE, TablePlace, chosen_database, read_place
+from onoma.indexes.pgvector_server import TableName, connect, in_words
+from onoma.indexes.pgvector_tables import drop_table
+
+_LOCK_TIMEOUT = "10s"
+"""How long to wait for those who read a table that is dropped."""
+
+
+@contextlib.contextmanager
+def replacing_tables(place: str | Path, database: str | None, *, keeping: Path | None = None) -> Iterator[list[str]]:
+    """Around the writing of an artefact: drop the tables that nothing needs any more.
+
+    Those that were written for folders which stayed unfinished, because their processes died, are dropped at once; that
+    of the folder at ``place`` when the block ends, and those in the list if it raises. Tables of another database, and
+    what Onoma did not write, stay. Where no database is known, nothing is done.
+
+    Args:
+        place: Of the artefact.
+        database: Connection string; unset: the environment's.
+        keeping: Another folder, which may share the table of the one at ``place``.
+
+    Yields:
+        A list, for the names of tables that are written in the block.
+
+    Warns:
+        RuntimeWarning: a table could not be dropped.
+    """
+    before = [found.table for found in _places([Path(place)])]
+    kept = [] if keeping is None else [found.table for found in _places([keeping])]
+    # A folder that was moved away, or was about to be amended, can have the table of a linker that is in use.
+    unfinished = [
+        found.table
+        for folder in leftovers(place)
+        for found in _places(file.parent for file in folder.rglob(TABLE_FILE))
+        if folder.name in found.written_in
+    ]
+    _drop(unfinished, database)
+    made: list[str] = []
+    try:
+        yield made
+    except BaseException:
+        _drop(made, database)
+        raise
+    _drop([table for table in before if table not in (*made, *kept)], database)
+
+
+def _places(folders: Iterable[Path]) -> list[TablePlace]:
+    found = []
+    for folder in folders:
+        with contextlib.suppress(DamagedArtifactError):
+            found.append(read_place(folder))
+    return found
+
+
+def _drop(tables: Sequence[str], database: str | None) -> None:
+    string = chosen_database(database)
+    if string is None or not tables:
+        return
+    try:
+        with contextlib.closing(connect(string)) as connection:
+            for table in tables:
+                with in_words(), connection.transaction():
+                    connection.execute("SELECT set_config('lock_timeout', %s, true)", (_LOCK_TIMEOUT,))
+                    drop_table(connection, TableName.parse(table))
+    except OnomaError as error:
+        warnings.warn(
+            f"{', '.join(tables)}: no longer needed, and perhaps still in the database. {error} Drop it yourself.",
+            RuntimeWarning,
+            stacklevel=2,
+        )

@@ -1,0 +1,81 @@
+"""What an index in a folder says about itself: the file ``index.json``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from onoma.errors import DamagedArtifactError, FormatVersionError, InputError
+from onoma.indexes.recall import Recall
+from onoma.indexes.vector_store import VectorPrecision
+
+IndexKind: TypeAlias = Literal["exact", "sign-bits", "approximate"]
+"""Of indexes whose vectors lie in the folder."""
+TableKind: TypeAlias = Literal["pgvector", "pgvector-hnsw"]
+"""Of indexes whose vectors lie in a table of PostgreSQL."""
+RECORD_FILE = "index.json"
+FORMAT_VERSION = 1
+
+
+class PrecisionAgreement(BaseModel):
+    """How far stored vectors are from those given, over at most 10,000 of them, evenly spaced."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    mean_cosine: float
+    lowest_cosine: float
+
+
+class IndexRecord(BaseModel):
+    """What an index says about itself. It has no dates and no places: equal content, equal file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format_version: int = Field(ge=1)
+    kind: IndexKind | TableKind
+    precision: VectorPrecision
+    n_vectors: int = Field(ge=0)
+    width: int = Field(ge=1)
+    max_norm: float = Field(ge=0, allow_inf_nan=False)
+    """Bound of the lengths of the stored vectors."""
+    candidates: int | None
+    """Rows scored exactly for each query; none for an exact index."""
+    agreement: PrecisionAgreement
+    recall: Recall
+    fingerprint: str | None = None
+    """Of the vectors, where they lie in a table; see `PgVectorRecord`."""
+
+
+def write_index_record(folder: str | Path, record: IndexRecord) -> None:
+    """Write ``index.json``."""
+    left_out = {"fingerprint"} if record.fingerprint is None else None
+    text = record.model_dump_json(indent=1, exclude=left_out)
+    (Path(folder) / RECORD_FILE).write_text(text + "\n", encoding="utf-8")
+
+
+def read_index_record(folder: str | Path) -> IndexRecord:
+    """What an index says about itself.
+
+    Raises:
+        InputError: there is no index.
+        DamagedArtifactError: the file is not what `build_index` writes.
+        FormatVersionError: written by a newer Onoma.
+    """
+    file = Path(folder) / RECORD_FILE
+    if not file.is_file():
+        raise InputError("there is no index here", path=file.parent, expected=f"a file {RECORD_FILE}", fix="build it")
+    try:
+        raw = file.read_text(encoding="utf-8")
+        record = IndexRecord.model_validate_json(raw)
+    except (ValidationError, UnicodeDecodeError) as error:
+        first = error.errors()[0] if isinstance(error, ValidationError) else None
+        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first else str(error)
+        raise DamagedArtifactError(f"{file} is not readable ({reason}). Build the index again.") from None
+    if record.format_version > FORMAT_VERSION:
+        raise FormatVersionError(
+            f"{file} is of format {record.format_version}; this Onoma reads up to {FORMAT_VERSION}. Update Onoma, or "
+            "build the index again."
+        )
+    return record

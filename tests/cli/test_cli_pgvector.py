@@ -1,0 +1,124 @@
+"""The commands over a linker with its vectors in PostgreSQL: they say where, link as any other, and tell no secrets."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from onoma.cli.app import app
+from onoma.errors import ConfigError, MismatchError, OnomaError, UnavailableError
+from onoma.indexes.pgvector_folder import DATABASE_VARIABLE
+from tiny import Name, make_terminology
+
+sys.path.append(str(Path(__file__).parents[1] / "linking"))
+from linking_data import write_letter_encoder
+
+if TYPE_CHECKING:
+    from postgres_database import Schema
+
+pytest_plugins = ["postgres_database"]
+
+CONCEPTS: dict[str, list[str | Name]] = {
+    "D1": ["Diabetes Mellitus", "sugar disease"],
+    "D2": ["Cold"],
+    "D3": ["Lung Disease", "bad lung"],
+}
+NEW: dict[str, list[str | Name]] = {**CONCEPTS, "D4": ["Chill", "bad cold"]}
+MENTIONS = ["sugary disease", "cold", "bad lungs"]
+
+
+def run(*words: str | Path, database: str | None = None) -> str:
+    env = {"COLUMNS": "200"} if database is None else {"COLUMNS": "200", DATABASE_VARIABLE: database}
+    done = CliRunner().invoke(app, [str(word) for word in words], env=env)
+    if done.exception is not None:
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pgvector")
+    write_letter_encoder(folder / "letters")
+    make_terminology(folder / "t", CONCEPTS)
+    make_terminology(folder / "new", NEW)
+    (folder / "table.csv").write_text("id,mention\n" + "".join(f"{n},{m}\n" for n, m in enumerate(MENTIONS)))
+    run("linker", "build", "-t", folder / "t", "-e", folder / "letters", "-o", folder / "exact")
+    return folder
+
+
+def build(place: Path, out: Path, schema: Schema, *more: str) -> str:
+    what = ["-t", str(place / "t"), "-e", str(place / "letters"), "-o", str(out), "--index", "pgvector"]
+    return run("linker", "build", *what, "--database", schema.string, *more)
+
+
+def test_the_whole_road(place: Path, tmp_path: Path, schema: Schema) -> None:
+    linker, said = tmp_path / "linker", []
+    said.append(build(place, linker, schema))
+    with pytest.raises(OnomaError, match="exists already"):
+        build(place, linker, schema)
+    said.append(build(place, linker, schema, "--force", "--vectors", "fp16"))
+    said.append(build(place, linker, schema, "--force"))
+    where = ["--database", schema.string]
+    expected = run("link", place / "exact", *MENTIONS, "--json")
+    assert run("link", linker, *MENTIONS, "--json", *where) == expected
+    assert run("link", linker, *MENTIONS, "--json", database=schema.string) == expected
+    explained = run("link", linker, "bad lungs", "--explain", *where)
+    assert explained == run("link", place / "exact", "bad lungs", "--explain")
+    mapped = ["--input", str(place / "table.csv"), "--column", "mention", "--top-k", "2"]
+    for name, folder, more in (("ours", linker, where), ("theirs", place / "exact", [])):
+        run("map", folder, *mapped, "--output", tmp_path / f"{name}.csv", *more)
+    assert (tmp_path / "ours.csv").read_text() == (tmp_path / "theirs.csv").read_text()
+    said.append(run("verify", linker, *where))
+    assert "vectors in PostgreSQL: 5 rows" in said[-1]
+    assert "were not read: give --database" in run("verify", linker)
+    with pytest.raises(MismatchError, match="another content"):
+        run("linker", "update", linker, "-t", place / "new", "--check", *where)
+    said.append(run("linker", "update", linker, "-t", place / "new", *where))
+    assert "4 concepts" in said[-1]
+    said.append(run("linker", "update", linker, "-t", place / "new", "--check", *where))
+    assert json.loads(run("link", linker, "bad colds", "--json", *where))["links"][0]["concept_id"] == "D4"
+    about = json.loads(run("linker", "info", linker, "--json"))
+    assert [about["table"]] == schema.tables()
+    shown = run("linker", "info", linker)
+    for fact in (about["table"], "pgvector", "letters", "exact, dense", "1.0 at 1"):
+        assert fact in shown
+    for text in [*said, shown, explained]:
+        assert schema.password not in text
+
+
+def test_info_of_another_linker(place: Path) -> None:
+    about = json.loads(run("linker", "info", place / "exact", "--json"))
+    assert (about["index"], about["vectors"], about["concepts"], about["stages"]) == (
+        "exact",
+        "fp32",
+        3,
+        "exact, dense",
+    )
+    assert "table" not in about
+    with pytest.raises(OnomaError, match="of kind terminology"):
+        run("linker", "info", place / "t")
+
+
+def test_what_is_refused(place: Path, tmp_path: Path, schema: Schema) -> None:
+    build(place, tmp_path / "linker", schema)
+    with pytest.raises(ConfigError, match="--database CONNINFO"):
+        run("link", tmp_path / "linker", "cold")
+    exact, new = str(place / "exact"), str(place / "new")
+    for words in (["link", exact, "cold"], ["verify", exact], ["linker", "update", exact, "--terminology", new]):
+        with pytest.raises(ConfigError, match="database") as raised:
+            run(*words, "--database", schema.string)
+        assert schema.password not in str(raised.value)
+    with pytest.raises(UnavailableError, match="cannot be reached"):
+        run("link", tmp_path / "linker", "cold", "--database", "host=/nowhere")
+    schema.run(f"UPDATE {schema.tables()[0]} SET embedding = embedding + embedding WHERE id = 2")
+    with pytest.raises(MismatchError, match="replaced, changed or removed"):
+        run("verify", tmp_path / "linker", "--database", schema.string)
+    schema.run(f"ALTER TABLE {schema.tables()[0]} RENAME TO hidden")
+    with pytest.raises(OnomaError, match="there is no table"):
+        run("link", tmp_path / "linker", "cold", "--database", schema.string)
