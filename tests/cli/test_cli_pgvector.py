@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
+from onoma.cli import warning_in_words
 from onoma.cli.app import app
 from onoma.errors import ConfigError, MismatchError, OnomaError, UnavailableError
+from onoma.indexes import pgvector_replacing
 from onoma.indexes.pgvector_folder import DATABASE_VARIABLE
 from tiny import Name, make_terminology
 
@@ -98,7 +100,7 @@ def test_info_of_another_linker(place: Path) -> None:
         "exact",
         "fp32",
         3,
-        "exact, dense",
+        ["exact", "dense"],
     )
     assert "table" not in about
     with pytest.raises(OnomaError, match="of kind terminology"):
@@ -122,3 +124,9 @@ def test_what_is_refused(place: Path, tmp_path: Path, schema: Schema) -> None:
     schema.run(f"ALTER TABLE {schema.tables()[0]} RENAME TO hidden")
     with pytest.raises(OnomaError, match="there is no table"):
         run("link", tmp_path / "linker", "cold", "--database", schema.string)
+
+
+def test_warnings_are_shown_without_the_program() -> None:
+    of_others = warning_in_words("do this", RuntimeWarning, "elsewhere.py", 3, "do()")
+    assert warning_in_words("drop it", RuntimeWarning, pgvector_replacing.__file__, 3) == "onoma: drop it\n"
+    assert of_others == "elsewhere.py:3: RuntimeWarning: do this\n  do()\n"

@@ -86,6 +86,8 @@ def test_refused() -> None:
         Preparation().prepare(["M", "S"], contexts="xy")
     with pytest.raises(InputError, match=r"contexts\[1\]: a context is not text"):
         Preparation().prepare(["MS", "MI"], contexts=["x", 3])  # type: ignore[list-item]
+    with pytest.raises(InputError, match=r"contexts\[0\]: a context is not valid Unicode"):
+        Preparation(finder="schwartz-hearst").prepare(["FED"], contexts=["fish\udcff-eye disease (FED)"])
 
 
 CONCEPTS = {
@@ -140,6 +142,10 @@ def test_each_part_is_linked_as_a_mention_of_its_own(linker: Linker) -> None:
         read = [name for name in names for link in linker.link([name], top_k=2)[0]]
         assert [link.read_as for link in links] == [None if name == mention else name for name in read]
     assert preparing.link(preparing.prepare(MENTIONS, contexts=contexts), top_k=2) == answers
+    with pytest.raises(InputError, match=r"mentions: .* go with no others"):
+        preparing.link([*preparing.prepare(["DM"]), "cold"])
+    with pytest.raises(InputError, match=r"contexts: .* have their contexts already"):
+        preparing.link(preparing.prepare(["DM"]), contexts=[CONTEXT])
     # the linker that it was made from is as it was
     assert linker.link(["DM"], top_k=1)[0][0].read_as is None
 

@@ -116,6 +116,36 @@ def test_a_build_that_fails(
         Linker.open(tmp_path / "linker", database=schema.string).link(MENTIONS)
 
 
+def test_an_interrupt_while_the_replaced_folder_goes(
+    place: Path, tmp_path: Path, schema: Schema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new linker has its place already, so its table stays and the old one's goes."""
+    before = table_of(build(place, tmp_path / "linker", schema))
+    remove = shutil.rmtree
+
+    def interrupted(path: Path, *args: Any, **options: Any) -> None:
+        if str(path).endswith("-spent"):
+            raise KeyboardInterrupt
+        remove(path, *args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            build(place, tmp_path / "linker", schema, overwrite=True)
+    after = Linker.open(tmp_path / "linker", database=schema.string)
+    assert schema.tables() == [table_of(after)] != [before]
+    after.link(MENTIONS)
+
+
+def test_the_table_of_a_folder_that_is_put_back_goes_too(place: Path, tmp_path: Path, schema: Schema) -> None:
+    """A process was killed when it had moved the old linker away, and the new one had not its place yet."""
+    build(place, tmp_path / "linker", schema)
+    (tmp_path / "linker").rename(tmp_path / ".linker.partial-4999999-old")
+    linker = build(place, tmp_path / "linker", schema, overwrite=True)
+    assert schema.tables() == [table_of(linker)]
+    assert left_beside(tmp_path / "linker") == []
+
+
 # Killed
 
 _KILLED = """
@@ -269,6 +299,21 @@ def test_an_update_that_fails_in_the_end(place: Path, tmp_path: Path, schema: Sc
         update_linker(tmp_path / "linker", place / "new", database=schema.string, progress=progress)
     assert schema.tables() == [table_of(before)]
     Linker.open(tmp_path / "linker", database=schema.string).link(MENTIONS)
+
+
+def test_an_update_that_stops_when_its_table_is_written(
+    place: Path, tmp_path: Path, schema: Schema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = build(place, tmp_path / "linker", schema)
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("onoma.linking.updating.read_manifest", stop)
+        with pytest.raises(KeyboardInterrupt):
+            update_linker(tmp_path / "linker", place / "new", database=schema.string)
+    assert schema.tables() == [table_of(before)]
 
 
 def test_a_copy_of_the_folder_shares_the_table(place: Path, tmp_path: Path, schema: Schema) -> None:

@@ -21,10 +21,9 @@ from onoma.artifacts import open_artifact
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError
 from onoma.linking import Link
 from onoma.linking.reranking import Reranker
-from onoma.training import reranking
 from onoma.training.reranking import train_reranker
 from onoma.training.reranking_config import RerankingConfig, load_reranking_recipe
-from onoma.training.reranking_data import find_candidates, without_concept
+from onoma.training.reranking_data import find_candidates
 from onoma.training.reranking_step import RerankingStepReport
 from tiny import WORDS, tiny_encoder
 from tiny_rerankers import TableLinker, links
@@ -383,122 +382,11 @@ def test_of_several_processes_the_main_one_speaks(base: Path, tmp_path: Path, mo
     assert told == []
 
 
-# Half of the concepts are not in the linker, which finds something else for their mentions.
-KNOWN, UNKNOWN = WORDS[:4], WORDS[4:]
-HALF = TableLinker(
-    {
-        **{f"{word} x": links((f"{word}-1", f"{word} y"), (word, f"ill {word}")) for word in KNOWN},
-        **{f"{word} x": links((f"{word}-1", f"{word} y"), (f"{word}-2", f"cold {word}")) for word in UNKNOWN},
-    }
-)
-
-
-@pytest.fixture(scope="module")
-def nil_reranker(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("nil") / "r"
-    config = config_for(base, steps=60, dropout=0.0, nil=True)
-    report = train_reranker(config, HALF, MENTIONS, out, development=[MENTIONS])
-    assert report.data["mentions"] == len(WORDS)
-    assert report.data["development"][0]["nil"] == len(UNKNOWN)
-    assert report.evaluations[-1]["at_1"] == 1.0
-    assert report.data["development"][0]["linker"]["at_1"] == 0.0
-    return out
-
-
-def test_it_learns_that_none_is_meant(nil_reranker: Path) -> None:
-    reranker = Reranker.open(nil_reranker, threads=1)
-    assert reranker.about.nil_score is not None
-    mentions = list(HALF.answers)
-    answers = reranker.rerank(mentions, HALF.link(mentions))
-    assert [answer[0].concept_id if answer else None for answer in answers] == [*KNOWN, *[None] * len(UNKNOWN)]
-    found = reranker.reranked(mentions, HALF.link(mentions))
-    assert [one.is_nil for one in found] == [not answer for answer in answers]
-    assert all(len(one.links) == 2 for one in found)
-    for mention, one in zip(mentions, found, strict=True):
-        texts = [f"{link.matched_name}" for link in one.links]
-        odds = np.exp(reranker.scores([mention] * 2, texts).astype(float))
-        of_nil = np.exp(reranker.about.nil_score)
-        assert one.no_concept == pytest.approx(of_nil / (of_nil + odds.sum()), abs=2e-6)
-
-
-def test_the_loss_has_nil_as_one_candidate_more(base: Path, tmp_path: Path) -> None:
-    config = config_for(base, steps=1, batch_mentions=8, dropout=0.0, nil=True, learning_rate=1e-30)
-    report = train_reranker(config.model_copy(update={"head_learning_rate": 1e-30}), HALF, MENTIONS, tmp_path / "r")
-    reranker = Reranker.open(tmp_path / "r", threads=1)
-    assert reranker.about.nil_score == 0.0
-    losses = []
-    for (mention, answer), code in zip(HALF.answers.items(), WORDS, strict=True):
-        odds = np.exp(reranker.scores([mention] * 2, [link.matched_name for link in answer]).astype(float)).tolist()
-        right = [odd for odd, link in zip(odds, answer, strict=True) if link.concept_id == code] or [1.0]
-        losses.append(-np.log(sum(right) / (sum(odds) + 1.0)))
-    assert report.log[0]["loss"] == pytest.approx(np.mean(losses), abs=1e-5)
-
-
-def test_what_was_not_learnt_is_not_in_the_folder(base: Path, tmp_path: Path) -> None:
-    train_reranker(config_for(base, steps=1), MISLEADING, MENTIONS, tmp_path / "r", development=[MENTIONS])
-    assert "nil_score" not in json.loads((tmp_path / "r" / "reranker.json").read_text())
-    reranker = Reranker.open(tmp_path / "r", threads=1)
-    (one,) = reranker.reranked(["heart x"], MISLEADING.link(["heart x"]))
-    assert (one.no_concept, one.is_nil) == (None, False)
-
-
-def test_nil_that_is_never_right_is_never_said(base: Path, tmp_path: Path) -> None:
-    events: list[str] = []
-    train_reranker(
-        config_for(base, steps=2, nil=True), HALF, MENTIONS, tmp_path / "r",
-        development=[MENTIONS[: len(KNOWN)]], on_event=events.append,
-    )  # fmt: skip
-    assert "the linker has the concepts of all development mentions, so that NIL will never be its answer" in events
-    assert Reranker.open(tmp_path / "r").about.nil_score is None
-
-
-def test_nil_that_is_never_right_is_not_said_to_help_other_answers(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The first mention needs the cross-encoder, the second must not have it. By the probabilities of their candidates
-    # they are alike; those of the second are less likely than many a NIL.
-    linker = TableLinker(
-        {
-            "heart x": [Link("near", "a", "a", 0.62, 1), Link("heart", "b", "b", 0.5, 2)],
-            "lung x": [Link("lung", "c", "c", 0.62, 1), Link("far", "d", "d", 0.5, 2)],
-        }
-    )
-    scores = torch.tensor([6.0, 8.0, -7.0, -5.0])
-    monkeypatch.setattr(reranking, "pair_scores", lambda _model, _store, rows, **_: scores[torch.from_numpy(rows)])
-    table = pl.DataFrame({"mention": ["heart x", "lung x"], "concept_id": ["heart", "lung"]})
-    config = config_for(base, steps=1, nil=True)
-    mentions = pl.concat([table, pl.DataFrame({"mention": ["lung x"], "concept_id": ["NIL"]})])
-    report = train_reranker(config, linker, mentions, tmp_path / "r", development=[table])
-    assert report.evaluations[-1]["at_1"] == 0.5
-    assert Reranker.open(tmp_path / "r").about.nil_score is None
-
-
-def test_nil_cannot_be_learnt_from_everything(base: Path, tmp_path: Path) -> None:
-    config = config_for(base, nil=True)
-    with pytest.raises(InputError, match="NIL cannot be learnt: one of the linker's candidates is right for every"):
-        train_reranker(config, MISLEADING, MENTIONS, tmp_path / "r")
-    with pytest.raises(InputError, match="there is nothing to learn"):  # all codes are wrong
-        train_reranker(config, HALF, MENTIONS[len(KNOWN) :], tmp_path / "r")
-
-    class Silent:
-        def link(self, mentions: Iterable[str], *, top_k: int = 5) -> list[list[Link]]:
-            return HALF.link(mentions, top_k=top_k)
-
-    with pytest.raises(ConfigError, match=r"does not say which concepts it has \(concept_ids\)"):
-        train_reranker(config, Silent(), MENTIONS, tmp_path / "r", development=[MENTIONS])
-
-
 def test_a_bad_line_is_to_be_mended(base: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.txt").write_text("heart||heart x\nlung x\n")
     with pytest.raises(InputError, match=r"bad\.txt, line 2.*mend the line") as caught:
         train_reranker(config_for(base), MISLEADING, tmp_path / "bad.txt", tmp_path / "r")
     assert "on_error" not in str(caught.value)  # nobody could choose it here
-
-
-def test_which_mentions_mean_no_concept() -> None:
-    table = pl.DataFrame({"mention": list("abcde"), "concept_id": ["A", "X|B", "X", "NIL", "C"]})
-    linker = TableLinker({"m": links(("A", "a"), ("B|C", "b"))})
-    assert without_concept(linker, table).tolist() == [False, False, True, True, False]
 
 
 def test_what_is_settled_by_the_linker_cannot_be_set() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import warnings
+from pathlib import Path
 
 _TRAIN_PACKAGES = {"torch", "transformers", "safetensors", "filelock", "onnx", "onnxscript"}
 """What the extra ``onoma[train]`` brings."""
@@ -17,6 +19,7 @@ def main() -> None:
     from onoma.cli.app import app
     from onoma.errors import OnomaError, missing_extra
 
+    warnings.formatwarning = warning_in_words
     try:
         app()
     except OnomaError as error:
@@ -37,3 +40,15 @@ def main() -> None:
                 "train, map, quickstart and fetch go on where they were.\n"
             )
         raise
+
+
+def warning_in_words(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """Our own warnings are for who gave the command, without a line of the program; others are as Python has them."""
+    if Path(filename).is_relative_to(Path(__file__).parents[1]):
+        return f"onoma: {message}\n"
+    return _formatted(message, category, filename, lineno, line)
+
+
+_formatted = warnings.formatwarning

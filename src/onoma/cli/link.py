@@ -113,8 +113,6 @@ def link(
     if explain:
         _explain(opened, wanted, contexts, asked, as_json=as_json)
         return
-    if contexts is not None:
-        opened.check_contexts(asked["stages"])
     prepared = opened.prepare(wanted, contexts=contexts)
     found = opened.link(prepared, **asked)
     if as_json:

@@ -28,7 +28,7 @@ def info(
     from onoma.linking.settings import LinkerSettings
 
     manifest = open_artifact(linker, KIND, format_version=FORMAT_VERSION)
-    facts = _facts(manifest, ", ".join(LinkerSettings.open(linker).stages))
+    facts = _facts(manifest, list(LinkerSettings.open(linker).stages))
     if as_json:
         show.out.print_json(json.dumps({name: value for name, value in facts.items() if value is not None}))
         return
@@ -36,7 +36,7 @@ def info(
     show.table(["", "linker"], rows)
 
 
-def _facts(manifest: Manifest, stages: str) -> dict[str, Any]:
+def _facts(manifest: Manifest, stages: list[str]) -> dict[str, Any]:
     """What there is to say; ``None`` where there is not."""
     config = manifest.config
     index = config.get("index", {})
@@ -67,5 +67,5 @@ def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return f"{value['at_1']} at 1, {value['at_10']} at 10 ({value['n_queries']:,} queries)"
     if isinstance(value, list):
-        return "-".join(map(str, value))
+        return ("-" if isinstance(value[0], int) else ", ").join(map(str, value))
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -25,9 +25,10 @@ _LOCK_TIMEOUT = "10s"
 def replacing_tables(place: str | Path, database: str | None, *, keeping: Path | None = None) -> Iterator[list[str]]:
     """Around the writing of an artefact: drop the tables that nothing needs any more.
 
-    Those that were written for folders which stayed unfinished, because their processes died, are dropped at once; that
-    of the folder at ``place`` when the block ends, and those in the list if it raises. Tables of another database, and
-    what Onoma did not write, stay. Where no database is known, nothing is done.
+    Those that were written for folders which stayed unfinished, because their processes died, are dropped at once. When
+    the block ends, that of the folder which was at ``place`` and those in the list are, but for what the folder that is
+    there now needs. Tables of another database, and what Onoma did not write, stay. Where no database is known, nothing
+    is done.
 
     Args:
         place: Of the artefact.
@@ -40,12 +41,13 @@ def replacing_tables(place: str | Path, database: str | None, *, keeping: Path |
     Warns:
         RuntimeWarning: a table could not be dropped.
     """
-    before = [found.table for found in _places([Path(place)])]
-    kept = [] if keeping is None else [found.table for found in _places([keeping])]
+    left_behind = leftovers(place)  # puts back what may be at the place, so before that is looked at
+    before = _tables([Path(place)])
+    kept = [] if keeping is None else _tables([keeping])
     # A folder that was moved away, or was about to be amended, can have the table of a linker that is in use.
     unfinished = [
         found.table
-        for folder in leftovers(place)
+        for folder in left_behind
         for found in _places(file.parent for file in folder.rglob(TABLE_FILE))
         if folder.name in found.written_in
     ]
@@ -53,10 +55,20 @@ def replacing_tables(place: str | Path, database: str | None, *, keeping: Path |
     made: list[str] = []
     try:
         yield made
-    except BaseException:
-        _drop(made, database)
-        raise
-    _drop([table for table in before if table not in (*made, *kept)], database)
+    finally:
+        # Also if the block raised: that can be after the folder was renamed. What was moved away comes back.
+        unneeded = [*before, *made] if Path(place).exists() else made
+        needed = [*_tables([Path(place)]), *kept]
+        _drop([table for table in unneeded if table not in needed], database)
+
+
+def tables_in(folder: Path) -> list[str]:
+    """The tables that a folder, or one inside it, names."""
+    return _tables(file.parent for file in folder.rglob(TABLE_FILE))
+
+
+def _tables(folders: Iterable[Path]) -> list[str]:
+    return [found.table for found in _places(folders)]
 
 
 def _places(folders: Iterable[Path]) -> list[TablePlace]:

@@ -220,7 +220,7 @@ def read_asked_mentions(file: str | Path, *, column: str = "mention", progress: 
     Raises:
         InputError: the file or the column is missing, or a line is bad.
     """
-    path, reading = Path(file), Reading(progress=progress)
+    path, reading = Path(file), Reading(progress=progress, may_skip=False)
     suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     found: list[str] = []
     try:

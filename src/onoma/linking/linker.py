@@ -264,7 +264,7 @@ class Linker:
         cut off. A composite mention that was split gets the links of each part, one after the other.
 
         Args:
-            mentions: Any text, or what `prepare` made of it; order and number are kept.
+            mentions: Any text, or what `prepare` made of all of them; order and number are kept.
             top_k: From 1.
             contexts: The text around each mention, read by the cross-encoder and, if short forms are looked for, for
                 their definitions; None where there is none.

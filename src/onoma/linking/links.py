@@ -60,18 +60,32 @@ def check_request(mentions: Iterable[str], top_k: int) -> list[str]:
         )
     checked = list(mentions)
     for position, mention in enumerate(checked):
-        if not isinstance(mention, str):
-            raise InputError("a mention is not text", field=f"mentions[{position}]", found=repr(mention))
-        try:
-            mention.encode()
-        except UnicodeEncodeError:
-            raise InputError(
-                "a mention is not valid Unicode (half of a surrogate pair)",
-                field=f"mentions[{position}]",
-                found=ascii(mention),
-                fix="read the text with its right encoding",
-            ) from None
+        check_text(mention, "a mention", field=f"mentions[{position}]")
     return checked
+
+
+def check_text(text: object, what: str, *, field: str) -> None:
+    """Refuse what is not text.
+
+    Args:
+        text: To be checked.
+        what: Of what the error speaks: "a mention".
+        field: And where it says this was.
+
+    Raises:
+        InputError: it is no string, or not valid Unicode.
+    """
+    if not isinstance(text, str):
+        raise InputError(f"{what} is not text", field=field, found=repr(text))
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{what} is not valid Unicode (half of a surrogate pair)",
+            field=field,
+            found=ascii(text[max(0, error.start - 40) : error.end + 40]),
+            fix="read the text with its right encoding",
+        ) from None
 
 
 def check_top_k(top_k: int) -> None:

@@ -18,7 +18,7 @@ from onoma.errors import InputError
 from onoma.linking.abbreviations import finder_named
 from onoma.linking.composites import split_composite
 from onoma.linking.expansion import AbbreviationTable, Expansion, expand_with_trace
-from onoma.linking.links import Link, check_request
+from onoma.linking.links import Link, check_request, check_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +139,6 @@ def _checked_contexts(contexts: Sequence[str | None] | None, n_mentions: int) ->
             found=repr(contexts) if isinstance(contexts, str) else str(len(contexts)),
         )
     for position, context in enumerate(contexts):
-        if context is not None and not isinstance(context, str):
-            raise InputError("a context is not text", field=f"contexts[{position}]", found=repr(context))
+        if context is not None:
+            check_text(context, "a context", field=f"contexts[{position}]")
     return contexts

@@ -139,10 +139,20 @@ class Parts:
     def prepare(
         self, mentions: Iterable[str | PreparedMention], contexts: Sequence[str | None] | None
     ) -> list[PreparedMention]:
-        """Mentions made ready, if they are not; names that can be an answer are names of the terminology."""
+        """Mentions made ready, if they are not; names that can be an answer are names of the terminology.
+
+        Raises:
+            InputError: a mention or context is not text, these are not as many, or only some mentions are ready.
+        """
         given = mentions if isinstance(mentions, str | bytes) else list(mentions)
         prepared = [mention for mention in given if isinstance(mention, PreparedMention)]
-        if prepared and len(prepared) == len(given) and contexts is None:
+        if prepared and (len(prepared) < len(given) or contexts is not None):
+            raise InputError(
+                "mentions that are ready go with no others, and have their contexts already",
+                field="mentions" if contexts is None else "contexts",
+                fix="prepare all of them, with their contexts",
+            )
+        if prepared:
             return prepared
         # That they are text is checked there.
         return self.preparation.prepare(cast("list[str]", given), contexts=contexts, is_name=self._is_name)

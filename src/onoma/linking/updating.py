@@ -36,7 +36,7 @@ from onoma.artifacts import (
 )
 from onoma.encoders import Encoder, open_encoder
 from onoma.errors import ArtifactExistsError, ConfigError, MismatchError
-from onoma.indexes.pgvector_replacing import replacing_tables
+from onoma.indexes.pgvector_replacing import replacing_tables, tables_in
 from onoma.indexes.records import RECORD_FILE, read_index_record, write_index_record
 from onoma.linking.answer_changes import AnswerChanges, EarlierAnswers, unchanged
 from onoma.linking.build import BIOSYN_NGRAMS, build_linker
@@ -200,8 +200,10 @@ def update_linker(
             overwrite=overwrite or is_in_place,
         ) as folder,
     ):
-        built = _build(before, release, known, folder, database, tell)
-        tables.extend([built.config["index"]["table"]] if "table" in built.config.get("index", {}) else [])
+        try:
+            built = _build(before, release, known, folder, database, tell)
+        finally:
+            tables.extend(tables_in(folder))
         parents += built.parents
         config |= built.config
         if known is not None and known.n_copied:
