@@ -171,8 +171,8 @@ def _rank_with_linker(linker: Linker, queries: Sequence[Query], *, k: int) -> _R
     _require_common_ids(queries, known, linker)
     texts = _distinct_parts(queries)
     calibrated = linker.is_calibrated
-    # What a tuned linker holds back as "no such concept" is ranked too: that it abstains is measured by itself. The NIL of
-    # a cross-encoder is an answer, wrong where there is a concept.
+    # What a tuned linker holds back as "no such concept" is ranked too: that it abstains is measured by itself. A
+    # cross-encoder's NIL is an answer, wrong where there is a concept.
     links = linker.link(texts, top_k=k, no_concept_below=0.0 if calibrated else None)
     first = {text: answers[0].confidence if answers else None for text, answers in zip(texts, links, strict=True)}
     return _Ranking(
