@@ -9,10 +9,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
+from commands import run
 from onoma.artifacts import MANIFEST_NAME, verify_artifact
-from onoma.cli.app import app
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError
 from tiny import Name, make_terminology
 
@@ -30,14 +29,6 @@ NEW: dict[str, list[str | Name]] = {
     "D3": ["Lung Disease", "bad lung", "sugar"],
     "D4": ["[bold]Chill", "bad cold"],
 }
-
-
-def run(*words: str | Path) -> str:
-    done = CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "200"})
-    if done.exception is not None:
-        raise done.exception
-    assert done.exit_code == 0, done.output
-    return done.stdout
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from commands import run
 from onoma.artifacts import verify_artifact
 from onoma.cli.app import app
 from onoma.errors import ConfigError, InputError, OnomaError
@@ -26,14 +27,6 @@ CONCEPTS: dict[str, list[str | Name]] = {
     "D4": ["Common Cold", "cold", "head-cold"],
 }
 TYPES = {"D1": ["Disease"], "D2": ["Phenomenon"], "D3": ["Disease"], "D4": ["Disease"]}
-
-
-def run(*words: str | Path) -> str:
-    done = CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "200"})
-    if done.exception is not None:
-        raise done.exception
-    assert done.exit_code == 0, done.output
-    return done.stdout
 
 
 @pytest.fixture(scope="module")

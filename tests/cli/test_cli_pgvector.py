@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from typer.testing import CliRunner
 
+from commands import run
 from onoma.cli import warning_in_words
-from onoma.cli.app import app
 from onoma.errors import ConfigError, MismatchError, OnomaError, UnavailableError
 from onoma.indexes import pgvector_replacing
-from onoma.indexes.pgvector_folder import DATABASE_VARIABLE
 from tiny import Name, make_terminology
 
 sys.path.append(str(Path(__file__).parents[1] / "linking"))
@@ -32,15 +30,6 @@ CONCEPTS: dict[str, list[str | Name]] = {
 }
 NEW: dict[str, list[str | Name]] = {**CONCEPTS, "D4": ["Chill", "bad cold"]}
 MENTIONS = ["sugary disease", "cold", "bad lungs"]
-
-
-def run(*words: str | Path, database: str | None = None) -> str:
-    env = {"COLUMNS": "200"} if database is None else {"COLUMNS": "200", DATABASE_VARIABLE: database}
-    done = CliRunner().invoke(app, [str(word) for word in words], env=env)
-    if done.exception is not None:
-        raise done.exception
-    assert done.exit_code == 0, done.output
-    return done.output
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +58,7 @@ def test_the_whole_road(place: Path, tmp_path: Path, schema: Schema) -> None:
     where = ["--database", schema.string]
     expected = run("link", place / "exact", *MENTIONS, "--json")
     assert run("link", linker, *MENTIONS, "--json", *where) == expected
-    assert run("link", linker, *MENTIONS, "--json", database=schema.string) == expected
+    assert run("link", linker, *MENTIONS, "--json", ONOMA_DATABASE=schema.string) == expected
     explained = run("link", linker, "bad lungs", "--explain", *where)
     assert explained == run("link", place / "exact", "bad lungs", "--explain")
     mapped = ["--input", str(place / "table.csv"), "--column", "mention", "--top-k", "2"]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from commands import run
 from onoma.cli.app import app
 from onoma.errors import ConfigError, InputError, UnavailableError
 from tiny import make_terminology
@@ -22,14 +23,6 @@ CONCEPTS = {
     "D4": ["systemic lupus erythematosus", "lupus"],
 }
 NOTE = "Hydroxychloroquine (HCQ) was given for lupus."
-
-
-def run(*words: str | Path, stdin: str | None = None) -> str:
-    done = CliRunner().invoke(app, [str(word) for word in words], input=stdin, env={"COLUMNS": "200"})
-    if done.exception is not None:
-        raise done.exception
-    assert done.exit_code == 0, done.output
-    return done.stdout
 
 
 @pytest.fixture(scope="module")

@@ -56,7 +56,7 @@ def test_a_reranker_is_trained_and_told_about(place: Path, tmp_path: Path) -> No
     manifest = open_artifact(tmp_path / "r", "reranker")
     assert ("linker", linker.fingerprint) in [(parent.kind, parent.fingerprint) for parent in manifest.parents]
     found = linker.link(["bad brain"], top_k=4)
-    assert len(Reranker.open(tmp_path / "r").rerank(["bad brain"], found)[0]) == 4
+    assert len(Reranker.open(tmp_path / "r").rerank(["bad brain"], found)[0].links) == 4
 
 
 def test_contexts_come_from_a_column(place: Path, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_linker_with_a_reranker_inside_uses_it_and_trains_another(place: Path,
     assert run("linker", "add-reranker", tmp_path / "linker", tmp_path / "r").exit_code == 0
     linker = Linker.open(tmp_path / "linker")
     searched = linker.link(["bad brain"], top_k=4, stages=["dense"])
-    (expected,) = Reranker.open(tmp_path / "r").rerank(["bad brain"], searched)
+    expected = Reranker.open(tmp_path / "r").rerank(["bad brain"], searched)[0].links
     (found,) = linker.link(["bad brain"], top_k=4)
     assert [link.concept_id for link in found] == [link.concept_id for link in expected]
     assert [link.score for link in found] == pytest.approx([link.score for link in expected], abs=2e-6)

@@ -59,7 +59,7 @@ def test_it_is_the_answer_where_it_is_more_probable_than_all_others(made: Callab
     candidates = searched.link(NEAR, top_k=3, stages=["exact", "dense"])
     linker = made(between(searched.reranker, NEAR, candidates))
     assert linker.reranker is not None
-    answers, found = linker.link(NEAR, top_k=2), linker.reranker.reranked(NEAR, candidates)
+    answers, found = linker.link(NEAR, top_k=2), linker.reranker.rerank(NEAR, candidates)
     assert [not answer for answer in answers] == [one.is_nil for one in found]
     assert 0 < sum(one.is_nil for one in found) < len(NEAR)
     assert [[link.concept_id for link in answer] for answer in answers if answer] == [

@@ -20,7 +20,7 @@ from safetensors.torch import load_file
 from onoma.artifacts import open_artifact
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError
 from onoma.linking import Link
-from onoma.linking.reranking import Reranker
+from onoma.linking.reranking import Reranked, Reranker
 from onoma.training.reranking import train_reranker
 from onoma.training.reranking_config import RerankingConfig, load_reranking_recipe
 from onoma.training.reranking_data import find_candidates
@@ -64,8 +64,8 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     return {**load_file(folder / "model" / "model.safetensors"), **load_file(folder / "head.safetensors")}
 
 
-def first_codes(answers: Sequence[Sequence[Link]]) -> list[str]:
-    return [answer[0].concept_id for answer in answers]
+def first_codes(answers: Sequence[Reranked]) -> list[str]:
+    return [answer.links[0].concept_id for answer in answers]
 
 
 def test_it_learns_what_letters_do_not_say(base: Path, tmp_path: Path) -> None:

@@ -54,10 +54,9 @@ def test_it_learns_that_none_is_meant(nil_reranker: Path) -> None:
     reranker = Reranker.open(nil_reranker, threads=1)
     assert reranker.about.nil_score is not None
     mentions = list(HALF.answers)
-    answers = reranker.rerank(mentions, HALF.link(mentions))
-    assert [answer[0].concept_id if answer else None for answer in answers] == [*KNOWN, *[None] * len(UNKNOWN)]
-    found = reranker.reranked(mentions, HALF.link(mentions))
-    assert [one.is_nil for one in found] == [not answer for answer in answers]
+    found = reranker.rerank(mentions, HALF.link(mentions))
+    answers = [None if one.is_nil else one.links[0].concept_id for one in found]
+    assert answers == [*KNOWN, *[None] * len(UNKNOWN)]
     assert all(len(one.links) == 2 for one in found)
     for mention, one in zip(mentions, found, strict=True):
         texts = [f"{link.matched_name}" for link in one.links]
@@ -89,7 +88,7 @@ def test_what_was_not_learnt_is_not_in_the_folder(base: Path, tmp_path: Path) ->
     assert "nil_score" not in json.loads((tmp_path / "r" / "reranker.json").read_text())
     assert open_artifact(tmp_path / "r", "reranker").format_version == 1
     reranker = Reranker.open(tmp_path / "r", threads=1)
-    (one,) = reranker.reranked(["heart x"], MISLEADING.link(["heart x"]))
+    (one,) = reranker.rerank(["heart x"], MISLEADING.link(["heart x"]))
     assert (one.no_concept, one.is_nil) == (None, False)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from onoma.errors import ConfigError, did_you_mean
 from onoma.indexes.scoring import check_candidates
@@ -26,12 +26,12 @@ def check_choices(width: int, approximate: str | None, precision: str, candidate
     """
     if approximate not in (None, "hnsw"):
         raise ConfigError(f"an index in PostgreSQL is exact (None) or approximate by 'hnsw'; found '{approximate}'.")
-    if precision not in get_args(TablePrecision):
+    chosen = next((known for known in COLUMN_TYPES if known == precision), None)
+    if chosen is None:
         raise ConfigError(
             f"PostgreSQL stores vectors in {' or '.join(COLUMN_TYPES)}; found '{precision}'."
             f"{did_you_mean(precision, COLUMN_TYPES)}"
         )
-    chosen: TablePrecision = precision  # type: ignore[assignment]
     check_candidate_number(candidates, approximate=approximate)
     if width > MOST_COMPONENTS:
         raise ConfigError(f"pgvector stores vectors of at most {MOST_COMPONENTS:,} components; these have {width:,}.")

@@ -279,7 +279,7 @@ class Run:
         places = [place for place, answer in enumerate(answers) if _is_open(answer, reranker)]
         contexts = [asked[place].context for place in places]
         before = [self._parts.dictionary.links(_tier(answers[place])) for place in places]
-        after = reranker.reranked(
+        after = reranker.rerank(
             [asked[place].mention for place in places],
             before,
             contexts=contexts if any(context is not None for context in contexts) else None,

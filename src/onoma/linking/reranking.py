@@ -111,24 +111,6 @@ class Reranker:
         depth: int | None = None,
         weight: float | None = None,
         progress: ProgressCallback | None = None,
-    ) -> list[list[Link]]:
-        """Candidates in their new order, with their new scores and ranks; none where the answer is NIL.
-
-        See `reranked` for the rules; a linker's answer to a mention without a concept is empty, and so is this.
-        Arguments and errors are the same.
-        """
-        found = self.reranked(mentions, candidates, contexts=contexts, depth=depth, weight=weight, progress=progress)
-        return [[] if one.is_nil else one.links for one in found]
-
-    def reranked(
-        self,
-        mentions: Sequence[str],
-        candidates: Sequence[Sequence[Link]],
-        *,
-        contexts: Sequence[str | None] | None = None,
-        depth: int | None = None,
-        weight: float | None = None,
-        progress: ProgressCallback | None = None,
     ) -> list[Reranked]:
         """Candidates in their new order, and how probable it is that none of them is meant.
 
