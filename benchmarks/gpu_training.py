@@ -26,11 +26,11 @@ import torch
 
 from encoder_flops import attention_flop, flop, weight_products
 from machine import peak_mib, seconds_of_products
+from onoma.encoders.memory import keep_freed_memory
 from onoma.encoders.packed import PackedEncoder, load_packed, pack_lists
 from onoma.pairs import PairSet
 from onoma.training.batches import PairBatches
 from onoma.training.config import TrainingConfig
-from onoma.training.memory import keep_freed_memory
 from onoma.training.precision import PRECISION_NAMES, autocast, training_device, training_precision
 from onoma.training.step import Step, make_optimiser
 from onoma.types import RowArray

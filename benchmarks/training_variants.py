@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from onoma.encoders.memory import keep_freed_memory
 from onoma.encoders.packed import load_packed, quiet_transformers
 from onoma.encoders.sources import locate_encoder
 from onoma.training.batches import PairBatches
 from onoma.training.config import TrainingConfig
-from onoma.training.memory import keep_freed_memory
 from onoma.training.objective import objective
 from onoma.training.precision import training_precision
 from onoma.training.step import Step, make_optimiser

@@ -91,11 +91,13 @@ def test_gradient_of_attention_equals_that_of_loops(probability: float, first_on
 
 
 @needs_bf16
-def test_attention_is_computed_in_fp32_whatever_it_is_given() -> None:
-    query, key_value = (tensor.bfloat16() for tensor in inputs(first_only=False))
-    expected = by_loops(query.float(), key_value.float(), first_only=False)
+@pytest.mark.parametrize("first_only", [False, True])
+@pytest.mark.parametrize("trained", [False, True])
+def test_attention_is_computed_in_fp32_whatever_it_is_given(trained: bool, first_only: bool) -> None:
+    query, key_value = (tensor.bfloat16() for tensor in inputs(first_only=first_only))
+    expected = by_loops(query.float(), key_value.float(), first_only=first_only)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = attend(query.requires_grad_(), key_value, first_only=False)
+        found = attend(query.requires_grad_(trained), key_value, first_only=first_only)
     assert found.dtype == torch.bfloat16
     torch.testing.assert_close(found.detach(), expected.bfloat16(), atol=0, rtol=0.01)
 
@@ -123,6 +125,16 @@ def test_the_kernel_of_variable_length_is_given_the_names(first_only: bool, monk
     query, key_value = query[: len(query) if first_only else N_TOKENS], key_value[:N_TOKENS]
     found = attend(query, key_value, first_only=first_only, dropout=0.25)
     torch.testing.assert_close(found, by_loops(query, key_value, first_only=first_only), atol=1e-6, rtol=1e-5)
+
+
+def test_attention_of_short_and_long_names_in_bf16_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
+    query, key_value = (tensor.bfloat16() for tensor in inputs(first_only=False))
+    found = []
+    for short in (0, 4, 32):
+        monkeypatch.setattr(attention, "_SHORT", short)
+        found.append(attend(query, key_value, first_only=False))
+    for other in found[1:]:
+        torch.testing.assert_close(other, found[0], atol=0.01, rtol=0.02)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])

@@ -29,6 +29,10 @@ _FLASH_WIDTHS = range(8, 257, 8)
 """Widths of a head that torch's flash attention takes."""
 
 
+_SHORT = 32
+"""Tokens of a name up to which plain products are quicker than torch's fused kernel in bf16 on a CPU."""
+
+
 class PackedAttention:
     """Self-attention of every token, or of the first token of each name, over the tokens of its own name.
 
@@ -85,7 +89,10 @@ class PackedAttention:
             heads = query[q_first:q_last].view(names, n_queries, self._n_heads, -1).transpose(1, 2)
             pairs = key_value[kv_first:kv_last].view(names, length, 2, self._n_heads, -1)
             keys, values = pairs.permute(2, 0, 3, 1, 4)
-            context = functional.scaled_dot_product_attention(heads, keys, values, dropout_p=self._dropout)
+            if _is_quicker_by_products(heads, length, self._dropout):
+                context = _by_products(heads, keys, values)
+            else:
+                context = functional.scaled_dot_product_attention(heads, keys, values, dropout_p=self._dropout)
             gathered.append(context.transpose(1, 2).reshape(-1, query.shape[1]))
             q_first, kv_first = q_last, kv_last
         gathered.append(query.new_zeros(len(query) - q_first, query.shape[1]))
@@ -123,6 +130,20 @@ class PackedAttention:
 
 def _trains_on_cpu(projected: Tensor) -> bool:
     return projected.device.type == "cpu" and projected.requires_grad
+
+
+def _is_quicker_by_products(query: Tensor, length: int, dropout: float) -> bool:
+    """Whether torch's fused kernel, which in bf16 on a CPU takes a fixed time for each head of each name, is slower."""
+    return query.device.type == "cpu" and query.dtype is torch.bfloat16 and length <= _SHORT and not dropout
+
+
+def _by_products(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    """Attention as it is written down, in fp32; shapes (b, H, tokens, W)."""
+    with torch.autocast("cpu", enabled=False):
+        weights = torch.matmul(query.float() * query.shape[-1] ** -0.5, keys.float().transpose(-1, -2))
+        weights.sub_(weights.amax(-1, keepdim=True)).exp_()
+        weights.div_(weights.sum(-1, keepdim=True))
+        return torch.matmul(weights, values.float()).to(query.dtype)
 
 
 def _has_flash(query: Tensor, width: int) -> bool:

@@ -68,6 +68,7 @@ def encode_names(
     run_batch: RunBatch,
     *,
     batch_tokens: int,
+    padded: bool,
     progress: ProgressCallback | None,
     normalise: bool,
 ) -> FloatArray:
@@ -80,7 +81,8 @@ def encode_names(
         folder: Of the encoder.
         tokenizer: From `encoding_tokenizer`.
         run_batch: The back end.
-        batch_tokens: Tokens in a batch, at most, unless one name alone has more.
+        batch_tokens: See `length_batches`.
+        padded: See `length_batches`.
         progress: See `Encoder.encode`.
         normalise: See `Encoder.encode`.
     """
@@ -94,7 +96,7 @@ def encode_names(
             window = [text.lower() if isinstance(text, str) else text for text in window]
         offsets, ids = tokenise(tokenizer, window)
         done = begin
-        for rows in length_batches(np.diff(offsets), batch_tokens=batch_tokens):
+        for rows in length_batches(np.diff(offsets), batch_tokens=batch_tokens, padded=padded):
             found = run_batch(offsets, ids, rows)[:, :kept]
             vectors[begin + rows] = unit_rows(found) if normalise else found
             done += len(rows)
@@ -106,24 +108,33 @@ def encode_names(
     return vectors
 
 
-def length_batches(lengths: npt.NDArray[np.integer], *, batch_tokens: int) -> Iterator[RowArray]:
-    """Rows in batches of nearly equal length, shortest first; rows of length 0 are in none.
+def length_batches(lengths: npt.NDArray[np.integer], *, batch_tokens: int, padded: bool = True) -> Iterator[RowArray]:
+    """Rows in batches of similar length, shortest first; rows of length 0 are in none.
 
-    A batch never takes more than ``batch_tokens`` when padded to its longest row, and its longest row is at most
-    an eighth longer than its shortest.
+    Args:
+        lengths: Tokens of each row.
+        batch_tokens: Tokens in a batch, at most, unless one row alone has more.
+        padded: Whether a batch is filled up to its longest row. It then counts as filled, and its longest row is at
+            most an eighth longer than its shortest.
 
     Example:
         >>> [rows.tolist() for rows in length_batches(np.array([9, 2, 8, 0, 9]), batch_tokens=20)]
         [[1], [2, 0], [4]]
+        >>> [rows.tolist() for rows in length_batches(np.array([9, 2, 8, 0, 9]), batch_tokens=20, padded=False)]
+        [[1, 2, 0], [4]]
     """
     order = np.argsort(lengths, kind="stable")
     ordered = lengths[order]
     begin = int(np.searchsorted(ordered, 1))
     while begin < len(ordered):
-        shortest = int(ordered[begin])
-        end = int(np.searchsorted(ordered, shortest + shortest // 8, side="right"))
-        # padded size of rows begin..i, ascending in i
-        sizes = ordered[begin:end] * np.arange(1, end - begin + 1)
+        # Each row has a token at least, so that no batch has more rows.
+        end = begin + max(1, batch_tokens)
+        if padded:
+            shortest = int(ordered[begin])
+            end = min(end, int(np.searchsorted(ordered, shortest + shortest // 8, side="right")))
+        sizes = ordered[begin:end].astype(np.int64)
+        # size of rows begin..i, ascending in i
+        sizes = sizes * np.arange(1, len(sizes) + 1) if padded else sizes.cumsum()
         count = max(1, int(np.searchsorted(sizes, batch_tokens, side="right")))
         yield order[begin : begin + count]
         begin += count

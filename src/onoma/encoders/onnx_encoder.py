@@ -69,6 +69,7 @@ class OnnxEncoder(FolderEncoder):
             self._tokenizer,
             self._run,
             batch_tokens=BATCH_TOKENS,
+            padded=True,
             progress=progress,
             normalise=normalise,
         )

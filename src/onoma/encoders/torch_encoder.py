@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 
 from onoma.encoders.encoding import FolderEncoder, encode_names
+from onoma.encoders.memory import keep_freed_memory
 from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.packing import pack
 from onoma.encoders.protocol import ProgressCallback
@@ -40,6 +41,7 @@ class TorchEncoder(FolderEncoder):
         self, texts: Sequence[str], *, progress: ProgressCallback | None = None, normalise: bool = True
     ) -> FloatArray:
         """Vectors of names, shape (n, width); see `onoma.encoders.Encoder.encode`."""
+        keep_freed_memory()
         was_training = self._model.training
         self._model.eval()
         device = next(self._model.parameters()).device.type
@@ -52,6 +54,7 @@ class TorchEncoder(FolderEncoder):
                     self._tokenizer,
                     self._run,
                     batch_tokens=BATCH_TOKENS.get(device, BATCH_TOKENS["cpu"]),
+                    padded=False,
                     progress=progress,
                     normalise=normalise,
                 )

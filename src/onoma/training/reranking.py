@@ -273,7 +273,8 @@ def pair_scores(model: PackedCrossEncoder, store: NameStore, rows: RowArray, *, 
     try:
         with torch.no_grad(), autocast(device, precision):
             lengths = store.offsets[rows + 1] - store.offsets[rows]
-            for places in length_batches(lengths, batch_tokens=BATCH_TOKENS.get(device.type, BATCH_TOKENS["cpu"])):
+            batch_tokens = BATCH_TOKENS.get(device.type, BATCH_TOKENS["cpu"])
+            for places in length_batches(lengths, batch_tokens=batch_tokens, padded=False):
                 batch = pack(store.offsets, store.ids, rows=rows[places], types=store.types).to(device)
                 scores[torch.from_numpy(places)] = model(batch).cpu()
     finally:

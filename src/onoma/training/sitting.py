@@ -20,12 +20,12 @@ from typing import Any, Generic, TypeVar
 import torch
 
 from onoma.artifacts import sha256_file
+from onoma.encoders.memory import keep_freed_memory, return_freed_memory
 from onoma.errors import TrainingError
 from onoma.training.checkpoints import CHECKPOINT_NAME, Progress, load_checkpoint, save_checkpoint
 from onoma.training.course import Course
 from onoma.training.distributed import broadcast, is_main, processes
 from onoma.training.evaluating import Evaluation
-from onoma.training.memory import keep_freed_memory, return_freed_memory
 from onoma.training.optimiser_step import Done
 from onoma.training.planning import plan_steps
 from onoma.training.report import TrainingReport, mean_loss, versions

@@ -42,7 +42,8 @@ def name_vectors(
     model.eval()
     try:
         with torch.no_grad(), autocast(device, precision):
-            for places in length_batches(lengths[own], batch_tokens=BATCH_TOKENS.get(device.type, BATCH_TOKENS["cpu"])):
+            batch_tokens = BATCH_TOKENS.get(device.type, BATCH_TOKENS["cpu"])
+            for places in length_batches(lengths[own], batch_tokens=batch_tokens, padded=False):
                 batch = pack(store.offsets, store.ids, rows=rows[own[places]], types=store.types).to(device)
                 part = model(batch).float()
                 vectors[torch.from_numpy(places).to(device)] = functional.normalize(part, dim=1) if unit else part

@@ -9,7 +9,7 @@ import pytest
 FAULTS = """
 import resource, sys
 import numpy as np
-from onoma.training.memory import keep_freed_memory
+from onoma.encoders.memory import keep_freed_memory
 
 if sys.argv[1] == "keep":
     assert keep_freed_memory()
@@ -37,7 +37,7 @@ def test_freed_memory_is_taken_again_without_asking_the_system() -> None:
 
 RESIDENT = """
 import numpy as np
-from onoma.training.memory import keep_freed_memory, return_freed_memory
+from onoma.encoders.memory import keep_freed_memory, return_freed_memory
 
 def resident():
     with open("/proc/self/statm") as file:

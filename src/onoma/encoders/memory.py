@@ -1,4 +1,4 @@
-"""Memory that a step gives back and the next one takes again."""
+"""Memory that a forward pass gives back and the next one takes again."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # malloc.h
 def keep_freed_memory() -> bool:
     """Ask the C library to keep what is freed, for this process; False where it is not glibc, which is left alone.
 
-    By default glibc returns the hundreds of megabytes that a step frees to the system at once, and the next step waits
+    By default glibc returns the hundreds of megabytes that a pass frees to the system at once, and the next pass waits
     while the system clears every page of them anew. The process grows no larger for it: it only stays as large as its
-    largest step.
+    largest pass.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
