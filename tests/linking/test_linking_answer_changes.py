@@ -18,6 +18,7 @@ from onoma.errors import (
 )
 from onoma.linking import Linker, LinkerSettings
 from onoma.linking.answer_changes import REASONS, read_asked_mentions
+from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.updating import update_linker
 from onoma.terminology import normalise
 from tiny import Name
@@ -64,7 +65,7 @@ def expected_reason(old: Any, new: Any) -> str:
 def test_changed_answers_equal_brute_force(
     place: Path, linker: Path, tmp_path: Path, stages: tuple[str, ...], elsewhere: bool
 ) -> None:
-    with amend_artifact(linker, "linker", format_version=2) as folder:
+    with amend_artifact(linker, "linker", format_version=FORMAT_VERSION) as folder:
         LinkerSettings(stages=stages).save(folder)
     before = Linker.open(place / "linker").link(MENTIONS, stages=stages)
     out = tmp_path / "out" if elsewhere else None

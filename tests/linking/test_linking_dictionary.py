@@ -86,16 +86,18 @@ def test_saved_and_opened(terminology: Terminology, tmp_path: Path) -> None:
     assert list(opened.preferred_names) == list(dictionary.preferred_names)
 
 
-def rank_by_loops(entries: list[list[tuple[int, bool]]], scores: list[float], top_k: int) -> list[tuple[int, float]]:
-    """The oracle: the best (score, preferred) of each concept, then a plain sort."""
+def rank_by_loops(
+    entries: list[list[tuple[int, bool]]], scores: list[float], top_k: int, counts: list[int]
+) -> list[tuple[int, float]]:
+    """The oracle: the best (score, preferred) of each concept, then a plain sort, the most frequent first."""
     best: dict[int, tuple[float, int]] = {}
     for text, score in enumerate(scores):
         for concept, is_preferred in entries[text]:
             key = (-round(score, 6), 0 if is_preferred else 1)
             if concept not in best or key < best[concept]:
                 best[concept] = key
-    ordered = sorted((score, preferred, concept) for concept, (score, preferred) in best.items())
-    return [(concept, -score) for score, _, concept in ordered[:top_k]]
+    ordered = sorted((score, -counts[concept], preferred, concept) for concept, (score, preferred) in best.items())
+    return [(concept, -score) for score, _, _, concept in ordered[:top_k]]
 
 
 @st.composite
@@ -127,14 +129,21 @@ def test_ranking_equals_loops_and_is_never_settled_too_early(
     level = st.sampled_from([0.9, 0.9000000001, 0.5, 0.2])
     scores = sorted(data.draw(st.lists(level, min_size=len(entries), max_size=len(entries))), reverse=True)
     dictionary = dictionary_of(entries)
-    expected = rank_by_loops(entries, scores, top_k)
+    counts = data.draw(st.none() | st.lists(st.integers(0, 3), min_size=6, max_size=6))
+    expected = rank_by_loops(entries, scores, top_k, counts or [0] * 6)
+    prior = None if counts is None else np.array(counts)
     for depth in range(1, len(entries) + 1):
-        links = dictionary.rank_concepts(
-            np.arange(depth), np.array(scores[:depth], np.float32), top_k=top_k, complete=depth == len(entries)
+        ranked = dictionary.rank_entries(
+            np.arange(depth),
+            np.array(scores[:depth], np.float32),
+            top_k=top_k,
+            complete=depth == len(entries),
+            prior=prior,
         )
         if depth == len(entries):
-            assert links is not None
-        if links is not None:
+            assert ranked is not None
+        if ranked is not None:
+            links = dictionary.links(ranked)
             assert [int(link.concept_id) for link in links] == [concept for concept, _ in expected]
             np.testing.assert_allclose([link.score for link in links], [score for _, score in expected], atol=1e-6)
             assert [link.rank for link in links] == list(range(1, len(links) + 1))

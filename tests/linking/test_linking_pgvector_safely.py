@@ -292,7 +292,7 @@ def test_an_update_that_fails_in_the_end(place: Path, tmp_path: Path, schema: Sc
 
     def progress(done: int, total: int | None, what: str) -> None:
         if done == total:  # another process tunes the linker
-            with amend_artifact(tmp_path / "linker", "linker", format_version=2, config={"tuning": {}}):
+            with amend_artifact(tmp_path / "linker", "linker", format_version=FORMAT_VERSION, config={"tuning": {}}):
                 pass
 
     with pytest.raises(ArtifactExistsError, match="another process meanwhile"):

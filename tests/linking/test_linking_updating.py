@@ -21,6 +21,7 @@ from onoma.errors import (
     ConfigError,
 )
 from onoma.linking import Linker, LinkerSettings, add_reranker, build_linker
+from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.known_vectors import KnownVectors
 from onoma.linking.updating import update_linker
 from onoma.terminology import Terminology
@@ -164,7 +165,9 @@ def test_the_report(place: Path, linker: Path) -> None:
 def test_settings_stay_and_what_was_learned_is_marked(place: Path, linker: Path) -> None:
     learned = LinkerSettings(stages=("exact", "dense", "sparse"), pool=7, weights={"dense": 0.25, "sparse": 0.75})
     first = read_manifest(place / "t").fingerprint
-    with amend_artifact(linker, "linker", format_version=2, config={"tuning": {"n_mentions": 60}}) as folder:
+    with amend_artifact(
+        linker, "linker", format_version=FORMAT_VERSION, config={"tuning": {"n_mentions": 60}}
+    ) as folder:
         learned.save(folder)
     report = update_linker(linker, place / "new")
     assert report.is_tuned
@@ -263,7 +266,7 @@ def test_in_a_lower_precision_the_figures_are_the_lower_ones(place: Path, int8: 
         record = json.loads((int8 / "index.json").read_text())
         for name, changed in figures.items():
             record[name] |= changed
-        with amend_artifact(int8, "linker", format_version=2) as folder:
+        with amend_artifact(int8, "linker", format_version=FORMAT_VERSION) as folder:
             (folder / "index.json").write_text(json.dumps(record))
 
     rewrite(recall={"at_1": 0.5, "at_10": 0.75}, agreement={"lowest_cosine": 0.25})

@@ -25,6 +25,7 @@ from onoma.errors import (
     MismatchError,
 )
 from onoma.linking import Linker, build_linker
+from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.updating import check_terminology, is_current, update_linker
 from onoma.terminology import Terminology
 from tiny import make_terminology
@@ -127,7 +128,9 @@ class Tuning(Counting):
     linker: Path
 
     def encode(self, texts: Sequence[str], *, progress: Any = None, normalise: bool = True) -> Any:
-        with amend_artifact(self.linker, "linker", format_version=2, config={"tuning": {"n_mentions": 60}}):
+        with amend_artifact(
+            self.linker, "linker", format_version=FORMAT_VERSION, config={"tuning": {"n_mentions": 60}}
+        ):
             pass
         return super().encode(texts)
 

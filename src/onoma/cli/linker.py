@@ -107,6 +107,14 @@ def tune(
             "id||mention. The ids NIL, CUI-less and -1 mean 'no such concept'.",
         ),
     ],
+    prior: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Other annotated mentions, such as those of training: of equally good concepts the one that they mean "
+            "more often comes first. Unset: what the linker has stays.",
+        ),
+    ] = None,
     stages: Annotated[
         str | None,
         typer.Option(metavar="STAGES", help="Stages that shall be on from now on, divided by commas. Unset: as now."),
@@ -141,10 +149,13 @@ def tune(
 
     reading = Reading(on_error=on_error)
     read = read_mentions(mentions, reading)
+    counting = Reading(on_error=on_error)
+    counted = None if prior is None else read_mentions(prior, counting)
     with show.progress_bar("linking", "mentions") as update:
         report = tune_linker(
             linker,
             read,
+            prior=counted,
             stages=None if stages is None else [stage.strip() for stage in stages.split(",")],
             calibrate=calibration != "none",
             method="platt" if calibration == "none" else calibration,
@@ -152,10 +163,11 @@ def tune(
             database=database,
             progress=update,
         )
-    for line, reason in reading.rejects.select("line", "reason").rows():
-        show.remark(f"{mentions}, line {line}: left out: {reason}")
-    for note, n in reading.notes.items():
-        show.remark(f"{n:,} {note}")
+    for file, of_file in ((mentions, reading), (prior, counting)):
+        for line, reason in of_file.rejects.select("line", "reason").rows():
+            show.remark(f"{file}, line {line}: left out: {reason}")
+        for note, n in of_file.notes.items():
+            show.remark(f"{file}: {n:,} {note}")
     if report.n_unknown:
         codes = ", ".join(report.unknown)
         unknown = show.count(report.n_unknown, "mention")
@@ -165,6 +177,12 @@ def tune(
         f"concept; stages {', '.join(report.stages)}",
         markup=False,
     )
+    if (of_prior := report.prior) is not None:
+        show.out.print(
+            f"prior: {show.count(of_prior.n_concepts, 'concept')} meant by {show.count(of_prior.n_mentions, 'mention')}"
+            + (f", {of_prior.n_unknown:,} of them of none that the linker has" if of_prior.n_unknown else ""),
+            markup=False,
+        )
     rows = [[what, f"{100 * one.at_1:.2f}", f"{100 * one.at_5:.2f}"] for what, one in report.accuracy.items()]
     show.table(["", "acc@1", "acc@5"], rows, numeric=["acc@1", "acc@5"])
     if report.weights is not None:

@@ -58,6 +58,7 @@ def _facts(manifest: Manifest, stages: list[str]) -> dict[str, Any]:
         "ngrams": config.get("ngrams"),
         "reranker": config.get("reranker"),
         "tuned_on_mentions": config.get("tuning", {}).get("n_mentions"),
+        "prior_of_mentions": config.get("prior", {}).get("n_mentions"),
         "created": manifest.created,
         "onoma": manifest.onoma_version,
     }

@@ -106,6 +106,15 @@ class NameDictionary:
         """C."""
         return len(self.concept_ids)
 
+    def concept_rows(self, codes: set[str]) -> dict[str, list[int]]:
+        """Rows of the concepts that have these codes; one whose own code is ``a|b`` goes by each of the two."""
+        rows: dict[str, list[int]] = {}
+        for row, concept_id in enumerate(self.concept_ids):
+            for code in {concept_id, *concept_id.split("|")}:
+                if code in codes:
+                    rows.setdefault(code, []).append(row)
+        return rows
+
     def save(self, folder: Path) -> None:
         """Write the dictionary's files into ``folder``."""
         for name in _STRINGS:
@@ -153,12 +162,13 @@ class NameDictionary:
         complete: bool = True,
         allowed: BoolArray | None = None,
         expected: BoolArray | None = None,
+        prior: RowArray | None = None,
     ) -> RankedEntries | None:
         """The best concepts behind some scored texts, each by its best entry.
 
         A concept's score is that of its best text. Of equal scores (to six decimals) the concepts that are
-        expected come first, then those whose preferred name the text is, then those that stand earlier in the
-        terminology.
+        expected come first, then those that are meant more often, then those whose preferred name the text is, then
+        those that stand earlier in the terminology.
 
         Args:
             text_rows: Rows of the best texts, shape (n,); best first, unless ``complete``.
@@ -168,6 +178,7 @@ class NameDictionary:
                 last one given), they may carry concepts that belong in the answer.
             allowed: Which entries may be an answer, bool, shape (E,); unset: all.
             expected: Which concepts the mention more likely means, bool, shape (C,); unset: none.
+            prior: How often each concept is meant, int64, shape (C,); unset: not known. See `onoma.linking.prior`.
 
         Returns:
             At most ``top_k`` entries; ``None`` if texts that were not given could change them.
@@ -181,7 +192,8 @@ class NameDictionary:
         entry_scores = rounded[places]
         concepts = self.entry_concepts[entries]
         unexpected = np.zeros(len(concepts), np.bool_) if expected is None else ~expected[concepts]
-        order = np.lexsort((entries, concepts, ~self.entry_is_preferred[entries], unexpected, -entry_scores))
+        rarity = np.zeros(len(concepts), np.int64) if prior is None else -prior[concepts]
+        order = np.lexsort((entries, concepts, ~self.entry_is_preferred[entries], rarity, unexpected, -entry_scores))
         _, first = np.unique(concepts[order], return_index=True)
         best = order[np.sort(first)][:top_k]
         if not complete and (len(best) < top_k or entry_scores[best[-1]] <= rounded[-1]):

@@ -30,7 +30,8 @@ class Reason:
         preferred_name: Of the concept.
         matched_name: Its name that decided, as the terminology spells it.
         matched_text: The same as it was compared: normalised.
-        is_preferred_name: Whether that is the preferred name: of equal scores it comes first.
+        is_preferred_name: Whether that is the preferred name: of equal scores and prior it comes first.
+        prior: How many annotated mentions mean the concept, if that was counted: of equal scores the most come first.
         rank: 1 for the best.
         stage: What put it there: "exact" or "loose" for a name that the mention equals, "rerank" where the
             cross-encoder had the last word, else the search, or "fusion" for several.
@@ -46,6 +47,7 @@ class Reason:
     matched_name: str
     matched_text: str
     is_preferred_name: bool
+    prior: int | None
     rank: int
     stage: str
     score: float
@@ -216,6 +218,7 @@ def _reason(run: Run, parts: Parts, answer: Answer, stages: tuple[Stage, ...], p
         matched_name=dictionary.entry_names[entry],
         matched_text=dictionary.texts[text_row],
         is_preferred_name=bool(dictionary.entry_is_preferred[entry]),
+        prior=None if parts.prior is None else int(parts.prior[ranked.concepts[place]]),
         rank=place + 1,
         stage=_stage(answer, stages, place),
         score=float(ranked.scores[place]),

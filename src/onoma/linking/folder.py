@@ -12,9 +12,11 @@ table.json               the table of the vectors, where they lie in PostgreSQL
 char_ngrams.*            index of character n-grams, if it was asked for
 encoder/                 an encoder's folder, with its ONNX model alone
 reranker/                a cross-encoder's folder, if one was added
+prior.npy                how often each concept is meant, if that was counted (`onoma.linking.prior`)
 ======================== ============================================================================================
 
-Format 2. Folders of format 1 have no settings, look-up, facts, n-grams and cross-encoder, and always an encoder.
+Format 3. Folders of format 2 have no prior, those of format 1 no settings, look-up, facts, n-grams and cross-encoder
+either, and always an encoder.
 """
 
 from __future__ import annotations
@@ -37,12 +39,13 @@ from onoma.linking.dictionary import NameDictionary
 from onoma.linking.facts import TerminologyFacts
 from onoma.linking.lookup import NameLookup
 from onoma.linking.parts import Parts
+from onoma.linking.prior import open_prior
 from onoma.linking.reranking import Reranker
 from onoma.linking.settings import LinkerSettings
 from onoma.types import MAX_NORM
 
 KIND = "linker"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 ENCODER_FOLDER, RERANKER_FOLDER = "encoder", "reranker"
 _NGRAMS_FILE = "char_ngrams.json"
 
@@ -83,6 +86,7 @@ def open_parts(folder: Path, manifest: Manifest, *, database: str | None = None)
             ngrams=_open_ngrams(folder, manifest, n_texts=dictionary.n_texts),
             facts=TerminologyFacts.open(folder, dictionary),
             reranker=_open_reranker(folder, manifest),
+            prior=open_prior(folder, dictionary),
         )
         parts.check_settings()
         return parts

@@ -12,7 +12,7 @@ import numpy as np
 
 from onoma.artifacts import Manifest, open_artifact
 from onoma.encoders import Encoder
-from onoma.errors import InputError
+from onoma.errors import InputError, ShapeError
 from onoma.indexes import Index
 from onoma.indexes.protocol import StoredVectors
 from onoma.linking.confidence import threshold, threshold_for
@@ -221,6 +221,21 @@ class Linker:
         parts = dataclasses.replace(self._parts, settings=settings)
         parts.check_settings()
         return self._with(parts)
+
+    @property
+    def prior(self) -> RowArray | None:
+        """How often each concept is meant, int64, shape (C,); None if that is not known. See `onoma.linking.prior`."""
+        return self._parts.prior
+
+    def with_prior(self, prior: RowArray | None) -> Linker:
+        """The same linker with other counts, as `prior` has them; the folder stays as it is.
+
+        Raises:
+            ShapeError: not one for each concept.
+        """
+        if prior is not None and prior.shape != (self.dictionary.n_concepts,):
+            raise ShapeError(f"a prior has a count for each of {self.dictionary.n_concepts} concepts.")
+        return self._with(dataclasses.replace(self._parts, prior=prior))
 
     def preparing(self, preparation: Preparation) -> Linker:
         """The same linker with stages before its own: short forms are replaced, composite mentions split.

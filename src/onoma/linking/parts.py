@@ -23,7 +23,7 @@ from onoma.linking.reranking import Reranker
 from onoma.linking.searching import AllowedTexts, DenseSearch, SparseSearch
 from onoma.linking.settings import LinkerSettings, Stage, ordered_stages
 from onoma.terminology import normalise
-from onoma.types import BoolArray
+from onoma.types import BoolArray, RowArray
 
 _HOW_TO_GET: dict[Stage, str] = {
     "dense": "build it with an encoder (onoma linker build --encoder)",
@@ -47,6 +47,7 @@ class Parts:
         ngrams: Search of the texts' character n-grams.
         facts: What filters ask for.
         reranker: The cross-encoder.
+        prior: How often each concept is meant, int64, shape (C,); unset: not known.
         entries: Which entries may be an answer, bool, shape (E,); unset: all.
         preparation: What mentions go through before they are linked.
     """
@@ -61,6 +62,7 @@ class Parts:
     ngrams: CharNgramIndex | None = None
     facts: TerminologyFacts | None = None
     reranker: Reranker | None = None
+    prior: RowArray | None = None
     entries: BoolArray | None = None
     preparation: Preparation = field(default_factory=Preparation)
 

@@ -10,7 +10,8 @@ Mentions may be made ready before (`onoma.linking.mentions`): each part of one i
 4. concepts: the score of a concept is that of its best text. What look-up found has the score 1 and comes first,
    whatever a search says: a mention that is a name never loses to one that is merely near;
 5. **rerank**: the cross-encoder orders anew what look-up found, where that is several concepts, or, where it found
-   nothing, the first candidates of the searches. Homonyms keep their score 1. A cross-encoder that has learnt NIL may
+   nothing, the first candidates of the searches. Homonyms keep their score 1, and without a context their order where
+   it is known how often they are meant. A cross-encoder that has learnt NIL may
    answer that none of these candidates, of the searches, is meant;
 6. confidence, of the first answer, if it was calibrated for just these stages.
 
@@ -267,7 +268,13 @@ class Run:
         self, rows: RowArray, scores: FloatArray | DoubleArray, top_k: int, *, complete: bool = True
     ) -> RankedEntries | None:
         return self._parts.dictionary.rank_entries(
-            rows, scores, top_k=top_k, complete=complete, allowed=self._parts.entries, expected=self._expected
+            rows,
+            scores,
+            top_k=top_k,
+            complete=complete,
+            allowed=self._parts.entries,
+            expected=self._expected,
+            prior=self._parts.prior,
         )
 
     def _joined(self, hit: Answer, found: Answer) -> Answer:
@@ -276,7 +283,11 @@ class Run:
         return Answer(ranked, hit.n_hits, hit.hit_stage, ranked.scores, found.pool)
 
     def _reranked(self, reranker: Reranker, asked: Sequence[Asked], answers: list[Answer]) -> list[Answer]:
-        places = [place for place, answer in enumerate(answers) if _is_open(answer, reranker)]
+        places = [
+            place
+            for place, answer in enumerate(answers)
+            if _is_open(answer, reranker) and not self._is_settled(asked[place], answer)
+        ]
         contexts = [asked[place].context for place in places]
         before = [self._parts.dictionary.links(_tier(answers[place])) for place in places]
         after = reranker.rerank(
@@ -296,6 +307,13 @@ class Run:
             searched = np.concatenate([answer.searched[order], answer.searched[len(tier) :]])
             answers[place] = dataclasses.replace(answer, ranked=tier.then(rest), searched=searched)
         return answers
+
+    def _is_settled(self, asked: Asked, answer: Answer) -> bool:
+        """Whether it is known which of some homonyms is meant more often, and nothing else would tell them apart."""
+        prior = self._parts.prior
+        return bool(
+            answer.n_hits and asked.context is None and prior is not None and prior[_tier(answer).concepts].any()
+        )
 
     def _with_confidence(self, asked: Sequence[Asked], answers: list[Answer]) -> list[Answer]:
         if self._confidence is None:

@@ -26,6 +26,7 @@ from onoma.linking.confidence_metrics import expected_calibration_error
 from onoma.linking.folder import FORMAT_VERSION, KIND
 from onoma.linking.fusion import LabelledPool, learn_weights
 from onoma.linking.linker import Linker
+from onoma.linking.prior import PriorReport, count_prior, save_prior
 from onoma.linking.searching import Pool
 from onoma.linking.settings import SEARCHES, LinkerSettings, Stage, ordered_stages
 from onoma.terminology import normalise
@@ -81,6 +82,7 @@ class TuningReport:
         weights: Of the searches, if two are on.
         calibration: How well confidences hold, by cross-validation; unset if there is none.
         no_concept_below: Confidence that an answer now needs, if a precision was wished.
+        prior: What was counted, if mentions were given for that.
     """
 
     stages: tuple[Stage, ...]
@@ -93,12 +95,14 @@ class TuningReport:
     weights: dict[Stage, float] | None
     calibration: CalibrationReport | None
     no_concept_below: float | None
+    prior: PriorReport | None = None
 
 
 def tune_linker(
     linker: str | Path,
     mentions: pl.DataFrame,
     *,
+    prior: pl.DataFrame | None = None,
     stages: Iterable[str] | None = None,
     calibrate: bool = True,
     method: Method = "platt",
@@ -113,6 +117,8 @@ def tune_linker(
         linker: The folder.
         mentions: Columns ``mention`` and ``concept_id`` (`onoma.pairs.mentions.read_mentions`). Several codes divided
             by ``|`` are all right; `NO_CONCEPT` stands for none. They must not be what is reported on later.
+        prior: Other annotated mentions, of the same columns, that say how often each concept is meant
+            (`onoma.linking.prior`); unset: what the linker has stays.
         stages: That shall be on; unset: as they are.
         calibrate: Whether to fit confidences.
         method: See `Calibration.fit`.
@@ -133,14 +139,18 @@ def tune_linker(
         raise ConfigError(f"n_folds must be a whole number from 2; found {n_folds!r}.")
     ensure_writable(linker, KIND, overwrite=True)
     opened = Linker.open(linker, database=database)
+    counted = None if prior is None else count_prior(opened.dictionary, prior)
     if "dense" in opened.stages:
         opened.encoder = _Remembering(opened.encoder)
+    untuned = opened
+    if counted is not None:
+        opened = opened.with_prior(counted.counts)
     before = opened.settings.replaced(calibration=None, calibrated_stages=(), no_concept_below=None)
     plain = before if stages is None else before.replaced(stages=ordered_stages(stages))
     opened.tuned(plain)  # refuses a stage that is not there
     development = _label(opened, mentions, n_folds)
     trial = _Trial(opened, development, progress, n_runs=5 if _fuses(plain) else 2)
-    accuracy = {"before": trial.accuracy(trial.outcomes(before))}
+    accuracy = {"before": trial.accuracy(trial.outcomes(before, linker=untuned))}
     by_fold = [plain] * n_folds
     if _fuses(plain):
         for search in SEARCHES:
@@ -170,11 +180,15 @@ def tune_linker(
         weights=plain.weights if _fuses(plain) else None,
         calibration=held,
         no_concept_below=learned.no_concept_below,
+        prior=None if counted is None else counted.report,
     )
-    with amend_artifact(
-        linker, KIND, format_version=FORMAT_VERSION, config={"tuning": dataclasses.asdict(report)}
-    ) as folder:
+    tuning = dataclasses.asdict(report)
+    of_prior = tuning.pop("prior")
+    config = {"tuning": tuning, **({} if of_prior is None else {"prior": of_prior})}
+    with amend_artifact(linker, KIND, format_version=FORMAT_VERSION, config=config) as folder:
         learned.save(folder)
+        if counted is not None:
+            save_prior(folder, counted.counts)
     return report
 
 
@@ -203,7 +217,7 @@ class _Development:
 def _label(linker: Linker, mentions: pl.DataFrame, n_folds: int) -> _Development:
     counted = Counter(mentions.select("mention", "concept_id").iter_rows())
     codes_of = {label: [code.strip() for code in label.split("|") if code.strip()] for _, label in counted}
-    rows_of = _rows_of({code for codes in codes_of.values() for code in codes}, linker)
+    rows_of = linker.dictionary.concept_rows({code for codes in codes_of.values() for code in codes})
     merged: Counter[tuple[str, frozenset[int], bool]] = Counter()
     unknown: Counter[str] = Counter()
     for (mention, label), n in counted.items():
@@ -227,16 +241,6 @@ def _label(linker: Linker, mentions: pl.DataFrame, n_folds: int) -> _Development
             fix="take more mentions, or codes as the linker's terminology has them",
         )
     return _Development(labelled, dict(unknown))
-
-
-def _rows_of(codes: set[str], linker: Linker) -> dict[str, list[int]]:
-    """Concept rows of codes; a concept whose own code is ``a|b`` goes by each of the two."""
-    rows: dict[str, list[int]] = {}
-    for row, concept_id in enumerate(linker.dictionary.concept_ids):
-        for code in {concept_id, *concept_id.split("|")}:
-            if code in codes:
-                rows.setdefault(code, []).append(row)
-    return rows
 
 
 def _folds(texts: set[str], n_folds: int) -> dict[str, int]:
@@ -270,11 +274,13 @@ class _Trial:
         self._texts = list(dict.fromkeys(mention.text for mention in self._mentions))
         self._done, self._total = 0, n_runs * len(self._texts)
 
-    def outcomes(self, settings: LinkerSettings, texts: Sequence[str] | None = None) -> dict[str, _Outcome]:
-        """Of all texts, or of some."""
+    def outcomes(
+        self, settings: LinkerSettings, texts: Sequence[str] | None = None, *, linker: Linker | None = None
+    ) -> dict[str, _Outcome]:
+        """Of all texts, or of some, by the linker that is tuned or another one."""
         found = {}
         wanted = self._texts if texts is None else texts
-        for part, run in self._linker.tuned(settings).runs(wanted, top_k=_CUTOFF):
+        for part, run in (linker or self._linker).tuned(settings).runs(wanted, top_k=_CUTOFF):
             for place, (asked, answer) in enumerate(zip(part, run.answers(part), strict=True)):
                 is_answered = len(answer.ranked) > 0 and not answer.is_nil
                 found[asked.text] = _Outcome(

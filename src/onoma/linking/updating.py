@@ -45,6 +45,7 @@ from onoma.linking.dictionary import NameDictionary
 from onoma.linking.folder import ENCODER_FOLDER, FORMAT_VERSION, KIND, RERANKER_FOLDER
 from onoma.linking.known_vectors import KnownVectors
 from onoma.linking.linker import Linker
+from onoma.linking.prior import carry_prior, save_prior
 from onoma.terminology import Terminology
 from onoma.terminology.reading import Progress, no_progress
 
@@ -209,6 +210,8 @@ def update_linker(
         if known is not None and known.n_copied:
             config |= _said_of_index(place, folder, config)
         before.settings.save(folder)
+        if before.prior is not None:
+            save_prior(folder, carry_prior(before.prior, before.dictionary, NameDictionary.open(folder)))
         for models in (ENCODER_FOLDER, RERANKER_FOLDER):
             if (place / models).is_dir():  # as they are: an export would tell anew where the encoder is from
                 shutil.rmtree(folder / models, ignore_errors=True)

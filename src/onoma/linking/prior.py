@@ -1,0 +1,111 @@
+"""How often each concept is meant: what orders concepts that are otherwise equally good, homonyms above all.
+
+People call 'cancer' a disease of which a terminology has several; that nearly all of them mean one of these, only
+annotated mentions can say. Their counts decide among equal scores and nowhere else: a common concept never goes
+before one whose name is nearer. A cross-encoder that orders homonyms leaves them so unless it reads the mention's
+context.
+
+File: ``prior.npy`` in the linker's folder, a count for each concept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from onoma.errors import DamagedArtifactError, InputError
+from onoma.linking.dictionary import NameDictionary
+from onoma.types import RowArray
+
+PRIOR_FILE = "prior.npy"
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class PriorReport:
+    """What annotated mentions said of how often concepts are meant.
+
+    Attributes:
+        n_mentions: All of them; of these
+        n_unknown: those of concepts that the linker does not have, or of none.
+        n_concepts: Concepts that are meant at least once.
+    """
+
+    n_mentions: int
+    n_unknown: int
+    n_concepts: int
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Counts, int64, shape (C,), and what to say of them."""
+
+    counts: RowArray
+    report: PriorReport
+
+
+def count_prior(dictionary: NameDictionary, mentions: pl.DataFrame) -> Prior:
+    """How often annotated mentions mean each concept.
+
+    Args:
+        dictionary: Of the linker.
+        mentions: A column ``concept_id``, a row for each annotation. Several codes divided by ``|`` count for each of
+            their concepts; a mention of no concept, or of an unknown one, counts for none.
+
+    Raises:
+        InputError: none is of a concept that the linker has.
+    """
+    counted = Counter(mentions["concept_id"].to_list())
+    codes_of = {label: {code.strip() for code in label.split("|") if code.strip()} for label in counted}
+    rows_of = dictionary.concept_rows({code for codes in codes_of.values() for code in codes})
+    counts = np.zeros(dictionary.n_concepts, np.int64)
+    n_unknown = 0
+    for label, n in counted.items():
+        rows = sorted({row for code in codes_of[label] for row in rows_of.get(code, ())})
+        counts[rows] += n
+        n_unknown += 0 if rows else n
+    if not counts.any():
+        raise InputError(
+            "no mention is of a concept that the linker has, so that nothing is known of how often these are meant",
+            field="prior",
+            found=", ".join(sorted(counted)[:_SHOWN]) or "no mentions",
+            fix="take codes as the linker's terminology has them",
+        )
+    return Prior(counts, PriorReport(sum(counted.values()), n_unknown, int(np.count_nonzero(counts))))
+
+
+def carry_prior(counts: RowArray, before: NameDictionary, after: NameDictionary) -> RowArray:
+    """The counts for another release of a terminology; those of concepts that are gone are left out.
+
+    Example:
+        >>> carry_prior(linker.prior, linker.dictionary, newer.dictionary)  # doctest: +SKIP
+    """
+    count_of = {code: int(n) for code, n in zip(before.concept_ids, counts, strict=True) if n}
+    return np.array([count_of.get(code, 0) for code in after.concept_ids], np.int64)
+
+
+def save_prior(folder: Path, counts: RowArray) -> None:
+    """Write ``prior.npy`` into ``folder``."""
+    np.save(folder / PRIOR_FILE, counts)
+
+
+def open_prior(folder: Path, dictionary: NameDictionary) -> RowArray | None:
+    """What `save_prior` wrote, memory-mapped; None if there is none.
+
+    Raises:
+        DamagedArtifactError: it is of other concepts.
+    """
+    file = folder / PRIOR_FILE
+    if not file.exists():
+        return None
+    counts = np.asarray(np.load(file, mmap_mode="r"))
+    if counts.shape != (dictionary.n_concepts,) or counts.dtype != np.int64:
+        raise DamagedArtifactError(
+            f"{file} has {counts.dtype} numbers of the shape {counts.shape}; {dictionary.n_concepts} concepts need as "
+            "many int64. Tune the linker again with --prior."
+        )
+    return counts

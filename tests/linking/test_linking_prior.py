@@ -1,0 +1,160 @@
+"""Which of several equally good concepts comes first where annotated mentions say how often each is meant."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from linking_data import small_terminology, write_letter_encoder
+
+from onoma.artifacts import read_manifest, verify_artifact
+from onoma.errors import DamagedArtifactError, InputError, ShapeError
+from onoma.linking import Linker, add_reranker, build_linker, tune_linker
+from onoma.linking.prior import carry_prior, count_prior, save_prior
+from onoma.linking.updating import update_linker
+from tiny import make_terminology, tiny_encoder
+from tiny_rerankers import write_reranker
+
+CONCEPTS = ["D1", "D2", "D3", "D4", "D6", "D8"]
+MEANT = [("a cold", "D4")] * 3 + [("a cold", "D6")] * 5 + [("MI", "D8|D9"), ("?", "NIL"), ("?", "X1")]
+
+
+def mentions(rows: list[tuple[str, str]]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=["mention", "concept_id"], orient="row")
+
+
+def codes(linker: Linker, mention: str = "cold") -> list[str]:
+    return [link.concept_id for link in linker.link([mention], top_k=6)[0]]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("prior")
+    write_letter_encoder(folder / "letters")
+    small_terminology(folder / "t")
+    build_linker(folder / "t", folder / "letters", folder / "linker", sparse=True)
+    return folder
+
+
+@pytest.fixture
+def linker(place: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(place / "linker", tmp_path / "linker"))
+
+
+def tuning_mentions() -> pl.DataFrame:
+    """Enough of them to tune, all different."""
+    names = ["diabetes", "sugar", "common cold", "cold air", "lung disease"]
+    concepts = ["D1", "D1", "D4", "D6", "D3"]
+    return mentions([(f"{name} {n}", code) for n in range(12) for name, code in zip(names, concepts, strict=True)])
+
+
+def test_counts(place: Path) -> None:
+    counted = count_prior(Linker.open(place / "linker").dictionary, mentions(MEANT))
+    assert dict(zip(CONCEPTS, counted.counts.tolist(), strict=True)) == {
+        "D1": 0, "D2": 0, "D3": 0, "D4": 3, "D6": 5, "D8": 1
+    }  # fmt: skip
+    assert (counted.report.n_mentions, counted.report.n_unknown, counted.report.n_concepts) == (11, 2, 3)
+
+
+def test_it_orders_equal_scores_and_no_others(place: Path) -> None:
+    linker = Linker.open(place / "linker")
+    assert codes(linker)[:4] == ["D2", "D3", "D4", "D6"]
+    knowing = linker.with_prior(count_prior(linker.dictionary, mentions(MEANT)).counts)
+    assert codes(knowing)[:4] == ["D6", "D4", "D2", "D3"]
+    for stages in (["exact"], ["dense"], ["sparse"], ["dense", "sparse"]):
+        plain = linker.link(["cold", "colds", "sugar disease"], top_k=6, stages=stages)
+        ordered = knowing.link(["cold", "colds", "sugar disease"], top_k=6, stages=stages)
+        for before, after in zip(plain, ordered, strict=True):
+            assert [link.score for link in before] == [link.score for link in after]
+            assert {link.concept_id for link in before} == {link.concept_id for link in after}
+    assert codes(linker) == codes(knowing.with_prior(None))
+
+
+def test_what_is_expected_comes_before_what_is_frequent(tmp_path: Path) -> None:
+    write_letter_encoder(tmp_path / "letters")
+    types = {"A": ["Disease"], "B": ["Phenomenon"]}
+    terminology = make_terminology(tmp_path / "t", {"A": ["cold"], "B": ["cold"]}, semantic_types=types)
+    linker = build_linker(terminology, tmp_path / "letters", tmp_path / "linker").with_prior(np.array([0, 7]))
+    assert [link.concept_id for link in linker.link(["cold"])[0]] == ["B", "A"]
+    assert [link.concept_id for link in linker.link(["cold"], expected_types="Disease")[0]] == ["A", "B"]
+
+
+def test_tuning_counts_keeps_and_tells(linker: Path) -> None:
+    plain = Linker.open(linker)
+    report = tune_linker(linker, tuning_mentions(), prior=mentions(MEANT), calibrate=False)
+    assert report.prior is not None
+    assert report.prior.n_mentions == len(MEANT)
+    tuned = Linker.open(linker)
+    assert codes(tuned)[:4] == ["D6", "D4", "D2", "D3"]
+    assert tuned.fingerprint != plain.fingerprint
+    verify_artifact(linker)
+    assert tuned.explain("cold", top_k=2).links[0].prior == 5
+    assert plain.explain("cold", top_k=2).links[0].prior is None
+    again = tune_linker(linker, tuning_mentions(), calibrate=False)
+    assert again.prior is None
+    assert codes(Linker.open(linker))[:4] == ["D6", "D4", "D2", "D3"]
+    assert read_manifest(linker).config["prior"]["n_mentions"] == len(MEANT)
+
+
+def test_before_is_without_and_after_is_with_it(linker: Path, tmp_path: Path) -> None:
+    other = Path(shutil.copytree(linker, tmp_path / "other"))
+    development = mentions([*tuning_mentions().iter_rows(), ("cold", "D6")])
+    without = tune_linker(other, development, calibrate=False).accuracy
+    accuracy = tune_linker(linker, development, prior=mentions(MEANT), calibrate=False).accuracy
+    assert accuracy["before"] == without["before"]
+    assert accuracy["after"].at_1 > without["after"].at_1
+
+
+def test_an_update_carries_it_by_code(place: Path, linker: Path, tmp_path: Path) -> None:
+    tune_linker(linker, tuning_mentions(), prior=mentions(MEANT), calibrate=False)
+    newer = {"D0": ["cold"], "D6": ["Cold Temperature", "cold"], "D4": ["Common Cold", "cold"], "D1": ["diabetes"]}
+    make_terminology(tmp_path / "newer", newer)
+    update_linker(linker, tmp_path / "newer", tmp_path / "updated")
+    updated = Linker.open(tmp_path / "updated")
+    assert updated.prior is not None
+    assert updated.prior.tolist() == [0, 5, 3, 0]
+    assert codes(updated)[:3] == ["D6", "D4", "D0"]
+    build_linker(tmp_path / "newer", place / "letters", tmp_path / "rebuilt", sparse=True)
+    rebuilt = Linker.open(tmp_path / "rebuilt")
+    before = Linker.open(linker)
+    assert before.prior is not None
+    carried = carry_prior(before.prior, before.dictionary, rebuilt.dictionary)
+    asked = ["cold", "diabetes", "colds"]
+    assert rebuilt.with_prior(carried).tuned(before.settings).link(asked) == updated.link(asked)
+
+
+def test_a_cross_encoder_leaves_homonyms_so_unless_it_reads_a_context(linker: Path, tmp_path: Path) -> None:
+    base = tiny_encoder(tmp_path / "bert", weight_std=0.3)
+    write_reranker(tmp_path / "reranker", base, contexts=True, weight=1.0)
+    add_reranker(linker, tmp_path / "reranker")
+    plain = Linker.open(linker)
+    context = "It was cold outside."
+    by_cross_encoder = [
+        [link.concept_id for link in plain.link(["cold"], contexts=[told])[0]][:4] for told in (None, context)
+    ]
+    counts = np.zeros(plain.dictionary.n_concepts, np.int64)
+    order = by_cross_encoder[0][::-1]
+    for n, code in enumerate(order):
+        counts[list(plain.concept_ids).index(code)] = 10 - n
+    knowing = plain.with_prior(counts)
+    assert codes(knowing)[:4] == order != by_cross_encoder[0]
+    with_context = [link.concept_id for link in knowing.link(["cold"], contexts=[context])[0]][:4]
+    assert with_context == by_cross_encoder[1]
+    never_meant = plain.with_prior(np.zeros_like(counts))
+    assert codes(never_meant)[:4] == by_cross_encoder[0]
+
+
+def test_bad_counts(place: Path, linker: Path) -> None:
+    opened = Linker.open(linker)
+    with pytest.raises(InputError, match="no mention is of a concept that the linker has"):
+        tune_linker(linker, tuning_mentions(), prior=mentions([("x", "X1"), ("y", "NIL")]))
+    with pytest.raises(InputError, match="no mention is of a concept"):
+        count_prior(opened.dictionary, mentions([]))
+    with pytest.raises(ShapeError, match="6 concepts"):
+        opened.with_prior(np.zeros(5, np.int64))
+    save_prior(linker, np.zeros(5, np.int64))
+    with pytest.raises(DamagedArtifactError, match="6 concepts need"):
+        Linker.open(linker)
