@@ -17,6 +17,7 @@ from onoma.artifacts import amend_artifact, verify_artifact
 from onoma.errors import ArtifactExistsError, InputError, MismatchError
 from onoma.indexes.pgvector_folder import DATABASE_VARIABLE, TABLE_FILE
 from onoma.linking import Linker, build_linker
+from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.updating import update_linker
 
 if TYPE_CHECKING:
