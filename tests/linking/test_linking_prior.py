@@ -91,7 +91,9 @@ def test_tuning_counts_keeps_and_tells(linker: Path) -> None:
     assert codes(tuned)[:4] == ["D6", "D4", "D2", "D3"]
     assert tuned.fingerprint != plain.fingerprint
     verify_artifact(linker)
-    assert tuned.explain("cold", top_k=2).links[0].prior == 5
+    explained = tuned.explain("cold", top_k=2)
+    assert explained.links[0].prior == 5
+    assert explained.outcome.endswith("3 other concepts have that name. Annotated mentions mean it 5 times.")
     assert plain.explain("cold", top_k=2).links[0].prior is None
     again = tune_linker(linker, tuning_mentions(), calibrate=False)
     assert again.prior is None
