@@ -38,9 +38,7 @@ class Linker:
     """Ranks the concepts of a terminology for mentions: a concept's score is that of its nearest name.
 
     Homonyms stay apart: each concept that carries the matched name is an answer of its own, with the same
-    score. Of equal scores (compared to six decimals, below which lies rounding) concepts of an expected
-    semantic type come first, then those that annotated mentions mean more often (`prior`), then the concept whose
-    preferred name the matched text is, then the one that stands earlier in the terminology. Which stages there are says `onoma.linking.pipeline`.
+    score; which comes first says `NameDictionary.rank_entries`. The stages are those of `onoma.linking.pipeline`.
 
     A linker is opened from its folder by `Linker.open` and made by `build_linker`. It needs no torch; several
     processes that open one folder share its memory map.
