@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from commands import run
-from onoma.artifacts import verify_artifact
+from onoma.artifacts import read_manifest, verify_artifact
 from onoma.cli.app import app
 from onoma.errors import ConfigError, InputError, OnomaError
 from tiny import Name, make_terminology
@@ -123,6 +123,18 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
     assert links(tmp_path, "the ak syndrome", "--min-precision", "0.1")
     with pytest.raises(ConfigError, match="either --min-confidence or --min-precision"):
         run("link", tmp_path / "linker", "x", "--min-confidence", "1", "--min-precision", "1")
+
+
+def test_tuning_counts_how_often_concepts_are_meant(place: Path, mentions: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "linker", tmp_path / "linker")
+    (tmp_path / "train.txt").write_text("N1||this\nN1||that\nD9||unheard of\nneither\n")
+    tune: list[str | Path] = ["linker", "tune", tmp_path / "linker", "--mentions", mentions, "--calibration", "none"]
+    tune += ["--prior", tmp_path / "train.txt", "--on-error", "skip"]
+    done = CliRunner().invoke(app, [*map(str, tune)])
+    assert done.exit_code == 0, done.output
+    assert "prior: 1 concept meant by 3 mentions, 1 of them of none that the linker has" in done.stdout
+    assert "train.txt, line 4: left out" in done.stderr
+    assert read_manifest(tmp_path / "linker").config["prior"] == {"n_mentions": 3, "n_unknown": 1, "n_concepts": 1}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import shutil
 from pathlib import Path
 
@@ -10,10 +12,12 @@ import polars as pl
 import pytest
 from linking_data import small_terminology, write_letter_encoder
 
-from onoma.artifacts import read_manifest, verify_artifact
-from onoma.errors import DamagedArtifactError, InputError, ShapeError
+from onoma.artifacts import MANIFEST_NAME, read_manifest, verify_artifact
+from onoma.errors import ConfigError, DamagedArtifactError, InputError, ShapeError
 from onoma.linking import Linker, add_reranker, build_linker, tune_linker
+from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.prior import carry_prior, count_prior, save_prior
+from onoma.linking.strings import StringColumn
 from onoma.linking.updating import update_linker
 from tiny import make_terminology, tiny_encoder
 from tiny_rerankers import write_reranker
@@ -93,7 +97,7 @@ def test_tuning_counts_keeps_and_tells(linker: Path) -> None:
     verify_artifact(linker)
     explained = tuned.explain("cold", top_k=2)
     assert explained.links[0].prior == 5
-    assert explained.outcome.endswith("3 other concepts have that name. Annotated mentions mean it 5 times.")
+    assert explained.outcome.endswith("3 other concepts have that name. Annotated mentions mean D6 5 times.")
     assert plain.explain("cold", top_k=2).links[0].prior is None
     again = tune_linker(linker, tuning_mentions(), calibrate=False)
     assert again.prior is None
@@ -123,9 +127,19 @@ def test_an_update_carries_it_by_code(place: Path, linker: Path, tmp_path: Path)
     rebuilt = Linker.open(tmp_path / "rebuilt")
     before = Linker.open(linker)
     assert before.prior is not None
-    carried = carry_prior(before.prior, before.dictionary, rebuilt.dictionary)
+    carried = carry_prior(before.prior, before.dictionary, rebuilt.dictionary, {})
     asked = ["cold", "diabetes", "colds"]
     assert rebuilt.with_prior(carried).tuned(before.settings).link(asked) == updated.link(asked)
+
+
+def test_a_successor_has_the_counts_too(place: Path) -> None:
+    dictionary = Linker.open(place / "linker").dictionary
+    counts = count_prior(dictionary, mentions(MEANT)).counts
+    fewer = dictionary.keeping(np.ones(len(dictionary.entry_names), np.bool_))
+    fewer = dataclasses.replace(fewer, concept_ids=StringColumn.from_strings(["D1", "D2", "D3", "X", "D6", "Y"]))
+    moved = {"D4": "gone", "gone": "D6", "D6": "X", "D8": "D9", "D9": "D8"}
+    assert carry_prior(counts, dictionary, fewer, moved).tolist() == [0, 0, 0, 0, 8, 0]
+    assert carry_prior(counts, dictionary, fewer, {}).tolist() == [0, 0, 0, 0, 5, 0]
 
 
 def test_a_cross_encoder_leaves_homonyms_so_unless_it_reads_a_context(linker: Path, tmp_path: Path) -> None:
@@ -145,8 +159,27 @@ def test_a_cross_encoder_leaves_homonyms_so_unless_it_reads_a_context(linker: Pa
     assert codes(knowing)[:4] == order != by_cross_encoder[0]
     with_context = [link.concept_id for link in knowing.link(["cold"], contexts=[context])[0]][:4]
     assert with_context == by_cross_encoder[1]
+    for nothing in (None, ""):
+        assert [link.concept_id for link in knowing.link(["cold"], contexts=[nothing])[0]][:4] == order
     never_meant = plain.with_prior(np.zeros_like(counts))
     assert codes(never_meant)[:4] == by_cross_encoder[0]
+
+
+def test_counts_without_a_sign(place: Path) -> None:
+    linker = Linker.open(place / "linker")
+    counts = count_prior(linker.dictionary, mentions(MEANT)).counts
+    assert codes(linker.with_prior(counts.astype(np.uint64))) == codes(linker.with_prior(counts))
+
+
+def test_a_linker_of_format_2_opens_and_can_be_given_one(linker: Path) -> None:
+    raw = json.loads((linker / MANIFEST_NAME).read_text())
+    (linker / MANIFEST_NAME).write_text(json.dumps({**raw, "format_version": 2}))
+    old = Linker.open(linker)
+    assert old.prior is None
+    assert codes(old)[:4] == ["D2", "D3", "D4", "D6"]
+    tune_linker(linker, tuning_mentions(), prior=mentions(MEANT), calibrate=False)
+    assert read_manifest(linker).format_version == FORMAT_VERSION
+    assert codes(Linker.open(linker))[:4] == ["D6", "D4", "D2", "D3"]
 
 
 def test_bad_counts(place: Path, linker: Path) -> None:
@@ -154,9 +187,16 @@ def test_bad_counts(place: Path, linker: Path) -> None:
     with pytest.raises(InputError, match="no mention is of a concept that the linker has"):
         tune_linker(linker, tuning_mentions(), prior=mentions([("x", "X1"), ("y", "NIL")]))
     with pytest.raises(InputError, match="no mention is of a concept"):
-        count_prior(opened.dictionary, mentions([]))
+        count_prior(opened.dictionary, mentions(MEANT).clear())
+    for table in ({"concept_id": ["D1", None]}, {"concept_id": [1, 2]}, {"id": ["D1", "D2"]}):
+        with pytest.raises(InputError, match="no table of mentions"):
+            count_prior(opened.dictionary, pl.DataFrame({"mention": ["x", "y"], **table}))
+    with pytest.raises(ConfigError, match="prior and mentions are the same"):
+        tune_linker(linker, tuning_mentions(), prior=tuning_mentions())
     with pytest.raises(ShapeError, match="6 concepts"):
         opened.with_prior(np.zeros(5, np.int64))
+    with pytest.raises(InputError, match="whole numbers"):
+        opened.with_prior(np.zeros(6))  # type: ignore[arg-type]
     save_prior(linker, np.zeros(5, np.int64))
     with pytest.raises(DamagedArtifactError, match="6 concepts need"):
         Linker.open(linker)

@@ -109,8 +109,9 @@ def askapatient_dictionary(folder: Path, split: str) -> tuple[list[DictionaryLin
 
 
 _LINKER_TIES = (
-    "scores are compared to six decimals; of equal scores the concept whose preferred name the text "
-    "is comes first, then the one that stands earlier in the terminology"
+    "scores are compared to six decimals; of equal scores the concept that annotated mentions mean more often comes "
+    "first, if the linker has such counts, then the one whose preferred name the text is, then the one that stands "
+    "earlier in the terminology"
 )
 _TIES = (
     "of equal scores the earlier dictionary line comes first: the published protocol leaves ties to the sort, "

@@ -1,8 +1,8 @@
 """Attention over names packed by length.
 
-Each group of equally long names is a full rectangle, so there is no mask. Three ways to the same result: torch's fused
-kernel group by group; `_CpuAttention` where a gradient is wanted on a CPU; one kernel of variable length for all names
-on a GPU in half precision.
+Each group of equally long names is a full rectangle, so there is no mask. Four ways to the same result: torch's fused
+kernel group by group; plain products for groups of short names in bf16 on a CPU; `_CpuAttention` where a gradient is
+wanted on a CPU; one kernel of variable length for all names on a GPU in half precision.
 
 Shapes: N names, T tokens (rows after them belong to no name), b names of length l in a group, H heads of width W,
 D = H W.
@@ -27,7 +27,6 @@ Groups = Sequence[tuple[int, int]]
 
 _FLASH_WIDTHS = range(8, 257, 8)
 """Widths of a head that torch's flash attention takes."""
-
 
 _SHORT = 32
 """Tokens of a name up to which plain products are quicker than torch's fused kernel in bf16 on a CPU."""
@@ -89,7 +88,7 @@ class PackedAttention:
             heads = query[q_first:q_last].view(names, n_queries, self._n_heads, -1).transpose(1, 2)
             pairs = key_value[kv_first:kv_last].view(names, length, 2, self._n_heads, -1)
             keys, values = pairs.permute(2, 0, 3, 1, 4)
-            if _is_quicker_by_products(heads, length, self._dropout):
+            if _is_quicker_by_products(heads, keys, self._dropout):
                 context = _by_products(heads, keys, values)
             else:
                 context = functional.scaled_dot_product_attention(heads, keys, values, dropout_p=self._dropout)
@@ -132,9 +131,10 @@ def _trains_on_cpu(projected: Tensor) -> bool:
     return projected.device.type == "cpu" and projected.requires_grad
 
 
-def _is_quicker_by_products(query: Tensor, length: int, dropout: float) -> bool:
+def _is_quicker_by_products(query: Tensor, keys: Tensor, dropout: float) -> bool:
     """Whether torch's fused kernel, which in bf16 on a CPU takes a fixed time for each head of each name, is slower."""
-    return query.device.type == "cpu" and query.dtype is torch.bfloat16 and length <= _SHORT and not dropout
+    is_short = query.device.type == "cpu" and query.dtype is torch.bfloat16 and keys.shape[-2] <= _SHORT
+    return is_short and not dropout and not keys.requires_grad  # products are changed in place
 
 
 def _by_products(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:

@@ -11,8 +11,8 @@ def keep_freed_memory() -> bool:
     """Ask the C library to keep what is freed, for this process; False where it is not glibc, which is left alone.
 
     By default glibc returns the hundreds of megabytes that a pass frees to the system at once, and the next pass waits
-    while the system clears every page of them anew. The process grows no larger for it: it only stays as large as its
-    largest pass.
+    while the system clears every page of them anew. The process stays as large as its largest pass, until
+    `return_freed_memory`; the setting itself stays for good.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

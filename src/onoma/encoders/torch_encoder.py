@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 
 from onoma.encoders.encoding import FolderEncoder, encode_names
-from onoma.encoders.memory import keep_freed_memory
+from onoma.encoders.memory import keep_freed_memory, return_freed_memory
 from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.packing import pack
 from onoma.encoders.protocol import ProgressCallback
@@ -20,6 +20,8 @@ from onoma.types import FloatArray, RowArray
 
 BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
 """Tokens per forward pass, by kind of device."""
+_MANY_NAMES = 4_096
+"""Names from which it pays to have the C library of the process keep what a pass frees until the last pass."""
 
 
 class TorchEncoder(FolderEncoder):
@@ -41,10 +43,12 @@ class TorchEncoder(FolderEncoder):
         self, texts: Sequence[str], *, progress: ProgressCallback | None = None, normalise: bool = True
     ) -> FloatArray:
         """Vectors of names, shape (n, width); see `onoma.encoders.Encoder.encode`."""
-        keep_freed_memory()
         was_training = self._model.training
         self._model.eval()
         device = next(self._model.parameters()).device.type
+        is_large = device == "cpu" and len(texts) >= _MANY_NAMES
+        if is_large:
+            keep_freed_memory()
         autocast = torch.autocast(device, dtype=torch.bfloat16) if self._bf16 else contextlib.nullcontext()
         try:
             with torch.inference_mode(), autocast:
@@ -60,6 +64,8 @@ class TorchEncoder(FolderEncoder):
                 )
         finally:
             self._model.train(was_training)
+            if is_large:
+                return_freed_memory()
 
     def _run(self, offsets: npt.NDArray[np.int64], ids: npt.NDArray[np.int32], rows: RowArray) -> FloatArray:
         batch = pack(offsets, ids, rows=rows).to(next(self._model.parameters()).device)

@@ -17,8 +17,8 @@ from onoma.types import RowArray
 class ExactMatcher:
     """Links a mention to the concepts that have it as a name, after normalisation of both.
 
-    Concepts are ranked as by `Linker`: those whose preferred name the text is first, then by their place in
-    the terminology. A mention that is nobody's name has no links.
+    Concepts are ranked as by a `Linker` that knows nothing more: those whose preferred name the text is first, then by
+    their place in the terminology. A mention that is nobody's name has no links.
 
     Args:
         dictionary: The names.

@@ -308,5 +308,6 @@ def _outcome(text: str, reasons: tuple[Reason, ...], answer: Answer, threshold: 
     others = f" {len(first.homonyms):,} other concepts have that name." if len(first.homonyms) > 1 else ""
     others = f" {first.homonyms[0]} has that name too." if len(first.homonyms) == 1 else others
     if others and first.prior is not None:
-        others += f" Annotated mentions mean it {first.prior:,} times."
+        times = "once" if first.prior == 1 else f"{first.prior:,} times"
+        others += f" Annotated mentions mean {first.concept_id} {times}."
     return f"{first.concept_id} ({first.preferred_name}): {how} ('{first.matched_name}').{others}"

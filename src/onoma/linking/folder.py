@@ -110,7 +110,7 @@ def open_vectors(folder: Path, *, database: str | None = None) -> tuple[Index, S
 
 
 def fingerprint(manifest: Manifest, parts: Parts) -> str:
-    """SHA-256 over all that a linker's answers depend on: names, concepts, vectors, models, settings."""
+    """SHA-256 over all that a linker's answers depend on: names, concepts, vectors, models, settings, prior."""
     encoder = "no encoder" if parts.encoder is None else parts.encoder.fingerprint
     digest = hashlib.sha256(f"{KIND}/{manifest.format_version} {encoder}".encode())
     digest.update(parts.normalisation.encode())

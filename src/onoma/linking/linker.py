@@ -7,8 +7,10 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from onoma.artifacts import Manifest, open_artifact
 from onoma.encoders import Encoder
@@ -170,7 +172,7 @@ class Linker:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over all that the answers depend on: names, concepts, vectors, models, settings."""
+        """SHA-256 over all in the folder that answers depend on: names, concepts, vectors, models, settings, prior."""
         return fingerprint(self.manifest, self._parts)
 
     def without(self, name_rows: Sequence[int] | RowArray) -> Linker:
@@ -225,15 +227,22 @@ class Linker:
         """How often each concept is meant, int64, shape (C,); None if that is not known. See `onoma.linking.prior`."""
         return self._parts.prior
 
-    def with_prior(self, prior: RowArray | None) -> Linker:
+    def with_prior(self, prior: npt.NDArray[np.integer[Any]] | None) -> Linker:
         """The same linker with other counts, as `prior` has them; the folder stays as it is.
 
         Raises:
             ShapeError: not one for each concept.
+            InputError: not whole numbers.
         """
-        if prior is not None and prior.shape != (self.dictionary.n_concepts,):
-            raise ShapeError(f"a prior has a count for each of {self.dictionary.n_concepts} concepts.")
-        return self._with(dataclasses.replace(self._parts, prior=prior))
+        counts: RowArray | None = None
+        if prior is not None:
+            if prior.shape != (self.dictionary.n_concepts,):
+                raise ShapeError(f"a prior has a count for each of {self.dictionary.n_concepts} concepts.")
+            if prior.dtype.kind not in "iu":
+                raise InputError("a prior has whole numbers", field="prior", found=str(prior.dtype))
+            # Ranking negates them, which numbers without a sign would not survive.
+            counts = prior.astype(np.int64, copy=False)
+        return self._with(dataclasses.replace(self._parts, prior=counts))
 
     def preparing(self, preparation: Preparation) -> Linker:
         """The same linker with stages before its own: short forms are replaced, composite mentions split.

@@ -10,9 +10,9 @@ Mentions may be made ready before (`onoma.linking.mentions`): each part of one i
 4. concepts: the score of a concept is that of its best text. What look-up found has the score 1 and comes first,
    whatever a search says: a mention that is a name never loses to one that is merely near;
 5. **rerank**: the cross-encoder orders anew what look-up found, where that is several concepts, or, where it found
-   nothing, the first candidates of the searches. Homonyms keep their score 1, and without a context their order where
-   it is known how often they are meant. A cross-encoder that has learnt NIL may
-   answer that none of these candidates, of the searches, is meant;
+   nothing, the first candidates of the searches. What look-up found keeps its score 1, and without a context its order
+   where it is known how often one of these is meant. A cross-encoder that has learnt NIL may answer that none of the
+   searches' candidates is meant;
 6. confidence, of the first answer, if it was calibrated for just these stages.
 
 Source:
@@ -311,9 +311,7 @@ class Run:
     def _is_settled(self, asked: Asked, answer: Answer) -> bool:
         """Whether it is known which of some homonyms is meant more often, and nothing else would tell them apart."""
         prior = self._parts.prior
-        return bool(
-            answer.n_hits and asked.context is None and prior is not None and prior[_tier(answer).concepts].any()
-        )
+        return bool(answer.n_hits and not asked.context and prior is not None and prior[_tier(answer).concepts].any())
 
     def _with_confidence(self, asked: Sequence[Asked], answers: list[Answer]) -> list[Answer]:
         if self._confidence is None:

@@ -2,8 +2,8 @@
 
 People call 'cancer' a disease of which a terminology has several; that nearly all of them mean one of these, only
 annotated mentions can say. Their counts decide among equal scores and nowhere else: a common concept never goes
-before one whose name is nearer. A cross-encoder that orders homonyms leaves them so unless it reads the mention's
-context.
+before one whose name is nearer. A cross-encoder leaves homonyms that look-up found so, unless it reads the mention's
+context; candidates of the searches it orders as ever.
 
 File: ``prior.npy`` in the linker's folder, a count for each concept.
 """
@@ -11,6 +11,7 @@ File: ``prior.npy`` in the linker's folder, a count for each concept.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import polars as pl
 
 from onoma.errors import DamagedArtifactError, InputError
 from onoma.linking.dictionary import NameDictionary
+from onoma.pairs.mentions import check_mentions
 from onoma.types import RowArray
 
 PRIOR_FILE = "prior.npy"
@@ -53,12 +55,13 @@ def count_prior(dictionary: NameDictionary, mentions: pl.DataFrame) -> Prior:
 
     Args:
         dictionary: Of the linker.
-        mentions: A column ``concept_id``, a row for each annotation. Several codes divided by ``|`` count for each of
+        mentions: As `onoma.pairs.mentions.read_mentions` gives them. Several codes divided by ``|`` count for each of
             their concepts; a mention of no concept, or of an unknown one, counts for none.
 
     Raises:
-        InputError: none is of a concept that the linker has.
+        InputError: none is of a concept that the linker has, or this is no table of mentions.
     """
+    check_mentions(mentions)
     counted = Counter(mentions["concept_id"].to_list())
     codes_of = {label: {code.strip() for code in label.split("|") if code.strip()} for label in counted}
     rows_of = dictionary.concept_rows({code for codes in codes_of.values() for code in codes})
@@ -78,14 +81,28 @@ def count_prior(dictionary: NameDictionary, mentions: pl.DataFrame) -> Prior:
     return Prior(counts, PriorReport(sum(counted.values()), n_unknown, int(np.count_nonzero(counts))))
 
 
-def carry_prior(counts: RowArray, before: NameDictionary, after: NameDictionary) -> RowArray:
-    """The counts for another release of a terminology; those of concepts that are gone are left out.
+def carry_prior(
+    counts: RowArray, before: NameDictionary, after: NameDictionary, replaced_by: Mapping[str, str]
+) -> RowArray:
+    """The counts for another release of a terminology, by code.
 
-    Example:
-        >>> carry_prior(linker.prior, linker.dictionary, newer.dictionary)  # doctest: +SKIP
+    Args:
+        counts: Of the concepts of ``before``.
+        before: Names and concepts of the linker.
+        after: Of the new release.
+        replaced_by: Of concepts that are gone, the code of the one that took their place: it has their counts too.
+            Those of concepts without a successor are left out.
     """
-    count_of = {code: int(n) for code, n in zip(before.concept_ids, counts, strict=True) if n}
-    return np.array([count_of.get(code, 0) for code in after.concept_ids], np.int64)
+    row_of = {code: row for row, code in enumerate(after.concept_ids)}
+    carried = np.zeros(len(row_of), np.int64)
+    for concept_id, n in zip(before.concept_ids, counts.tolist(), strict=True):
+        code, passed = concept_id, set[str]()
+        while n and code not in row_of and code in replaced_by and code not in passed:
+            passed.add(code)
+            code = replaced_by[code]
+        if code in row_of:
+            carried[row_of[code]] += n
+    return carried
 
 
 def save_prior(folder: Path, counts: RowArray) -> None:

@@ -29,6 +29,7 @@ from onoma.linking.linker import Linker
 from onoma.linking.prior import PriorReport, count_prior, save_prior
 from onoma.linking.searching import Pool
 from onoma.linking.settings import SEARCHES, LinkerSettings, Stage, ordered_stages
+from onoma.pairs.mentions import LABELLED, check_mentions
 from onoma.terminology import normalise
 from onoma.types import FloatArray
 
@@ -128,8 +129,10 @@ def tune_linker(
         progress: Called with mentions linked so far and in all.
 
     Raises:
-        InputError: too few mentions, or too few whose answers are right, or wrong, to fit confidences.
-        ConfigError: an option has a value it cannot have, or a stage is wanted that the linker does not have.
+        InputError: no tables of mentions, too few mentions, or too few whose answers are right, or wrong, to fit
+            confidences.
+        ConfigError: prior and mentions are the same, an option has a value it cannot have, or a stage is wanted that
+            the linker does not have.
         ArtifactError: the folder is no linker, or damaged.
         OnomaError: the linker cannot be opened, see `Linker.open`.
     """
@@ -137,6 +140,10 @@ def tune_linker(
         raise ConfigError("a wished precision needs confidences: leave calibration on.")
     if isinstance(n_folds, bool) or not isinstance(n_folds, int) or n_folds < 2:
         raise ConfigError(f"n_folds must be a whole number from 2; found {n_folds!r}.")
+    for given in (mentions,) if prior is None else (mentions, prior):
+        check_mentions(given)
+    if prior is not None and prior.select(LABELLED).equals(mentions.select(LABELLED)):
+        raise ConfigError("prior and mentions are the same: count how often concepts are meant on other mentions.")
     ensure_writable(linker, KIND, overwrite=True)
     opened = Linker.open(linker, database=database)
     counted = None if prior is None else count_prior(opened.dictionary, prior)
@@ -215,7 +222,7 @@ class _Development:
 
 
 def _label(linker: Linker, mentions: pl.DataFrame, n_folds: int) -> _Development:
-    counted = Counter(mentions.select("mention", "concept_id").iter_rows())
+    counted = Counter(mentions.select(LABELLED).iter_rows())
     codes_of = {label: [code.strip() for code in label.split("|") if code.strip()] for _, label in counted}
     rows_of = linker.dictionary.concept_rows({code for codes in codes_of.values() for code in codes})
     merged: Counter[tuple[str, frozenset[int], bool]] = Counter()

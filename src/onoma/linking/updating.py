@@ -10,8 +10,9 @@ was known is copied. Not the same are
   where the encoder's are; ``index.json`` therefore has the lower of each two figures, the earlier linker's and that
   against the stored vectors.
 
-Settings stay as they are. What was learned for them (weights, confidences; `onoma.linking.tuning`) was learned with the
-names of the earlier release: it is kept, and the report and the manifest say so until the linker is tuned again.
+Settings stay as they are, and so does how often each concept is meant (`onoma.linking.prior`), by code. What was
+learned for them (weights, confidences; `onoma.linking.tuning`) was learned with the names of the earlier release: it is
+kept, and the report and the manifest say so until the linker is tuned again.
 """
 
 from __future__ import annotations
@@ -211,7 +212,9 @@ def update_linker(
             config |= _said_of_index(place, folder, config)
         before.settings.save(folder)
         if before.prior is not None:
-            save_prior(folder, carry_prior(before.prior, before.dictionary, NameDictionary.open(folder)))
+            replaced_by = release.concepts().select("concept_id", "replaced_by").drop_nulls().collect()
+            names = NameDictionary.open(folder)
+            save_prior(folder, carry_prior(before.prior, before.dictionary, names, dict(replaced_by.iter_rows())))
         for models in (ENCODER_FOLDER, RERANKER_FOLDER):
             if (place / models).is_dir():  # as they are: an export would tell anew where the encoder is from
                 shutil.rmtree(folder / models, ignore_errors=True)
@@ -356,11 +359,11 @@ def _said_of_index(before: Path, folder: Path, config: dict[str, Any]) -> dict[s
 
 
 def _carried(before: Manifest, config: dict[str, Any]) -> dict[str, Any]:
-    """What building does not say: the cross-encoder, and tuning, with the terminology that it was done with."""
+    """What building does not say: the cross-encoder; tuning and prior, with the terminology that they are of."""
     carried = {name: value for name, value in before.config.items() if name not in config}
-    if "tuning" in carried:
-        made_from = [parent.fingerprint for parent in before.parents if parent.kind == "terminology"]
-        carried["tuning"] = {"terminology": made_from[0] if made_from else None, **carried["tuning"]}
+    made_from = [parent.fingerprint for parent in before.parents if parent.kind == "terminology"]
+    for name in {"tuning", "prior"} & carried.keys():
+        carried[name] = {"terminology": made_from[0] if made_from else None, **carried[name]}
     return carried
 
 

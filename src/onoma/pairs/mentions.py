@@ -40,7 +40,8 @@ OnUnknown: TypeAlias = Literal["refuse", "skip"]
 
 COMPOSITE = "composite mentions left out"
 """The note that `read_mentions` makes of them."""
-_COLUMNS = ("mention", "concept_id")
+LABELLED = ("mention", "concept_id")
+"""Columns of a table of annotated mentions."""
 
 
 def read_mentions(file: str | Path, reading: Reading, *, context: str | None = None) -> pl.DataFrame:
@@ -72,7 +73,7 @@ def read_mentions(file: str | Path, reading: Reading, *, context: str | None = N
         Check(pl.col("concept_id").str.strip_chars("|+ ") != "", "id", "id||mention", "whole", "an empty id"),
         Check(pl.col("mention").str.strip_chars() != "", "mention", "id||mention", "whole", "an empty mention"),
     )
-    parts = [pl.DataFrame(schema=dict.fromkeys(_COLUMNS, pl.String))]
+    parts = [pl.DataFrame(schema=dict.fromkeys(LABELLED, pl.String))]
     for first_line, lines in text_lines(path, reading):
         rows = (
             pl.DataFrame({"whole": lines}, schema={"whole": pl.String})
@@ -89,13 +90,13 @@ def read_mentions(file: str | Path, reading: Reading, *, context: str | None = N
         )
         reading.note(COMPOSITE, int(is_composite.sum()))
         rows = rows.filter(~is_composite).with_columns(pl.col("concept_id").str.replace_all("+", "|", literal=True))
-        parts.append(rows.select(_COLUMNS))
+        parts.append(rows.select(LABELLED))
     return pl.concat(parts)
 
 
 def _read_table(path: Path, suffix: str, reading: Reading, context: str | None) -> pl.DataFrame:
     file = only_file(path)
-    wanted = _COLUMNS if context is None else (*_COLUMNS, context)
+    wanted = LABELLED if context is None else (*LABELLED, context)
     try:
         if suffix == "parquet":
             blocks = list(parquet_rows(file, reading, columns=wanted, may_be_lists=()))
@@ -108,10 +109,10 @@ def _read_table(path: Path, suffix: str, reading: Reading, context: str | None) 
         raise InputError(
             error.problem, path=error.path, line=error.line, field=error.field, fix="call the columns so"
         ) from None
-    checks = [Check(pl.col(name).str.strip_chars() != "", name, "text", name, "an empty cell") for name in _COLUMNS]
-    kept = [*map(pl.col, _COLUMNS), *([] if context is None else [pl.col(context).alias("context")])]
+    checks = [Check(pl.col(name).str.strip_chars() != "", name, "text", name, "an empty cell") for name in LABELLED]
+    kept = [*map(pl.col, LABELLED), *([] if context is None else [pl.col(context).alias("context")])]
     parts = [reading.keep_valid(block, checks, path=path).select(kept) for block in blocks]
-    names = [*_COLUMNS, *([] if context is None else ["context"])]
+    names = [*LABELLED, *([] if context is None else ["context"])]
     return pl.concat([pl.DataFrame(schema=dict.fromkeys(names, pl.String)), *parts])
 
 
@@ -217,7 +218,7 @@ def _link_mentions(
     terminology: Terminology, mentions: pl.DataFrame, normalisation: str, on_unknown: OnUnknown
 ) -> tuple[pl.DataFrame, dict[str, int]]:
     """Distinct (concept_row, text), in the order of the mentions, and the counts of what was left out."""
-    _check_columns(mentions)
+    check_mentions(mentions)
     codes = (
         terminology.concepts()
         .select("concept_id", "status")
@@ -252,8 +253,13 @@ def _link_mentions(
     return linked.filter(pl.col("text") != "").select("concept_row", "text").unique(maintain_order=True), counts
 
 
-def _check_columns(mentions: pl.DataFrame) -> None:
-    for column in _COLUMNS:
+def check_mentions(mentions: pl.DataFrame) -> None:
+    """Refuse what has not the columns that `read_mentions` gives, of text and without empty rows.
+
+    Raises:
+        InputError: naming the first column.
+    """
+    for column in LABELLED:
         found = mentions.schema.get(column)
         if found != pl.String or mentions[column].null_count():
             raise InputError(

@@ -35,8 +35,8 @@ class NameSearch(Protocol):
 class SearchLinker:
     """Links a mention to the concepts of the best names that a search finds.
 
-    A concept's score is that of its best name; ties as by `Linker`. A mention that is blank after normalisation, or
-    has nothing in common with any name, gets no links.
+    A concept's score is that of its best name; ties as by `ExactMatcher`. A mention that is blank after
+    normalisation, or has nothing in common with any name, gets no links.
 
     Args:
         search: Over the texts of the dictionary.
