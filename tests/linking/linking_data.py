@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from onoma.artifacts import write_artifact
+from onoma.linking import build_linker
 from onoma.terminology import Terminology
 from tiny import Name, make_terminology
 
@@ -66,6 +67,13 @@ def write_letter_encoder(path: Path, *, seed: int = 0) -> None:
         }.items():
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(json.dumps(content))
+
+
+def write_small_linker(folder: Path) -> None:
+    """CONCEPTS as ``folder/t``, letters as ``folder/letters``, and of both ``folder/linker``, with n-grams."""
+    write_letter_encoder(folder / "letters")
+    small_terminology(folder / "t")
+    build_linker(folder / "t", folder / "letters", folder / "linker", sparse=True)
 
 
 def _mean_of_embeddings(weights: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> onnx.ModelProto:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from linking_data import small_terminology, write_letter_encoder
+from linking_data import write_small_linker
 
 from onoma.artifacts import MANIFEST_NAME, sha256_file, verify_artifact
 from onoma.encoders import open_encoder
@@ -25,9 +25,7 @@ MENTIONS = ["cold", "the common cold", "diabetes", "sugar", "心臓", "zzz", "CO
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("folder")
-    write_letter_encoder(folder / "letters")
-    small_terminology(folder / "t")
-    build_linker(folder / "t", folder / "letters", folder / "linker", sparse=True)
+    write_small_linker(folder)
     write_reranker(folder / "reranker", tiny_encoder(folder / "bert", weight_std=0.3), contexts=True)
     return folder
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from onoma.artifacts import Manifest, open_artifact
 from onoma.encoders import Encoder
-from onoma.errors import InputError, ShapeError
+from onoma.errors import InputError
 from onoma.indexes import Index
 from onoma.indexes.protocol import StoredVectors
 from onoma.linking.confidence import threshold, threshold_for
@@ -28,6 +28,7 @@ from onoma.linking.lookup import NameLookup
 from onoma.linking.mentions import Preparation, PreparedMention
 from onoma.linking.parts import Parts
 from onoma.linking.pipeline import Answer, Asked, Run, ask_all
+from onoma.linking.prior import checked_prior
 from onoma.linking.reranking import Reranker
 from onoma.linking.settings import LinkerSettings, Stage
 from onoma.linking.strings import StringColumn
@@ -231,17 +232,9 @@ class Linker:
         """The same linker with other counts, as `prior` has them; the folder stays as it is.
 
         Raises:
-            ShapeError: not one for each concept.
-            InputError: not whole numbers.
+            ShapeError: see `onoma.linking.prior.checked_prior`.
         """
-        counts: RowArray | None = None
-        if prior is not None:
-            if prior.shape != (self.dictionary.n_concepts,):
-                raise ShapeError(f"a prior has a count for each of {self.dictionary.n_concepts} concepts.")
-            if prior.dtype.kind not in "iu":
-                raise InputError("a prior has whole numbers", field="prior", found=str(prior.dtype))
-            # Ranking negates them, which numbers without a sign would not survive.
-            counts = prior.astype(np.int64, copy=False)
+        counts = None if prior is None else checked_prior(prior, self.dictionary)
         return self._with(dataclasses.replace(self._parts, prior=counts))
 
     def preparing(self, preparation: Preparation) -> Linker:

@@ -14,11 +14,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from onoma.errors import DamagedArtifactError, InputError
+from onoma.errors import DamagedArtifactError, InputError, ShapeError
 from onoma.linking.dictionary import NameDictionary
 from onoma.pairs.mentions import check_mentions
 from onoma.types import RowArray
@@ -105,6 +107,20 @@ def carry_prior(
     return carried
 
 
+def checked_prior(counts: npt.NDArray[np.integer[Any]], dictionary: NameDictionary) -> RowArray:
+    """The counts as int64, since ranking negates them, which numbers without a sign would not survive.
+
+    Raises:
+        ShapeError: not a whole number for each concept.
+    """
+    if counts.shape != (dictionary.n_concepts,) or counts.dtype.kind not in "iu":
+        raise ShapeError(
+            f"a prior has a whole number for each of {dictionary.n_concepts} concepts, not {counts.dtype} of the shape "
+            f"{counts.shape}."
+        )
+    return counts.astype(np.int64, copy=False)
+
+
 def save_prior(folder: Path, counts: RowArray) -> None:
     """Write ``prior.npy`` into ``folder``."""
     np.save(folder / PRIOR_FILE, counts)
@@ -119,10 +135,7 @@ def open_prior(folder: Path, dictionary: NameDictionary) -> RowArray | None:
     file = folder / PRIOR_FILE
     if not file.exists():
         return None
-    counts = np.asarray(np.load(file, mmap_mode="r"))
-    if counts.shape != (dictionary.n_concepts,) or counts.dtype != np.int64:
-        raise DamagedArtifactError(
-            f"{file} has {counts.dtype} numbers of the shape {counts.shape}; {dictionary.n_concepts} concepts need as "
-            "many int64. Tune the linker again with --prior."
-        )
-    return counts
+    try:
+        return checked_prior(np.asarray(np.load(file, mmap_mode="r")), dictionary)
+    except ShapeError as error:
+        raise DamagedArtifactError(f"{file} is of another linker: {error} Tune this one again with --prior.") from None
