@@ -10,6 +10,9 @@ import numpy.typing as npt
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 """Vectors, shape (n, width) unless said otherwise."""
 
+DoubleArray: TypeAlias = npt.NDArray[np.float64]
+"""Scores and probabilities that add up."""
+
 RowArray: TypeAlias = npt.NDArray[np.int64]
 """Row numbers of some table."""
 

@@ -21,8 +21,8 @@ from onoma.errors import ConfigError, FormatVersionError, InputError, ShapeError
 from onoma.linking.calibration import Calibration, Method, _examples, _folds
 from onoma.linking.calibrators import IsotonicMap, LogisticModel, PlattMap
 from onoma.linking.confidence_features import FEATURE_NAMES, MentionEvidence, confidence_features
-from onoma.linking.confidence_metrics import DoubleArray, expected_calibration_error
-from onoma.types import BoolArray
+from onoma.linking.confidence_metrics import expected_calibration_error
+from onoma.types import BoolArray, DoubleArray
 
 METHODS: tuple[Method, ...] = ("isotonic", "platt")
 NAMES = ("cosine", "margin", "length")

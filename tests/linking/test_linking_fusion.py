@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onoma.errors import InputError
-from onoma.linking.fusion import DoubleArray, LabelledPool, _likelihood, contributions, fuse, learn_weights, ranks
+from onoma.linking.fusion import contributions, fuse, learn_weights, ranks
+from onoma.linking.likelihood import LabelledPool, _likelihood
 from onoma.linking.settings import Stage
+from onoma.types import DoubleArray
 
 Parts = dict[Stage, DoubleArray]
 scores_of = st.lists(st.sampled_from([0.0, 0.1, 0.1000000001, 0.5, 0.50001, 1.0, -0.2]), min_size=1, max_size=8)

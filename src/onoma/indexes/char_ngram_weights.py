@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from onoma.indexes.inverting import Inversion
-from onoma.types import FloatArray
+from onoma.types import DoubleArray, FloatArray
 
-DoubleArray: TypeAlias = npt.NDArray[np.float64]
 StageArray: TypeAlias = npt.NDArray[np.int8]
 
 STAGES = 3

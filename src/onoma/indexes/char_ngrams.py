@@ -30,12 +30,12 @@ import numpy.typing as npt
 
 from onoma.artifacts.arrays import load_array
 from onoma.errors import DamagedArtifactError, InputError, ShapeError
-from onoma.indexes.char_ngram_weights import STAGES, DoubleArray, StageArray, lengths_of, stages_of
+from onoma.indexes.char_ngram_weights import STAGES, StageArray, lengths_of, stages_of
 from onoma.indexes.inverting import Occurrences, inverting
 from onoma.indexes.ngram_keys import NgramKeys, checked_ngrams, prepared
 from onoma.indexes.postings import KeyArray, Postings, array_file
 from onoma.indexes.selection import top_rows
-from onoma.types import FloatArray, RowArray
+from onoma.types import DoubleArray, FloatArray, RowArray
 
 _ABOUT_FILE = "char_ngrams.json"
 _NAME = "char_ngrams"

@@ -27,8 +27,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 from onoma.errors import ConfigError, FormatVersionError, InputError, ShapeError, did_you_mean
 from onoma.linking.calibrators import IsotonicMap, LogisticModel, PlattMap
 from onoma.linking.confidence_features import FEATURE_NAMES
-from onoma.linking.confidence_metrics import DoubleArray, PrecisionCoverage, precision_coverage
-from onoma.types import BoolArray, RowArray
+from onoma.linking.confidence_metrics import PrecisionCoverage, precision_coverage
+from onoma.types import BoolArray, DoubleArray, RowArray
 
 Method: TypeAlias = Literal["isotonic", "platt"]
 CONFIDENCE_DECIMALS = 6

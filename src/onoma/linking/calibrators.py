@@ -15,8 +15,7 @@ from typing import Literal
 import numpy as np
 
 from onoma.errors import InputError, TrainingError
-from onoma.linking.confidence_metrics import DoubleArray
-from onoma.types import BoolArray
+from onoma.types import BoolArray, DoubleArray
 
 _MAX_STEPS = 100
 _TOLERANCE = 1e-11

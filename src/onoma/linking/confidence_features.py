@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onoma.errors import InputError
-from onoma.linking.confidence_metrics import DoubleArray
+from onoma.types import DoubleArray
 
 FEATURE_NAMES = ("score", "margin", "is_exact", "dense_score", "ngram_score", "mention_length", "n_homonyms")
 """The columns, in their order; see `confidence_features`."""

@@ -15,12 +15,10 @@ from statistics import NormalDist
 from typing import Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from onoma.errors import InputError, ShapeError
-from onoma.types import BoolArray, RowArray
+from onoma.types import BoolArray, DoubleArray, RowArray
 
-DoubleArray: TypeAlias = npt.NDArray[np.float64]
 Bins: TypeAlias = Literal["equal-mass", "equal-width"]
 N_BINS = 15
 """As in Guo et al. 2017."""

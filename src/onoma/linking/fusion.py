@@ -12,37 +12,27 @@ Where the pool stands for too few concepts a larger one is taken. What came in w
 what comes in with a later one stays behind it: it ranks behind in each search, and if its scores are still too high,
 all of that pool's are lowered by as much. So a longer answer begins with the shorter one.
 
-The weights are those under which the development mentions' right concepts are most probable, the probability of a text
-being a softmax over the candidates (BioSyn's marginal likelihood). A logistic regression would learn to tell right from
-wrong texts whatever their mention; here only the order of one mention's candidates counts, as it does in linking.
+The weights are those under which the development mentions' right concepts are most probable
+(`onoma.linking.likelihood`).
 
 Source:
-    Reciprocal ranks: Cormack, Clarke, Büttcher 2009, k = 60. Differs: divided by the largest value that is possible.
-    Marginal likelihood: Sung et al. 2020 (BioSyn), eqs. 5 to 7. Differs: both weights are learned, in closed loop by
-    Newton's method instead of with the encoder.
+    Cormack, Clarke, Büttcher 2009, k = 60. Differs: divided by the largest value that is possible.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from onoma.errors import InputError
+from onoma.linking.likelihood import LabelledPool, maximise_likelihood
 from onoma.linking.settings import SEARCHES, Stage
-from onoma.types import SCORE_DECIMALS, BoolArray, RowArray
+from onoma.types import SCORE_DECIMALS, DoubleArray, RowArray
 
-DoubleArray: TypeAlias = npt.NDArray[np.float64]
 RANK_CONSTANT = 60
 _CLEARLY = 2e-6
 """Scores so far apart stay apart when they are rounded to so many decimals."""
-_L2 = 1e-6
-"""Pull of the weights towards 0 for each mention: without it they grow for ever where every mention is answered."""
-_MAX_STEPS = 200
-_LEAST_GAIN = 1e-10
 
 
 def contributions(
@@ -123,109 +113,20 @@ def _lowered(scores: DoubleArray, tiers: RowArray) -> DoubleArray:
     return lowered
 
 
-@dataclass(frozen=True)
-class LabelledPool:
-    """A development mention's candidates.
-
-    Attributes:
-        scores: By each of the searches (`SEARCHES`, in this order), shape (n, 2).
-        is_right: Which of the texts are names of a right concept, shape (n,).
-        n: How often the mention occurs.
-    """
-
-    scores: DoubleArray
-    is_right: BoolArray
-    n: int = 1
-
-
 def learn_weights(pools: Sequence[LabelledPool]) -> dict[Stage, float]:
     """Weights under which the right concepts of development mentions are most probable.
 
-    Maximises the mean over the mentions of ``log sum_right softmax(a . s)``; what is returned is ``a`` divided by its
-    sum, as the order of candidates depends on that alone. Mentions without a right candidate say nothing.
-
     Args:
-        pools: Of the mentions; their order changes nothing but rounding.
+        pools: Of the mentions, with the scores of each of `SEARCHES`; mentions without a right candidate say nothing.
 
     Raises:
         InputError: no mention has both a right and a wrong candidate.
     """
-    telling = [pool for pool in pools if pool.is_right.any() and not pool.is_right.all()]
-    if not telling:
+    weights = maximise_likelihood(pools)
+    if weights is None:
         raise InputError(
             "no development mention has a right and a wrong candidate, so no weights can be learned",
             fix="take more mentions, of concepts that the linker knows and that are no names in it already",
         )
-    weights = _maximise(telling)
     shares = weights / weights.sum()
     return dict(zip(SEARCHES, shares.tolist(), strict=True))
-
-
-def _maximise(pools: Sequence[LabelledPool]) -> DoubleArray:
-    """Newton's method, damped, kept within weights from 0; where it does not climb, a step along the gradient."""
-    weights = np.full(len(SEARCHES), 1.0)
-    value, gradient, curvature = _likelihood(pools, weights)
-    for _ in range(_MAX_STEPS):
-        step = _newton_step(weights, gradient, curvature)
-        length = 1.0
-        while length > 1e-8:
-            tried = np.maximum(weights + length * step, 0)
-            if tried.any():
-                new_value, new_gradient, new_curvature = _likelihood(pools, tried)
-                if new_value > value:
-                    break
-            length /= 2
-        else:
-            break
-        gain = new_value - value
-        weights, value, gradient, curvature = tried, new_value, new_gradient, new_curvature
-        if gain < _LEAST_GAIN:
-            break
-    return weights
-
-
-def _newton_step(weights: DoubleArray, gradient: DoubleArray, curvature: DoubleArray) -> DoubleArray:
-    free = (weights > 0) | (gradient > 0)
-    step = np.zeros_like(weights)
-    block = -curvature[np.ix_(free, free)]
-    if not free.any():
-        return step
-    if np.linalg.eigvalsh(block).min() > 1e-12:
-        step[free] = np.linalg.solve(block, gradient[free])
-    else:  # the likelihood of a sum is not concave everywhere
-        step[free] = gradient[free] / max(float(np.abs(gradient[free]).max()), 1e-12)
-    return step
-
-
-def _likelihood(pools: Sequence[LabelledPool], weights: DoubleArray) -> tuple[float, DoubleArray, DoubleArray]:
-    """Mean log-likelihood with its pull towards 0, its gradient (F,) and second derivatives (F, F)."""
-    value, gradient = 0.0, np.zeros(len(weights))
-    curvature = np.zeros((len(weights), len(weights)))
-    for pool in pools:
-        logits = pool.scores @ weights
-        log_right, share_right = _softmax(np.where(pool.is_right, logits, -np.inf))
-        log_all, share_all = _softmax(logits)
-        value += pool.n * (log_right - log_all)
-        mean_right, spread_right = _moments(pool.scores, share_right)
-        mean_all, spread_all = _moments(pool.scores, share_all)
-        gradient += pool.n * (mean_right - mean_all)
-        curvature += pool.n * (spread_right - spread_all)
-    n = sum(pool.n for pool in pools)
-    return (
-        value / n - _L2 / 2 * float(weights @ weights),
-        gradient / n - _L2 * weights,
-        curvature / n - _L2 * np.eye(len(weights)),
-    )
-
-
-def _softmax(logits: DoubleArray) -> tuple[float, DoubleArray]:
-    """Logarithm of the sum of the exponentials, and each one's share of it."""
-    highest = float(logits.max())
-    odds = np.exp(logits - highest)
-    return highest + float(np.log(odds.sum())), odds / odds.sum()
-
-
-def _moments(scores: DoubleArray, share: DoubleArray) -> tuple[DoubleArray, DoubleArray]:
-    mean = share @ scores
-    centred = scores - mean
-    return mean, (centred * share[:, None]).T @ centred

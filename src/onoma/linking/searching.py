@@ -18,9 +18,8 @@ from onoma.indexes.char_ngrams import CharNgramIndex
 from onoma.indexes.protocol import StoredVectors
 from onoma.indexes.scoring import exact_scores
 from onoma.linking.dictionary import NameDictionary
-from onoma.linking.fusion import DoubleArray
 from onoma.linking.settings import Stage
-from onoma.types import BoolArray, FloatArray, RowArray
+from onoma.types import BoolArray, DoubleArray, FloatArray, RowArray
 
 FEW_TEXTS = 1 << 16
 """So many texts that a filter leaves, or fewer, are searched alone, if they are no larger a part than this of all:"""

@@ -24,7 +24,8 @@ from onoma.linking.calibration import Calibration, Method
 from onoma.linking.confidence_features import MentionEvidence, confidence_features
 from onoma.linking.confidence_metrics import expected_calibration_error
 from onoma.linking.folder import FORMAT_VERSION, KIND
-from onoma.linking.fusion import LabelledPool, learn_weights
+from onoma.linking.fusion import learn_weights
+from onoma.linking.likelihood import LabelledPool
 from onoma.linking.linker import Linker
 from onoma.linking.prior import PriorReport, count_prior, save_prior
 from onoma.linking.searching import Pool
