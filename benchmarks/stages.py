@@ -6,7 +6,8 @@
 Every combination of the stages that the linker has is measured, and for two searches each way to fuse them: reciprocal
 ranks; the weights in the linker's folder; and, with ``--tune``, weights learned on other annotated mentions
 (cross-validation is not needed then: what is measured was not learned from). The linker stays as it is: a copy that
-shares its files is tuned.
+shares its files is tuned. The stage "prior" has the weight in the linker's folder, which is one of cosines: it is left
+out where reciprocal ranks are fused.
 
 Columns: acc@1, acc@5 with the benchmark's own rules for linkers; what they are compared with dense search alone (the
 mentions that became right, and that became wrong); milliseconds per query, each query once, in one call.
@@ -40,12 +41,13 @@ def combinations(linker: Linker, learned: LinkerSettings | None) -> Iterator[tup
     look_ups = [(), ("exact",), ("exact", "loose")]
     there = [stage for stage in SEARCHES if stage in linker.stages]
     searches = [chosen for n in range(1, len(there) + 1) for chosen in itertools.combinations(there, n)]
-    ends = [(), *([("rerank",)] if "rerank" in linker.stages else [])]
+    last: list[tuple[Stage, ...]] = [(stage,) for stage in ("prior", "rerank") if stage in linker.stages]
+    ends = [(), *last, *([("prior", "rerank")] if len(last) > 1 else [])]
     for end, search, look_up in itertools.product(ends, searches, look_ups):
         stages = ordered_stages([*look_up, *search, *end])
         ways: dict[str, dict[Stage, float] | None] = {"": None}
         if len(search) > 1:
-            ways = {"reciprocal ranks": None}
+            ways = {} if "prior" in end else {"reciprocal ranks": None}
             if bare.weights is not None:
                 ways["own weights"] = bare.weights
             if learned is not None and learned.weights is not None:

@@ -20,12 +20,12 @@ from onoma.benchmarks.biosyn import Query
 from onoma.benchmarks.candidates import Candidate
 from onoma.errors import ArtifactExistsError, InputError, UnavailableError
 from onoma.linking.confidence_metrics import (
-    DoubleArray,
     area_under_risk_coverage,
     brier_score,
     expected_calibration_error,
     wilson_interval,
 )
+from onoma.types import DoubleArray
 
 
 def mentions(n: int = 400, *, seed: int = 0, shift: float = 0.0, n_nil: int = 0) -> list[JudgedMention]:

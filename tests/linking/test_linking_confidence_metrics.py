@@ -16,7 +16,6 @@ from sklearn.metrics import brier_score_loss
 from onoma.errors import InputError, ShapeError
 from onoma.linking.confidence_metrics import (
     Bins,
-    DoubleArray,
     PrecisionCoverage,
     abstention_scores,
     area_under_risk_coverage,
@@ -26,7 +25,7 @@ from onoma.linking.confidence_metrics import (
     reliability_bins,
     wilson_interval,
 )
-from onoma.types import BoolArray
+from onoma.types import BoolArray, DoubleArray
 
 coarse = st.lists(st.tuples(st.integers(0, 20).map(lambda n: n / 20), st.booleans()), min_size=1, max_size=40)
 fine = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=40)

@@ -194,7 +194,7 @@ def test_bad_counts(place: Path, linker: Path) -> None:
         tune_linker(linker, tuning_mentions(), prior=tuning_mentions())
     wrong: list[Any] = [np.zeros(5, np.int64), np.zeros(6)]
     for counts in wrong:
-        with pytest.raises(ShapeError, match="whole number for each of 6 concepts"):
+        with pytest.raises(ShapeError, match="whole number from 0 for each of 6 concepts"):
             opened.with_prior(counts)
     save_prior(linker, np.zeros(5, np.int64))
     with pytest.raises(DamagedArtifactError, match="6 concepts"):

@@ -24,7 +24,6 @@ from onoma.benchmarks.candidates import Candidates
 from onoma.benchmarks.metrics import composite_rank, first_hit_rank
 from onoma.linking.confidence_metrics import (
     AbstentionScores,
-    DoubleArray,
     PrecisionCoverage,
     ReliabilityBin,
     abstention_scores,
@@ -35,7 +34,7 @@ from onoma.linking.confidence_metrics import (
     reliability_bins,
     wilson_interval,
 )
-from onoma.types import BoolArray
+from onoma.types import BoolArray, DoubleArray
 
 WISHED_PRECISIONS = (0.90, 0.95, 0.99)
 RESULT_FILE = "abstention.json"

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from onoma.cli import linker_info, linker_update
 from onoma.cli.options import Database, Dimensions, Force, Normalisation, Precision, TerminologyFolder
 from onoma.errors import ConfigError
+
+if TYPE_CHECKING:
+    from onoma.linking.prior import PriorReport
+    from onoma.terminology.reading import Reading
 
 app = typer.Typer(help="Build linkers, tune them on mentions, keep them up to date.", no_args_is_help=True)
 
@@ -112,7 +116,8 @@ def tune(
         typer.Option(
             metavar="FILE",
             help="Other annotated mentions, such as those of training: of equally good concepts the one that they mean "
-            "more often comes first. Unset: what the linker has stays.",
+            "more often comes first, and of others it goes up by what development mentions show (stage prior). "
+            "Unset: what the linker has stays.",
         ),
     ] = None,
     stages: Annotated[
@@ -137,7 +142,7 @@ def tune(
     ] = "strict",
     database: Database = None,
 ) -> None:
-    """Learn from development mentions how searches are fused and how far an answer can be trusted.
+    """Learn from development mentions how searches are fused, and how far an answer can be trusted.
 
     The linker's folder is rewritten in one step; its large files are not copied. The figures for what was learned
     are of mentions that it was not learned from (cross-validation).
@@ -163,11 +168,9 @@ def tune(
             database=database,
             progress=update,
         )
-    for file, of_file in ((mentions, reading), (prior, counting)):
-        for line, reason in of_file.rejects.select("line", "reason").rows():
-            show.remark(f"{file}, line {line}: left out: {reason}")
-        for note, n in of_file.notes.items():
-            show.remark(f"{file}: {n:,} {note}")
+    _show_left_out(mentions, reading)
+    if prior is not None:
+        _show_left_out(prior, counting)
     if report.n_unknown:
         codes = ", ".join(report.unknown)
         unknown = show.count(report.n_unknown, "mention")
@@ -177,17 +180,17 @@ def tune(
         f"concept; stages {', '.join(report.stages)}",
         markup=False,
     )
-    if (of_prior := report.prior) is not None:
-        show.out.print(
-            f"prior: {show.count(of_prior.n_concepts, 'concept')} meant by {show.count(of_prior.n_mentions, 'mention')}"
-            + (f", {of_prior.n_unknown:,} of them of none that the linker has" if of_prior.n_unknown else ""),
-            markup=False,
-        )
+    if report.prior is not None:
+        _show_prior(report.prior)
     rows = [[what, f"{100 * one.at_1:.2f}", f"{100 * one.at_5:.2f}"] for what, one in report.accuracy.items()]
     show.table(["", "acc@1", "acc@5"], rows, numeric=["acc@1", "acc@5"])
     if report.weights is not None:
         weights = ", ".join(f"{search} {weight:.3f}" for search, weight in report.weights.items())
         show.out.print(f"weights: {weights}", markup=False)
+    if report.prior_weight is not None:
+        show.out.print(f"weight of the prior: {report.prior_weight:.4f}", markup=False)
+    elif counted is not None:
+        show.out.print("the prior orders equally good concepts alone", markup=False)
     if (held := report.calibration) is not None:
         show.out.print(
             f"confidence ({held.method}): {held.mean_confidence:.3f} on average, {held.share_right:.3f} right; "
@@ -216,6 +219,60 @@ def add_cross_encoder(
 
     opened = add_reranker(linker, reranker, database=database)
     show.out.print(f"{linker}: stages {', '.join(opened.settings.stages)}", markup=False)
+
+
+@app.command("add-prior")
+def add_counts(
+    linker: LinkerFolder,
+    mentions: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MENTIONS",
+            help="Annotated mentions: a table with the columns mention and concept_id, or lines id||mention.",
+        ),
+    ],
+    weight: Annotated[
+        float | None,
+        typer.Option(
+            metavar="W",
+            help="What counts are worth against a cosine, such as 0.03, and the stage prior is on. Unset: as onoma "
+            "linker tune --prior has learned it; if it has not, counts order equally good concepts alone.",
+        ),
+    ] = None,
+    on_error: Annotated[
+        Literal["strict", "skip"], typer.Option(help="What becomes of a bad line: an error, or it is left out.")
+    ] = "strict",
+    database: Database = None,
+) -> None:
+    """Count how often mentions mean each concept, in place of what was counted before.
+
+    For a linker whose settings are chosen, to have the development mentions counted too.
+    """
+    from onoma.linking import add_prior
+    from onoma.pairs import read_mentions
+    from onoma.terminology.reading import Reading
+
+    reading = Reading(on_error=on_error)
+    report = add_prior(linker, read_mentions(mentions, reading), weight=weight, database=database)
+    _show_left_out(mentions, reading)
+    _show_prior(report)
+
+
+def _show_left_out(file: Path, reading: Reading) -> None:
+    from onoma.cli import show
+
+    for line, reason in reading.rejects.select("line", "reason").rows():
+        show.remark(f"{file}, line {line}: left out: {reason}")
+    for note, n in reading.notes.items():
+        show.remark(f"{file}: {n:,} {note}")
+
+
+def _show_prior(report: PriorReport) -> None:
+    from onoma.cli import show
+
+    unknown = f", {report.n_unknown:,} of them of none that the linker has" if report.n_unknown else ""
+    concepts, mentions = show.count(report.n_concepts, "concept"), show.count(report.n_mentions, "mention")
+    show.out.print(f"prior: {concepts} meant by {mentions}{unknown}", markup=False)
 
 
 def _lengths(text: str) -> tuple[int, int]:

@@ -28,7 +28,7 @@ def info(
     from onoma.linking.settings import LinkerSettings
 
     manifest = open_artifact(linker, KIND, format_version=FORMAT_VERSION)
-    facts = _facts(manifest, list(LinkerSettings.open(linker).stages))
+    facts = _facts(manifest, LinkerSettings.open(linker))
     if as_json:
         show.out.print_json(json.dumps({name: value for name, value in facts.items() if value is not None}))
         return
@@ -36,7 +36,7 @@ def info(
     show.table(["", "linker"], rows)
 
 
-def _facts(manifest: Manifest, stages: list[str]) -> dict[str, Any]:
+def _facts(manifest: Manifest, settings: LinkerSettings) -> dict[str, Any]:
     """What there is to say; ``None`` where there is not."""
     config = manifest.config
     index = config.get("index", {})
@@ -45,7 +45,7 @@ def _facts(manifest: Manifest, stages: list[str]) -> dict[str, Any]:
         "concepts": config.get("n_concepts"),
         "texts": config.get("n_texts"),
         "normalisation": config.get("normalisation"),
-        "stages": stages,
+        "stages": list(settings.stages),
         "terminology": parents.get("terminology"),
         "encoder": config.get("encoder_name"),
         "encoder_fingerprint": config.get("encoder_fingerprint"),
@@ -59,6 +59,7 @@ def _facts(manifest: Manifest, stages: list[str]) -> dict[str, Any]:
         "reranker": config.get("reranker"),
         "tuned_on_mentions": config.get("tuning", {}).get("n_mentions"),
         "prior_of_mentions": config.get("prior", {}).get("n_mentions"),
+        "prior_weight": settings.prior_weight,
         "created": manifest.created,
         "onoma": manifest.onoma_version,
     }

@@ -1,6 +1,6 @@
 """Mentions to ranked concepts: by the stages of a linker (`Linker`) and by look-up alone (`ExactMatcher`)."""
 
-from onoma.linking.build import add_reranker, build_linker
+from onoma.linking.build import add_prior, add_reranker, build_linker
 from onoma.linking.dictionary import NameDictionary, build_dictionary
 from onoma.linking.exact_match import ExactMatcher
 from onoma.linking.expansion import AbbreviationTable
@@ -27,6 +27,7 @@ __all__ = [
     "Reranker",
     "TuningReport",
     "UpdateReport",
+    "add_prior",
     "add_reranker",
     "build_dictionary",
     "build_linker",

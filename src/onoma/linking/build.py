@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
+import polars as pl
 
 from onoma.artifacts import Parent, amend_artifact, ensure_writable, open_artifact, verify_artifact, write_artifact
 from onoma.encoders import Encoder, ProgressCallback, export_encoder, open_encoder
@@ -24,6 +26,7 @@ from onoma.linking.facts import collect_facts
 from onoma.linking.folder import ENCODER_FOLDER, FORMAT_VERSION, KIND, RERANKER_FOLDER
 from onoma.linking.linker import Linker
 from onoma.linking.lookup import NameLookup
+from onoma.linking.prior import PriorReport, count_prior, save_prior
 from onoma.linking.settings import LinkerSettings, Stage, ordered_stages
 from onoma.terminology import Terminology
 from onoma.types import MAX_NORM, FloatArray
@@ -171,6 +174,39 @@ def add_reranker(linker: str | Path, reranker: str | Path, *, database: str | No
         shutil.copytree(reranker, folder / RERANKER_FOLDER)
         settings.save(folder)
     return Linker.open(linker, database=database)
+
+
+def add_prior(
+    linker: str | Path, mentions: pl.DataFrame, *, weight: float | None = None, database: str | None = None
+) -> PriorReport:
+    """Count how often annotated mentions mean each concept, in place of what a linker's folder has of that.
+
+    For what `tune_linker` has shown on development mentions, and is then to be used with all mentions there are. The
+    other files are neither read nor copied. A calibration stays; it was fitted with other counts.
+
+    Args:
+        linker: The linker's folder.
+        mentions: Columns ``mention`` and ``concept_id`` (`onoma.pairs.mentions.read_mentions`).
+        weight: What counts are worth from now on, above 0 (w of `onoma.linking.prior`); switches the stage "prior" on.
+            Unset: what was learned stays, and so do the stages.
+        database: Of a linker with its vectors in PostgreSQL, see `Linker.open`.
+
+    Raises:
+        InputError: no table of mentions, or none is of a concept that the linker has.
+        ConfigError: a weight that cannot be.
+        ArtifactError: the folder is no linker, or damaged.
+        OnomaError: the linker cannot be opened, see `Linker.open`.
+    """
+    before = Linker.open(linker, database=database)
+    counted = count_prior(before.dictionary, mentions)
+    settings = before.settings
+    if weight is not None:
+        settings = settings.replaced(stages=ordered_stages([*settings.stages, "prior"]), prior_weight=weight)
+    config = {"prior": dataclasses.asdict(counted.report)}
+    with amend_artifact(linker, KIND, format_version=FORMAT_VERSION, config=config) as folder:
+        save_prior(folder, counted.counts)
+        settings.save(folder)
+    return counted.report
 
 
 def _check_unused(

@@ -31,7 +31,8 @@ class Reason:
         matched_name: Its name that decided, as the terminology spells it.
         matched_text: The same as it was compared: normalised.
         is_preferred_name: Whether that is the preferred name: of equal scores and prior it comes first.
-        prior: How many annotated mentions mean the concept, if that was counted: of equal scores the most come first.
+        prior: How many annotated mentions mean the concept, if that was counted: of equal scores the most come first,
+            and with the stage "prior" on it counts for more (`contributions`).
         rank: 1 for the best.
         stage: What put it there: "exact" or "loose" for a name that the mention equals, "rerank" where the
             cross-encoder had the last word, else the search, or "fusion" for several.
@@ -257,13 +258,19 @@ def _contributions(answer: Answer, parts: Parts, stages: tuple[Stage, ...], plac
         return {str(answer.hit_stage): score}
     share = 1.0
     found: dict[str, float] = {}
+    if answer.from_prior is not None:
+        found["prior"] = float(answer.from_prior[place])
     if _is_reranked(answer, stages) and parts.reranker is not None:
         share = 1 - parts.reranker.about.weight
-        found["rerank"] = round(score - share * searched, SCORE_DECIMALS)
+        found = {what: share * part for what, part in found.items()}
+        found["rerank"] = score - share * searched - sum(found.values())
+    found = {what: round(part, SCORE_DECIMALS) for what, part in found.items()}
     if answer.pool is None:
         return {next(stage for stage in stages if stage in SEARCHES): share * searched, **found}
     position = int(np.searchsorted(answer.pool.rows, answer.ranked.text_rows[place]))
     adds = contributions(answer.pool.parts, parts.settings.weights, answer.pool.tiers)
+    if answer.from_prior is not None and parts.weighted_prior is not None:
+        share *= parts.weighted_prior.search_share
     return {
         **{stage: round(share * float(scores[position]), SCORE_DECIMALS) for stage, scores in adds.items()},
         **found,
@@ -307,7 +314,7 @@ def _outcome(text: str, reasons: tuple[Reason, ...], answer: Answer, threshold: 
     }[first.stage]
     others = f" {len(first.homonyms):,} other concepts have that name." if len(first.homonyms) > 1 else ""
     others = f" {first.homonyms[0]} has that name too." if len(first.homonyms) == 1 else others
-    if others and first.prior is not None:
+    if first.prior is not None and (others or first.contributions.get("prior")):
         times = "once" if first.prior == 1 else f"{first.prior:,} times"
         others += f" Annotated mentions mean {first.concept_id} {times}."
     return f"{first.concept_id} ({first.preferred_name}): {how} ('{first.matched_name}').{others}"

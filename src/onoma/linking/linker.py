@@ -231,11 +231,17 @@ class Linker:
     def with_prior(self, prior: npt.NDArray[np.integer[Any]] | None) -> Linker:
         """The same linker with other counts, as `prior` has them; the folder stays as it is.
 
+        Args:
+            prior: What they count for stays as it was learned. Unset: none; the stage "prior" is then off.
+
         Raises:
             ShapeError: see `onoma.linking.prior.checked_prior`.
         """
-        counts = None if prior is None else checked_prior(prior, self.dictionary)
-        return self._with(dataclasses.replace(self._parts, prior=counts))
+        if prior is not None:
+            return self._with(dataclasses.replace(self._parts, prior=checked_prior(prior, self.dictionary)))
+        stages = tuple(stage for stage in self.settings.stages if stage != "prior")
+        settings = self.settings.replaced(stages=stages, prior_weight=None)
+        return self._with(dataclasses.replace(self._parts, prior=None, settings=settings))
 
     def preparing(self, preparation: Preparation) -> Linker:
         """The same linker with stages before its own: short forms are replaced, composite mentions split.

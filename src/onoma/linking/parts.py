@@ -19,6 +19,7 @@ from onoma.linking.facts import TerminologyFacts
 from onoma.linking.filters import Filters, allowed_entries, expected_concepts
 from onoma.linking.lookup import NameLookup
 from onoma.linking.mentions import Preparation, PreparedMention
+from onoma.linking.prior import WeightedPrior
 from onoma.linking.reranking import Reranker
 from onoma.linking.searching import AllowedTexts, DenseSearch, SparseSearch
 from onoma.linking.settings import LinkerSettings, Stage, ordered_stages
@@ -28,6 +29,7 @@ from onoma.types import BoolArray, RowArray
 _HOW_TO_GET: dict[Stage, str] = {
     "dense": "build it with an encoder (onoma linker build --encoder)",
     "sparse": "build it with character n-grams (onoma linker build --sparse)",
+    "prior": "count how often concepts are meant, and learn what that counts for (onoma linker tune --prior)",
     "rerank": "give it a cross-encoder (onoma linker add-reranker)",
 }
 
@@ -82,6 +84,13 @@ class Parts:
         return None if self.ngrams is None else SparseSearch(self.ngrams, self.texts)
 
     @cached_property
+    def weighted_prior(self) -> WeightedPrior | None:
+        """What it adds to scores how often each concept is meant, if that was counted and learned."""
+        if self.prior is None or self.settings.prior_weight is None:
+            return None
+        return WeightedPrior(self.prior, self.settings.prior_weight)
+
+    @cached_property
     def confidence(self) -> Confidence | None:
         """What the settings say of it."""
         return Confidence.of(self.settings)
@@ -94,6 +103,7 @@ class Parts:
             "loose": True,
             "dense": self.index is not None,
             "sparse": self.ngrams is not None,
+            "prior": self.weighted_prior is not None,
             "rerank": self.reranker is not None,
         }
         return tuple(stage for stage, is_there in has.items() if is_there)

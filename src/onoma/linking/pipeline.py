@@ -9,11 +9,12 @@ Mentions may be made ready before (`onoma.linking.mentions`): each part of one i
    of each; if these stand for too few concepts, behind them four times as many, and so on; their scores are fused;
 4. concepts: the score of a concept is that of its best text. What look-up found has the score 1 and comes first,
    whatever a search says: a mention that is a name never loses to one that is merely near;
-5. **rerank**: the cross-encoder orders anew what look-up found, where that is several concepts, or, where it found
+5. **prior**: where look-up found nothing, concepts that are meant more often go up (`onoma.linking.prior`);
+6. **rerank**: the cross-encoder orders anew what look-up found, where that is several concepts, or, where it found
    nothing, the first candidates of the searches. What look-up found keeps its score 1, and without a context its order
    where it is known how often one of these is meant. A cross-encoder that has learnt NIL may answer that none of the
    searches' candidates is meant;
-6. confidence, of the first answer, if it was calibrated for just these stages.
+7. confidence, of the first answer, if it was calibrated for just these stages.
 
 Source:
     Look-up first, then search: Basaldella et al. 2020 (COMETA), section 5; Liu et al. 2021 (SapBERT), table 2,
@@ -31,10 +32,11 @@ import numpy as np
 from onoma.encoders.cross_encoder_tokens import END_MARK, START_MARK, split_context
 from onoma.linking.confidence_features import MentionEvidence
 from onoma.linking.dictionary import RankedEntries
-from onoma.linking.fusion import DoubleArray, fuse
+from onoma.linking.fusion import fuse
 from onoma.linking.links import check_top_k
 from onoma.linking.mentions import PreparedMention
 from onoma.linking.parts import Parts
+from onoma.linking.prior import PRIOR_DEPTH, WeightedPrior
 from onoma.linking.reranking import Reranker
 from onoma.linking.searching import (
     DenseQueries,
@@ -46,7 +48,7 @@ from onoma.linking.searching import (
 )
 from onoma.linking.settings import Stage
 from onoma.terminology import normalise
-from onoma.types import BoolArray, FloatArray, RowArray
+from onoma.types import SCORE_DECIMALS, BoolArray, DoubleArray, FloatArray, RowArray
 
 _TEXTS_PER_CONCEPT = 4
 """Texts looked at first for each concept wanted; if they turn out to be too few, more are."""
@@ -117,11 +119,12 @@ class Answer:
         ranked: Best first.
         n_hits: How many of them look-up found; they come first.
         hit_stage: Which look-up found them.
-        searched: Scores that the searches alone gave; 1 for hits; shape (n,).
+        searched: What the searches have added to the scores; 1 for hits; shape (n,).
         pool: Candidates of the searches where there was more than one.
         confidence: Of the first one, if calibrated.
         no_concept: Probability that none of those that the cross-encoder saw is meant, if it says so.
         is_nil: Whether that is the answer.
+        from_prior: What has been added for being meant often, shape (n,); unset: nothing.
     """
 
     ranked: RankedEntries
@@ -132,6 +135,7 @@ class Answer:
     confidence: float | None = None
     no_concept: float | None = None
     is_nil: bool = False
+    from_prior: DoubleArray | None = None
 
 
 NO_ANSWER = Answer(RankedEntries.none())
@@ -165,6 +169,7 @@ class Run:
         self._confidence = parts.confidence if is_calibrated else None
         # A confidence asks by how much the second is behind, and must not depend on how many were asked for.
         self._wanted = max(top_k, 2 if is_calibrated else 1)
+        self._prior = parts.weighted_prior if "prior" in stages else None
         self._reranker = parts.reranker if "rerank" in stages else None
         self.queries: dict[Stage, Queries] = {}
         """Of the mentions that were searched for, by search."""
@@ -176,6 +181,8 @@ class Run:
         hits = [self._look_up(mention.text) for mention in asked]
         found = self._search(asked, hits)
         answers = [self._joined(*pair) for pair in zip(hits, found, strict=True)]
+        if self._prior is not None:
+            answers = [self._with_prior(self._prior, answer) for answer in answers]
         if self._reranker is not None:
             answers = self._reranked(self._reranker, asked, answers)
         return self._with_confidence(asked, answers)
@@ -210,8 +217,12 @@ class Run:
 
     def _depth(self, hit: Answer) -> int:
         """Concepts wanted in all."""
-        reads = self._reranker is not None and not hit.n_hits
-        return max(self._wanted, self._reranker.about.depth) if reads and self._reranker else self._wanted
+        depths = [self._wanted]
+        if self._prior is not None and not hit.n_hits:
+            depths.append(PRIOR_DEPTH)
+        if self._reranker is not None and not hit.n_hits:
+            depths.append(self._reranker.about.depth)
+        return max(depths)
 
     def _queries(self, texts: Sequence[str]) -> dict[Stage, Queries]:
         parts, queries = self._parts, dict[Stage, Queries]()
@@ -282,6 +293,15 @@ class Run:
         ranked = hit.ranked.then(others).take(slice(0, max(self._depth(hit), hit.n_hits) + self._spare))
         return Answer(ranked, hit.n_hits, hit.hit_stage, ranked.scores, found.pool)
 
+    def _with_prior(self, prior: WeightedPrior, answer: Answer) -> Answer:
+        if answer.n_hits or not len(answer.ranked):
+            return answer
+        searched, added = answer.ranked.scores * prior.search_share, prior.added(answer.ranked.concepts)
+        scores = (searched + added).round(SCORE_DECIMALS)
+        order = np.argsort(-scores, kind="stable")
+        ranked = answer.ranked.scored(scores).take(order)
+        return dataclasses.replace(answer, ranked=ranked, searched=searched[order], from_prior=added[order])
+
     def _reranked(self, reranker: Reranker, asked: Sequence[Asked], answers: list[Answer]) -> list[Answer]:
         places = [
             place
@@ -304,8 +324,13 @@ class Run:
                 tier = tier.scored(np.array([link.score for link in found.links]))
                 answer = dataclasses.replace(answer, no_concept=found.no_concept, is_nil=found.is_nil)
             rest = answer.ranked.take(slice(len(tier), None))
-            searched = np.concatenate([answer.searched[order], answer.searched[len(tier) :]])
-            answers[place] = dataclasses.replace(answer, ranked=tier.then(rest), searched=searched)
+            order = np.append(order, np.arange(len(tier), len(answer.ranked)))
+            answers[place] = dataclasses.replace(
+                answer,
+                ranked=tier.then(rest),
+                searched=answer.searched[order],
+                from_prior=None if answer.from_prior is None else answer.from_prior[order],
+            )
         return answers
 
     def _is_settled(self, asked: Asked, answer: Answer) -> bool:

@@ -1,9 +1,20 @@
-"""How often each concept is meant: what orders concepts that are otherwise equally good, homonyms above all.
+"""How often each concept is meant.
 
 People call 'cancer' a disease of which a terminology has several; that nearly all of them mean one of these, only
-annotated mentions can say. Their counts decide among equal scores and nowhere else: a common concept never goes
-before one whose name is nearer. A cross-encoder leaves homonyms that look-up found so, unless it reads the mention's
-context; candidates of the searches it orders as ever.
+annotated mentions can say. Their counts n decide
+
+* among concepts that are otherwise equally good, homonyms above all, always;
+* among what the searches found, once it was learned how much they count for (the stage "prior"): the score s of each
+  of the `PRIOR_DEPTH` first concepts becomes ``(s + w log(1 + n)) / (1 + w log(1 + n_max))`` with w above 0, so that 1
+  stays the highest score. For those behind n is taken to be 0.
+
+What look-up found stays before what the searches found, however rare it is. A cross-encoder leaves homonyms that
+look-up found in this order, unless it reads the mention's context; candidates of the searches it orders as ever, by
+its own scores and these.
+
+w is the one under which the right concepts of development mentions are most probable, where the probability of a
+candidate is a softmax of ``a s + b log(1 + n)`` and w = b / a (`onoma.linking.likelihood`): with b = 1 that is
+Bayes' rule with the counts, plus one each, as the prior.
 
 File: ``prior.npy`` in the linker's folder, a count for each concept.
 """
@@ -11,8 +22,9 @@ File: ``prior.npy`` in the linker's folder, a count for each concept.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +34,13 @@ import polars as pl
 
 from onoma.errors import DamagedArtifactError, InputError, ShapeError
 from onoma.linking.dictionary import NameDictionary
+from onoma.linking.likelihood import LabelledPool, maximise_likelihood
 from onoma.pairs.mentions import check_mentions
-from onoma.types import RowArray
+from onoma.types import DoubleArray, RowArray
 
 PRIOR_FILE = "prior.npy"
+PRIOR_DEPTH = 50
+"""First concepts of the searches whose scores the prior changes."""
 _SHOWN = 5
 
 
@@ -50,6 +65,46 @@ class Prior:
 
     counts: RowArray
     report: PriorReport
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedPrior:
+    """What counts add to the scores of the searches.
+
+    Attributes:
+        counts: Of each concept, int64, shape (C,).
+        weight: w of the module, above 0.
+    """
+
+    counts: RowArray
+    weight: float
+
+    @cached_property
+    def search_share(self) -> float:
+        """What the scores of the searches are multiplied by."""
+        return 1 / (1 + self.weight * float(np.log1p(self.counts.max(initial=0))))
+
+    def added(self, concepts: RowArray) -> DoubleArray:
+        """What is added to the scores of these concepts, best first, shape (n,): nothing behind `PRIOR_DEPTH`."""
+        added = self.weight * self.search_share * np.log1p(self.counts[concepts])
+        added[PRIOR_DEPTH:] = 0
+        return added
+
+
+def learn_prior_weight(pools: Sequence[LabelledPool]) -> float | None:
+    """W of the module, from the candidates of development mentions: score and count of each, shape (n, 2).
+
+    Returns:
+        ``None`` if they do not show that counts, or scores, are good for anything.
+    """
+    weights = maximise_likelihood([LabelledPool(_scaled(pool.scores), pool.is_right, pool.n) for pool in pools])
+    if weights is None or not weights.all():
+        return None
+    return float(weights[1] / weights[0])
+
+
+def _scaled(scores_and_counts: DoubleArray) -> DoubleArray:
+    return np.stack([scores_and_counts[:, 0], np.log1p(scores_and_counts[:, 1])], axis=1)
 
 
 def count_prior(dictionary: NameDictionary, mentions: pl.DataFrame) -> Prior:
@@ -111,12 +166,12 @@ def checked_prior(counts: npt.NDArray[np.integer[Any]], dictionary: NameDictiona
     """The counts as int64, since ranking negates them, which numbers without a sign would not survive.
 
     Raises:
-        ShapeError: not a whole number for each concept.
+        ShapeError: not a whole number for each concept, or one below 0.
     """
-    if counts.shape != (dictionary.n_concepts,) or counts.dtype.kind not in "iu":
+    if counts.shape != (dictionary.n_concepts,) or counts.dtype.kind not in "iu" or counts.min(initial=0) < 0:
         raise ShapeError(
-            f"a prior has a whole number for each of {dictionary.n_concepts} concepts, not {counts.dtype} of the shape "
-            f"{counts.shape}."
+            f"a prior has a whole number from 0 for each of {dictionary.n_concepts} concepts; found {counts.dtype} "
+            f"of the shape {counts.shape}" + (f", the least {counts.min()}." if counts.size else ".")
         )
     return counts.astype(np.int64, copy=False)
 

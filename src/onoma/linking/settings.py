@@ -11,10 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from onoma.errors import ConfigError, DamagedArtifactError, did_you_mean
 
 SETTINGS_FILE = "settings.json"
-Stage: TypeAlias = Literal["exact", "loose", "dense", "sparse", "rerank"]
-"""What can be switched: look-up, more loosely; search by vectors, by character n-grams; the cross-encoder."""
+Stage: TypeAlias = Literal["exact", "loose", "dense", "sparse", "prior", "rerank"]
+"""What can be switched: look-up, more loosely; search by vectors, by character n-grams; how often concepts are meant;
+the cross-encoder."""
 STAGES: tuple[Stage, ...] = get_args(Stage)
 SEARCHES: tuple[Stage, ...] = ("dense", "sparse")
+_ORDERING: tuple[Stage, ...] = ("prior", "rerank")
 
 
 class LinkerSettings(BaseModel):
@@ -24,6 +26,7 @@ class LinkerSettings(BaseModel):
         stages: What is on where nothing else is asked for, in the order of `STAGES`.
         pool: Where two searches are fused: the best texts of each that are candidates.
         weights: Of the searches' scores, learned, from 0, with the sum 1. Unset: reciprocal ranks are fused.
+        prior_weight: How much it counts how often a concept is meant, learned (`onoma.linking.prior`). Unset: nothing.
         calibration: What `onoma.linking.calibration.Calibration.to_json` gave; unset: there is no confidence.
         calibrated_stages: The stages that it was fitted for: with others on, answers have no confidence.
         no_concept_below: Confidence below which a mention is answered with "no such concept".
@@ -34,6 +37,7 @@ class LinkerSettings(BaseModel):
     stages: tuple[Stage, ...] = ("exact", "dense")
     pool: int = Field(default=100, ge=1)
     weights: dict[Stage, float] | None = None
+    prior_weight: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     calibration: str | None = None
     calibrated_stages: tuple[Stage, ...] = ()
     no_concept_below: float | None = Field(default=None, ge=0, le=1)
@@ -105,6 +109,6 @@ def ordered_stages(stages: Iterable[str]) -> tuple[Stage, ...]:
     wanted = {stages} if isinstance(stages, str) else set(stages)
     for stage in sorted(wanted - set(STAGES)):
         raise ConfigError(f"there is no stage '{stage}'.{did_you_mean(stage, STAGES)} Known: {', '.join(STAGES)}.")
-    if not wanted - {"rerank"}:
+    if not wanted.difference(_ORDERING):
         raise ConfigError("no stage that finds concepts is on: give one of exact, loose, dense, sparse.")
     return tuple(stage for stage in STAGES if stage in wanted)

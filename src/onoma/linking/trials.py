@@ -1,0 +1,263 @@
+"""Annotated mentions linked with one setting after another, to learn from and to measure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from onoma.encoders import Encoder, ProgressCallback
+from onoma.errors import InputError
+from onoma.linking.calibration import Calibration, Method
+from onoma.linking.confidence_features import MentionEvidence, confidence_features
+from onoma.linking.confidence_metrics import expected_calibration_error
+from onoma.linking.dictionary import RankedEntries
+from onoma.linking.likelihood import LabelledPool
+from onoma.linking.linker import Linker
+from onoma.linking.searching import Pool
+from onoma.linking.settings import SEARCHES, LinkerSettings
+from onoma.pairs.mentions import LABELLED
+from onoma.terminology import normalise
+from onoma.types import FloatArray, RowArray
+
+NO_CONCEPT = ("NIL", "CUI-less", "-1")
+"""What stands in a file of mentions for "no such concept", unless a concept of the linker is called so."""
+MIN_MENTIONS = 50
+"""Distinct mentions of known concepts below which nothing is learned."""
+SHOWN = 5
+"""Unknown codes that are named."""
+CUTOFF = 5
+"""Concepts of an answer that are looked at."""
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Share of the mentions with a concept whose right concept is the first, or among the first five."""
+
+    at_1: float
+    at_5: float
+
+
+@dataclass(frozen=True)
+class CalibrationReport:
+    """How well confidences hold on mentions that they were not fitted to.
+
+    Attributes:
+        method: "isotonic" or "platt".
+        n_answers: Mentions with an answer.
+        share_right: Of them whose first answer is right.
+        mean_confidence: Their mean confidence; equals ``share_right`` where it holds.
+        expected_calibration_error: See `onoma.linking.confidence_metrics`.
+    """
+
+    method: Method
+    n_answers: int
+    share_right: float
+    mean_confidence: float
+    expected_calibration_error: float
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A distinct development mention: normalised text, rows of the right concepts, how often it occurs, its fold."""
+
+    text: str
+    concepts: frozenset[int]
+    has_concept: bool
+    n: int
+    fold: int
+
+
+@dataclass(frozen=True)
+class Development:
+    """Development mentions, each with what it means."""
+
+    mentions: list[Labelled]
+    unknown: dict[str, int]
+    """Codes of mentions of which the linker has no concept, and how often they occur."""
+
+
+def label_mentions(linker: Linker, mentions: pl.DataFrame, n_folds: int) -> Development:
+    """Annotated mentions as a linker sees them, dealt into folds by their text.
+
+    Raises:
+        InputError: too few are of concepts that the linker has.
+    """
+    counted = Counter(mentions.select(LABELLED).iter_rows())
+    codes_of = {label: [code.strip() for code in label.split("|") if code.strip()] for _, label in counted}
+    rows_of = linker.dictionary.concept_rows({code for codes in codes_of.values() for code in codes})
+    merged: Counter[tuple[str, frozenset[int], bool]] = Counter()
+    unknown: Counter[str] = Counter()
+    for (mention, label), n in counted.items():
+        codes = [code for code in codes_of[label] if code in rows_of or code not in NO_CONCEPT]
+        concepts = frozenset(row for code in codes for row in rows_of.get(code, ()))
+        text = normalise(mention, linker.normalisation)
+        if text:
+            merged[text, concepts, bool(codes)] += n
+            if codes and not concepts:
+                unknown[label] += n
+    fold_of = _folds({text for text, _, _ in merged}, n_folds)
+    labelled = [Labelled(*key, n=n, fold=fold_of[key[0]]) for key, n in merged.items()]
+    labelled.sort(key=lambda mention: (mention.text, sorted(mention.concepts), mention.has_concept))
+    n_known = sum(1 for mention in labelled if mention.concepts)
+    if n_known < MIN_MENTIONS:
+        raise InputError(
+            "too few development mentions to learn from",
+            path=linker.path,
+            expected=f"at least {MIN_MENTIONS} distinct ones of concepts that the linker has",
+            found=f"{n_known}" + (f"; unknown are {', '.join(sorted(unknown)[:SHOWN])}" if unknown else ""),
+            fix="take more mentions, or codes as the linker's terminology has them",
+        )
+    return Development(labelled, dict(unknown))
+
+
+def _folds(texts: set[str], n_folds: int) -> dict[str, int]:
+    """Texts dealt into folds in an order that says nothing about them and depends on them alone."""
+    shuffled = sorted(texts, key=lambda text: hashlib.sha256(text.encode()).digest())
+    return {text: place % n_folds for place, text in enumerate(shuffled)}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a text was answered with.
+
+    Attributes:
+        concepts: Rows of the first five concepts.
+        candidates: All that was ranked, if look-up did not decide.
+        evidence: Of the first, if there is one.
+        pool: Candidates, if two searches were fused and look-up did not decide.
+    """
+
+    concepts: list[int]
+    candidates: RankedEntries | None
+    evidence: MentionEvidence | None
+    pool: Pool | None
+
+
+class Trial:
+    """Development mentions linked with one setting after another."""
+
+    def __init__(
+        self, linker: Linker, development: Development, progress: ProgressCallback | None, *, n_runs: int
+    ) -> None:
+        self._linker, self._mentions, self._progress = linker, development.mentions, progress
+        self._texts = list(dict.fromkeys(mention.text for mention in self._mentions))
+        self._done, self._total = 0, n_runs * len(self._texts)
+
+    def outcomes(
+        self,
+        settings: LinkerSettings,
+        texts: Sequence[str] | None = None,
+        *,
+        linker: Linker | None = None,
+        top_k: int = CUTOFF,
+    ) -> dict[str, Outcome]:
+        """Of all texts, or of some, by the linker that is tuned or another one."""
+        found = {}
+        wanted = self._texts if texts is None else texts
+        for part, run in (linker or self._linker).tuned(settings).runs(wanted, top_k=top_k):
+            for place, (asked, answer) in enumerate(zip(part, run.answers(part), strict=True)):
+                is_answered = len(answer.ranked) > 0 and not answer.is_nil
+                found[asked.text] = Outcome(
+                    concepts=answer.ranked.concepts[:CUTOFF].tolist() if is_answered else [],
+                    candidates=None if answer.n_hits else answer.ranked,
+                    evidence=run.evidence(place, asked, answer) if is_answered else None,
+                    pool=None if answer.n_hits else answer.pool,
+                )
+            self._done += len(part)
+            if self._progress is not None:
+                self._progress(self._done, self._total)
+        return found
+
+    def cross_validated(self, by_fold: Sequence[LinkerSettings]) -> dict[str, Outcome]:
+        """Each text with the settings that were learned without its fold."""
+        fold_of = {mention.text: mention.fold for mention in self._mentions}
+        found = {}
+        for fold, settings in enumerate(by_fold):
+            found.update(self.outcomes(settings, [text for text in self._texts if fold_of[text] == fold]))
+        return found
+
+    def accuracy(self, outcomes: dict[str, Outcome]) -> Accuracy:
+        """Over the mentions with a concept, as often as they occur."""
+        n_all = sum(mention.n for mention in self._mentions if mention.has_concept)
+        at = [
+            sum(m.n for m in self._mentions if not m.concepts.isdisjoint(outcomes[m.text].concepts[:cutoff])) / n_all
+            for cutoff in (1, CUTOFF)
+        ]
+        return Accuracy(*at)
+
+    def pools(self, outcomes: dict[str, Outcome], *, but: int | None = None) -> list[LabelledPool]:
+        """Candidates of the mentions that look-up does not decide, without those of one fold."""
+        dictionary = self._linker.dictionary
+        pools = []
+        for mention in self._mentions:
+            pool = outcomes[mention.text].pool
+            if pool is None or mention.fold == but or not mention.concepts:
+                continue
+            begins, ends = dictionary.entry_offsets[pool.rows], dictionary.entry_offsets[pool.rows + 1]
+            entries = np.concatenate([np.arange(b, e) for b, e in zip(begins, ends, strict=True)])
+            is_right = np.isin(dictionary.entry_concepts[entries], list(mention.concepts))
+            texts = np.repeat(np.arange(len(pool.rows)), ends - begins)
+            scores = np.stack([pool.parts[search] for search in SEARCHES], axis=1)
+            pools.append(LabelledPool(scores, np.bincount(texts, is_right, len(pool.rows)) > 0, mention.n))
+        return pools
+
+    def counted(self, outcomes: dict[str, Outcome], counts: RowArray, *, but: int | None = None) -> list[LabelledPool]:
+        """Score and count of the candidates of the mentions that look-up does not decide, without those of one fold."""
+        pools = []
+        for mention in self._mentions:
+            candidates = outcomes[mention.text].candidates
+            if candidates is None or mention.fold == but or not mention.concepts:
+                continue
+            scores = np.stack([candidates.scores, counts[candidates.concepts]], axis=1)
+            pools.append(LabelledPool(scores, np.isin(candidates.concepts, list(mention.concepts)), mention.n))
+        return pools
+
+    def calibrated(self, outcomes: dict[str, Outcome], method: Method) -> tuple[Calibration, CalibrationReport]:
+        """A calibration fitted to all first answers, and how those hold that were fitted without a fold.
+
+        Each mention counts once, however often it occurs: a few frequent ones would decide otherwise.
+        """
+        evidence, correct, folds = [], [], []
+        for mention in self._mentions:
+            outcome = outcomes[mention.text]
+            if outcome.evidence is not None:
+                evidence.append(outcome.evidence)
+                correct.append(outcome.concepts[0] in mention.concepts)
+                folds.append(mention.fold)
+        features, is_right, fold_of = confidence_features(evidence), np.array(correct, np.bool_), np.array(folds)
+        kept = Calibration.fit(features, is_right, method=method)
+        held = np.empty(len(is_right))
+        for fold in np.unique(fold_of):
+            here = fold_of == fold
+            held[here] = Calibration.fit(features[~here], is_right[~here], method=method).confidence(features[here])
+        return kept, CalibrationReport(
+            method=method,
+            n_answers=len(is_right),
+            share_right=float(is_right.mean()),
+            mean_confidence=float(held.mean()),
+            expected_calibration_error=expected_calibration_error(held, is_right),
+        )
+
+
+class Remembering:
+    """An encoder that encodes each text once, as the same mentions are linked again and again."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder, self._known = encoder, dict[str, FloatArray]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._encoder, name)
+
+    def encode(
+        self, texts: Sequence[str], *, progress: ProgressCallback | None = None, normalise: bool = True
+    ) -> FloatArray:
+        """See `onoma.encoders.Encoder.encode`."""
+        new = [text for text in texts if text not in self._known]
+        self._known.update(zip(new, self._encoder.encode(new, normalise=normalise), strict=True))
+        return np.stack([self._known[text] for text in texts])
