@@ -12,6 +12,7 @@ from onoma.cli.options import Json
 
 if TYPE_CHECKING:
     from onoma.artifacts import Manifest
+    from onoma.linking.settings import LinkerSettings
 
 
 def info(
