@@ -8,7 +8,7 @@ reranker) behind exact look-up alone. Where two searches are fused each way to d
 weights in the linker's folder; and, with ``--tune``, weights learned on other annotated mentions (cross-validation is
 not needed then: what is measured was not learned from). The linker stays as it is: a copy that shares its files is
 tuned. The stage "prior" has the weight in the linker's folder, which is one of cosines: it is left out where reciprocal
-ranks are fused. Concepts that are otherwise equally good are ordered by the linker's counts, if it has any, in all rows.
+ranks are fused. Of concepts that are equally good the more frequent comes first in all rows, if the linker has counts.
 
 Columns: acc@1, acc@5 with the benchmark's own rules for linkers; what they are compared with dense search alone (the
 mentions that became right, and that became wrong); milliseconds per query, each query once, in one call.
