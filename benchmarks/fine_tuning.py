@@ -119,15 +119,17 @@ def measure(
     if is_test:
         development = annotated(parts["validation"])
         knowing = build_linker(names, encoder, out / "knowing", overwrite=True).path
-        tune_linker(knowing, development, prior=annotated(parts["train"]), calibrate=False)
+        stages = ["exact", "dense", "prior"]
+        tune_linker(knowing, development, prior=annotated(parts["train"]), stages=stages, calibrate=False)
         subjects["names, prior"] = {"linker": Linker.open(knowing)}
         tune_linker(folder, development)
     subjects["names and mentions"] = {"linker": Linker.open(folder)}
     scores = {}
     for name, subject in subjects.items():
-        found = run_benchmark(task, data, split=task.splits[0], out=out / "results", overwrite=True, **subject)
+        results = out / "results" / name
+        found = run_benchmark(task, data, split=task.splits[0], out=results, overwrite=True, **subject)
         scores[name] = (100 * found.accuracy[1].value, 100 * found.accuracy[5].value)
-    return scores, abstention_of(out / "results") if is_test else {}
+    return scores, abstention_of(out / "results" / "names and mentions") if is_test else {}
 
 
 def abstention_of(results: Path) -> Abstention:
@@ -157,7 +159,7 @@ def table(folds: dict[str, dict[str, Any]]) -> str:
             cells = [spread([fold[when]["scores"][protocol][place] for fold in folds.values()]) for place in (0, 1)]
             lines.append(f"| {protocol} | {when} | {' | '.join(cells)} |")
     for when in ("before", "after"):
-        if told := any_fold[when]["abstention"]:
+        if told := list(dict.fromkeys(key for fold in folds.values() for key in fold[when]["abstention"])):
             cells = [
                 spread([f[when]["abstention"].get(key, math.nan) for f in folds.values()], 3 if "ece" in key else 1)
                 for key in told

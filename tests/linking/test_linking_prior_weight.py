@@ -29,6 +29,7 @@ SYLLABLES = ["car", "di", "o", "my", "pa", "thy", "neu", "ro", "der", "ma", "ti"
 N_FORMS, N_KINDS = 20, 4
 SEARCHES = [("dense",), ("sparse",), ("dense", "sparse")]
 WEIGHT = 0.03
+SHARES = {"dense": 0.4, "sparse": 0.6}
 
 
 def make_data() -> tuple[dict[str, list[str]], list[str], pl.DataFrame, pl.DataFrame]:
@@ -66,9 +67,9 @@ def linker(place: Path, tmp_path: Path) -> Path:
 
 
 def knowing(linker: Linker, *, weight: float = WEIGHT) -> Linker:
-    """With counts and their weight; no stage is switched on by that."""
+    """With counts and their weight, and weights of the searches; no stage is switched on by that."""
     counted = linker.with_prior(count_prior(linker.dictionary, TRAINING).counts)
-    return counted.tuned(counted.settings.replaced(prior_weight=weight))
+    return counted.tuned(counted.settings.replaced(weights=SHARES, prior_weight=weight))
 
 
 @pytest.mark.parametrize("look_up", [(), ("exact",)], ids=["-", "exact"])
@@ -82,7 +83,7 @@ def test_equals_the_formula(place: Path, searches: tuple[str, ...], look_up: tup
     stages = [*look_up, *searches]
     plain = linker.link(ASKED, stages=stages, top_k=len(CONCEPTS))
     found = linker.link(ASKED, stages=[*stages, "prior"], top_k=len(CONCEPTS))
-    n_moved = 0
+    n_moved = n_clear = 0
     for mention, before, after in zip(ASKED, plain, found, strict=True):
         if look_up and any(mention in names for names in CONCEPTS.values()):
             assert after == before
@@ -95,11 +96,13 @@ def test_equals_the_formula(place: Path, searches: tuple[str, ...], look_up: tup
         expected = [score for score, _ in scored]
         np.testing.assert_allclose([link.score for link in after], expected, atol=1.5e-6)
         clear = all(a - b > 3e-6 for a, b in itertools.pairwise(expected[:5]))
+        n_clear += clear
         if clear:
             assert [link.concept_id for link in after[:4]] == [link.concept_id for _, link in scored[:4]]
         n_moved += after[:1] != before[:1] and after[0].concept_id != before[0].concept_id
         assert sorted(link.concept_id for link in after) == sorted(link.concept_id for link in before)
     assert n_moved > 10
+    assert n_clear > 10
 
 
 @pytest.mark.parametrize("searches", SEARCHES, ids="+".join)
@@ -151,7 +154,8 @@ def test_tuning_learns_it_and_switches_it_on(linker: Path) -> None:
     report = tune_linker(linker, DEVELOPMENT, prior=TRAINING, calibrate=False, progress=lambda *at: done.append(at))
     assert done[-1][0] == done[-1][1]
     assert report.stages == ("exact", "dense", "sparse", "prior")
-    assert list(report.accuracy)[-2:] == ["without stage prior", "after"]
+    assert list(report.accuracy)[-3:] == ["without stage prior", "with stage prior", "after"]
+    assert report.accuracy["after"] == report.accuracy["with stage prior"]
     assert report.accuracy["after"].at_1 > report.accuracy["without stage prior"].at_1 + 0.2
     tuned = Linker.open(linker)
     assert tuned.settings.prior_weight == report.prior_weight is not None
@@ -195,15 +199,15 @@ def test_the_weight_is_the_most_likely_one() -> None:
     rng = np.random.default_rng(0)
     pools = []
     for _ in range(300):
-        scores, counts = rng.uniform(0.5, 1, 20), rng.integers(0, 40, 20) * (rng.random(20) < 0.3)
-        odds = np.exp(20 * scores + 0.8 * np.log1p(counts))
+        scores, counts = rng.uniform(0.5, 1, 20), np.log1p(rng.integers(0, 40, 20) * (rng.random(20) < 0.3))
+        odds = np.exp(20 * scores + 0.8 * counts)
         right = rng.choice(20, p=odds / odds.sum())
         pools.append(LabelledPool(np.stack([scores, counts], axis=1), np.arange(20) == right))
     learned = learn_prior_weight(pools)
 
     def surprise(weight: float) -> float:
         def at(scale: float) -> float:
-            logits = [scale * (p.scores[:, 0] + weight * np.log1p(p.scores[:, 1])) for p in pools]
+            logits = [scale * (p.scores[:, 0] + weight * p.scores[:, 1]) for p in pools]
             return -sum(float((x - np.logaddexp.reduce(x))[p.is_right][0]) for x, p in zip(logits, pools, strict=True))
 
         return float(minimize_scalar(at, bounds=(0.1, 100), method="bounded").fun)
@@ -233,8 +237,9 @@ def test_without_counts_there_is_no_such_stage(place: Path, linker: Path) -> Non
     tune_linker(linker, DEVELOPMENT, prior=TRAINING, calibrate=False)
     tuned = Linker.open(linker)
     without = tuned.with_prior(None)
-    assert without.settings.stages == ("exact", "dense", "sparse")
-    assert without.link(ASKED) == tuned.link(ASKED, stages=without.settings.stages) or without.prior is None
+    assert (without.prior, without.settings.stages) == (None, ("exact", "dense", "sparse"))
+    never = tuned.with_prior(np.zeros(len(CONCEPTS), np.int64))
+    assert never.link(ASKED) == without.link(ASKED), "of no concept there is more to say than of others"
     (linker / "prior.npy").unlink()
     manifest = json.loads((linker / MANIFEST_NAME).read_text())
     del manifest["files"]["prior.npy"]
@@ -285,6 +290,10 @@ def test_counts_are_replaced_and_what_they_count_for_stays(linker: Path) -> None
 def test_a_weight_can_be_given(place: Path, linker: Path) -> None:
     add_prior(linker, TRAINING)
     assert Linker.open(linker).stages == ("exact", "loose", "dense", "sparse")
+    with pytest.raises(ConfigError, match="adds to cosines, and these stages fuse reciprocal ranks"):
+        add_prior(linker, TRAINING, weight=WEIGHT)
+    with amend_artifact(linker, "linker", format_version=FORMAT_VERSION) as folder:
+        Linker.open(linker).settings.replaced(weights=SHARES).save(folder)
     add_prior(linker, TRAINING, weight=WEIGHT)
     opened = Linker.open(linker)
     assert opened.settings.stages == ("exact", "dense", "sparse", "prior")
@@ -297,3 +306,60 @@ def test_a_weight_can_be_given(place: Path, linker: Path) -> None:
     with pytest.raises(InputError, match="no mention is of a concept"):
         add_prior(linker, TRAINING.with_columns(concept_id=pl.lit("X")), weight=1.0)
     assert Linker.open(linker).fingerprint == before
+
+
+def test_reciprocal_ranks_are_no_scores_to_add_to(place: Path) -> None:
+    linker = knowing(Linker.open(place / "linker"))
+    ranks = linker.tuned(linker.settings.replaced(weights=None))
+    assert ranks.link(["cardi"], stages=["dense", "prior"]) == linker.link(["cardi"], stages=["dense", "prior"])
+    with pytest.raises(ConfigError, match="fuse reciprocal ranks: learn weights"):
+        ranks.link(["cardi"], stages=["dense", "sparse", "prior"])
+
+
+def test_confidences_go_where_another_weight_comes(linker: Path) -> None:
+    learned = tune_linker(linker, DEVELOPMENT, prior=TRAINING, wished_precision=0.7).prior_weight
+    assert learned is not None
+    add_prior(linker, TRAINING, weight=learned)
+    assert Linker.open(linker).is_calibrated
+    add_prior(linker, TRAINING, weight=2 * learned)
+    changed = Linker.open(linker)
+    assert not changed.is_calibrated
+    assert (changed.settings.no_concept_below, changed.settings.calibrated_stages) == (None, ())
+    tune_linker(linker, DEVELOPMENT, stages=["exact", "dense"], wished_precision=0.7)
+    add_prior(linker, TRAINING, weight=learned)
+    assert not Linker.open(linker).is_calibrated
+
+
+def test_the_searches_order_is_told_from_the_priors(place: Path) -> None:
+    linker = knowing(Linker.open(place / "linker"))
+    stages = ["dense", "prior"]
+    n_by_prior = 0
+    for mention in ASKED[:-2]:
+        nearest = linker.link([mention], stages=["dense"], top_k=1)[0][0]
+        explained = linker.explain(mention, stages=stages, top_k=1, near_misses=len(CONCEPTS))
+        first = explained.links[0]
+        if first.scores["dense"] < nearest.score - 2e-6:
+            n_by_prior += 1
+            assert first.stage == "prior"
+            assert "its name is near, and of what is near it is meant more often" in explained.outcome
+        else:
+            assert first.stage == "dense"
+            assert "its name has the nearest vector" in explained.outcome
+    assert n_by_prior > 10
+
+
+def test_of_equally_near_concepts_the_expected_ones_stay_first(tmp_path: Path) -> None:
+    write_letter_encoder(tmp_path / "letters")
+    concepts = {"A": ["common cold"], "B": ["common cold"], "C": ["common cold"], "D": ["quite other"]}
+    types = {"A": ["Disease"], "B": ["Phenomenon"], "C": ["Disease"], "D": ["Phenomenon"]}
+    make_terminology(tmp_path / "t", concepts, semantic_types=types)
+    linker = build_linker(tmp_path / "t", tmp_path / "letters", tmp_path / "linker")
+    linker = linker.with_prior(np.array([1, 9, 0, 3]))
+    linker = linker.tuned(linker.settings.replaced(stages=("exact", "dense", "prior"), prior_weight=WEIGHT))
+    for mention in ("common cold", "common colds"):
+        assert [link.concept_id for link in linker.link([mention])[0]][:3] == ["B", "A", "C"]
+        (links,) = linker.link([mention], expected_types="Disease")
+        assert [link.concept_id for link in links][:3] == ["A", "C", "B"]
+        assert [link.score for link in links] == sorted((link.score for link in links), reverse=True)
+        (only,) = linker.only(semantic_types="Phenomenon").link([mention])
+        assert [link.concept_id for link in only][:1] == ["B"]

@@ -122,7 +122,10 @@ def tune(
     ] = None,
     stages: Annotated[
         str | None,
-        typer.Option(metavar="STAGES", help="Stages that shall be on from now on, divided by commas. Unset: as now."),
+        typer.Option(
+            metavar="STAGES",
+            help="Stages that shall be on from now on, divided by commas. Unset: as now, and prior where that helps.",
+        ),
     ] = None,
     calibration: Annotated[
         Literal["platt", "isotonic", "none"],
@@ -142,7 +145,7 @@ def tune(
     ] = "strict",
     database: Database = None,
 ) -> None:
-    """Learn from development mentions how searches are fused, and how far an answer can be trusted.
+    """Learn from development mentions how searches are fused, what frequency counts for, how far to trust an answer.
 
     The linker's folder is rewritten in one step; its large files are not copied. The figures for what was learned
     are of mentions that it was not learned from (cross-validation).
@@ -189,8 +192,8 @@ def tune(
         show.out.print(f"weights: {weights}", markup=False)
     if report.prior_weight is not None:
         show.out.print(f"weight of the prior: {report.prior_weight:.4f}", markup=False)
-    elif counted is not None:
-        show.out.print("the prior orders equally good concepts alone", markup=False)
+    elif "without stage prior" in report.accuracy:
+        show.out.print("stage prior off: counts order equally good concepts alone", markup=False)
     if (held := report.calibration) is not None:
         show.out.print(
             f"confidence ({held.method}): {held.mean_confidence:.3f} on average, {held.share_right:.3f} right; "
@@ -248,7 +251,8 @@ def add_counts(
 
     For a linker whose settings are chosen, to have the development mentions counted too.
     """
-    from onoma.linking import add_prior
+    from onoma.cli import show
+    from onoma.linking import LinkerSettings, add_prior
     from onoma.pairs import read_mentions
     from onoma.terminology.reading import Reading
 
@@ -256,6 +260,12 @@ def add_counts(
     report = add_prior(linker, read_mentions(mentions, reading), weight=weight, database=database)
     _show_left_out(mentions, reading)
     _show_prior(report)
+    settings = LinkerSettings.open(linker)
+    show.out.print(f"stages {', '.join(settings.stages)}", markup=False)
+    if settings.calibration is None:
+        show.remark(f"{linker} has no confidences: onoma linker tune learns them")
+    elif "prior" in settings.stages:
+        show.remark("confidences are those learned with the earlier counts")
 
 
 def _show_left_out(file: Path, reading: Reading) -> None:

@@ -181,8 +181,9 @@ def add_prior(
 ) -> PriorReport:
     """Count how often annotated mentions mean each concept, in place of what a linker's folder has of that.
 
-    For what `tune_linker` has shown on development mentions, and is then to be used with all mentions there are. The
-    other files are neither read nor copied. A calibration stays; it was fitted with other counts.
+    For what `tune_linker` has shown on development mentions, and is then to be used with all mentions there are.
+    Large files are not copied. Confidences stay as they were fitted, with the earlier counts; where another weight is
+    given they are dropped, and so is the confidence below which there was no such concept.
 
     Args:
         linker: The linker's folder.
@@ -193,15 +194,19 @@ def add_prior(
 
     Raises:
         InputError: no table of mentions, or none is of a concept that the linker has.
-        ConfigError: a weight that cannot be.
+        ConfigError: a weight that cannot be, or reciprocal ranks are fused.
         ArtifactError: the folder is no linker, or damaged.
         OnomaError: the linker cannot be opened, see `Linker.open`.
     """
     before = Linker.open(linker, database=database)
     counted = count_prior(before.dictionary, mentions)
     settings = before.settings
-    if weight is not None:
-        settings = settings.replaced(stages=ordered_stages([*settings.stages, "prior"]), prior_weight=weight)
+    stages = ordered_stages([*settings.stages, "prior"])
+    if weight is not None and (settings.stages, settings.prior_weight) != (stages, weight):
+        settings = settings.replaced(
+            stages=stages, prior_weight=weight, calibration=None, calibrated_stages=(), no_concept_below=None
+        )
+        before.with_prior(counted.counts).tuned(settings)  # refuses a stage that cannot be
     config = {"prior": dataclasses.asdict(counted.report)}
     with amend_artifact(linker, KIND, format_version=FORMAT_VERSION, config=config) as folder:
         save_prior(folder, counted.counts)

@@ -19,6 +19,7 @@ from onoma.terminology import normalise
 from onoma.types import SCORE_DECIMALS, BoolArray
 
 _MOST_HOMONYMS = 20
+_CLEARLY = 1.5 * 10**-SCORE_DECIMALS
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,8 @@ class Reason:
             and with the stage "prior" on it counts for more (`contributions`).
         rank: 1 for the best.
         stage: What put it there: "exact" or "loose" for a name that the mention equals, "rerank" where the
-            cross-encoder had the last word, else the search, or "fusion" for several.
+            cross-encoder had the last word, "prior" where it stands before a concept that the searches prefer, or
+            behind one that they do not, else the search, or "fusion" for several.
         score: What the ranking used.
         scores: What each search gives the matched text: cosines.
         ranks: Its rank among the candidates in each search, where reciprocal ranks were fused.
@@ -238,6 +240,10 @@ def _stage(answer: Answer, stages: tuple[Stage, ...], place: int) -> str:
         return str(answer.hit_stage)
     if _is_reranked(answer, stages):
         return "rerank"
+    if answer.from_prior is not None:
+        here = answer.searched[place]
+        if (answer.searched[:place] < here - _CLEARLY).any() or (answer.searched[place:] > here + _CLEARLY).any():
+            return "prior"
     return "fusion" if answer.pool is not None else next(stage for stage in stages if stage in SEARCHES)
 
 
@@ -266,7 +272,7 @@ def _contributions(answer: Answer, parts: Parts, stages: tuple[Stage, ...], plac
         found["rerank"] = score - share * searched - sum(found.values())
     found = {what: round(part, SCORE_DECIMALS) for what, part in found.items()}
     if answer.pool is None:
-        return {next(stage for stage in stages if stage in SEARCHES): share * searched, **found}
+        return {next(stage for stage in stages if stage in SEARCHES): round(share * searched, SCORE_DECIMALS), **found}
     position = int(np.searchsorted(answer.pool.rows, answer.ranked.text_rows[place]))
     adds = contributions(answer.pool.parts, parts.settings.weights, answer.pool.tiers)
     if answer.from_prior is not None and parts.weighted_prior is not None:
@@ -310,6 +316,7 @@ def _outcome(text: str, reasons: tuple[Reason, ...], answer: Answer, threshold: 
         "dense": "its name has the nearest vector",
         "sparse": "its name shares most with the mention by characters",
         "fusion": "its name is the nearest by both searches together",
+        "prior": "its name is near, and of what is near it is meant more often",
         "rerank": "the cross-encoder prefers it among the candidates",
     }[first.stage]
     others = f" {len(first.homonyms):,} other concepts have that name." if len(first.homonyms) > 1 else ""

@@ -17,9 +17,9 @@ class Link:
         concept_id: The user's own code.
         preferred_name: Of the concept, as the terminology spells it.
         matched_name: The concept's name that the mention came nearest to, as the terminology spells it.
-        score: What the ranking used, to six decimals; 1.0 where mention and matched name are equal. Cosine similarity
-            of the two, -1..1, where one search is on; see `onoma.linking.fusion` for two, and
-            `onoma.linking.reranking` for the cross-encoder's.
+        score: What the ranking used, to six decimals; 1.0 where look-up found the mention. Else the cosine similarity
+            of mention and matched name, -1..1, where one search is on; see `onoma.linking.fusion` for two, and
+            `onoma.linking.prior` and `onoma.linking.reranking` for what these stages make of it.
         rank: 1 for the best; of a composite mention that was split, the best of each part.
         confidence: Probability that the first link is right; unset for others, and where the linker is not calibrated.
         read_as: What was linked in place of the mention: it with its short forms replaced, or one of its parts; unset

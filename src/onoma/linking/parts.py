@@ -22,7 +22,7 @@ from onoma.linking.mentions import Preparation, PreparedMention
 from onoma.linking.prior import WeightedPrior
 from onoma.linking.reranking import Reranker
 from onoma.linking.searching import AllowedTexts, DenseSearch, SparseSearch
-from onoma.linking.settings import LinkerSettings, Stage, ordered_stages
+from onoma.linking.settings import SEARCHES, LinkerSettings, Stage, ordered_stages
 from onoma.terminology import normalise
 from onoma.types import BoolArray, RowArray
 
@@ -217,7 +217,7 @@ class Parts:
         """Refuse stages that the linker does not have.
 
         Raises:
-            ConfigError: naming the first, and how to get it.
+            ConfigError: naming the first, and how to get it; or two of them do not go together.
         """
         for stage in stages:
             if stage not in self.stages:
@@ -225,3 +225,8 @@ class Parts:
                     f"this linker has no stage '{stage}'; it has {', '.join(self.stages)}. To have it, "
                     f"{_HOW_TO_GET[stage]}."
                 )
+        if "prior" in stages and self.settings.weights is None and all(search in stages for search in SEARCHES):
+            raise ConfigError(
+                "the stage 'prior' adds to cosines, and these stages fuse reciprocal ranks: learn weights of the "
+                "searches (onoma linker tune), or leave dense or sparse out."
+            )

@@ -296,9 +296,12 @@ class Run:
     def _with_prior(self, prior: WeightedPrior, answer: Answer) -> Answer:
         if answer.n_hits or not len(answer.ranked):
             return answer
-        searched, added = answer.ranked.scores * prior.search_share, prior.added(answer.ranked.concepts)
+        concepts = answer.ranked.concepts
+        unexpected = np.zeros(len(concepts), np.bool_) if self._expected is None else ~self._expected[concepts]
+        searched = answer.ranked.scores * prior.search_share
+        added = prior.added(concepts, answer.ranked.scores, unexpected)
         scores = (searched + added).round(SCORE_DECIMALS)
-        order = np.argsort(-scores, kind="stable")
+        order = np.lexsort((np.arange(len(scores)), -prior.counts[concepts], unexpected, -scores))
         ranked = answer.ranked.scored(scores).take(order)
         return dataclasses.replace(answer, ranked=ranked, searched=searched[order], from_prior=added[order])
 

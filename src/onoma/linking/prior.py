@@ -8,6 +8,9 @@ annotated mentions can say. Their counts n decide
   of the `PRIOR_DEPTH` first concepts becomes ``(s + w log(1 + n)) / (1 + w log(1 + n_max))`` with w above 0, so that 1
   stays the highest score. For those behind n is taken to be 0.
 
+Concepts whose names are equally near, of which some are expected (by their semantic type), keep these first: the others
+get no more than they do.
+
 What look-up found stays before what the searches found, however rare it is. A cross-encoder leaves homonyms that
 look-up found in this order, unless it reads the mention's context; candidates of the searches it orders as ever, by
 its own scores and these.
@@ -36,7 +39,7 @@ from onoma.errors import DamagedArtifactError, InputError, ShapeError
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.likelihood import LabelledPool, maximise_likelihood
 from onoma.pairs.mentions import check_mentions
-from onoma.types import DoubleArray, RowArray
+from onoma.types import BoolArray, DoubleArray, RowArray
 
 PRIOR_FILE = "prior.npy"
 PRIOR_DEPTH = 50
@@ -84,27 +87,34 @@ class WeightedPrior:
         """What the scores of the searches are multiplied by."""
         return 1 / (1 + self.weight * float(np.log1p(self.counts.max(initial=0))))
 
-    def added(self, concepts: RowArray) -> DoubleArray:
-        """What is added to the scores of these concepts, best first, shape (n,): nothing behind `PRIOR_DEPTH`."""
+    def added(self, concepts: RowArray, scores: DoubleArray, unexpected: BoolArray) -> DoubleArray:
+        """What is added to the scores of concepts, shape (n,).
+
+        Args:
+            concepts: Best first, shape (n,). To those behind `PRIOR_DEPTH` nothing is added.
+            scores: Of the searches, shape (n,).
+            unexpected: Those that get no more than expected ones with the same score, bool, shape (n,).
+        """
         added = self.weight * self.search_share * np.log1p(self.counts[concepts])
         added[PRIOR_DEPTH:] = 0
+        for score in np.unique(scores[unexpected]):
+            is_expected = (scores == score) & ~unexpected
+            if is_expected.any():
+                others = (scores == score) & unexpected
+                added[others] = np.minimum(added[others], added[is_expected].min())
         return added
 
 
 def learn_prior_weight(pools: Sequence[LabelledPool]) -> float | None:
-    """W of the module, from the candidates of development mentions: score and count of each, shape (n, 2).
+    """The weight w, from the candidates of development mentions: of each its score and log(1 + n), shape (n, 2).
 
     Returns:
         ``None`` if they do not show that counts, or scores, are good for anything.
     """
-    weights = maximise_likelihood([LabelledPool(_scaled(pool.scores), pool.is_right, pool.n) for pool in pools])
+    weights = maximise_likelihood(pools)
     if weights is None or not weights.all():
         return None
     return float(weights[1] / weights[0])
-
-
-def _scaled(scores_and_counts: DoubleArray) -> DoubleArray:
-    return np.stack([scores_and_counts[:, 0], np.log1p(scores_and_counts[:, 1])], axis=1)
 
 
 def count_prior(dictionary: NameDictionary, mentions: pl.DataFrame) -> Prior:

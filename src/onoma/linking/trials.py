@@ -207,14 +207,19 @@ class Trial:
             pools.append(LabelledPool(scores, np.bincount(texts, is_right, len(pool.rows)) > 0, mention.n))
         return pools
 
-    def counted(self, outcomes: dict[str, Outcome], counts: RowArray, *, but: int | None = None) -> list[LabelledPool]:
-        """Score and count of the candidates of the mentions that look-up does not decide, without those of one fold."""
+    def candidates(
+        self, outcomes: dict[str, Outcome], counts: RowArray, *, but: int | None = None
+    ) -> list[LabelledPool]:
+        """Score and log(1 + count) of the concepts that were ranked for the mentions that look-up does not decide.
+
+        Those of one fold are left out.
+        """
         pools = []
         for mention in self._mentions:
             candidates = outcomes[mention.text].candidates
             if candidates is None or mention.fold == but or not mention.concepts:
                 continue
-            scores = np.stack([candidates.scores, counts[candidates.concepts]], axis=1)
+            scores = np.stack([candidates.scores, np.log1p(counts[candidates.concepts])], axis=1)
             pools.append(LabelledPool(scores, np.isin(candidates.concepts, list(mention.concepts)), mention.n))
         return pools
 

@@ -26,6 +26,8 @@ from onoma.linking.trials import SHOWN, Accuracy, CalibrationReport, Outcome, Re
 from onoma.pairs.mentions import LABELLED, check_mentions
 from onoma.types import RowArray
 
+_NEXT_TO_NOTHING = 1e-9
+
 
 @dataclass(frozen=True)
 class TuningReport:
@@ -81,8 +83,8 @@ def tune_linker(
             by ``|`` are all right; `NO_CONCEPT` stands for none. They must not be what is reported on later.
         prior: Other annotated mentions, of the same columns, that say how often each concept is meant
             (`onoma.linking.prior`); unset: what the linker has stays.
-        stages: That shall be on; unset: as they are, and the stage "prior" if ``prior`` is given and the mentions show
-            that it is good for anything.
+        stages: That shall be on; unset: as they are, but that the stage "prior" is on where it is known how often
+            concepts are meant and more mentions are right with it than without, and else off.
         calibrate: Whether to fit confidences.
         method: See `Calibration.fit`.
         wished_precision: From now on answer "no such concept" below the confidence that reaches it.
@@ -115,29 +117,35 @@ def tune_linker(
     if counted is not None:
         opened = opened.with_prior(counted.counts)
     before = opened.settings.replaced(calibration=None, calibrated_stages=(), no_concept_below=None)
-    implied = ["prior"] if counted is not None else []
+    implied = ["prior"] if opened.prior is not None else []
     wanted = ordered_stages([*before.stages, *implied] if stages is None else stages)
     plain = before.replaced(stages=_without(wanted, "prior"), prior_weight=None)
     # Refuses a stage that is not there; what the prior counts for is about to be learned.
     opened.tuned(plain if opened.prior is not None else plain.replaced(stages=wanted))
     development = label_mentions(opened, mentions, n_folds)
-    n_settings = n_folds + 1 if _fuses(plain) else 1
-    n_runs = 2 + (len(SEARCHES) + 1 if _fuses(plain) else 0) + (1 + n_settings if "prior" in wanted else 0)
-    trial = Trial(opened, development, progress, n_runs=n_runs)
+    n_of_fusion = len(SEARCHES) + 1 if _fuses(plain) else 0
+    n_of_prior = 1 + (n_folds + 1 if _fuses(plain) else 1) if "prior" in wanted else 0
+    trial = Trial(opened, development, progress, n_runs=2 + n_of_fusion + n_of_prior)
     accuracy = {"before": trial.accuracy(trial.outcomes(before, linker=untuned))}
     by_fold = [plain] * n_folds
     if _fuses(plain):
         plain, by_fold = _learn_fusion(trial, plain, n_folds, accuracy)
+    outcomes = trial.cross_validated(by_fold)
     if "prior" in wanted and opened.prior is not None:
-        accuracy["without stage prior"] = trial.accuracy(trial.cross_validated(by_fold))
-        plain, *by_fold = _learn_prior(trial, [plain, *by_fold], opened.prior)
-        if "prior" not in plain.stages and stages is not None:
+        accuracy["without stage prior"] = trial.accuracy(outcomes)
+        weights = _prior_weights(trial, [plain, *by_fold], opened.prior)
+        knowing = [_with_prior(settings, weight) for settings, weight in zip(by_fold, weights[1:], strict=True)]
+        knowing_outcomes = trial.cross_validated(knowing)
+        accuracy["with stage prior"] = trial.accuracy(knowing_outcomes)
+        if weights[0] is None and stages is not None:
             raise InputError(
                 "the development mentions do not show that it counts how often a concept is meant",
                 field="stages",
                 fix="leave the stage prior out, or count and tune on more mentions",
             )
-    outcomes = trial.cross_validated(by_fold)
+        is_better = _both(accuracy["with stage prior"]) > _both(accuracy["without stage prior"])
+        if weights[0] is not None and (is_better or stages is not None):
+            plain, outcomes = _with_prior(plain, weights[0]), knowing_outcomes
     accuracy["after"] = trial.accuracy(outcomes)
     learned, held = plain, None
     if calibrate:
@@ -183,17 +191,25 @@ def _learn_fusion(
     return plain.replaced(weights=learn_weights(trial.pools(ranked))), by_fold
 
 
-def _learn_prior(trial: Trial, settings: list[LinkerSettings], counts: RowArray) -> list[LinkerSettings]:
-    """Settings for all mentions and for each fold, with what the prior counts for, where that shows."""
+def _prior_weights(trial: Trial, settings: list[LinkerSettings], counts: RowArray) -> list[float | None]:
+    """What the prior counts for with the settings learned from all mentions, and with those of each fold."""
     learned, found = [], dict[str, Outcome]()
     for fold, plain in zip([None, *range(len(settings) - 1)], settings, strict=True):
         if fold is None or _fuses(plain):  # else all have the same settings
             searches = plain.replaced(stages=_without(plain.stages, "rerank"))
             found = trial.outcomes(searches, top_k=PRIOR_DEPTH)
-        weight = learn_prior_weight(trial.counted(found, counts, but=fold))
-        stages = plain.stages if weight is None else ordered_stages([*plain.stages, "prior"])
-        learned.append(plain.replaced(stages=stages, prior_weight=weight))
+        learned.append(learn_prior_weight(trial.candidates(found, counts, but=fold)))
     return learned
+
+
+def _with_prior(settings: LinkerSettings, weight: float | None) -> LinkerSettings:
+    """With the stage; where nothing was learned, with one that adds next to nothing."""
+    stages = ordered_stages([*settings.stages, "prior"])
+    return settings.replaced(stages=stages, prior_weight=_NEXT_TO_NOTHING if weight is None else weight)
+
+
+def _both(accuracy: Accuracy) -> tuple[float, float]:
+    return accuracy.at_1, accuracy.at_5
 
 
 def _fuses(settings: LinkerSettings) -> bool:
