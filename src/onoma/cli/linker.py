@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from onoma.cli import linker_info, linker_update
-from onoma.cli.options import Database, Dimensions, Force, Normalisation, Precision, TerminologyFolder
+from onoma.cli.options import Database, Dimensions, Force, Normalisation, OnError, Precision, TerminologyFolder
 from onoma.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -140,9 +140,7 @@ def tune(
             help="From now on answer 'no such concept' below the confidence from which so large a share is right.",
         ),
     ] = None,
-    on_error: Annotated[
-        Literal["strict", "skip"], typer.Option(help="What becomes of a bad line: an error, or it is left out.")
-    ] = "strict",
+    on_error: OnError = "strict",
     database: Database = None,
 ) -> None:
     """Learn from development mentions how searches are fused, what frequency counts for, how far to trust an answer.
@@ -242,9 +240,7 @@ def add_counts(
             "linker tune --prior has learned it; if it has not, counts order equally good concepts alone.",
         ),
     ] = None,
-    on_error: Annotated[
-        Literal["strict", "skip"], typer.Option(help="What becomes of a bad line: an error, or it is left out.")
-    ] = "strict",
+    on_error: OnError = "strict",
     database: Database = None,
 ) -> None:
     """Count how often mentions mean each concept, in place of what was counted before.

@@ -14,6 +14,10 @@ Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting; may be given several times.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there, if it is of the same kind.")]
+OnError = Annotated[
+    Literal["strict", "skip"],
+    typer.Option("--on-error", help="Stop at the first bad line, or skip, count and list them."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 TerminologyFolder = Annotated[
     Path, typer.Option("--terminology", "-t", metavar="DIR", help="A terminology folder (onoma terminology import).")

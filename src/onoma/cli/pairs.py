@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from onoma.cli.options import Encoder, Force, TerminologyFolder
+from onoma.cli.options import Encoder, Force, OnError, TerminologyFolder
 
 if TYPE_CHECKING:
     from onoma.pairs import PairSet
@@ -25,10 +25,6 @@ Languages = Annotated[
 Ambiguity = Annotated[
     Literal["keep", "mark", "drop"],
     typer.Option(help="Equal names of different concepts: negatives (keep), never negatives (mark), left out (drop)."),
-]
-OnError = Annotated[
-    Literal["strict", "skip"],
-    typer.Option("--on-error", help="Stop at the first bad line, or skip, count and list them."),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Of the sample of pairs.")]
 
