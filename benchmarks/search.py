@@ -10,8 +10,9 @@ they lie is printed, so that the synthetic can be held against the real.
 
 Recall is that of the ten best, and of the best, against exhaustive search in single precision; equals within 1e-6
 count as right. The variants take turns in every repetition, so that a busy machine slows all of them; ratios are of
-medians. Memory is what must be in memory for a search: vectors that are only looked at in part stay on disk. The graph
-is left out where usearch is not installed.
+medians. One query is the median of many, one right after the other: after a pause, or once other work has had the
+caches, it takes longer. Memory is what must be in memory for a search: vectors that are only looked at in part stay on
+disk. The graph is left out where usearch is not installed.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ from onoma.types import FloatArray, RowArray
 from synthetic_vectors import NameVectors
 
 K = 10
+QUERIES_ALONE = 50
+"""One after the other, in each repetition."""
 REFERENCE = "reference: matmul + argpartition"
 _QUERIES_OF_A_PRODUCT = 64
 """So that the reference's matrix of scores stays within 256 MB for a million vectors."""
@@ -185,7 +188,7 @@ def measure(found: list[Variant], queries: FloatArray, vectors: FloatArray, repe
             started = time.perf_counter()
             variant.index.search(queries, k=K)
             batch[variant.name].append(time.perf_counter() - started)
-            for query in queries[number::repeat][:10]:
+            for query in queries[number::repeat][:QUERIES_ALONE]:
                 started = time.perf_counter()
                 variant.index.search(query[None], k=K)
                 alone[variant.name].append(time.perf_counter() - started)
