@@ -139,7 +139,7 @@ def test_tuning_counts_how_often_concepts_are_meant(place: Path, mentions: Path,
     assert "with stage prior" in done.stdout
 
 
-def test_mentions_are_counted_with_a_weight_of_ones_own(place: Path, tmp_path: Path) -> None:
+def test_mentions_are_counted_with_a_weight_of_ones_own(place: Path, mentions: Path, tmp_path: Path) -> None:
     shutil.copytree(place / "linker", tmp_path / "linker")
     (tmp_path / "all.txt").write_text("N1||this\nN1||that\nneither\n")
     run("linker", "build", "-t", place / "t", "--no-encoder", "--force", "-o", tmp_path / "linker")
@@ -151,9 +151,13 @@ def test_mentions_are_counted_with_a_weight_of_ones_own(place: Path, tmp_path: P
     assert "prior: 1 concept meant by 2 mentions\n" in done.stdout
     assert "stages exact, sparse, prior" in done.stdout
     assert "all.txt, line 3: left out" in done.stderr
-    assert "has no confidences" in done.stderr
+    assert "confidences" not in done.stderr
     assert json.loads(run("linker", "info", tmp_path / "linker", "--json"))["stages"][-1] == "prior"
     assert links(tmp_path, "the", "--stages", "sparse,prior") != links(tmp_path, "the", "--stages", "sparse")
+    run("linker", "tune", tmp_path / "linker", "--mentions", mentions, "--on-error", "skip", "--stages", "exact,sparse")
+    for is_dropped in (True, False):  # the second time there are none
+        done = CliRunner().invoke(app, [*map(str, count), "--on-error", "skip", "--weight", "0.02"])
+        assert ("learned with another weight and are dropped" in done.stderr) == is_dropped
 
 
 @pytest.mark.parametrize(

@@ -96,9 +96,11 @@ def test_a_linker_with_a_reranker_inside_uses_it_and_trains_another(place: Path,
     (found,) = linker.link(["bad brain"], top_k=4)
     assert [link.concept_id for link in found] == [link.concept_id for link in expected]
     assert [link.score for link in found] == pytest.approx([link.score for link in expected], abs=2e-6)
+    counted = run("linker", "add-prior", tmp_path / "linker", place / "train.txt", "--weight", "9")
+    assert "stages exact, dense, prior, rerank" in counted.stdout
     again = train(place, tmp_path / "s", "--set", "keep=last", "--linker", tmp_path / "linker")
     assert again.exit_code == 0
-    # The same candidates as before: those of the searches.
+    # The same candidates as before: those of the searches, whatever is known of these mentions.
     data = [json.loads((tmp_path / name / "train.json").read_text())["data"] for name in ("r", "s")]
     assert data[0]["fingerprint"] == data[1]["fingerprint"]
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -69,11 +71,16 @@ def write_letter_encoder(path: Path, *, seed: int = 0) -> None:
             (folder / name).write_text(json.dumps(content))
 
 
-def write_small_linker(folder: Path) -> None:
-    """CONCEPTS as ``folder/t``, letters as ``folder/letters``, and of both ``folder/linker``, with n-grams."""
+def write_letter_linker(folder: Path, concepts: Mapping[str, Sequence[str | Name]], **about: Any) -> None:
+    """Concepts as ``folder/t``, letters as ``folder/letters``, and of both ``folder/linker``, with n-grams."""
     write_letter_encoder(folder / "letters")
-    small_terminology(folder / "t")
+    make_terminology(folder / "t", concepts, **about)
     build_linker(folder / "t", folder / "letters", folder / "linker", sparse=True)
+
+
+def write_small_linker(folder: Path) -> None:
+    """The same of CONCEPTS."""
+    write_letter_linker(folder, CONCEPTS, obsolete=["D5"])
 
 
 def _mean_of_embeddings(weights: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> onnx.ModelProto:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from linking_data import small_terminology, write_letter_encoder
+from linking_data import small_terminology, write_letter_linker
 
 from onoma.errors import InputError
 from onoma.linking import Linker, build_linker
@@ -50,9 +50,7 @@ RELATIONS = [
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("filters")
-    write_letter_encoder(folder / "letters")
-    make_terminology(folder / "t", CONCEPTS, obsolete=["F"], semantic_types=TYPES, relations=RELATIONS)
-    build_linker(folder / "t", folder / "letters", folder / "linker", sparse=True)
+    write_letter_linker(folder, CONCEPTS, obsolete=["F"], semantic_types=TYPES, relations=RELATIONS)
     return folder
 
 

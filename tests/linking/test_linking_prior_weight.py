@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from linking_data import write_letter_encoder
+from linking_data import write_letter_encoder, write_letter_linker
 from scipy.optimize import minimize_scalar
 
 from onoma.artifacts import MANIFEST_NAME, amend_artifact, read_manifest, verify_artifact
@@ -55,9 +55,7 @@ CONCEPTS, ASKED, TRAINING, DEVELOPMENT = make_data()
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("prior-weight")
-    write_letter_encoder(folder / "letters")
-    make_terminology(folder / "t", CONCEPTS)
-    build_linker(folder / "t", folder / "letters", folder / "linker", sparse=True)
+    write_letter_linker(folder, CONCEPTS)
     return folder
 
 

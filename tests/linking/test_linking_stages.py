@@ -13,13 +13,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from linking_data import write_letter_encoder
+from linking_data import write_letter_linker
 
 from onoma.encoders import open_encoder
 from onoma.errors import ConfigError, InputError
 from onoma.linking import Linker, LinkerSettings, Reranker, build_linker
 from onoma.terminology import normalise
-from tiny import make_terminology
 
 CONCEPTS = {
     "D1": ["Diabetes Mellitus", "sugar disease", "type-1 diabetes"],
@@ -42,9 +41,7 @@ WEIGHTS = {"dense": 0.25, "sparse": 0.75}
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stages")
-    write_letter_encoder(folder / "letters")
-    terminology = make_terminology(folder / "t", CONCEPTS, semantic_types=TYPES)
-    build_linker(terminology, folder / "letters", folder / "linker", sparse=True)
+    write_letter_linker(folder, CONCEPTS, semantic_types=TYPES)
     return folder
 
 

@@ -10,17 +10,16 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from linking_data import write_letter_encoder
+from linking_data import write_letter_linker
 
 from onoma.artifacts import open_artifact, verify_artifact, write_artifact
 from onoma.encoders import export_encoder, open_encoder
 from onoma.errors import ConfigError, InputError
 from onoma.indexes.vector_store import write_vectors
-from onoma.linking import Linker, build_dictionary, build_linker, tune_linker
+from onoma.linking import Linker, build_dictionary, tune_linker
 from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.settings import LinkerSettings
 from onoma.terminology import Terminology
-from tiny import make_terminology
 
 SYLLABLES = [
     "car",
@@ -73,10 +72,8 @@ CONCEPTS, MENTIONS = write_mentions()
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tuning")
-    write_letter_encoder(folder / "letters")
-    make_terminology(folder / "t", CONCEPTS)
-    build_linker(folder / "t", folder / "letters", folder / "untuned", sparse=True)
-    shutil.copytree(folder / "untuned", folder / "linker")
+    write_letter_linker(folder, CONCEPTS)
+    shutil.copytree(folder / "linker", folder / "untuned")
     tune_linker(folder / "linker", MENTIONS)
     return folder
 

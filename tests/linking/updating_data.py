@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from linking_data import small_terminology, write_letter_encoder
+from linking_data import write_small_linker
 
 from onoma.artifacts import MANIFEST_NAME
 from onoma.encoders import Encoder, open_encoder
-from onoma.linking import Linker, build_linker
+from onoma.linking import Linker
 from onoma.terminology import Terminology, TerminologyTables, write_terminology
 from tiny import Name, make_terminology
 
@@ -98,8 +98,6 @@ def letters(place: Path) -> Counting:
 
 def prepared(folder: Path) -> Path:
     """An encoder, the old release and the new one, and a linker of the old."""
-    write_letter_encoder(folder / "letters")
-    small_terminology(folder / "t")
+    write_small_linker(folder)
     new_release(folder / "new")
-    build_linker(folder / "t", folder / "letters", folder / "linker", sparse=True)
     return folder

@@ -253,14 +253,15 @@ def add_counts(
     from onoma.terminology.reading import Reading
 
     reading = Reading(on_error=on_error)
+    was_calibrated = LinkerSettings.open(linker).calibration is not None
     report = add_prior(linker, read_mentions(mentions, reading), weight=weight, database=database)
     _show_left_out(mentions, reading)
     _show_prior(report)
     settings = LinkerSettings.open(linker)
     show.out.print(f"stages {', '.join(settings.stages)}", markup=False)
-    if settings.calibration is None:
-        show.remark(f"{linker} has no confidences: onoma linker tune learns them")
-    elif "prior" in settings.stages:
+    if was_calibrated and settings.calibration is None:
+        show.remark("the confidences were learned with another weight and are dropped")
+    elif was_calibrated and "prior" in settings.stages:
         show.remark("confidences are those learned with the earlier counts")
 
 
