@@ -162,8 +162,10 @@ def test_dropout_draws_the_same_whatever_the_precision() -> None:
 
 
 @needs_bf16
-@pytest.mark.parametrize("n_out", [6, 20])
-def test_product_in_bf16_and_its_gradients(n_out: int) -> None:
+@pytest.mark.parametrize("large", [0, 10**6])
+@pytest.mark.parametrize("n_out", [6, 12, 20])
+def test_product_in_bf16_and_its_gradients(n_out: int, large: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onoma.encoders.linear._LARGE_GRADIENT", large)
     states, weight, bias = drawn(32, 12), drawn(n_out, 12, seed=1), drawn(n_out, seed=2)
     pull = drawn(32, n_out, seed=3)
     leaves = [leaf.requires_grad_() for leaf in (states, weight, bias)]
@@ -185,6 +187,16 @@ def test_a_frozen_weight_passes_the_gradient_on() -> None:
         total = linear(states, weight, bias).sum()
     (gradient,) = torch.autograd.grad(total, states)
     torch.testing.assert_close(gradient, weight.sum(0).expand(4, 5), atol=0.05, rtol=0.05)
+
+
+@needs_bf16
+def test_product_of_a_model_in_bf16() -> None:
+    states, weight, bias = (tensor.bfloat16() for tensor in (drawn(32, 12), drawn(6, 12, seed=1), drawn(6, seed=2)))
+    with torch.no_grad():
+        found = linear(states, weight, bias)
+    expected = torch.nn.functional.linear(states.float(), weight.float(), bias.float())
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found.float(), expected, atol=0.02, rtol=0.01)
 
 
 def test_product_in_fp32_is_torchs() -> None:

@@ -140,10 +140,15 @@ def _is_quicker_by_products(query: Tensor, keys: Tensor, dropout: float) -> bool
 def _by_products(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
     """Attention as it is written down, in fp32; shapes (b, H, tokens, W)."""
     with torch.autocast("cpu", enabled=False):
-        weights = torch.matmul(query.float() * query.shape[-1] ** -0.5, keys.float().transpose(-1, -2))
+        weights = torch.matmul(_fp32_rows(query).mul_(query.shape[-1] ** -0.5), _fp32_rows(keys).transpose(-1, -2))
         weights.sub_(weights.amax(-1, keepdim=True)).exp_()
         weights.div_(weights.sum(-1, keepdim=True))
-        return torch.matmul(weights, values.float()).to(query.dtype)
+        return torch.matmul(weights, _fp32_rows(values)).to(query.dtype)
+
+
+def _fp32_rows(heads: Tensor) -> Tensor:
+    """A copy in fp32 whose matrices lie one after the other, as products want them; they would copy it once more."""
+    return heads.to(torch.float32, memory_format=torch.contiguous_format)
 
 
 def _has_flash(query: Tensor, width: int) -> bool:

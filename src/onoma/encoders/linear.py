@@ -13,6 +13,8 @@ from onoma.encoders.precision import has_native_bf16
 
 _TILE_ROWS = 16
 """Rows that a processor multiplies at a time; a part of a tile takes as long as a whole one."""
+_LARGE_GRADIENT = 6_000_000
+"""Numbers of a gradient, in products that widen, from which oneDNN takes much longer if it must transpose it."""
 
 
 def linear(states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -27,7 +29,8 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         bias: Shape (n_out,).
     """
     autocasts = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") is torch.bfloat16
-    if states.device.type != "cpu" or not autocasts or not has_native_bf16():
+    in_bf16 = autocasts or (weight.dtype is torch.bfloat16 and not torch.is_grad_enabled())
+    if states.device.type != "cpu" or not in_bf16 or not has_native_bf16():
         return functional.linear(states, weight, bias)
     product: Tensor = _Bf16Linear.apply(states.bfloat16(), weight, bias)  # type: ignore[no-untyped-call]
     return product
@@ -56,14 +59,18 @@ class _Bf16Linear(torch.autograd.Function):
 def _gradients(gradient: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
     """Of weight and bias, in fp32: ``gradient.T @ states`` and the sum of the gradient over tokens.
 
-    oneDNN takes twice as long for a product with a transposed matrix as for one that was transposed before, so the
-    narrower one is. If those are the states, a row of ones below them makes the sum on the way.
+    For large matrices oneDNN takes up to twice as long if one of the two is to be transposed in the product as if it
+    was transposed before, so the narrower one is. If those are the states, a row of ones below them makes the sum on
+    the way.
     """
     n_in, n_out = states.shape[1], gradient.shape[1]
     if n_in > n_out:
         return (gradient.t().contiguous() @ states).float(), gradient.sum(0).float()
-    rows = states.new_zeros(n_in + _TILE_ROWS, len(states))
+    if n_in == n_out or gradient.numel() < _LARGE_GRADIENT:
+        return (gradient.t() @ states).float(), gradient.sum(0).float()
+    rows = states.new_empty(n_in + _TILE_ROWS, len(states))
     rows[:n_in] = states.t()
     rows[n_in] = 1
+    rows[n_in + 1 :] = 0
     product = rows @ gradient
     return product[:n_in].t().contiguous().float(), product[n_in].float()

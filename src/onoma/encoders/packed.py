@@ -122,7 +122,8 @@ class PackedEncoder(nn.Module):
         for group, (names, length) in zip(groups, batch.groups, strict=True):
             rectangle = group.view(names, length, -1)
             has_text = length > before + after
-            means.append((rectangle[:, before : length - after] if has_text else rectangle).mean(1))
+            pooled = rectangle[:, before : length - after] if has_text else rectangle
+            means.append(pooled.mean(1, dtype=torch.promote_types(pooled.dtype, torch.float32)))
         return torch.cat(means)
 
     def _tokens_by_group(self, batch: PackedBatch) -> torch.Tensor:

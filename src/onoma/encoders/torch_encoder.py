@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from typing import Literal
 
@@ -29,7 +28,8 @@ class TorchEncoder(FolderEncoder):
 
     Args:
         model: From `onoma.encoders.packed.load_packed`; it is put into evaluation mode while it encodes.
-        precision: ``"bf16"`` multiplies in bfloat16 and keeps sums, residuals and vectors in fp32.
+        precision: ``"bf16"`` turns the model's weights, and with them all states, into bfloat16; sums inside products,
+            softmax, layer norms and pooling are in fp32.
     """
 
     def __init__(self, model: PackedEncoder, *, precision: Literal["fp32", "bf16"] = "fp32") -> None:
@@ -37,7 +37,8 @@ class TorchEncoder(FolderEncoder):
             raise ConfigError("an encoder made in memory has no tokeniser; save it and open the folder.")
         super().__init__(model.source)
         self._model = model
-        self._bf16 = precision == "bf16"
+        if precision == "bf16":
+            model.bfloat16()
 
     def encode(
         self, texts: Sequence[str], *, progress: ProgressCallback | None = None, normalise: bool = True
@@ -49,9 +50,8 @@ class TorchEncoder(FolderEncoder):
         is_large = device == "cpu" and len(texts) >= _MANY_NAMES
         if is_large:
             keep_freed_memory()
-        autocast = torch.autocast(device, dtype=torch.bfloat16) if self._bf16 else contextlib.nullcontext()
         try:
-            with torch.inference_mode(), autocast:
+            with torch.inference_mode():
                 return encode_names(
                     texts,
                     self._folder,
