@@ -243,11 +243,10 @@ class _CpuAttention(torch.autograd.Function):
             weights.exp_()
             for exponentials in by_group:
                 exponentials.div_(exponentials.sum(-1, keepdim=True))
-            kept = keep_factors(weights.shape, dropout, weights.dtype) if dropout else None
-            used = weights if kept is None else weights * kept
+            used = weights * keep_factors(weights.shape, dropout, weights.dtype) if dropout else weights
             for weight, group, (context,) in zip(_split(used, shapes), groups, asking.groups(gathered), strict=True):
                 context.copy_(torch.bmm(weight, group[-1].float()))
-        ctx.save_for_backward(rows, asked, weights, kept)
+        ctx.save_for_backward(rows, asked, weights, used)
         ctx.orders, ctx.shapes = (giving, asking), shapes
         ctx.n_rows = len(projected), 0 if first is None else len(first)
         return asking.undo(gathered, len(projected) if first is None else len(first))
@@ -255,9 +254,8 @@ class _CpuAttention(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
-        rows, asked, weights, kept = ctx.saved_tensors
+        rows, asked, weights, used = ctx.saved_tensors
         giving, asking = ctx.orders
-        used = weights if kept is None else weights * kept
         goal = torch.empty_like(rows)
         asked_goal = None if asked is None else torch.empty_like(asked)
         groups, goals = list(giving.groups(rows)), list(giving.groups(goal))

@@ -1,8 +1,8 @@
 """Dropout that does not wait for random numbers.
 
 On a CPU torch draws one 64-bit number of its generator per element, and that took a fifth of a training step. Here
-one draw serves four elements, 16 bits each. The generator is torch's own, so saving its state is all that exact
-resuming needs.
+one draw serves four elements, 16 bits each, and numpy draws, twice as fast. It is seeded anew for each tensor, by
+torch's generator, so saving the state of that one is all that exact resuming needs.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch.nn import functional
 
@@ -42,7 +43,9 @@ def keep_factors(shape: Sequence[int], probability: float, dtype: torch.dtype) -
         dtype: Of the factors.
     """
     n_elements = math.prod(shape)
-    draws = torch.empty(-(-n_elements // _LANES), dtype=torch.int64).random_(-(2**63), None)
+    seed = int(torch.empty((), dtype=torch.int64).random_())
+    raw = np.random.SFC64(seed).random_raw(-(-n_elements // _LANES))
+    draws = torch.from_numpy(raw.view(np.int64))
     dropped = round(probability * 65536)
     # In place, so that the comparison gives 0 and 1 as 16-bit integers and not as bytes, which convert slowly.
     kept = draws.view(torch.int16)[:n_elements].view(shape).ge_(dropped - 32768)
