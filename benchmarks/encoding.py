@@ -8,7 +8,7 @@ reference                the released SapBERT evaluation: padded to 25 tokens, f
 reference, batches of 64 the same, with as many names at a time as suit a processor's cache
 sentence-transformers    ``SentenceTransformer.encode``, its default of 32 names at a time, sorted by length
 torch, fp32              ours: packed without padding
-torch, bf16              ours: the same under bf16 autocast
+torch, bf16              ours: the same with weights and states in bf16
 onnx, fp32               ours without torch: ONNX Runtime, names sorted by length
 openvino, bf16           ours without torch: OpenVINO, names sorted by length, in bf16
 =======================  =============================================================================================

@@ -18,6 +18,8 @@ disk. The graph is left out where usearch is not installed.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import hashlib
 import json
 import os
 import platform
@@ -131,12 +133,14 @@ def variants(vectors: FloatArray, folder: Path, wanted: list[str]) -> list[Varia
     """All that can be built here and whose name holds one of the wanted words; the reference always."""
     width, store = int(vectors.shape[1]), VectorStore(vectors)
     bits, lists = -(-width // 8), width / 6 + 16
+    digest = f"{len(vectors)}-{hashlib.sha256(vectors[::1000].tobytes()).hexdigest()[:12]}"
 
     def stored(kind: str, precision: str, candidates: int | None = None) -> Callable[[], Index]:
         def build() -> Index:
-            place = folder / f"{kind}-{precision}-{candidates}"
-            # Recall is measured below; here it would count as building.
-            build_index(place, vectors, kind=kind, precision=precision, candidates=candidates, queries=vectors[:0])
+            place = folder / f"{kind}-{precision}-{candidates}-{digest}"
+            if not place.exists():
+                # Recall is measured below; here it would count as building.
+                build_index(place, vectors, kind=kind, precision=precision, candidates=candidates, queries=vectors[:0])
             return open_index(place)
 
         return build
@@ -251,6 +255,9 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=512, help="in a batch")
     parser.add_argument("--repeat", type=int, default=5, help="timed repetitions")
     parser.add_argument("--only", nargs="+", default=[], help="variants whose name holds one of these words")
+    parser.add_argument(
+        "--folder", type=Path, help="keep the indexes here, and open those that are here instead of building them"
+    )
     parser.add_argument("-o", "--output", type=Path, help="write the figures as JSON")
     arguments = parser.parse_args()
 
@@ -272,8 +279,9 @@ def main() -> None:
         "cosines_5_50_95_percent": profile(vectors, queries),
     }
     print(json.dumps(about))
-    with tempfile.TemporaryDirectory() as folder:
-        rows = measure(variants(vectors, Path(folder), arguments.only), queries, vectors, arguments.repeat)
+    with contextlib.ExitStack() as stack:
+        folder = arguments.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        rows = measure(variants(vectors, folder, arguments.only), queries, vectors, arguments.repeat)
     print(table(rows))
     if arguments.output:
         arguments.output.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n", encoding="utf-8")

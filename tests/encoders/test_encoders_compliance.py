@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +103,13 @@ def test_company_changes_no_vector(encoder: Encoder) -> None:
     together = encoder.encode(NAMES)
     alone = np.concatenate([encoder.encode([name]) for name in NAMES])
     np.testing.assert_allclose(alone, together, atol=1e-5)
+
+
+def test_several_threads_may_ask(encoder: Encoder) -> None:
+    vectors = encoder.encode(NAMES)
+    with ThreadPoolExecutor(4) as threads:
+        for again in threads.map(lambda _: encoder.encode(NAMES), range(8)):
+            np.testing.assert_allclose(again, vectors, atol=1e-5)
 
 
 def test_no_names(encoder: Encoder) -> None:

@@ -148,7 +148,7 @@ def _by_products(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
 
 def _fp32_rows(heads: Tensor) -> Tensor:
     """A copy in fp32 whose matrices lie one after the other, as products want them; they would copy it once more."""
-    return heads.to(torch.float32, memory_format=torch.contiguous_format)
+    return heads.to(torch.float32, memory_format=torch.contiguous_format, copy=True)
 
 
 def _has_flash(query: Tensor, width: int) -> bool:

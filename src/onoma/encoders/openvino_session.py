@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from onoma.types import FloatArray
 
 
 class OpenVinoSession:
-    """An ONNX model compiled for this processor; asked as ONNX Runtime's sessions are.
+    """An ONNX model compiled for this processor; several threads may ask it, one after the other.
 
     Args:
         file: The model, in fp32.
@@ -46,6 +47,7 @@ class OpenVinoSession:
         except Exception as error:  # the runtime's own exceptions share no public base
             words = " ".join(str(error).split())[:300]
             raise DamagedArtifactError(f"{file} is not an ONNX model that OpenVINO can run ({words}).") from None
+        self._one_at_a_time = threading.Lock()
         self.inputs = {str(value.any_name) for value in model.inputs}
         """Names of what it reads."""
         self.outputs = [str(value.any_name) for value in model.outputs]
@@ -58,5 +60,6 @@ class OpenVinoSession:
             output: Its name.
             feeds: Inputs by name.
         """
-        self._request.infer(feeds)
-        return np.array(self._request.get_tensor(output).data, np.float32)
+        with self._one_at_a_time:  # it writes into the same memory each time
+            self._request.infer(feeds)
+            return np.array(self._request.get_tensor(output).data, np.float32)

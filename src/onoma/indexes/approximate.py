@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from onoma.errors import DamagedArtifactError
 from onoma.indexes.candidate_search import CANDIDATES, IN_REGISTERS, CandidateIndex
@@ -172,7 +171,7 @@ class _WholeNumbers:
         self._levels = math.isqrt(_WHOLE // centroids.shape[1])
         self._step = float(np.abs(centroids).max(initial=0)) / self._levels or 1.0
         self._centroids = np.rint(centroids / np.float32(self._step)).astype(np.float32)
-        self._halves = 0.5 * np.square(centroids, dtype=np.float64).sum(axis=1)
+        self._halves = (0.5 * np.square(centroids, dtype=np.float64).sum(axis=1)).astype(np.float32)
 
     def nearest(self, queries: FloatArray, n_lists: int) -> RowArray:
         """Numbers of the nearest centroids, in no particular order, shape (Q, n_lists)."""
@@ -181,13 +180,15 @@ class _WholeNumbers:
             return np.broadcast_to(np.arange(n_lists), distances.shape)
         return np.argpartition(distances, n_lists - 1, axis=1)[:, :n_lists]
 
-    def distances(self, queries: FloatArray) -> npt.NDArray[np.float64]:
+    def distances(self, queries: FloatArray) -> FloatArray:
         """The smaller the nearer, shape (Q, number of centroids)."""
         steps = np.abs(queries).max(axis=1, keepdims=True) / np.float32(self._levels)
         whole = np.zeros_like(queries)
         np.divide(queries, steps, out=whole, where=steps > 0)
-        products = (np.rint(whole) @ self._centroids.T).astype(np.float64)
-        return np.asarray(self._halves - products * (steps.astype(np.float64) * self._step))
+        found: FloatArray = np.rint(whole) @ self._centroids.T
+        found *= -steps * np.float32(self._step)
+        found += self._halves
+        return found
 
 
 def _built(vectors: VectorStore) -> faiss.IndexIVFPQFastScan:
