@@ -10,7 +10,6 @@ sentence-transformers    ``SentenceTransformer.encode``, its default of 32 names
 torch, fp32              ours: packed without padding
 torch, bf16              ours: the same with weights and states in bf16
 onnx, fp32               ours without torch: ONNX Runtime, names sorted by length
-openvino, bf16           ours without torch: OpenVINO, names sorted by length, in bf16
 =======================  =============================================================================================
 
 Each variant lives in a process of its own and they take turns, so that a busy machine slows all of them; rates are of
@@ -103,11 +102,6 @@ def _onnx(_encoder: str, onnx: str) -> Encode:
     return open_encoder(onnx, backend="onnx", max_tokens=MAX_TOKENS).encode
 
 
-def _openvino(_encoder: str, onnx: str) -> Encode:
-    threads = torch.get_num_threads()
-    return open_encoder(onnx, backend="openvino", precision="bf16", max_tokens=MAX_TOKENS, threads=threads).encode
-
-
 VARIANTS: dict[str, Callable[[str, str], Encode]] = {
     "reference": lambda encoder, onnx: _reference(encoder, onnx, batch=2048),
     _EXACT: lambda encoder, onnx: _reference(encoder, onnx, batch=64),
@@ -115,7 +109,6 @@ VARIANTS: dict[str, Callable[[str, str], Encode]] = {
     "torch, fp32": lambda encoder, onnx: _torch(encoder, onnx, precision="fp32"),
     "torch, bf16": lambda encoder, onnx: _torch(encoder, onnx, precision="bf16"),
     "onnx, fp32": _onnx,
-    "openvino, bf16": _openvino,
 }
 
 
@@ -154,8 +147,6 @@ _COLD = {
     "open_encoder({folder!r}, backend='torch').encode(['heart attack'])",
     "onnx, fp32": "from onoma.encoders import open_encoder\n"
     "open_encoder({onnx!r}, backend='onnx').encode(['heart attack'])",
-    "openvino, bf16": "from onoma.encoders import open_encoder\n"
-    "open_encoder({onnx!r}, backend='openvino', precision='bf16').encode(['heart attack'])",
 }
 
 

@@ -138,7 +138,7 @@ def variants(vectors: FloatArray, folder: Path, wanted: list[str]) -> list[Varia
     def stored(kind: str, precision: str, candidates: int | None = None) -> Callable[[], Index]:
         def build() -> Index:
             place = folder / f"{kind}-{precision}-{candidates}-{digest}"
-            if not place.exists():
+            if not (place / "index.json").exists():
                 # Recall is measured below; here it would count as building.
                 build_index(place, vectors, kind=kind, precision=precision, candidates=candidates, queries=vectors[:0])
             return open_index(place)
@@ -256,7 +256,10 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5, help="timed repetitions")
     parser.add_argument("--only", nargs="+", default=[], help="variants whose name holds one of these words")
     parser.add_argument(
-        "--folder", type=Path, help="keep the indexes here, and open those that are here instead of building them"
+        "--folder",
+        type=Path,
+        help="keep the indexes here, and open those that are here instead of building them (their 'build s' is that of "
+        "opening; indexes of an earlier version of the code count as the same)",
     )
     parser.add_argument("-o", "--output", type=Path, help="write the figures as JSON")
     arguments = parser.parse_args()

@@ -153,6 +153,10 @@ def test_dropout_keeps_the_expectation(dtype: torch.dtype) -> None:
     assert float((factors == 0).float().mean()) == pytest.approx(0.25, abs=0.005)
 
 
+def test_dropout_of_nothing() -> None:
+    assert dropout(torch.zeros(0, 8), 0.1).shape == (0, 8)
+
+
 def test_dropout_draws_the_same_whatever_the_precision() -> None:
     states = drawn(33, 7)
     torch.manual_seed(3)

@@ -12,32 +12,18 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import openvino
 import pytest
 import torch
 from tiny_encoders import FAMILIES, MAX_TOKENS, NAMES, write_tiny
 
 from onoma.artifacts import Parent, read_manifest, verify_artifact
-from onoma.encoders import Encoder, Pooling, export_encoder, locate_encoder, open_encoder, opening, save_encoder
+from onoma.encoders import Encoder, Pooling, export_encoder, locate_encoder, open_encoder, save_encoder
 from onoma.encoders.onnx_encoder import OnnxEncoder
-from onoma.encoders.opening import Backend
-from onoma.encoders.openvino_session import OpenVinoSession
 from onoma.encoders.packed import load_packed
 from onoma.encoders.torch_encoder import TorchEncoder
-from onoma.errors import (
-    ArtifactExistsError,
-    ConfigError,
-    DamagedArtifactError,
-    InputError,
-    NotAnArtifactError,
-    UnavailableError,
-)
+from onoma.errors import ArtifactExistsError, ConfigError, DamagedArtifactError, InputError, NotAnArtifactError
 
 Vectors = npt.NDArray[np.float32]
-needs_bf16 = pytest.mark.skipif(
-    "BF16" not in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"),
-    reason="OpenVINO has no bf16 on this processor",
-)
 CASES = [(family, pooling) for family in FAMILIES for pooling in ("cls", "mean")]
 CASES += [("bert", "mean-nospec"), ("roberta", "mean-nospec"), ("bert", "mean-all")]
 
@@ -52,10 +38,10 @@ def saved(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return folder / "encoder"
 
 
-@pytest.fixture(params=["onnx", "openvino", "torch"])
+@pytest.fixture(params=["onnx", "torch"])
 def encoder(request: pytest.FixtureRequest, saved: Path) -> Encoder:
     opened = open_encoder(saved, backend=request.param)
-    assert isinstance(opened, TorchEncoder if request.param == "torch" else OnnxEncoder)
+    assert isinstance(opened, OnnxEncoder if request.param == "onnx" else TorchEncoder)
     return opened
 
 
@@ -150,43 +136,31 @@ def test_both_back_ends_are_the_same_encoder(saved: Path) -> None:
     assert isinstance(open_encoder(saved, precision="bf16"), TorchEncoder)
 
 
-@pytest.mark.parametrize("backend", ["torch", pytest.param("openvino", marks=needs_bf16)])
-def test_bf16_is_near(saved: Path, backend: Backend) -> None:
+def test_bf16_is_near(saved: Path) -> None:
     exact = open_encoder(saved).encode(NAMES)
-    rough = open_encoder(saved, backend=backend, precision="bf16").encode(NAMES)
+    rough = open_encoder(saved, precision="bf16").encode(NAMES)
     assert rough.dtype == np.float32
+    assert (exact * rough).sum(1).min() > 0.99
+    assert not np.array_equal(exact, rough)
+
+
+@pytest.mark.parametrize(("family", "dtype"), [("bert", torch.bfloat16), ("albert", torch.float32)])
+def test_bf16_turns_only_models_that_run_packed(family: str, dtype: torch.dtype, tmp_path: Path) -> None:
+    folder = write_tiny(tmp_path / family, family)
+    exact = open_encoder(folder, backend="torch").encode(NAMES)
+    model = load_packed(folder)
+    rough = TorchEncoder(model, precision="bf16").encode(NAMES)
+    assert {weight.dtype for weight in model.parameters()} == {dtype}
     assert (exact * rough).sum(1).min() > 0.99
     assert not np.allclose(exact, rough, atol=1e-5)
 
 
-def test_bf16_goes_without_torch(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    monkeypatch.setattr(opening, "OnnxEncoder", lambda folder, **options: asked.append((folder.name, options)))
-    monkeypatch.setattr(opening, "_is_installed", lambda package: package == "openvino")
-    open_encoder(saved, precision="bf16", threads=3)
-    assert asked == [("encoder", {"threads": 3, "openvino": "bf16"})]
-
-
-def test_bf16_with_neither_torch_nor_openvino(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "_is_installed", lambda _: False)
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(UnavailableError, match=r"onoma\[train\].*onoma\[openvino\]"):
-        open_encoder(saved, precision="bf16")
-    monkeypatch.setitem(sys.modules, "openvino", None)
-    with pytest.raises(UnavailableError, match=r"'openvino'.*onoma\[openvino\]"):
-        open_encoder(saved, backend="openvino")
-
-
-def test_a_processor_without_bf16(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("openvino.Core.get_property", lambda *_: ["FP32"])
-    with pytest.raises(UnavailableError, match="precision='fp32'"):
-        open_encoder(saved, backend="openvino", precision="bf16")
-
-
-def test_a_damaged_model_is_refused_by_openvino(saved: Path, tmp_path: Path) -> None:
-    (tmp_path / "model.onnx").write_bytes((saved / "onnx" / "model.onnx").read_bytes()[:5000])
-    with pytest.raises(DamagedArtifactError, match="OpenVINO"):
-        OpenVinoSession(tmp_path / "model.onnx")
+def test_bf16_needs_the_weights(saved: Path, tmp_path: Path) -> None:
+    shutil.copytree(saved, tmp_path / "thin")
+    (tmp_path / "thin" / "model.safetensors").unlink()
+    (tmp_path / "thin" / "onoma.json").unlink()
+    with pytest.raises(ConfigError, match=r"holds only the ONNX model.*precision='fp32'"):
+        open_encoder(tmp_path / "thin", precision="bf16")
 
 
 def test_save_load_save_is_identical(saved: Path, tmp_path: Path) -> None:
@@ -335,8 +309,6 @@ def test_options_that_exclude_each_other(plain: Path, tmp_path: Path) -> None:
     export_encoder(plain, tmp_path / "out")
     with pytest.raises(ConfigError, match="not bf16"):
         open_encoder(tmp_path / "out", backend="onnx", precision="bf16")
-    with pytest.raises(ConfigError, match="OpenVINO runs fp32 and bf16"):
-        open_encoder(tmp_path / "out", backend="openvino", precision="int8")
     with pytest.raises(ConfigError, match="not 'mean'"):
         open_encoder(tmp_path / "out", backend="onnx", pooling="mean")
     assert isinstance(open_encoder(tmp_path / "out", pooling="mean"), TorchEncoder)

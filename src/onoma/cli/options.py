@@ -31,9 +31,8 @@ Encoder = Annotated[
 Precision = Annotated[
     Literal["fp32", "bf16", "fp16-weights", "int8-weights", "int8"],
     typer.Option(
-        help="bf16 is several times as fast where the processor has it; needs torch (onoma[train]) or OpenVINO "
-        "(onoma[openvino]). The last three are ONNX models that onoma encoder export made and measured; int8 changes "
-        "some nearest names."
+        help="bf16 is several times as fast where the processor has it; needs torch (onoma[train]). The last three "
+        "are ONNX models that onoma encoder export made and measured; int8 changes some nearest names."
     ),
 ]
 Dimensions = Annotated[

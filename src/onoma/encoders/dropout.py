@@ -45,10 +45,10 @@ def keep_factors(shape: Sequence[int], probability: float, dtype: torch.dtype) -
     n_elements = math.prod(shape)
     seed = int(torch.empty((), dtype=torch.int64).random_())
     raw = np.random.SFC64(seed).random_raw(-(-n_elements // _LANES))
-    draws = torch.from_numpy(raw.view(np.int64))
+    draws = torch.from_numpy(raw.view(np.int16))
     dropped = round(probability * 65536)
     # In place, so that the comparison gives 0 and 1 as 16-bit integers and not as bytes, which convert slowly.
-    kept = draws.view(torch.int16)[:n_elements].view(shape).ge_(dropped - 32768)
+    kept = draws[:n_elements].view(shape).ge_(dropped - 32768)
     factor = 65536 / (65536 - dropped)
     if dtype.itemsize == kept.itemsize:
         return kept.mul_(int(torch.tensor(factor, dtype=dtype).view(torch.int16))).view(dtype)

@@ -1,11 +1,11 @@
-"""Encoding with an ONNX model, by ONNX Runtime or OpenVINO: no torch, a cold start of a fraction of a second."""
+"""Encoding with ONNX Runtime: no torch, a cold start of a fraction of a second."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,6 @@ import onnxruntime
 
 from onoma.encoders.encoding import FolderEncoder, encode_names
 from onoma.encoders.folders import EncoderFolder
-from onoma.encoders.openvino_session import OpenVinoSession
 from onoma.encoders.protocol import ProgressCallback
 from onoma.errors import ConfigError, DamagedArtifactError, InputError
 from onoma.types import FloatArray, RowArray
@@ -26,7 +25,7 @@ OWN_OUTPUT = "name_vectors"
 
 
 class OnnxEncoder(FolderEncoder):
-    """Names to vectors by ONNX Runtime, in the precision of the folder's model, or by OpenVINO.
+    """Names to vectors by ONNX Runtime, in the precision of the folder's model.
 
     Runs the graphs that Onoma writes, which pool inside, and those other tools export, which give the vectors of all
     tokens (``last_hidden_state`` or ``token_embeddings``) to be pooled here.
@@ -34,27 +33,16 @@ class OnnxEncoder(FolderEncoder):
     Args:
         folder: An encoder's folder with an ONNX model.
         threads: For one call; all processors this process may use if not given.
-        openvino: The precision that OpenVINO is to run the model in, which is in fp32; None: ONNX Runtime runs it.
     """
 
-    def __init__(
-        self,
-        folder: EncoderFolder,
-        *,
-        threads: int | None = None,
-        openvino: Literal["fp32", "bf16"] | None = None,
-    ) -> None:
+    def __init__(self, folder: EncoderFolder, *, threads: int | None = None) -> None:
         if folder.onnx is None:
             raise InputError("this encoder has no ONNX model", path=folder.path, expected="onnx/model.onnx")
         super().__init__(folder)
-        self._session: OpenVinoSession | _OnnxSession
-        if openvino is None:
-            keeps_weights_small = folder.precision.endswith("-weights")
-            session = open_session(folder.onnx, threads=threads, unpacks_weights=keeps_weights_small)
-            self._session = _OnnxSession(session)
-        else:
-            self._session = OpenVinoSession(folder.onnx, threads=threads, bf16=openvino == "bf16")
-        outputs = self._session.outputs
+        keeps_weights_small = folder.precision.endswith("-weights")
+        self._session = open_session(folder.onnx, threads=threads, unpacks_weights=keeps_weights_small)
+        self._inputs = {value.name for value in self._session.get_inputs()}
+        outputs = [value.name for value in self._session.get_outputs()]
         self._pools_inside = OWN_OUTPUT in outputs
         token_outputs = [name for name in outputs if name in {"last_hidden_state", "token_embeddings"}]
         if not self._pools_inside and not token_outputs:
@@ -95,10 +83,10 @@ class OnnxEncoder(FolderEncoder):
             padding_id=self._folder.padding_id,
             min_tokens=self._folder.max_tokens if pads_all else 0,
         )
-        feeds = {"input_ids": padded, "attention_mask": mask}
-        if "token_type_ids" in self._session.inputs:
+        feeds: dict[str, Any] = {"input_ids": padded, "attention_mask": mask}
+        if "token_type_ids" in self._inputs:
             feeds["token_type_ids"] = np.zeros_like(padded)
-        found = self._session.run(self._output, feeds)
+        found: FloatArray = self._session.run([self._output], feeds)[0]
         if self._pools_inside:
             return found
         if self._folder.pooling == "cls":
@@ -108,19 +96,6 @@ class OnnxEncoder(FolderEncoder):
         if self._folder.pooling == "mean-nospec":
             mask = text_mask(mask, *self._folder.special_tokens)
         return np.asarray((found * mask[:, :, None]).sum(1) / mask.sum(1, keepdims=True), np.float32)
-
-
-class _OnnxSession:
-    """ONNX Runtime's session as `OnnxEncoder` asks it."""
-
-    def __init__(self, session: onnxruntime.InferenceSession) -> None:
-        self._session = session
-        self.inputs = {str(value.name) for value in session.get_inputs()}
-        self.outputs = [str(value.name) for value in session.get_outputs()]
-
-    def run(self, output: str, feeds: dict[str, npt.NDArray[np.int64]]) -> FloatArray:
-        found: FloatArray = self._session.run([output], feeds)[0]
-        return found
 
 
 def text_mask(mask: npt.NDArray[np.int64], before: int, after: int) -> npt.NDArray[np.int64]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Literal
 
@@ -10,10 +9,10 @@ from onoma.encoders.folders import PRECISIONS, EncoderFolder, Pooling, Precision
 from onoma.encoders.onnx_encoder import OnnxEncoder
 from onoma.encoders.protocol import Encoder
 from onoma.encoders.sources import locate_encoder
-from onoma.errors import ConfigError, UnavailableError, did_you_mean, missing_extra
+from onoma.errors import ConfigError, did_you_mean, missing_extra
 
-Backend = Literal["auto", "onnx", "openvino", "torch"]
-_BACKENDS = ("auto", "onnx", "openvino", "torch")
+Backend = Literal["auto", "onnx", "torch"]
+_BACKENDS = ("auto", "onnx", "torch")
 
 
 def open_encoder(
@@ -31,24 +30,23 @@ def open_encoder(
     Args:
         source: A folder (Onoma's, sentence-transformers', Hugging Face's), a name of the catalogue
             (``"all-MiniLM-L6-v2"``), or a hub id (from the hub's cache on this machine, or fetched).
-        backend: ``"onnx"`` (ONNX Runtime) starts fast and needs no torch; ``"openvino"`` runs the same model, also in
-            bf16; ``"torch"`` needs no ONNX model. ``"auto"`` takes ONNX Runtime where the folder has a model and the
-            options allow it; for bf16 torch, and OpenVINO where there is no torch.
-        precision: ``"bf16"`` needs torch or OpenVINO; several times as fast on processors that multiply it natively,
-            and keeps about 99 of 100 nearest neighbours. The lower ones of ONNX need a model that was made and measured
-            before (`onoma.encoders.add_precisions`), and have a fingerprint of their own.
+        backend: ``"onnx"`` starts fast and needs no torch; ``"torch"`` needs no ONNX model. ``"auto"`` takes ONNX
+            where the folder has it and the options allow it.
+        precision: ``"bf16"`` needs torch; several times as fast on processors that multiply it natively, and keeps
+            about 99 of 100 nearest neighbours. The lower ones of ONNX need a model that was made and measured before
+            (`onoma.encoders.add_precisions`), and have a fingerprint of their own.
         pooling: Overrides what the folder says. A plain Hugging Face folder says nothing: ``"cls"``, as SapBERT.
         max_tokens: Longest name in tokens, special tokens included. If not given: what the folder says, so that
             vectors equal sentence-transformers' for names of any length; 25, SapBERT's setting, for a plain
             Hugging Face folder, which says nothing.
         dimensions: Keep only the first so many numbers of each vector, and scale these to length 1. For encoders that
             were trained with ``matryoshka``; with others much of the meaning is lost.
-        threads: Of the back ends that run ONNX models; all usable processors if not given. Torch has its own setting.
+        threads: Of the ONNX back end; all usable processors if not given. Torch has its own setting.
 
     Raises:
         InputError: there is no such encoder, or it cannot be run.
         ConfigError: options that exclude each other or that this encoder cannot have.
-        UnavailableError: the encoder, the hub, torch or OpenVINO is not to be had on this machine.
+        UnavailableError: the encoder, the hub or torch is not to be had on this machine.
         ArtifactError: the folder is damaged.
     """
     _check("backend", backend, _BACKENDS)
@@ -64,31 +62,12 @@ def open_encoder(
             threads=threads,
         )
     folder = locate_encoder(source, pooling=pooling, max_tokens=max_tokens).cut(dimensions)
-    bf16 = precision == "bf16"
-    obstacle = _onnx_obstacle(folder)
-    if backend == "auto":
-        backend = _suitable(has_model=obstacle is None, bf16=bf16)
-    if backend == "torch":
-        return _open_torch(folder, bf16=bf16)
-    if backend == "onnx" and obstacle is None and bf16:
-        obstacle = "its ONNX model is fp32, not bf16"
-    if obstacle is not None:
-        runtime = "ONNX Runtime" if backend == "onnx" else "OpenVINO"
-        raise ConfigError(f"{folder.name} cannot be run by {runtime}: {obstacle}. Open it with backend='torch'.")
-    if backend == "onnx":
-        return OnnxEncoder(folder, threads=threads)
-    return OnnxEncoder(folder, threads=threads, openvino="bf16" if bf16 else "fp32")
-
-
-def _suitable(*, has_model: bool, bf16: bool) -> Backend:
-    if has_model and not bf16:
-        return "onnx"
-    instead = has_model and not _is_installed("torch") and _is_installed("openvino")
-    return "openvino" if instead else "torch"
-
-
-def _is_installed(package: str) -> bool:
-    return importlib.util.find_spec(package) is not None
+    obstacle = _onnx_obstacle(folder, precision)
+    if backend == "onnx" and obstacle is not None:
+        raise ConfigError(f"{folder.name} cannot be run by ONNX Runtime: {obstacle}. Open it with backend='torch'.")
+    if backend == "torch" or obstacle is not None:
+        return _open_torch(folder, bf16=precision == "bf16")
+    return OnnxEncoder(folder, threads=threads)
 
 
 def _open_lower(
@@ -102,9 +81,8 @@ def _open_lower(
     threads: int | None,
 ) -> Encoder:
     assert precision != "bf16"  # the caller knows the difference
-    if backend in {"openvino", "torch"}:
-        runtime = "OpenVINO" if backend == "openvino" else "torch"
-        raise ConfigError(f"{precision} is a precision that ONNX Runtime runs; {runtime} runs fp32 and bf16.")
+    if backend == "torch":
+        raise ConfigError(f"{precision} is a precision of ONNX models; torch runs fp32 and bf16.")
     folder = locate_encoder(source, pooling=pooling, max_tokens=max_tokens, precision=precision)
     folder = folder.cut(dimensions)
     if folder.pooling != folder.said_pooling:
@@ -115,23 +93,25 @@ def _open_lower(
     return OnnxEncoder(folder, threads=threads)
 
 
-def _onnx_obstacle(folder: EncoderFolder) -> str | None:
+def _onnx_obstacle(folder: EncoderFolder, precision: str) -> str | None:
     if folder.onnx is None:
         return "its folder has no onnx/model.onnx (export_encoder makes one)"
+    if precision != "fp32":
+        return f"its ONNX model is fp32, not {precision}"
     if folder.is_own and folder.pooling != folder.said_pooling:
         return f"its ONNX model pools by '{folder.said_pooling}', not '{folder.pooling}'"
     return None
 
 
 def _open_torch(folder: EncoderFolder, *, bf16: bool) -> Encoder:
+    if bf16 and folder.onnx is not None and not folder.weights:
+        raise ConfigError(
+            f"{folder.name} holds only the ONNX model, and bf16 needs the weights. Open it with precision='fp32', or "
+            "name the encoder that it was made from."
+        )
     try:
         import torch
     except ImportError:
-        if bf16 and folder.onnx is not None:
-            raise UnavailableError(
-                f"running the encoder {folder.name} in bf16 needs torch or OpenVINO, and neither is installed. Install "
-                "one of them with: pip install 'onoma[train]' or pip install 'onoma[openvino]'."
-            ) from None
         raise missing_extra(
             "torch", "train", f"Running the encoder {folder.name}, which has no usable ONNX model,"
         ) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Literal
 
@@ -28,8 +29,8 @@ class TorchEncoder(FolderEncoder):
 
     Args:
         model: From `onoma.encoders.packed.load_packed`; it is put into evaluation mode while it encodes.
-        precision: ``"bf16"`` turns the model's weights, and with them all states, into bfloat16; sums inside products,
-            softmax, layer norms and pooling are in fp32.
+        precision: ``"bf16"`` turns the weights of a model that runs packed, and with them all states, into bfloat16;
+            sums inside products, softmax, layer norms and pooling are in fp32. Other models run under autocast.
     """
 
     def __init__(self, model: PackedEncoder, *, precision: Literal["fp32", "bf16"] = "fp32") -> None:
@@ -37,7 +38,9 @@ class TorchEncoder(FolderEncoder):
             raise ConfigError("an encoder made in memory has no tokeniser; save it and open the folder.")
         super().__init__(model.source)
         self._model = model
-        if precision == "bf16":
+        # The modules of other families may have no bf16 of their own, or lose too much by it (rotary positions).
+        self._autocasts = precision == "bf16" and not model.runs_packed
+        if precision == "bf16" and model.runs_packed:
             model.bfloat16()
 
     def encode(
@@ -50,8 +53,9 @@ class TorchEncoder(FolderEncoder):
         is_large = device == "cpu" and len(texts) >= _MANY_NAMES
         if is_large:
             keep_freed_memory()
+        autocast = torch.autocast(device, torch.bfloat16) if self._autocasts else contextlib.nullcontext()
         try:
-            with torch.inference_mode():
+            with torch.inference_mode(), autocast:
                 return encode_names(
                     texts,
                     self._folder,
