@@ -162,6 +162,7 @@ def variants(vectors: FloatArray, folder: Path, wanted: list[str]) -> list[Varia
         ("counted bits, 1024 re-scored", lambda: CountedBits(store, candidates=1024), bits),
         ("inverted lists fp32, 256 re-scored", stored("approximate", "fp32", 256), lists),
         ("inverted lists int16, 256 re-scored", stored("approximate", "int16", 256), lists),
+        ("inverted lists int16, 128 re-scored", stored("approximate", "int16", 128), lists),
         ("graph, 128 re-scored", lambda: Graph(store, candidates=128), 2 * width + 150),
         ("graph, 512 re-scored", lambda: Graph(store, candidates=512), 2 * width + 150),
     ]
