@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onoma.errors import DamagedArtifactError, InputError
-from onoma.indexes import ApproximateIndex, ExactIndex, Index, SignBitIndex, VectorStore, sign_bits
+from onoma.indexes import ApproximateIndex, ExactIndex, Index, SignBitIndex, VectorStore, approximate, sign_bits
+from onoma.indexes.approximate import EarlyStop
 from onoma.indexes.sign_bits import centre_of
 from onoma.indexes.vector_store import rounded
 from onoma.types import FloatArray
@@ -112,7 +113,7 @@ def test_building_twice_gives_the_same_answers(build: Build, store: VectorStore,
 
 def test_many_results_are_exact(index: Index, store: VectorStore) -> None:
     queries = clustered(4, 33, seed=1)
-    for k in (N // 100, N // 2, N, 3 * N):
+    for k in (-(-N // 96), N // 2, N, 3 * N):
         rows, scores = index.search(queries, k=k)
         expected = ExactIndex(store).search(queries, k=k)
         assert rows.shape == (4, min(k, N))
@@ -162,9 +163,12 @@ def test_each_vector_is_in_its_two_nearest_lists_and_found_once() -> None:
         for row in ids.tolist():
             places[row].append(number)
     assert np.mean(np.array(places) == nearest) >= 0.999  # but for rounding
-    for rows in index._guess(clustered(20, 33, seed=1), n_rows=150):
-        found = rows[rows >= 0].tolist()
-        assert 150 <= len(found) == len(set(found)) <= 300
+    directions, _ = approximate._directions(clustered(20, 33, seed=1), width=lists.d)
+    assert index._centroids is not None
+    for rows in index._entries(directions, index._centroids.nearest(directions, index._n_lists), 150):
+        found, times = np.unique(rows[rows >= 0], return_counts=True)
+        assert 150 <= len(found) <= 300
+        assert times.max() <= 2
 
 
 def test_as_many_lists_are_looked_through_as_it_takes(tmp_path: Path) -> None:
@@ -183,10 +187,74 @@ def test_as_many_lists_are_looked_through_as_it_takes(tmp_path: Path) -> None:
         own = np.argsort(np.square(centroids - other).sum(axis=1))[:2]
         distances = np.square(centroids - query).sum(axis=1)
         needed.append(int((distances <= distances[own].min()).sum()))
-    assert abs(np.mean(np.array(needed) <= index._n_lists) - 0.995) <= 0.005
-    assert index._n_lists == lists.nprobe
+    assert abs(np.mean(np.array(needed) <= index._n_lists) - 0.996) <= 0.004
+    index.search(clustered(3, 33, seed=1), k=300)  # looks through more
     index.save(tmp_path)
     assert ApproximateIndex.open(tmp_path, vectors)._n_lists == index._n_lists
+
+
+@pytest.fixture(scope="module")
+def stopping() -> ApproximateIndex:
+    """An index that looks through some lists first, and through others only for some queries."""
+    vectors = VectorStore(clustered(N, 33))
+    lists = ApproximateIndex.build(vectors)._lists
+    assert lists is not None
+    lists.nprobe = 24
+    return ApproximateIndex(vectors, lists, early_stop=EarlyStop(first_lists=4, least_score=0.9))
+
+
+def test_only_queries_whose_best_is_far_go_on_to_other_lists(stopping: ApproximateIndex) -> None:
+    """Each query gets what an index gives that looks through the first lists only, or through all."""
+    stored = stopping._vectors.part(3000, 3030)
+    held_out = [clustered(60, 33, seed=1), 5 * clustered(30, 33, seed=2)]
+    queries = np.concatenate([*held_out, stored, np.zeros((1, 33), np.float32)])
+    vectors, lists, early_stop = stopping._vectors, stopping._lists, stopping.early_stop
+    assert lists is not None
+    assert early_stop is not None
+    rows, scores = stopping.search(queries, k=7)
+    first_only, all_lists = ApproximateIndex(vectors, lists), ApproximateIndex(vectors, lists)
+    first_only._n_lists, all_lists._n_lists = early_stop.first_lists, 24
+    expected_first, expected_all = first_only.search(queries, k=7), all_lists.search(queries, k=7)
+    lengths = np.linalg.norm(queries.astype(np.float64), axis=1)
+    best = np.where(expected_first[1][:, 0] >= 0.999 * lengths**2, expected_first[1][:, 1], expected_first[1][:, 0])
+    goes_on = best < early_stop.least_score * lengths
+    assert 10 < goes_on[:90].sum() < 80
+    assert goes_on[90:120].any()  # although they meet themselves
+    assert np.array_equal(rows[~goes_on], expected_first[0][~goes_on])
+    assert np.array_equal(scores[~goes_on], expected_first[1][~goes_on])
+    # Candidates are as many from the others as from the first: nothing is found worse than among all at once.
+    assert np.all(scores[goes_on] >= expected_all[1][goes_on])
+    assert np.array_equal(rows[goes_on, 0], expected_all[0][goes_on, 0])
+
+
+def test_stopping_early_depends_on_the_query_alone(stopping: ApproximateIndex) -> None:
+    queries = clustered(40, 33, seed=3)
+    rows, scores = stopping.search(queries, k=5)
+    for place in range(len(queries)):
+        alone = stopping.search(queries[place : place + 1], k=5)
+        assert np.array_equal(alone[0][0], rows[place])
+        assert np.array_equal(alone[1][0], scores[place])
+
+
+def test_stopping_early_loses_no_more_than_allowed() -> None:
+    """Among the vectors that the limit was chosen with, counted one by one."""
+    rng = np.random.default_rng(5)
+    far = rng.choice([0.2, 1.2], (20_000, 1), p=[0.7, 0.3])
+    vectors = rng.standard_normal((400, 24))[rng.integers(0, 400, len(far))] + far * rng.standard_normal((len(far), 24))
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    index = ApproximateIndex.build(VectorStore(vectors))
+    lists, early_stop = index._lists, index.early_stop
+    assert lists is not None
+    assert early_stop is not None
+    assert early_stop.first_lists <= index._n_lists // 2
+    pairs = approximate._nearest_pairs(index._vectors, lists)
+    first_only = ApproximateIndex(index._vectors, lists)
+    first_only._n_lists = early_stop.first_lists
+    rows, scores = first_only.search(vectors[pairs.rows], k=2)
+    best = np.where(rows[:, 0] == pairs.rows, scores[:, 1], scores[:, 0])
+    missed = (best < pairs.scores - 1e-6) & (pairs.n_lists <= index._n_lists)
+    assert missed.any()
+    assert not (missed & (best >= early_stop.least_score + 1e-6)).any()
 
 
 @pytest.mark.parametrize("candidates", [0, -3])

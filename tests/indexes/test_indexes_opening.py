@@ -16,7 +16,15 @@ from onoma.errors import (
     InputError,
     ShapeError,
 )
-from onoma.indexes import ExactIndex, IndexKind, VectorPrecision, build_index, open_index, read_index_record
+from onoma.indexes import (
+    ApproximateIndex,
+    ExactIndex,
+    IndexKind,
+    VectorPrecision,
+    build_index,
+    open_index,
+    read_index_record,
+)
 from onoma.indexes.records import RECORD_FILE
 from onoma.types import FloatArray
 
@@ -170,6 +178,25 @@ def test_a_record_that_says_something_else_is_refused(tmp_path: Path, field: str
     (tmp_path / RECORD_FILE).write_text(json.dumps(record | {field: value}))
     with pytest.raises(DamagedArtifactError, match="Build the index again"):
         open_index(tmp_path)
+
+
+def test_early_stopping_is_kept_and_an_index_from_before_it_opens(tmp_path: Path) -> None:
+    vectors = clustered(20_000, 24)
+    built = build_index(tmp_path, vectors, kind="approximate", queries=vectors[:0])
+    assert built.early_stop is not None
+    opened = open_index(tmp_path)
+    assert isinstance(opened, ApproximateIndex)
+    assert opened.early_stop == built.early_stop
+    record = json.loads((tmp_path / RECORD_FILE).read_text())
+    (tmp_path / RECORD_FILE).write_text(json.dumps(record | {"early_stop": {"first_lists": 0, "least_score": 0.5}}))
+    with pytest.raises(DamagedArtifactError, match="first_lists"):
+        open_index(tmp_path)
+    del record["early_stop"]
+    (tmp_path / RECORD_FILE).write_text(json.dumps(record | {"format_version": 1}))
+    before = open_index(tmp_path)
+    assert isinstance(before, ApproximateIndex)
+    assert before.early_stop is None
+    assert before.search(vectors[:3], k=2)[0].shape == (3, 2)
 
 
 def test_records_that_cannot_be_read_are_refused(tmp_path: Path) -> None:

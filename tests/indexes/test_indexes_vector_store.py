@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as npst
 
 from onoma.errors import DamagedArtifactError, InputError, ShapeError
 from onoma.indexes import VectorStore, vector_store, write_vectors
+from onoma.indexes.residency import WINDOW_BYTES
 from onoma.indexes.vector_store import VECTORS_FILE, rounded
 from onoma.types import FloatArray
 
@@ -96,34 +97,73 @@ def test_cosine_with_what_was_given(precision: Precision, least: float) -> None:
     assert cosines.min() >= least - 1e-7
 
 
-def test_reading_a_large_file_gives_memory_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class Watched:
+    """A memory map that notes what of it is in memory, a window as soon as a byte of it was read."""
+
+    def __init__(self, values: Any) -> None:
+        self.below: mmap.mmap = values.base
+        self.windows: set[int] = set()
+        self.n_given_back = 0
+
+    def __len__(self) -> int:
+        return len(self.below)
+
+    def madvise(self, advice: int, start: int, length: int) -> None:
+        assert advice == mmap.MADV_DONTNEED
+        self.below.madvise(advice, start, length)
+        self.windows -= set(range(start // WINDOW_BYTES, -(-(start + length) // WINDOW_BYTES)))
+        self.n_given_back += 1
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int16"])
+def test_of_a_large_file_no_more_is_kept_than_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: Precision
+) -> None:
+    vectors = unit_vectors(90_000, 64)
+    write_vectors(tmp_path, [vectors], precision=precision)
+    expected = VectorStore.open(tmp_path, max_norm=1.001).part(0, len(vectors))
+    most = 40 * WINDOW_BYTES
+    monkeypatch.setattr(vector_store, "RESIDENT_BYTES", most)
+    store = VectorStore.open(tmp_path, max_norm=1.001)
+    resident = store._resident
+    assert resident is not None
+    values = np.load(tmp_path / "vectors.npy", mmap_mode="r")
+    watched = Watched(values)
+    monkeypatch.setattr(resident, "_map", watched)
+    random = np.random.default_rng(0)
+    row_bytes = store.width * values.itemsize
+    for turn in range(200):
+        if turn % 5:
+            rows = random.integers(0, len(store), 30)
+            assert np.array_equal(store.take(rows), expected[rows])
+        else:
+            start = int(random.integers(0, len(store) - 1000))
+            rows = np.arange(start, start + 1000)
+            assert np.array_equal(store.part(start, start + 1000), expected[rows])
+        first = values.offset + rows * row_bytes
+        watched.windows |= set((first // WINDOW_BYTES).tolist()) | set(
+            ((first + row_bytes - 1) // WINDOW_BYTES).tolist()
+        )
+        assert WINDOW_BYTES * len(watched.windows) == resident.n_bytes <= most
+    assert watched.n_given_back > 50
+
+
+def test_what_is_larger_than_allowed_is_read_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_vectors(tmp_path, [unit_vectors(3000, 64)])
-    monkeypatch.setattr(vector_store, "RESIDENT_BYTES", 1 << 16)
+    monkeypatch.setattr(vector_store, "RESIDENT_BYTES", 1)
     store = VectorStore.open(tmp_path, max_norm=1.001)
     expected = unit_vectors(3000, 64)
-    given_back = []
-
-    class Watched:
-        def __init__(self, below: mmap.mmap) -> None:
-            self.below = below
-
-        def madvise(self, advice: int) -> None:
-            given_back.append(advice)
-            self.below.madvise(advice)
-
-    assert store._map is not None
-    monkeypatch.setattr(store, "_map", Watched(store._map))
-    for start in range(0, 3000, 100):
-        assert np.array_equal(store.part(start, start + 100), expected[start : start + 100])
     rows = np.arange(0, 3000, 7)
-    assert np.array_equal(store.take(rows), expected[rows])
-    assert len(given_back) >= 10
-    assert set(given_back) == {mmap.MADV_DONTNEED}
+    for _ in range(3):
+        assert np.array_equal(store.take(rows), expected[rows])
+        assert np.array_equal(store.part(0, 3000), expected)
+        assert store.take(rows[:0]).shape == (0, 64)
+        assert store.part(7, 7).shape == (0, 64)
 
 
 def test_a_small_file_stays_mapped(tmp_path: Path) -> None:
     write_vectors(tmp_path, [unit_vectors(30, 6)])
-    assert VectorStore.open(tmp_path, max_norm=1.001)._map is None
+    assert VectorStore.open(tmp_path, max_norm=1.001)._resident is None
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from onoma.indexes.exact import ExactIndex
-from onoma.indexes.scoring import best_rows, check_candidates, check_queries
+from onoma.indexes.scoring import best_rows, best_rows_of_each, check_candidates, check_queries
 from onoma.indexes.threads import on_threads
 from onoma.indexes.vector_store import VectorStore
 from onoma.types import FloatArray, RowArray
@@ -22,8 +22,10 @@ IN_REGISTERS = 13
 
 _EXHAUSTIVE_SHARE = 16
 """If one row in so many would be a candidate, comparing the query with all is no slower."""
-_TILE_QUERIES = 256
+_TILE_QUERIES = 1024
 _QUERIES_OF_A_THREAD = 8
+_ROWS_OF_A_THREAD = 1 << 13
+"""Bound on vectors read together: 12 MB at a width of 384."""
 _CANDIDATES_AT_ONCE = 1 << 22
 """Bound on rows kept by the search for candidates (48 MiB): with very many candidates, fewer queries at a time."""
 
@@ -41,6 +43,8 @@ class CandidateIndex(ABC):
     Raises:
         InputError: fewer than one candidate.
     """
+
+    _candidates_per_result = CANDIDATES_PER_RESULT
 
     def __init__(self, vectors: VectorStore, *, candidates: int) -> None:
         check_candidates(candidates)
@@ -64,7 +68,7 @@ class CandidateIndex(ABC):
         """
         queries = check_queries(queries, width=self.width, k=k)
         k = min(k, len(self))
-        wanted = max(self._candidates, CANDIDATES_PER_RESULT * k)
+        wanted = max(self._candidates, self._candidates_per_result * k)
         if not self._can_guess or _EXHAUSTIVE_SHARE * wanted >= len(self):
             return self._exact.search(queries, k=max(k, 1))
         rows = np.empty((len(queries), k), np.int64)
@@ -75,20 +79,29 @@ class CandidateIndex(ABC):
             rows[here], scores[here] = self._search_tile(queries[here], wanted, k)
         return rows, scores
 
-    def _search_tile(self, queries: FloatArray, wanted: int, k: int) -> tuple[RowArray, FloatArray]:
-        nearest = np.sort(self._guess(queries, n_rows=wanted), axis=1)  # reading is faster in the order of the file
-        found = [own[np.searchsorted(own, 0) :] for own in nearest]
-        for place, own in enumerate(found):
-            if len(own) < k:
-                found[place] = self._exact.search(queries[place : place + 1], k=k)[0][0]
+    def _best_of(self, queries: FloatArray, guessed: RowArray, k: int) -> tuple[RowArray, FloatArray]:
+        """The ``k`` best of the rows guessed for each query; of all rows where these are fewer than ``k``.
 
-        def best(first: int) -> list[tuple[RowArray, FloatArray]]:
-            here = slice(first, first + _QUERIES_OF_A_THREAD)
-            return [best_rows(self._vectors, *pair, k) for pair in zip(queries[here], found[here], strict=True)]
+        Args:
+            queries: Shape (Q, W).
+            guessed: A row may be there twice; -1 stands where there are no more. Shape (Q, n).
+            k: At most as many as there are rows.
+        """
+        step = max(1, min(_QUERIES_OF_A_THREAD, _ROWS_OF_A_THREAD // guessed.shape[1]))
 
-        parts = on_threads(best, range(0, len(queries), _QUERIES_OF_A_THREAD))
-        answers = [answer for part in parts for answer in part]
-        return np.stack([rows for rows, _ in answers]), np.stack([scores for _, scores in answers])
+        def best(first: int) -> tuple[RowArray, FloatArray]:
+            own = queries[first : first + step]
+            candidates = [_distinct(rows) for rows in guessed[first : first + step]]
+            for place, rows in enumerate(candidates):
+                if len(rows) < k:
+                    candidates[place] = self._exact.search(own[place : place + 1], k=k)[0][0]
+            if len(candidates[0]) > _ROWS_OF_A_THREAD:  # then it is the only one
+                rows, scores = best_rows(self._vectors, own[0], candidates[0], k)
+                return rows[None], scores[None]
+            return best_rows_of_each(self._vectors, own, candidates, k)
+
+        parts = on_threads(best, range(0, len(queries), step))
+        return np.concatenate([rows for rows, _ in parts]), np.concatenate([scores for _, scores in parts])
 
     @property
     def _can_guess(self) -> bool:
@@ -96,5 +109,12 @@ class CandidateIndex(ABC):
         return True
 
     @abstractmethod
-    def _guess(self, queries: FloatArray, *, n_rows: int) -> RowArray:
-        """Candidates of each query, ``n_rows`` or some more, -1 where there are no more, shape (Q, n)."""
+    def _search_tile(self, queries: FloatArray, wanted: int, k: int) -> tuple[RowArray, FloatArray]:
+        """The ``k`` best rows of each query among some ``wanted`` candidates, and their scores, shape (Q, k)."""
+
+
+def _distinct(rows: RowArray) -> RowArray:
+    """Each row once, ascending, as the vectors lie in their file; without -1."""
+    ordered = np.sort(rows)
+    ordered = ordered[np.searchsorted(ordered, 0) :]
+    return ordered[np.diff(ordered, prepend=-1) > 0]

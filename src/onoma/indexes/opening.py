@@ -106,6 +106,7 @@ def build_index(
     if (place / VECTORS_FILE).exists():  # it may be what ``vectors`` maps
         raise ArtifactExistsError(f"{place} holds {VECTORS_FILE} already. Build the index in another folder.")
     aside = place / _GIVEN_FOLDER
+    early_stop: approximate.EarlyStop | None = None
     try:
         given: VectorStore
         if isinstance(vectors, np.ndarray):
@@ -120,7 +121,9 @@ def build_index(
         if chosen == "sign-bits":
             sign_bits.write_signs(place, store)
         elif chosen == "approximate":
-            approximate.ApproximateIndex.build(store).save(place)
+            lists = approximate.ApproximateIndex.build(store)
+            lists.save(place)
+            early_stop = lists.early_stop
         record = IndexRecord(
             format_version=FORMAT_VERSION,
             kind=chosen,
@@ -130,7 +133,8 @@ def build_index(
             max_norm=store.max_norm,
             candidates=rescored,
             agreement=_agreement(given, store),
-            recall=measure_recall(_open(place, chosen, store, rescored), given, queries=queries),
+            recall=measure_recall(_open(place, chosen, store, rescored, early_stop), given, queries=queries),
+            early_stop=early_stop,
         )
     finally:
         if aside.exists():
@@ -170,15 +174,21 @@ def open_index(folder: str | Path, *, database: str | None = None) -> Index:
             f"{RECORD_FILE} says {record.n_vectors} of width {record.width} in {record.precision}. "
             "Build the index again."
         )
-    return _open(place, record.kind, store, record.candidates)
+    return _open(place, record.kind, store, record.candidates, record.early_stop)
 
 
-def _open(folder: Path, kind: IndexKind, vectors: VectorStore, candidates: int | None) -> Index:
+def _open(
+    folder: Path,
+    kind: IndexKind,
+    vectors: VectorStore,
+    candidates: int | None,
+    early_stop: approximate.EarlyStop | None,
+) -> Index:
     if kind == "exact" or candidates is None:
         return ExactIndex(vectors)
     if kind == "sign-bits":
         return sign_bits.SignBitIndex.open(folder, vectors, candidates=candidates)
-    return approximate.ApproximateIndex.open(folder, vectors, candidates=candidates)
+    return approximate.ApproximateIndex.open(folder, vectors, candidates=candidates, early_stop=early_stop)
 
 
 def _check_candidates(kind: IndexKind, candidates: int | None) -> int | None:
@@ -188,7 +198,7 @@ def _check_candidates(kind: IndexKind, candidates: int | None) -> int | None:
             raise InputError("an exact index has no candidates", field="candidates", fix="leave them out")
         return None
     if candidates is None:
-        return CANDIDATES
+        return approximate.CANDIDATES if kind == "approximate" else CANDIDATES
     check_candidates(candidates)
     return candidates
 

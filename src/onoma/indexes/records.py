@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from onoma.errors import DamagedArtifactError, FormatVersionError, InputError
+from onoma.indexes.approximate import EarlyStop
 from onoma.indexes.recall import Recall
 from onoma.indexes.vector_store import VectorPrecision
 
@@ -16,7 +17,8 @@ IndexKind: TypeAlias = Literal["exact", "sign-bits", "approximate"]
 TableKind: TypeAlias = Literal["pgvector", "pgvector-hnsw"]
 """Of indexes whose vectors lie in a table of PostgreSQL."""
 RECORD_FILE = "index.json"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""1 had no early stop."""
 
 
 class PrecisionAgreement(BaseModel):
@@ -44,13 +46,15 @@ class IndexRecord(BaseModel):
     """Rows scored exactly for each query; none for an exact index."""
     agreement: PrecisionAgreement
     recall: Recall
+    early_stop: EarlyStop | None = None
+    """Of an approximate index."""
     fingerprint: str | None = None
     """Of the vectors, where they lie in a table; see `PgVectorRecord`."""
 
 
 def write_index_record(folder: str | Path, record: IndexRecord) -> None:
     """Write ``index.json``."""
-    left_out = {"fingerprint"} if record.fingerprint is None else None
+    left_out = {name for name in ("early_stop", "fingerprint") if getattr(record, name) is None}
     text = record.model_dump_json(indent=1, exclude=left_out)
     (Path(folder) / RECORD_FILE).write_text(text + "\n", encoding="utf-8")
 

@@ -7,7 +7,10 @@ width alone, rounded to single precision at the end.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import numpy.typing as npt
 
 from onoma.errors import InputError, ShapeError
 from onoma.indexes.protocol import StoredVectors
@@ -63,11 +66,10 @@ def exact_scores(vectors: StoredVectors, query: FloatArray, rows: RowArray) -> F
     """Dot product of the query with each of the rows, float32, shape (n,)."""
     exact = query.astype(np.float64)
     parts = [
-        (vectors.take(rows[start : start + _SCORED_AT_ONCE]) * exact).sum(axis=1)
+        _exact(vectors.take(rows[start : start + _SCORED_AT_ONCE]), exact)
         for start in range(0, len(rows), _SCORED_AT_ONCE)
     ]
-    with np.errstate(over="ignore"):
-        return np.concatenate(parts or [np.empty(0)]).astype(np.float32)
+    return np.concatenate(parts or [np.empty(0, np.float32)])
 
 
 def best_rows(vectors: StoredVectors, query: FloatArray, rows: RowArray, k: int) -> tuple[RowArray, FloatArray]:
@@ -85,10 +87,50 @@ def best_rows(vectors: StoredVectors, query: FloatArray, rows: RowArray, k: int)
                 vectors.take(rows[start : start + _SCORED_AT_ONCE]) @ query
                 for start in range(0, len(rows), _SCORED_AT_ONCE)
             ]
-            products = np.concatenate(parts).astype(np.float64)
-        least = np.partition(products, len(rows) - k)[len(rows) - k]
+        rows = rows[_can_be_best(np.concatenate(parts), query, k, max_norm=vectors.max_norm)]
+    return _in_order(rows, exact_scores(vectors, query, rows), k)
+
+
+def best_rows_of_each(
+    vectors: StoredVectors, queries: FloatArray, candidates: Sequence[RowArray], k: int
+) -> tuple[RowArray, FloatArray]:
+    """What `best_rows` gives for each of some queries, shape (Q, k); their vectors are read in one go.
+
+    Args:
+        vectors: Where the rows lie.
+        queries: Shape (Q, W).
+        candidates: For each query its rows, each once, ``k`` or more; so few that their vectors fit into memory.
+        k: At most as many as any query has candidates.
+    """
+    values = vectors.take(np.concatenate(candidates))
+    found, first = [], 0
+    for query, rows in zip(queries, candidates, strict=True):
+        own = values[first : first + len(rows)]
+        first += len(rows)
+        if k < len(rows):
+            with np.errstate(over="ignore", invalid="ignore"):
+                kept = _can_be_best(own @ query, query, k, max_norm=vectors.max_norm)
+            rows, own = rows[kept], own[kept]  # noqa: PLW2901
+        found.append(_in_order(rows, _exact(own, query.astype(np.float64)), k))
+    return np.stack([rows for rows, _ in found]), np.stack([scores for _, scores in found])
+
+
+def _can_be_best(products: FloatArray, query: FloatArray, k: int, *, max_norm: float) -> npt.NDArray[np.bool_]:
+    """Which rows can be among the ``k`` best, by their products in single precision."""
+    exact = products.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        least = np.partition(exact, len(exact) - k)[len(exact) - k]
         # Written so that a product that overflowed keeps its row.
-        rows = rows[~(products < least - rounding_slack(query, max_norm=vectors.max_norm))]
-    scores = exact_scores(vectors, query, rows)
+        kept: npt.NDArray[np.bool_] = ~(exact < least - rounding_slack(query, max_norm=max_norm))
+    return kept
+
+
+def _exact(values: FloatArray, query: npt.NDArray[np.float64]) -> FloatArray:
+    with np.errstate(over="ignore"):
+        scores: FloatArray = (values * query).sum(axis=1).astype(np.float32)
+    return scores
+
+
+def _in_order(rows: RowArray, scores: FloatArray, k: int) -> tuple[RowArray, FloatArray]:
     best = np.lexsort((rows, -scores))[:k]
     return rows[best], scores[best]

@@ -97,6 +97,9 @@ class SignBitIndex(CandidateIndex):
             raise DamagedArtifactError(f"{folder}: the index cannot be read ({error}). Build it again.") from None
         return cls(vectors, signs, centre, candidates=candidates)
 
+    def _search_tile(self, queries: FloatArray, wanted: int, k: int) -> tuple[RowArray, FloatArray]:
+        return self._best_of(queries, self._guess(queries, n_rows=wanted), k)
+
     def _guess(self, queries: FloatArray, *, n_rows: int) -> RowArray:
         """Rows with the best guessed scores, and of equals the lowest, shape (Q, n_rows)."""
         if self._scanner is None:  # opening a linker must not wait for it

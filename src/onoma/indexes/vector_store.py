@@ -16,12 +16,11 @@ keeps its length: a unit vector stays one.
 
 Files: ``vectors.npy``, shape (N, W), and where there are scales ``scales.npy``, shape (N,). They are memory-mapped, so
 that several processes share one copy. What a process has looked at counts as its memory until the system needs it
-elsewhere; of a file larger than `RESIDENT_BYTES` about so much is kept, and the rest given back.
+elsewhere; of a file larger than `RESIDENT_BYTES` so much is kept, and the rest given back.
 """
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
@@ -29,6 +28,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from onoma.errors import DamagedArtifactError, InputError, ShapeError, did_you_mean
+from onoma.indexes.residency import ResidentWindows
 from onoma.indexes.row_files import RowFile, StoredArray
 from onoma.types import FloatArray, RowArray
 
@@ -48,8 +48,6 @@ _DTYPES: dict[str, type[np.generic]] = {
     "int8": np.int8,
 }
 _LARGEST = {"int16": 32_767, "int8": 127}
-_MAPPED_WITH_A_ROW = 1 << 16
-"""Bytes that the system maps at a time around what is touched (Linux: fault_around_bytes)."""
 _NOT_FINITE = 0xF800
 """A half with the highest exponent, its sign shifted out, or anything above."""
 _FRACTION_BITS_MORE = 13
@@ -91,8 +89,7 @@ class VectorStore:
             raise ShapeError(f"{len(values)} vectors need as many float32 scales; found {scales.shape}.")
         self._values: StoredArray = np.asarray(values)  # a plain view, also of a memory map
         self._scales = None if scales is None else np.asarray(scales)
-        self._map = _large_map(values)
-        self._mapped = 0
+        self._resident = ResidentWindows.of(values, most_bytes=RESIDENT_BYTES)
         self.max_norm = self._longest() if max_norm is None else max_norm
         """Upper bound of the vectors' lengths."""
 
@@ -128,7 +125,8 @@ class VectorStore:
     def part(self, start: int, stop: int) -> FloatArray:
         """Vectors ``start`` up to ``stop`` without it, shape (n, W); not to be changed."""
         values = self._values[start:stop]
-        self._count(values.nbytes)
+        if self._resident is not None and len(values):
+            self._resident.before_part(start, start + len(values))
         return self._as_fp32(values, None if self._scales is None else self._scales[start:stop])
 
     def parts(self) -> Iterator[FloatArray]:
@@ -138,7 +136,8 @@ class VectorStore:
 
     def take(self, rows: RowArray) -> FloatArray:
         """Vectors of these rows, shape (n, W)."""
-        self._count(len(rows) * _MAPPED_WITH_A_ROW)
+        if self._resident is not None:
+            self._resident.before_rows(rows)
         scales = None if self._scales is None else self._scales[rows]
         return self._as_fp32(np.take(self._values, rows, axis=0), scales)
 
@@ -149,15 +148,6 @@ class VectorStore:
         if scales is not None:
             found *= scales[:, None]  # whole numbers were copied
         return found
-
-    def _count(self, n_bytes: int) -> None:
-        """Give back what has been read of a large file, before it fills the memory."""
-        if self._map is None:
-            return
-        self._mapped += n_bytes
-        if self._mapped > RESIDENT_BYTES:
-            self._mapped = 0
-            self._map.madvise(mmap.MADV_DONTNEED)
 
     def _longest(self) -> float:
         """Length of the longest vector, 0.0 if there is none; `InputError` if one is not finite."""
@@ -286,10 +276,3 @@ def _check_part(part: FloatArray, *, width: int | None) -> None:
         raise ShapeError(f"vectors must come in parts of shape (n, {width or 'width > 0'}); found {part.shape}.")
     if part.dtype != np.float32:
         raise InputError("vectors of the wrong type", field="vectors", expected="float32", found=str(part.dtype))
-
-
-def _large_map(values: StoredArray) -> mmap.mmap | None:
-    """The memory map below, if it is read-only and so large that what was read has to be given back."""
-    below = values.base
-    is_map = isinstance(values, np.memmap) and values.mode == "r" and isinstance(below, mmap.mmap)
-    return below if is_map and values.nbytes > RESIDENT_BYTES and hasattr(mmap, "MADV_DONTNEED") else None  # type: ignore[return-value]

@@ -1,0 +1,75 @@
+"""How much of a large memory-mapped file stays in the memory of this process."""
+
+from __future__ import annotations
+
+import mmap
+import threading
+
+import numpy as np
+
+from onoma.indexes.row_files import StoredArray
+from onoma.types import RowArray
+
+WINDOW_BYTES = 1 << 16
+"""What the system maps at a time around what is touched (Linux: fault_around_bytes)."""
+_PARTS = 32
+"""The file is given back in so many parts, one after the other, so that most of what has been read stays."""
+
+
+class ResidentWindows:
+    """What has been read of a memory-mapped array, given back part by part before it fills the memory.
+
+    Reading stays right whatever is given back; it is only mapped anew.
+
+    Args:
+        values: Shape (N, W), from `numpy.memmap`, read only.
+        most_bytes: Of the array in memory.
+    """
+
+    def __init__(self, values: np.memmap[tuple[int, int], np.dtype[np.generic]], *, most_bytes: int) -> None:
+        self._map: mmap.mmap = values.base  # type: ignore[assignment]
+        self._first_byte = values.offset % mmap.ALLOCATIONGRANULARITY
+        self._row_bytes = values.shape[1] * values.itemsize
+        self._read = np.zeros(-(-len(self._map) // WINDOW_BYTES), np.bool_)
+        self._n_read, self._most, self._next = 0, most_bytes // WINDOW_BYTES, 0
+        self._one_at_a_time = threading.Lock()
+
+    @classmethod
+    def of(cls, values: StoredArray, *, most_bytes: int) -> ResidentWindows | None:
+        """For an array that is a map and larger than that; None for others, and where nothing can be given back."""
+        is_map = isinstance(values, np.memmap) and values.mode == "r" and isinstance(values.base, mmap.mmap)
+        if not is_map or values.nbytes <= most_bytes or not hasattr(mmap, "MADV_DONTNEED"):
+            return None
+        return cls(values, most_bytes=most_bytes)  # type: ignore[arg-type]
+
+    @property
+    def n_bytes(self) -> int:
+        """At most so much of the map is in memory now."""
+        return self._n_read * WINDOW_BYTES
+
+    def before_rows(self, rows: RowArray) -> None:
+        """Some rows are going to be read."""
+        first = self._first_byte + rows * self._row_bytes
+        self._count(np.concatenate([first, first + (self._row_bytes - 1)]) // WINDOW_BYTES)
+
+    def before_part(self, start: int, stop: int) -> None:
+        """The rows from ``start`` up to ``stop`` are going to be read."""
+        bounds = self._first_byte + np.array([start, max(stop, start + 1)]) * self._row_bytes
+        self._count(np.arange(bounds[0] // WINDOW_BYTES, (bounds[1] - 1) // WINDOW_BYTES + 1))
+
+    def _count(self, windows: RowArray) -> None:
+        with self._one_at_a_time:
+            while self._n_read and self._n_read + len(windows) > self._most:
+                self._give_back()
+            new = np.unique(windows[~self._read[windows]])
+            self._read[new] = True
+            self._n_read += len(new)
+
+    def _give_back(self) -> None:
+        start = self._next
+        stop = min(start + -(-len(self._read) // _PARTS), len(self._read))
+        self._next = stop if stop < len(self._read) else 0
+        first = start * WINDOW_BYTES
+        self._map.madvise(mmap.MADV_DONTNEED, first, min(stop * WINDOW_BYTES, len(self._map)) - first)
+        self._n_read -= int(self._read[start:stop].sum())
+        self._read[start:stop] = False
