@@ -181,7 +181,10 @@ def test_a_record_that_says_something_else_is_refused(tmp_path: Path, field: str
 
 
 def test_early_stopping_is_kept_and_an_index_from_before_it_opens(tmp_path: Path) -> None:
-    vectors = clustered(20_000, 24)
+    rng = np.random.default_rng(5)
+    far = rng.choice([0.2, 1.2], (20_000, 1), p=[0.7, 0.3])  # from the middle of their group
+    vectors = rng.standard_normal((400, 24))[rng.integers(0, 400, len(far))] + far * rng.standard_normal((len(far), 24))
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
     built = build_index(tmp_path, vectors, kind="approximate", queries=vectors[:0])
     assert built.early_stop is not None
     opened = open_index(tmp_path)
