@@ -22,25 +22,28 @@ class ResidentWindows:
     Reading stays right whatever is given back; it is only mapped anew.
 
     Args:
-        values: Shape (N, W), from `numpy.memmap`, read only.
+        below: What the array is a view of.
+        first_byte: Where the array begins in it.
+        row_bytes: Length of a row.
         most_bytes: Of the array in memory.
     """
 
-    def __init__(self, values: np.memmap[tuple[int, int], np.dtype[np.generic]], *, most_bytes: int) -> None:
-        self._map: mmap.mmap = values.base  # type: ignore[assignment]
-        self._first_byte = values.offset % mmap.ALLOCATIONGRANULARITY
-        self._row_bytes = values.shape[1] * values.itemsize
-        self._read = np.zeros(-(-len(self._map) // WINDOW_BYTES), np.bool_)
+    def __init__(self, below: mmap.mmap, *, first_byte: int, row_bytes: int, most_bytes: int) -> None:
+        self._map, self._first_byte, self._row_bytes = below, first_byte, row_bytes
+        self._read = np.zeros(-(-len(below) // WINDOW_BYTES), np.bool_)
         self._n_read, self._most, self._next = 0, most_bytes // WINDOW_BYTES, 0
         self._one_at_a_time = threading.Lock()
 
     @classmethod
     def of(cls, values: StoredArray, *, most_bytes: int) -> ResidentWindows | None:
         """For an array that is a map and larger than that; None for others, and where nothing can be given back."""
-        is_map = isinstance(values, np.memmap) and values.mode == "r" and isinstance(values.base, mmap.mmap)
-        if not is_map or values.nbytes <= most_bytes or not hasattr(mmap, "MADV_DONTNEED"):
+        below: object = values.base
+        if not isinstance(values, np.memmap) or values.mode != "r" or not isinstance(below, mmap.mmap):
             return None
-        return cls(values, most_bytes=most_bytes)  # type: ignore[arg-type]
+        if values.nbytes <= most_bytes or not hasattr(mmap, "MADV_DONTNEED"):
+            return None
+        first_byte = values.offset % mmap.ALLOCATIONGRANULARITY
+        return cls(below, first_byte=first_byte, row_bytes=values.strides[0], most_bytes=most_bytes)
 
     @property
     def n_bytes(self) -> int:
