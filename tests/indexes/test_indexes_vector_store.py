@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from onoma.errors import DamagedArtifactError, InputError, ShapeError
-from onoma.indexes import VectorStore, vector_store, write_vectors
+from onoma.indexes import VectorStore, residency, vector_store, write_vectors
 from onoma.indexes.residency import WINDOW_BYTES
 from onoma.indexes.vector_store import VECTORS_FILE, rounded
 from onoma.types import FloatArray
@@ -102,6 +102,7 @@ class Watched:
 
     def __init__(self, values: Any) -> None:
         self.below: mmap.mmap = values.base
+        self.start = values.ctypes.data - values.offset % mmap.ALLOCATIONGRANULARITY
         self.windows: set[int] = set()
         self.n_given_back = 0
 
@@ -111,7 +112,10 @@ class Watched:
     def madvise(self, advice: int, start: int, length: int) -> None:
         assert advice == mmap.MADV_DONTNEED
         self.below.madvise(advice, start, length)
-        self.windows -= set(range(start // WINDOW_BYTES, -(-(start + length) // WINDOW_BYTES)))
+        first, last = self.start + start, self.start + start + length - 1
+        assert first % WINDOW_BYTES == 0 or start == 0  # a window is given back whole
+        assert (last + 1) % WINDOW_BYTES == 0 or start + length == len(self)
+        self.windows -= set(range(first // WINDOW_BYTES, last // WINDOW_BYTES + 1))
         self.n_given_back += 1
 
 
@@ -122,12 +126,15 @@ def test_of_a_large_file_no_more_is_kept_than_allowed(
     vectors = unit_vectors(90_000, 64)
     write_vectors(tmp_path, [vectors], precision=precision)
     expected = VectorStore.open(tmp_path, max_norm=1.001).part(0, len(vectors))
-    most = 40 * WINDOW_BYTES
+    most = 80 * WINDOW_BYTES
     monkeypatch.setattr(vector_store, "RESIDENT_BYTES", most)
     store = VectorStore.open(tmp_path, max_norm=1.001)
     resident = store._resident
     assert resident is not None
-    values = np.load(tmp_path / "vectors.npy", mmap_mode="r")
+    monkeypatch.setattr(residency, "mapped_bytes", lambda: None)
+    values: Any = store._values
+    while not isinstance(values, np.memmap):
+        values = values.base
     watched = Watched(values)
     monkeypatch.setattr(resident, "_map", watched)
     random = np.random.default_rng(0)
@@ -140,12 +147,40 @@ def test_of_a_large_file_no_more_is_kept_than_allowed(
             start = int(random.integers(0, len(store) - 1000))
             rows = np.arange(start, start + 1000)
             assert np.array_equal(store.part(start, start + 1000), expected[rows])
-        first = values.offset + rows * row_bytes
+        first = values.ctypes.data + rows * row_bytes
         watched.windows |= set((first // WINDOW_BYTES).tolist()) | set(
             ((first + row_bytes - 1) // WINDOW_BYTES).tolist()
         )
-        assert WINDOW_BYTES * len(watched.windows) == resident.n_bytes <= most
+        assert 2 * WINDOW_BYTES * len(watched.windows) == resident.n_bytes <= most
     assert watched.n_given_back > 50
+
+
+@pytest.mark.parametrize("mapped", [1.0, 1.5, 7.0])
+def test_what_the_system_maps_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mapped: float) -> None:
+    write_vectors(tmp_path, [unit_vectors(90_000, 64)])
+    most = 100 * WINDOW_BYTES
+    monkeypatch.setattr(vector_store, "RESIDENT_BYTES", most)
+    store = VectorStore.open(tmp_path, max_norm=1.001)
+    resident = store._resident
+    assert resident is not None
+    monkeypatch.setattr(residency, "mapped_bytes", lambda: int(mapped * WINDOW_BYTES * resident._read.sum()) + 12345)
+    random = np.random.default_rng(0)
+    for turn in range(200):
+        store.take(random.integers(0, len(store), 10))
+        if turn > 100:
+            assert 0.5 * most <= mapped * WINDOW_BYTES * resident._read.sum() <= 1.02 * most
+
+
+def test_pages_of_files_are_counted(tmp_path: Path) -> None:
+    before = residency.mapped_bytes()
+    if before is None:
+        pytest.skip("no /proc/self/statm")
+    (tmp_path / "zeros").write_bytes(bytes(1 << 26))
+    values = np.memmap(tmp_path / "zeros", np.uint8, mode="r")
+    assert values[:: mmap.PAGESIZE].sum() == 0
+    after = residency.mapped_bytes()
+    assert after is not None
+    assert after - before >= 0.9 * len(values)
 
 
 def test_what_is_larger_than_allowed_is_read_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import threading
+from pathlib import Path
 
 import numpy as np
 
@@ -11,7 +12,12 @@ from onoma.indexes.row_files import StoredArray
 from onoma.types import RowArray
 
 WINDOW_BYTES = 1 << 16
-"""What the system maps at a time around what is touched (Linux: fault_around_bytes)."""
+"""What the system maps at least around what is touched (Linux: fault_around_bytes)."""
+_MAPPED_AT_FIRST = 2.0
+"""As a multiple of that, until it has been measured: newer kernels map whole folios, whose size depends on how the file
+was written."""
+_NEWS = 0.25
+"""Weight of what was measured last."""
 _PARTS = 32
 """The file is given back in so many parts, one after the other, so that most of what has been read stays."""
 
@@ -23,15 +29,18 @@ class ResidentWindows:
 
     Args:
         below: What the array is a view of.
+        start: Address of its first byte; what is mapped around a byte begins at a multiple of `WINDOW_BYTES`.
         first_byte: Where the array begins in it.
         row_bytes: Length of a row.
         most_bytes: Of the array in memory.
     """
 
-    def __init__(self, below: mmap.mmap, *, first_byte: int, row_bytes: int, most_bytes: int) -> None:
-        self._map, self._first_byte, self._row_bytes = below, first_byte, row_bytes
-        self._read = np.zeros(-(-len(below) // WINDOW_BYTES), np.bool_)
-        self._n_read, self._most, self._next = 0, most_bytes // WINDOW_BYTES, 0
+    def __init__(self, below: mmap.mmap, *, start: int, first_byte: int, row_bytes: int, most_bytes: int) -> None:
+        self._map, self._before = below, start % WINDOW_BYTES
+        self._first_byte, self._row_bytes = self._before + first_byte, row_bytes
+        self._read = np.zeros(-(-(self._before + len(below)) // WINDOW_BYTES), np.bool_)
+        self._n_read, self._most, self._next = 0, most_bytes, 0
+        self._window_bytes = _MAPPED_AT_FIRST * WINDOW_BYTES
         self._one_at_a_time = threading.Lock()
 
     @classmethod
@@ -43,12 +52,13 @@ class ResidentWindows:
         if values.nbytes <= most_bytes or not hasattr(mmap, "MADV_DONTNEED"):
             return None
         first_byte = values.offset % mmap.ALLOCATIONGRANULARITY
-        return cls(below, first_byte=first_byte, row_bytes=values.strides[0], most_bytes=most_bytes)
+        start = values.ctypes.data - first_byte
+        return cls(below, start=start, first_byte=first_byte, row_bytes=values.strides[0], most_bytes=most_bytes)
 
     @property
     def n_bytes(self) -> int:
-        """At most so much of the map is in memory now."""
-        return self._n_read * WINDOW_BYTES
+        """About so much of the map is in memory now."""
+        return int(self._n_read * self._window_bytes)
 
     def before_rows(self, rows: RowArray) -> None:
         """Some rows are going to be read."""
@@ -62,7 +72,7 @@ class ResidentWindows:
 
     def _count(self, windows: RowArray) -> None:
         with self._one_at_a_time:
-            while self._n_read and self._n_read + len(windows) > self._most:
+            while self._n_read and (self._n_read + len(windows)) * self._window_bytes > self._most:
                 self._give_back()
             new = np.unique(windows[~self._read[windows]])
             self._read[new] = True
@@ -72,7 +82,20 @@ class ResidentWindows:
         start = self._next
         stop = min(start + -(-len(self._read) // _PARTS), len(self._read))
         self._next = stop if stop < len(self._read) else 0
-        first = start * WINDOW_BYTES
-        self._map.madvise(mmap.MADV_DONTNEED, first, min(stop * WINDOW_BYTES, len(self._map)) - first)
-        self._n_read -= int(self._read[start:stop].sum())
+        n_read, before = int(self._read[start:stop].sum()), mapped_bytes()
+        first = max(0, start * WINDOW_BYTES - self._before)
+        self._map.madvise(mmap.MADV_DONTNEED, first, min(stop * WINDOW_BYTES - self._before, len(self._map)) - first)
+        self._n_read -= n_read
         self._read[start:stop] = False
+        after = mapped_bytes()
+        if n_read and before is not None and after is not None:
+            measured = max((before - after) / n_read, WINDOW_BYTES)
+            self._window_bytes += _NEWS * (measured - self._window_bytes)
+
+
+def mapped_bytes() -> int | None:
+    """Memory of this process that is pages of files, all files together; None where Linux's ``/proc`` does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[2]) * mmap.PAGESIZE
+    except (OSError, ValueError, IndexError):
+        return None
