@@ -13,11 +13,11 @@ from onoma.types import RowArray
 
 WINDOW_BYTES = 1 << 16
 """What the system maps at least around what is touched (Linux: fault_around_bytes)."""
-_MAPPED_AT_FIRST = 2.0
-"""As a multiple of that, until it has been measured: newer kernels map whole folios, whose size depends on how the file
-was written."""
-_NEWS = 0.25
-"""Weight of what was measured last."""
+_WINDOWS_TO_A_LOOK = 256
+"""After so many new windows the process looks how much it has mapped: newer kernels map whole folios, whose size
+depends on how the file was written."""
+_MAPPED_UNSEEN = 2
+"""Times the windows read, where the process cannot look."""
 _PARTS = 32
 """The file is given back in so many parts, one after the other, so that most of what has been read stays."""
 
@@ -39,8 +39,8 @@ class ResidentWindows:
         self._map, self._before = below, start % WINDOW_BYTES
         self._first_byte, self._row_bytes = self._before + first_byte, row_bytes
         self._read = np.zeros(-(-(self._before + len(below)) // WINDOW_BYTES), np.bool_)
-        self._n_read, self._most, self._next = 0, most_bytes, 0
-        self._window_bytes = _MAPPED_AT_FIRST * WINDOW_BYTES
+        self._n_read, self._n_new, self._most, self._next = 0, 0, most_bytes, 0
+        self._other_files = mapped_bytes() or 0
         self._one_at_a_time = threading.Lock()
 
     @classmethod
@@ -57,8 +57,11 @@ class ResidentWindows:
 
     @property
     def n_bytes(self) -> int:
-        """About so much of the map is in memory now."""
-        return int(self._n_read * self._window_bytes)
+        """About so much of the map is in memory now, with what of other files was mapped since it was opened."""
+        mapped = mapped_bytes()
+        if mapped is None:
+            return _MAPPED_UNSEEN * self._n_read * WINDOW_BYTES
+        return mapped - self._other_files
 
     def before_rows(self, rows: RowArray) -> None:
         """Some rows are going to be read."""
@@ -72,25 +75,23 @@ class ResidentWindows:
 
     def _count(self, windows: RowArray) -> None:
         with self._one_at_a_time:
-            while self._n_read and (self._n_read + len(windows)) * self._window_bytes > self._most:
-                self._give_back()
             new = np.unique(windows[~self._read[windows]])
-            self._read[new] = True
-            self._n_read += len(new)
+            self._n_new += len(new)
+            if self._n_new >= _WINDOWS_TO_A_LOOK:
+                self._n_new = 0
+                while self._n_read and self.n_bytes > self._most:
+                    self._give_back()
+            self._read[windows] = True
+            self._n_read = int(self._read.sum())
 
     def _give_back(self) -> None:
         start = self._next
         stop = min(start + -(-len(self._read) // _PARTS), len(self._read))
         self._next = stop if stop < len(self._read) else 0
-        n_read, before = int(self._read[start:stop].sum()), mapped_bytes()
         first = max(0, start * WINDOW_BYTES - self._before)
         self._map.madvise(mmap.MADV_DONTNEED, first, min(stop * WINDOW_BYTES - self._before, len(self._map)) - first)
-        self._n_read -= n_read
         self._read[start:stop] = False
-        after = mapped_bytes()
-        if n_read and before is not None and after is not None:
-            measured = max((before - after) / n_read, WINDOW_BYTES)
-            self._window_bytes += _NEWS * (measured - self._window_bytes)
+        self._n_read = int(self._read.sum())
 
 
 def mapped_bytes() -> int | None:
