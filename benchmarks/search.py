@@ -10,9 +10,10 @@ they lie is printed, so that the synthetic can be held against the real.
 
 Recall is that of the ten best, and of the best, against exhaustive search in single precision (so the reference's is
 1), over more queries than are timed; equals within 1e-6 count as right. The variants take turns in every repetition, so
-that a busy machine slows all of them; ratios are of medians. One query is the median of many, one right after the
-other: after a pause, or once other work has had the caches, it takes longer. Memory is what must be in memory for a
-search: vectors that are only looked at in part stay on disk. The graph is left out where usearch is not installed.
+that a busy machine slows all of them, and each repetition asks other queries; ratios are of medians. One query is the
+median of many, one right after the other: after a pause, or once other work has had the caches, it takes longer. Memory
+is what must be in memory for a search: vectors that are only looked at in part stay on disk. The graph is left out
+where usearch is not installed.
 """
 
 from __future__ import annotations
@@ -191,11 +192,12 @@ def measure(
     for variant in found:
         variant.index.search(queries[:2], k=K)  # what is opened lazily
     for number in range(repeat):
+        own = queries[number::repeat]
         for variant in found:
             started = time.perf_counter()
-            variant.index.search(queries, k=K)
+            variant.index.search(own, k=K)
             batch[variant.name].append(time.perf_counter() - started)
-            for query in queries[number::repeat][:QUERIES_ALONE]:
+            for query in queries[(number + 1) % repeat :: repeat][-QUERIES_ALONE:]:
                 started = time.perf_counter()
                 variant.index.search(query[None], k=K)
                 alone[variant.name].append(time.perf_counter() - started)
@@ -208,7 +210,7 @@ def measure(
         rows.append(
             {
                 "variant": variant.name,
-                "queries_per_s": round(len(queries) / seconds, 1),
+                "queries_per_s": round(len(queries) / repeat / seconds, 1),
                 "times_reference": round(statistics.median(batch[REFERENCE]) / seconds, 1),
                 "one_query_ms": round(1000 * statistics.median(alone[variant.name]), 2),
                 "recall_at_1": recall.at_1,
@@ -271,19 +273,20 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, help="write the figures as JSON")
     arguments = parser.parse_args()
 
+    n_asked = arguments.queries * arguments.repeat
     if arguments.real:
         every: FloatArray = np.load(arguments.real).astype(np.float32, copy=False)
-        asking = np.random.default_rng(0).choice(len(every), arguments.queries, replace=False)
+        asking = np.random.default_rng(0).choice(len(every), n_asked, replace=False)
         queries, vectors = every[asking], np.delete(every, asking, axis=0)
         held_out = queries
     else:
         source = NameVectors(arguments.vectors, width=arguments.width)
-        vectors, queries = np.concatenate(list(source.parts())), source.queries(arguments.queries)
+        vectors, queries = np.concatenate(list(source.parts())), source.queries(n_asked)
         held_out = source.queries(arguments.recall_queries)
     about = {
         "vectors": list(vectors.shape),
         "synthetic": arguments.real is None,
-        "queries": len(queries),
+        "queries": arguments.queries,
         "recall_queries": len(held_out),
         "repeat": arguments.repeat,
         "threads": os.environ.get("OMP_NUM_THREADS", "all"),

@@ -205,7 +205,7 @@ def test_early_stopping_is_kept_and_an_index_from_before_it_opens(tmp_path: Path
 def test_records_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     build_index(tmp_path, clustered(30, 12))
     record = json.loads((tmp_path / RECORD_FILE).read_text())
-    (tmp_path / RECORD_FILE).write_text(json.dumps(record | {"format_version": 99}))
+    (tmp_path / RECORD_FILE).write_text(json.dumps(record | {"format_version": 99, "new": 1}))
     with pytest.raises(FormatVersionError, match="Update Onoma"):
         open_index(tmp_path)
     (tmp_path / RECORD_FILE).write_bytes(b"\xff{")

@@ -181,6 +181,32 @@ def test_what_the_system_maps_is_measured(tmp_path: Path, monkeypatch: pytest.Mo
     assert np.mean(at_end) >= 0.7 * most
 
 
+@pytest.mark.skipif(residency.mapped_bytes() is None, reason="no /proc/self/statm")
+def test_what_is_mapped_stays_within_the_bound_whatever_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the system's own figures: after one reading of everything, and beside another large file."""
+    write_vectors(tmp_path, [unit_vectors(250_000, 64)])
+    most = 250_000 * 64 * 4 // 2
+    monkeypatch.setattr(vector_store, "RESIDENT_BYTES", most)
+    monkeypatch.setattr(residency, "_WINDOWS_TO_A_LOOK", 8)  # a look at 2 GB comes after 256
+    store = VectorStore.open(tmp_path, max_norm=1.001)
+    resident = store._resident
+    assert resident is not None
+    store.take(np.arange(0, len(store), 100))  # reaches every window
+    assert resident.n_bytes >= 1.9 * most
+    random = np.random.default_rng(0)
+    for _ in range(100):
+        store.take(random.integers(0, len(store), 5))
+    assert resident.n_bytes <= 1.5 * most  # the last rows were not looked at yet
+    (tmp_path / "other").write_bytes(bytes(4 * most))
+    other = np.memmap(tmp_path / "other", np.uint8, mode="r")
+    assert other[:: mmap.PAGESIZE].sum() == 0
+    for _ in range(100):
+        store.take(random.integers(0, len(store), 5))
+    assert most / 16 <= resident._read.sum() * WINDOW_BYTES <= most / 4  # some of it is kept
+
+
 def test_pages_of_files_are_counted(tmp_path: Path) -> None:
     before = residency.mapped_bytes()
     if before is None:

@@ -38,7 +38,8 @@ class CandidateIndex(ABC):
 
     Args:
         vectors: N vectors of width W.
-        candidates: Rows scored exactly for each query, or `CANDIDATES_PER_RESULT` for each result if that is more.
+        candidates: Rows scored exactly for each query, or `CANDIDATES_PER_RESULT` (or what else the kind of index says)
+            for each result if that is more.
 
     Raises:
         InputError: fewer than one candidate.

@@ -121,7 +121,7 @@ def build_index(
         if chosen == "sign-bits":
             sign_bits.write_signs(place, store)
         elif chosen == "approximate":
-            lists = approximate.ApproximateIndex.build(store)
+            lists = approximate.ApproximateIndex.build(store, candidates=rescored or approximate.CANDIDATES)
             lists.save(place)
             early_stop = lists.early_stop
         record = IndexRecord(

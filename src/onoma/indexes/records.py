@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -72,14 +73,14 @@ def read_index_record(folder: str | Path) -> IndexRecord:
         raise InputError("there is no index here", path=file.parent, expected=f"a file {RECORD_FILE}", fix="build it")
     try:
         raw = file.read_text(encoding="utf-8")
-        record = IndexRecord.model_validate_json(raw)
-    except (ValidationError, UnicodeDecodeError) as error:
+        version = json.loads(raw).get("format_version")
+        if isinstance(version, int) and version > FORMAT_VERSION:
+            raise FormatVersionError(
+                f"{file} is of format {version}; this Onoma reads up to {FORMAT_VERSION}. Update Onoma, or build the "
+                "index again."
+            )
+        return IndexRecord.model_validate_json(raw)
+    except (ValidationError, ValueError, AttributeError) as error:
         first = error.errors()[0] if isinstance(error, ValidationError) else None
         reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first else str(error)
         raise DamagedArtifactError(f"{file} is not readable ({reason}). Build the index again.") from None
-    if record.format_version > FORMAT_VERSION:
-        raise FormatVersionError(
-            f"{file} is of format {record.format_version}; this Onoma reads up to {FORMAT_VERSION}. Update Onoma, or "
-            "build the index again."
-        )
-    return record

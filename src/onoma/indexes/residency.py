@@ -14,10 +14,12 @@ from onoma.types import RowArray
 WINDOW_BYTES = 1 << 16
 """What the system maps at least around what is touched (Linux: fault_around_bytes)."""
 _WINDOWS_TO_A_LOOK = 256
-"""After so many new windows the process looks how much it has mapped: newer kernels map whole folios, whose size
+"""After so many windows the process looks how much it has mapped: newer kernels map whole folios, whose size
 depends on how the file was written."""
 _MAPPED_UNSEEN = 2
 """Times the windows read, where the process cannot look."""
+_LEAST_KEPT = 8
+"""One part in so many of what is allowed is kept also where other files fill the memory."""
 _PARTS = 32
 """The file is given back in so many parts, one after the other, so that most of what has been read stays."""
 
@@ -25,21 +27,22 @@ _PARTS = 32
 class ResidentWindows:
     """What has been read of a memory-mapped array, given back part by part before it fills the memory.
 
-    Reading stays right whatever is given back; it is only mapped anew.
+    Reading stays right whatever is given back; it is only mapped anew. What the process maps of other files from now on
+    counts too, as it can only be told how much it maps of all; and one reading of very many rows is not cut short.
 
     Args:
         below: What the array is a view of.
         start: Address of its first byte; what is mapped around a byte begins at a multiple of `WINDOW_BYTES`.
         first_byte: Where the array begins in it.
         row_bytes: Length of a row.
-        most_bytes: Of the array in memory.
+        most_bytes: Of the array in memory, or about so much.
     """
 
     def __init__(self, below: mmap.mmap, *, start: int, first_byte: int, row_bytes: int, most_bytes: int) -> None:
         self._map, self._before = below, start % WINDOW_BYTES
         self._first_byte, self._row_bytes = self._before + first_byte, row_bytes
         self._read = np.zeros(-(-(self._before + len(below)) // WINDOW_BYTES), np.bool_)
-        self._n_read, self._n_new, self._most, self._next = 0, 0, most_bytes, 0
+        self._n_read, self._n_asked, self._most, self._next = 0, 0, most_bytes, 0
         self._other_files = mapped_bytes() or 0
         self._one_at_a_time = threading.Lock()
 
@@ -61,6 +64,7 @@ class ResidentWindows:
         mapped = mapped_bytes()
         if mapped is None:
             return _MAPPED_UNSEEN * self._n_read * WINDOW_BYTES
+        self._other_files = min(self._other_files, mapped)  # some may have been closed since
         return mapped - self._other_files
 
     def before_rows(self, rows: RowArray) -> None:
@@ -75,14 +79,14 @@ class ResidentWindows:
 
     def _count(self, windows: RowArray) -> None:
         with self._one_at_a_time:
-            new = np.unique(windows[~self._read[windows]])
-            self._n_new += len(new)
-            if self._n_new >= _WINDOWS_TO_A_LOOK:
-                self._n_new = 0
-                while self._n_read and self.n_bytes > self._most:
+            self._n_asked += len(windows)
+            if self._n_asked >= _WINDOWS_TO_A_LOOK:
+                self._n_asked = 0
+                least = self._most // _LEAST_KEPT
+                while self._n_read * WINDOW_BYTES > least and self.n_bytes > self._most:
                     self._give_back()
             self._read[windows] = True
-            self._n_read = int(self._read.sum())
+            self._n_read = int(np.count_nonzero(self._read))
 
     def _give_back(self) -> None:
         start = self._next
@@ -91,7 +95,7 @@ class ResidentWindows:
         first = max(0, start * WINDOW_BYTES - self._before)
         self._map.madvise(mmap.MADV_DONTNEED, first, min(stop * WINDOW_BYTES - self._before, len(self._map)) - first)
         self._read[start:stop] = False
-        self._n_read = int(self._read.sum())
+        self._n_read = int(np.count_nonzero(self._read))
 
 
 def mapped_bytes() -> int | None:

@@ -16,7 +16,7 @@ keeps its length: a unit vector stays one.
 
 Files: ``vectors.npy``, shape (N, W), and where there are scales ``scales.npy``, shape (N,). They are memory-mapped, so
 that several processes share one copy. What a process has looked at counts as its memory until the system needs it
-elsewhere; of a file larger than `RESIDENT_BYTES` so much is kept, and the rest given back.
+elsewhere; of a file larger than `RESIDENT_BYTES` about so much is kept, and the rest given back.
 """
 
 from __future__ import annotations
