@@ -52,7 +52,7 @@ LEAST_VECTORS = 4096
 
 CANDIDATES = 64
 """Default number of rows scored exactly: among four million synthetic vectors the first place of 99.80 % of the queries
-and 94.3 % of the ten nearest, with 256 99.82 and 95.3 % at two thirds of the speed (EXPERIMENTS.md)."""
+and 94.3 % of the ten nearest, with 256 99.82 and 95.3 % at two thirds of the speed."""
 
 _LISTS_PER_ROOT = 4
 """Lists for the square root of the number of vectors."""
