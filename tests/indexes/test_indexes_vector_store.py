@@ -20,6 +20,7 @@ from onoma.types import FloatArray
 
 Precision = Literal["fp32", "fp16", "int16", "int8"]
 PRECISIONS: list[Precision] = ["fp32", "fp16", "int16", "int8"]
+needs_proc = pytest.mark.skipif(residency.mapped_bytes() is None, reason="no /proc/self/statm")
 
 
 def unit_vectors(n: int, width: int, seed: int = 0) -> FloatArray:
@@ -181,7 +182,7 @@ def test_what_the_system_maps_is_measured(tmp_path: Path, monkeypatch: pytest.Mo
     assert np.mean(at_end) >= 0.7 * most
 
 
-@pytest.mark.skipif(residency.mapped_bytes() is None, reason="no /proc/self/statm")
+@needs_proc
 def test_what_is_mapped_stays_within_the_bound_whatever_was_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,10 +208,10 @@ def test_what_is_mapped_stays_within_the_bound_whatever_was_read(
     assert most / 16 <= resident._read.sum() * WINDOW_BYTES <= most / 4  # some of it is kept
 
 
+@needs_proc
 def test_pages_of_files_are_counted(tmp_path: Path) -> None:
     before = residency.mapped_bytes()
-    if before is None:
-        pytest.skip("no /proc/self/statm")
+    assert before is not None
     (tmp_path / "zeros").write_bytes(bytes(1 << 26))
     values = np.memmap(tmp_path / "zeros", np.uint8, mode="r")
     assert values[:: mmap.PAGESIZE].sum() == 0

@@ -83,7 +83,7 @@ def measure_recall(
 
 
 def spaced_rows(n_vectors: int, n_rows: int = N_QUERIES) -> RowArray:
-    """Some rows, evenly spaced: without another number those that recall is measured with."""
+    """Some rows, evenly spaced, ascending, shape (n,); without another number those that recall is measured with."""
     return np.unique(np.linspace(0, max(n_vectors - 1, 0), min(n_vectors, n_rows)).astype(np.int64))
 
 

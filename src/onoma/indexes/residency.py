@@ -42,7 +42,7 @@ class ResidentWindows:
         self._map, self._before = below, start % WINDOW_BYTES
         self._first_byte, self._row_bytes = self._before + first_byte, row_bytes
         self._read = np.zeros(-(-(self._before + len(below)) // WINDOW_BYTES), np.bool_)
-        self._n_read, self._n_asked, self._most, self._next = 0, 0, most_bytes, 0
+        self._n_asked, self._most, self._next = 0, most_bytes, 0
         self._other_files = mapped_bytes() or 0
         self._one_at_a_time = threading.Lock()
 
@@ -64,7 +64,6 @@ class ResidentWindows:
         mapped = mapped_bytes()
         if mapped is None:
             return _MAPPED_UNSEEN * self._n_read * WINDOW_BYTES
-        self._other_files = min(self._other_files, mapped)  # some may have been closed since
         return mapped - self._other_files
 
     def before_rows(self, rows: RowArray) -> None:
@@ -73,8 +72,8 @@ class ResidentWindows:
         self._count(np.concatenate([first, first + (self._row_bytes - 1)]) // WINDOW_BYTES)
 
     def before_part(self, start: int, stop: int) -> None:
-        """The rows from ``start`` up to ``stop`` are going to be read."""
-        bounds = self._first_byte + np.array([start, max(stop, start + 1)]) * self._row_bytes
+        """The rows from ``start`` up to ``stop``, one or more, are going to be read."""
+        bounds = self._first_byte + np.array([start, stop]) * self._row_bytes
         self._count(np.arange(bounds[0] // WINDOW_BYTES, (bounds[1] - 1) // WINDOW_BYTES + 1))
 
     def _count(self, windows: RowArray) -> None:
@@ -82,11 +81,15 @@ class ResidentWindows:
             self._n_asked += len(windows)
             if self._n_asked >= _WINDOWS_TO_A_LOOK:
                 self._n_asked = 0
+                self._other_files = min(self._other_files, mapped_bytes() or 0)  # some may have been closed since
                 least = self._most // _LEAST_KEPT
                 while self._n_read * WINDOW_BYTES > least and self.n_bytes > self._most:
                     self._give_back()
             self._read[windows] = True
-            self._n_read = int(np.count_nonzero(self._read))
+
+    @property
+    def _n_read(self) -> int:
+        return int(np.count_nonzero(self._read))
 
     def _give_back(self) -> None:
         start = self._next
@@ -95,7 +98,6 @@ class ResidentWindows:
         first = max(0, start * WINDOW_BYTES - self._before)
         self._map.madvise(mmap.MADV_DONTNEED, first, min(stop * WINDOW_BYTES - self._before, len(self._map)) - first)
         self._read[start:stop] = False
-        self._n_read = int(np.count_nonzero(self._read))
 
 
 def mapped_bytes() -> int | None:

@@ -103,15 +103,12 @@ def best_rows_of_each(
         k: At most as many as any query has candidates.
     """
     values = vectors.take(np.concatenate(candidates))
-    found, first = [], 0
-    for query, rows in zip(queries, candidates, strict=True):
-        own = values[first : first + len(rows)]
-        first += len(rows)
-        if k < len(rows):
-            with np.errstate(over="ignore", invalid="ignore"):
-                kept = _can_be_best(own @ query, query, k, max_norm=vectors.max_norm)
-            rows, own = rows[kept], own[kept]  # noqa: PLW2901
-        found.append(_in_order(rows, _exact(own, query.astype(np.float64)), k))
+    ends = np.cumsum([len(rows) for rows in candidates])
+    found = []
+    for query, rows, own in zip(queries, candidates, np.split(values, ends[:-1]), strict=True):
+        with np.errstate(over="ignore", invalid="ignore"):
+            kept = _can_be_best(own @ query, query, k, max_norm=vectors.max_norm)
+        found.append(_in_order(rows[kept], _exact(own[kept], query.astype(np.float64)), k))
     return np.stack([rows for rows, _ in found]), np.stack([scores for _, scores in found])
 
 
