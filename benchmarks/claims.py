@@ -151,6 +151,9 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--askapatient", type=Path, help="folder with the files of AskAPatient")
     parser.add_argument("--ncbi", type=Path, help="folder with BioSyn's files of the NCBI disease corpus, and MEDIC")
+    parser.add_argument(
+        "--pooling", choices=("mean", "cls"), default="mean", help="mean is the base's, cls the paper's"
+    )
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=RUNS, metavar="RUN", help="these runs alone")
@@ -168,7 +171,7 @@ def main() -> None:
         pairs = build_pairs(
             terminology, locate_tokenizer(BASE), out / "pairs", hidden_names=name_rows, ambiguous="keep"
         )
-    settings = {**SETTINGS, "steps": str(arguments.steps)}
+    settings = {**SETTINGS, "pooling": arguments.pooling, "steps": str(arguments.steps)}
     file = out / "claims.json"
     known: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"settings": settings, "scores": {}}
     if known["settings"] != settings:
@@ -181,7 +184,8 @@ def main() -> None:
         write_text_atomically(out / "claims.md", table(scores) + "\n")
 
     if "base / 0" not in scores:
-        keep("base / 0", measured(open_encoder(BASE, backend="torch", precision="bf16"), tasks, out))
+        base = open_encoder(BASE, backend="torch", precision="bf16", pooling=arguments.pooling)
+        keep("base / 0", measured(base, tasks, out))
     todo = [
         job for job in jobs(arguments.seeds) if arguments.only is None or job[0].rpartition(" / ")[0] in arguments.only
     ]
@@ -190,7 +194,7 @@ def main() -> None:
             continue
         encoder = out / "encoder"
         started = time.perf_counter()
-        recipe = load_recipe("sapbert-paper", {**settings, **changed, "pooling": "none", "seed": str(seed)})
+        recipe = load_recipe("sapbert-paper", {**settings, **changed, "seed": str(seed)})
         report = train_on_pairs(recipe, pairs, encoder, overwrite=True)
         chosen = tasks if seed == 0 else {name: task for name, task in tasks.items() if name != "ncbi"}
         keep(key, measured(open_encoder(encoder, backend="torch", precision="bf16"), chosen, out))

@@ -10,10 +10,12 @@ they lie is printed, so that the synthetic can be held against the real.
 
 Recall is that of the ten best, and of the best, against exhaustive search in single precision (so the reference's is
 1), over more queries than are timed; equals within 1e-6 count as right. The variants take turns in every repetition, so
-that a busy machine slows all of them, and each repetition asks other queries; ratios are of medians. One query is the
-median of many, one right after the other: after a pause, or once other work has had the caches, it takes longer. Memory
-is what must be in memory for a search: vectors that are only looked at in part stay on disk. The graph is left out
-where usearch is not installed.
+that a busy machine slows all of them, and each repetition asks other queries; ratios are of medians. At its turn an
+index first answers batches of other queries that are not timed (``--warm-up``), so that caches and mapped files are as
+in a long job, and not as the variant before left them. (Of the reference, which goes through all vectors for every few
+queries, these few.) One query is the median of many, one right after the other: after a pause, or once other work has
+had the caches, it takes longer. Memory is what must be in memory for a search: vectors that are only looked at in part
+stay on disk. The graph is left out where usearch is not installed.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ import platform
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -184,20 +186,25 @@ def variants(vectors: FloatArray, folder: Path, wanted: list[str]) -> list[Varia
 
 
 def measure(
-    found: list[Variant], queries: FloatArray, vectors: FloatArray, repeat: int, held_out: FloatArray
+    found: list[Variant],
+    vectors: FloatArray,
+    turns: Sequence[Sequence[FloatArray]],
+    held_out: FloatArray,
 ) -> list[dict[str, Any]]:
-    """One row per variant: times with the queries, recall with those held out."""
+    """One row per variant: times with the last batch of each turn, recall with the queries held out."""
     batch: dict[str, list[float]] = {variant.name: [] for variant in found}
     alone: dict[str, list[float]] = {variant.name: [] for variant in found}
     for variant in found:
-        variant.index.search(queries[:2], k=K)  # what is opened lazily
-    for number in range(repeat):
-        own = queries[number::repeat]
+        variant.index.search(turns[0][-1][:2], k=K)  # what is opened lazily
+    for number, (*others, own) in enumerate(turns):
         for variant in found:
+            for batch_before in others:
+                is_reference = isinstance(variant.index, Reference)
+                variant.index.search(batch_before[:_QUERIES_OF_A_PRODUCT] if is_reference else batch_before, k=K)
             started = time.perf_counter()
             variant.index.search(own, k=K)
             batch[variant.name].append(time.perf_counter() - started)
-            for query in queries[(number + 1) % repeat :: repeat][-QUERIES_ALONE:]:
+            for query in turns[number - 1][-1][-QUERIES_ALONE:]:
                 started = time.perf_counter()
                 variant.index.search(query[None], k=K)
                 alone[variant.name].append(time.perf_counter() - started)
@@ -210,7 +217,7 @@ def measure(
         rows.append(
             {
                 "variant": variant.name,
-                "queries_per_s": round(len(queries) / repeat / seconds, 1),
+                "queries_per_s": round(len(turns[0][-1]) / seconds, 1),
                 "times_reference": round(statistics.median(batch[REFERENCE]) / seconds, 1),
                 "one_query_ms": round(1000 * statistics.median(alone[variant.name]), 2),
                 "recall_at_1": recall.at_1,
@@ -263,6 +270,7 @@ def main() -> None:
         "--recall-queries", type=int, default=2048, help="to measure recall with (with --real: those of the batch)"
     )
     parser.add_argument("--repeat", type=int, default=5, help="timed repetitions")
+    parser.add_argument("--warm-up", type=int, default=2, help="batches of other queries before each timed one")
     parser.add_argument("--only", nargs="+", default=[], help="variants whose name holds one of these words")
     parser.add_argument(
         "--folder",
@@ -273,31 +281,37 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, help="write the figures as JSON")
     arguments = parser.parse_args()
 
-    n_asked = arguments.queries * arguments.repeat
+    batches_of_a_turn = arguments.warm_up + 1
+    n_batches = arguments.repeat * batches_of_a_turn
+    n_asked = n_batches * arguments.queries
     if arguments.real:
         every: FloatArray = np.load(arguments.real).astype(np.float32, copy=False)
         asking = np.random.default_rng(0).choice(len(every), n_asked, replace=False)
-        queries, vectors = every[asking], np.delete(every, asking, axis=0)
-        held_out = queries
+        asked, vectors = every[asking], np.delete(every, asking, axis=0)
+        held_out = asked
     else:
         source = NameVectors(arguments.vectors, width=arguments.width)
-        vectors, queries = np.concatenate(list(source.parts())), source.queries(n_asked)
+        vectors, asked = np.concatenate(list(source.parts())), source.queries(n_asked)
         held_out = source.queries(arguments.recall_queries)
+    batches = [asked[number::n_batches] for number in range(n_batches)]  # each from all over
     about = {
         "vectors": list(vectors.shape),
         "synthetic": arguments.real is None,
         "queries": arguments.queries,
         "recall_queries": len(held_out),
         "repeat": arguments.repeat,
+        "warm_up": arguments.warm_up,
         "threads": os.environ.get("OMP_NUM_THREADS", "all"),
         "numpy": np.__version__,
         "processor": platform.processor() or platform.machine(),
-        "cosines_5_50_95_percent": profile(vectors, queries),
+        "cosines_5_50_95_percent": profile(vectors, asked),
     }
     print(json.dumps(about))
     with contextlib.ExitStack() as stack:
         folder = arguments.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        rows = measure(variants(vectors, folder, arguments.only), queries, vectors, arguments.repeat, held_out)
+        found = variants(vectors, folder, arguments.only)
+        turns = [batches[first : first + batches_of_a_turn] for first in range(0, n_batches, batches_of_a_turn)]
+        rows = measure(found, vectors, turns, held_out)
     print(table(rows))
     if arguments.output:
         arguments.output.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n", encoding="utf-8")

@@ -147,6 +147,18 @@ def test_nothing_but_one_vector_many_times(build: Build) -> None:
         assert rows.tolist() == [[0, 1, 2, 3, 4, 5]] * 3
 
 
+@pytest.mark.parametrize(("n_lists", "first"), [(1, 1), (40, 7), (40, 40), (300, 299), (300, 1)])
+def test_the_nearest_lists_stand_before_the_others(n_lists: int, first: int) -> None:
+    random = np.random.default_rng(0)
+    centroids = approximate._WholeNumbers(random.standard_normal((300, 24), dtype=np.float32))
+    queries = random.standard_normal((70, 24), dtype=np.float32)
+    expected = np.argsort(centroids.distances(queries), axis=1)
+    near = centroids.nearest(queries, n_lists, first=first)
+    assert near.shape == (70, n_lists)
+    assert np.array_equal(np.sort(near[:, :first], axis=1), np.sort(expected[:, :first], axis=1))
+    assert np.array_equal(np.sort(near, axis=1), np.sort(expected[:, :n_lists], axis=1))
+
+
 def test_each_vector_is_in_its_two_nearest_lists_and_found_once() -> None:
     vectors = clustered(N, 33)
     index = ApproximateIndex.build(VectorStore(vectors))
@@ -165,7 +177,8 @@ def test_each_vector_is_in_its_two_nearest_lists_and_found_once() -> None:
     assert np.mean(np.array(places) == nearest) >= 0.999  # but for rounding
     directions, _ = approximate._directions(clustered(20, 33, seed=1), width=lists.d)
     assert index._centroids is not None
-    for rows in index._entries(directions, index._centroids.nearest(directions, index._n_lists), 150):
+    near = index._centroids.nearest(directions, index._n_lists, first=1)
+    for rows in index._entries(directions, near, 150):
         found, times = np.unique(rows[rows >= 0], return_counts=True)
         assert 150 <= len(found) <= 300
         assert times.max() <= 2

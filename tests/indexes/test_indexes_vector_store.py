@@ -120,6 +120,12 @@ class Watched:
         self.n_given_back += 1
 
 
+def _allow(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """So many bytes stay in memory of every file, as else of a large one."""
+    monkeypatch.setattr(vector_store, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(vector_store, "RESIDENT_BYTES", most)
+
+
 @pytest.mark.parametrize("precision", ["fp32", "int16"])
 def test_of_a_large_file_no_more_is_kept_than_allowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: Precision
@@ -129,7 +135,7 @@ def test_of_a_large_file_no_more_is_kept_than_allowed(
     expected = VectorStore.open(tmp_path, max_norm=1.001).part(0, len(vectors))
     most = 80 * WINDOW_BYTES
     monkeypatch.setattr(residency, "_WINDOWS_TO_A_LOOK", 1)
-    monkeypatch.setattr(vector_store, "RESIDENT_BYTES", most)
+    _allow(monkeypatch, most)
     store = VectorStore.open(tmp_path, max_norm=1.001)
     resident = store._resident
     assert resident is not None
@@ -166,7 +172,7 @@ def test_what_the_system_maps_is_measured(tmp_path: Path, monkeypatch: pytest.Mo
     def mapped_bytes() -> int:
         return 12345 + sum(int(mapped * WINDOW_BYTES * resident._read.sum()) for resident in opened)
 
-    monkeypatch.setattr(vector_store, "RESIDENT_BYTES", most)
+    _allow(monkeypatch, most)
     monkeypatch.setattr(residency, "_WINDOWS_TO_A_LOOK", 4)
     monkeypatch.setattr(residency, "mapped_bytes", mapped_bytes)
     store = VectorStore.open(tmp_path, max_norm=1.001)
@@ -189,7 +195,7 @@ def test_what_is_mapped_stays_within_the_bound_whatever_was_read(
     """With the system's own figures: after one reading of everything, and beside another large file."""
     write_vectors(tmp_path, [unit_vectors(250_000, 64)])
     most = 250_000 * 64 * 4 // 2
-    monkeypatch.setattr(vector_store, "RESIDENT_BYTES", most)
+    _allow(monkeypatch, most)
     monkeypatch.setattr(residency, "_WINDOWS_TO_A_LOOK", 8)  # a look at 2 GB comes after 256
     store = VectorStore.open(tmp_path, max_norm=1.001)
     resident = store._resident
@@ -222,7 +228,7 @@ def test_pages_of_files_are_counted(tmp_path: Path) -> None:
 
 def test_what_is_larger_than_allowed_is_read_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_vectors(tmp_path, [unit_vectors(3000, 64)])
-    monkeypatch.setattr(vector_store, "RESIDENT_BYTES", 1)
+    _allow(monkeypatch, 1)
     store = VectorStore.open(tmp_path, max_norm=1.001)
     expected = unit_vectors(3000, 64)
     rows = np.arange(0, 3000, 7)
@@ -233,9 +239,12 @@ def test_what_is_larger_than_allowed_is_read_all_the_same(tmp_path: Path, monkey
         assert store.part(7, 7).shape == (0, 64)
 
 
-def test_a_small_file_stays_mapped(tmp_path: Path) -> None:
+def test_only_what_is_larger_than_the_bound_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_vectors(tmp_path, [unit_vectors(30, 6)])
     assert VectorStore.open(tmp_path, max_norm=1.001)._resident is None
+    for whole, is_watched in ((30 * 6 * 4, False), (30 * 6 * 4 - 1, True)):
+        monkeypatch.setattr(vector_store, "WHOLE_BYTES", whole)
+        assert (VectorStore.open(tmp_path, max_norm=1.001)._resident is not None) == is_watched
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -48,11 +48,11 @@ class ResidentWindows:
 
     @classmethod
     def of(cls, values: StoredArray, *, most_bytes: int) -> ResidentWindows | None:
-        """For an array that is a map and larger than that; None for others, and where nothing can be given back."""
+        """For an array that is a map; None for others, and where nothing can be given back."""
         below: object = values.base
         if not isinstance(values, np.memmap) or values.mode != "r" or not isinstance(below, mmap.mmap):
             return None
-        if values.nbytes <= most_bytes or not hasattr(mmap, "MADV_DONTNEED"):
+        if not hasattr(mmap, "MADV_DONTNEED"):
             return None
         first_byte = values.offset % mmap.ALLOCATIONGRANULARITY
         start = values.ctypes.data - first_byte

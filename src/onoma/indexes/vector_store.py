@@ -16,7 +16,7 @@ keeps its length: a unit vector stays one.
 
 Files: ``vectors.npy``, shape (N, W), and where there are scales ``scales.npy``, shape (N,). They are memory-mapped, so
 that several processes share one copy. What a process has looked at counts as its memory until the system needs it
-elsewhere; of a file larger than `RESIDENT_BYTES` about so much is kept, and the rest given back.
+elsewhere; of a file larger than `WHOLE_BYTES` about `RESIDENT_BYTES` are kept, and the rest given back.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ from onoma.types import FloatArray, RowArray
 VectorPrecision: TypeAlias = Literal["fp32", "fp16", "int16", "int8"]
 VECTORS_FILE = "vectors.npy"
 SCALES_FILE = "scales.npy"
+WHOLE_BYTES = 3 << 30
+"""Of the vectors in a file that is left alone: what is given back costs time, and is mapped in smaller pages anew."""
 RESIDENT_BYTES = 1 << 31
 PART_ROWS = 1 << 15
 """Rows read or written together: 50 MB of single precision at a width of 384."""
@@ -89,7 +91,7 @@ class VectorStore:
             raise ShapeError(f"{len(values)} vectors need as many float32 scales; found {scales.shape}.")
         self._values: StoredArray = np.asarray(values)  # a plain view, also of a memory map
         self._scales = None if scales is None else np.asarray(scales)
-        self._resident = ResidentWindows.of(values, most_bytes=RESIDENT_BYTES)
+        self._resident = ResidentWindows.of(values, most_bytes=RESIDENT_BYTES) if values.nbytes > WHOLE_BYTES else None
         self.max_norm = self._longest() if max_norm is None else max_norm
         """Upper bound of the vectors' lengths."""
 
