@@ -169,7 +169,8 @@ def test_dropout_draws_the_same_whatever_the_precision() -> None:
 @pytest.mark.parametrize("large", [0, 10**6])
 @pytest.mark.parametrize("n_out", [6, 12, 20])
 def test_product_in_bf16_and_its_gradients(n_out: int, large: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onoma.encoders.linear._LARGE_GRADIENT", large)
+    monkeypatch.setattr("onoma.encoders.linear._LARGE", large)
+    monkeypatch.setattr("onoma.encoders.linear._TRANSPOSED_ROWS", 10)  # of 32
     states, weight, bias = drawn(32, 12), drawn(n_out, 12, seed=1), drawn(n_out, seed=2)
     pull = drawn(32, n_out, seed=3)
     leaves = [leaf.requires_grad_() for leaf in (states, weight, bias)]

@@ -78,7 +78,7 @@ def _gradients(gradient: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
 def _transposed(matrix: Tensor, *, ones: bool = False) -> Tensor:
     """A transposed copy, shape (columns, rows); below it a row of ones, filled up to whole tiles with zeros, if asked.
 
-    Torch's own copy of a transposed matrix takes twice as long and in bf16 runs on one thread.
+    Torch makes its own copy of a whole transposed matrix on one thread.
     """
     n_rows, n_columns = matrix.shape
     transposed = matrix.new_empty(n_columns + (_TILE_ROWS if ones else 0), n_rows)

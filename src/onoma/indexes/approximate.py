@@ -268,7 +268,7 @@ class _WholeNumbers:
             near = np.argpartition(distances, n_lists - 1, axis=1)[:, :n_lists]
             if first == n_lists:
                 return near
-            # Asked for both borders at once, numpy takes another way, three times as long.
+            # Asked for both borders at once, numpy takes another way, which is slower than these two steps.
             order = np.argpartition(np.take_along_axis(distances, near, axis=1), first - 1, axis=1)
             return np.take_along_axis(near, order, axis=1)
 
