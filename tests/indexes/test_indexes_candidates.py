@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from onoma.errors import DamagedArtifactError, InputError
 from onoma.indexes import ApproximateIndex, ExactIndex, Index, SignBitIndex, VectorStore, approximate, sign_bits
 from onoma.indexes.approximate import EarlyStop
+from onoma.indexes.centroids import Centroids
 from onoma.indexes.sign_bits import centre_of
 from onoma.indexes.vector_store import rounded
 from onoma.types import FloatArray
@@ -150,7 +151,7 @@ def test_nothing_but_one_vector_many_times(build: Build) -> None:
 @pytest.mark.parametrize(("n_lists", "first"), [(1, 1), (40, 7), (40, 40), (300, 299), (300, 1)])
 def test_the_nearest_lists_stand_before_the_others(n_lists: int, first: int) -> None:
     random = np.random.default_rng(0)
-    centroids = approximate._WholeNumbers(random.standard_normal((300, 24), dtype=np.float32))
+    centroids = Centroids(random.standard_normal((300, 24), dtype=np.float32))
     queries = random.standard_normal((70, 24), dtype=np.float32)
     expected = np.argsort(centroids.distances(queries), axis=1)
     near = centroids.nearest(queries, n_lists, first=first)

@@ -38,9 +38,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from onoma.errors import DamagedArtifactError
 from onoma.indexes.candidate_search import IN_REGISTERS, CandidateIndex
+from onoma.indexes.centroids import QUERIES_AT_ONCE, Centroids
 from onoma.indexes.exact import ExactIndex
 from onoma.indexes.recall import AS_NEAR, spaced_rows
-from onoma.indexes.threads import on_threads, single_thread
+from onoma.indexes.threads import single_thread
 from onoma.indexes.vector_store import PART_ROWS, VectorStore
 from onoma.types import FloatArray, RowArray
 
@@ -74,11 +75,6 @@ _LEAST_ROWS_PER_LIST = 39
 """With fewer FAISS warns that k-means has too little to go by."""
 _TRAINING_ROUNDS = 10
 _CODE_WIDTH = 6
-_QUERIES_AT_ONCE = 32
-_QUERIES_OF_A_PRODUCT = 256
-"""With all centroids: 8 MB of distances where there are 8,192."""
-_WHOLE = 1 << 24
-"""Up to here every whole number is a number of single precision."""
 
 
 class EarlyStop(BaseModel):
@@ -132,7 +128,7 @@ class ApproximateIndex(CandidateIndex):
                 f"{vectors.width} need {needed or 'none'}. Build the index again."
             )
         self._lists = lists
-        self._centroids = None if lists is None else _WholeNumbers(lists.quantizer.reconstruct_n(0, lists.nlist))
+        self._centroids = None if lists is None else Centroids(lists.quantizer.reconstruct_n(0, lists.nlist))
         self._n_lists = 0 if lists is None else int(lists.nprobe)
         self.early_stop = early_stop
         """None: every query goes through as many lists."""
@@ -246,52 +242,6 @@ def _directions(queries: FloatArray, *, width: int) -> tuple[FloatArray, npt.NDA
     return padded, scales[:, 0]
 
 
-class _WholeNumbers:
-    """Centroids rounded so that their products with rounded queries are exact, however they are summed."""
-
-    def __init__(self, centroids: FloatArray) -> None:
-        self._levels = math.isqrt(_WHOLE // centroids.shape[1])
-        self._step = float(np.abs(centroids).max(initial=0)) / self._levels or 1.0
-        self._centroids = np.rint(centroids / np.float32(self._step)).astype(np.float32)
-        self._halves = (0.5 * np.square(centroids, dtype=np.float64).sum(axis=1)).astype(np.float32)
-
-    def nearest(self, queries: FloatArray, n_lists: int, *, first: int) -> RowArray:
-        """Numbers of the nearest centroids, the nearest ``first`` of them before the others, shape (Q, n_lists).
-
-        Args:
-            queries: Shape (Q, width).
-            n_lists: Wanted.
-            first: At most ``n_lists``.
-        """
-
-        def nearest_of(distances: FloatArray) -> RowArray:
-            near = np.argpartition(distances, n_lists - 1, axis=1)[:, :n_lists]
-            if first == n_lists:
-                return near
-            # Asked for both borders at once, numpy takes another way, which is slower than these two steps.
-            order = np.argpartition(np.take_along_axis(distances, near, axis=1), first - 1, axis=1)
-            return np.take_along_axis(near, order, axis=1)
-
-        found = []
-        for start in range(0, len(queries), _QUERIES_OF_A_PRODUCT):
-            distances = self.distances(queries[start : start + _QUERIES_OF_A_PRODUCT])
-            parts = [
-                distances[place : place + _QUERIES_AT_ONCE] for place in range(0, len(distances), _QUERIES_AT_ONCE)
-            ]
-            found += on_threads(nearest_of, parts)
-        return np.concatenate(found)
-
-    def distances(self, queries: FloatArray) -> FloatArray:
-        """The smaller the nearer, shape (Q, number of centroids)."""
-        steps = np.abs(queries).max(axis=1, keepdims=True) / np.float32(self._levels)
-        whole = np.zeros_like(queries)
-        np.divide(queries, steps, out=whole, where=steps > 0)
-        found: FloatArray = np.rint(whole) @ self._centroids.T
-        found *= -steps * np.float32(self._step)
-        found += self._halves
-        return found
-
-
 def _built(vectors: VectorStore) -> faiss.IndexIVFPQFastScan:
     import faiss
 
@@ -348,10 +298,10 @@ def _nearest_pairs(vectors: VectorStore, lists: faiss.IndexIVFPQFastScan) -> _Pa
     own, queries = own[queries.any(axis=1)], queries[queries.any(axis=1)]
     others, scores = _first_other(own, *ExactIndex(vectors).search(queries, k=2))
     places = _lists_of(_with_columns(vectors.take(others), lists.d), lists.quantizer)
-    centroids = _WholeNumbers(lists.quantizer.reconstruct_n(0, lists.nlist))
+    centroids = Centroids(lists.quantizer.reconstruct_n(0, lists.nlist))
     needed = []
-    for start in range(0, len(own), _QUERIES_AT_ONCE):
-        here = slice(start, start + _QUERIES_AT_ONCE)
+    for start in range(0, len(own), QUERIES_AT_ONCE):
+        here = slice(start, start + QUERIES_AT_ONCE)
         distances = centroids.distances(_directions(queries[here], width=lists.d)[0])
         nearest = np.take_along_axis(distances, places[here], axis=1).min(axis=1, keepdims=True)
         needed.append((distances <= nearest).sum(axis=1))

@@ -36,7 +36,7 @@ VectorPrecision: TypeAlias = Literal["fp32", "fp16", "int16", "int8"]
 VECTORS_FILE = "vectors.npy"
 SCALES_FILE = "scales.npy"
 WHOLE_BYTES = 3 << 30
-"""Of the vectors in a file that is left alone: what is given back costs time, and is mapped in smaller pages anew."""
+"""Of the vectors in a file that is left alone: what is given back must be mapped anew, which slows every search."""
 RESIDENT_BYTES = 1 << 31
 PART_ROWS = 1 << 15
 """Rows read or written together: 50 MB of single precision at a width of 384."""
