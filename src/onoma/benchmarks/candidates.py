@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from onoma.benchmarks.biosyn import DictionaryLine
+from onoma.codes import split_codes
 from onoma.encoders import Encoder
 from onoma.indexes import ExactIndex
 from onoma.linking import Link
@@ -87,6 +88,6 @@ def equal_lines(
 def as_candidates(texts: Sequence[str], answers: Sequence[Sequence[Link]]) -> Candidates:
     """A linker's answers to the texts; a concept id ``a|b`` stands for both."""
     return {
-        text: [Candidate(tuple(link.concept_id.split("|")), link.matched_name, link.score) for link in links]
+        text: [Candidate(tuple(split_codes(link.concept_id)), link.matched_name, link.score) for link in links]
         for text, links in zip(texts, answers, strict=True)
     }

@@ -18,6 +18,7 @@ from onoma.benchmarks.candidates import Candidates, as_candidates, best_lines, e
 from onoma.benchmarks.metrics import accuracy_at, composite_rank, first_hit_rank
 from onoma.benchmarks.results import BenchmarkResult, versions_in_use
 from onoma.benchmarks.tasks import BenchmarkTask, get_task
+from onoma.codes import split_codes
 from onoma.encoders import Encoder, open_encoder
 from onoma.errors import InputError
 from onoma.linking import Linker
@@ -167,7 +168,7 @@ def _rank_with_baseline(
 
 
 def _rank_with_linker(linker: Linker, queries: Sequence[Query], *, k: int) -> _Ranking:
-    known = {part for concept_id in linker.concept_ids for part in concept_id.split("|")}
+    known = {part for concept_id in linker.concept_ids for part in split_codes(concept_id)}
     _require_common_ids(queries, known, linker)
     texts = _distinct_parts(queries)
     calibrated = linker.is_calibrated

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from onoma.codes import split_codes
 from onoma.encoders import Encoder, ProgressCallback
 from onoma.errors import InputError
 from onoma.linking.calibration import Calibration, Method
@@ -89,7 +90,7 @@ def label_mentions(linker: Linker, mentions: pl.DataFrame, n_folds: int) -> Deve
         InputError: too few are of concepts that the linker has.
     """
     counted = Counter(mentions.select(LABELLED).iter_rows())
-    codes_of = {label: [code.strip() for code in label.split("|") if code.strip()] for _, label in counted}
+    codes_of = {label: split_codes(label) for _, label in counted}
     rows_of = linker.dictionary.concept_rows({code for codes in codes_of.values() for code in codes})
     merged: Counter[tuple[str, frozenset[int], bool]] = Counter()
     unknown: Counter[str] = Counter()

@@ -21,6 +21,7 @@ import polars as pl
 from tokenizers import Tokenizer
 
 from onoma.artifacts import ensure_writable
+from onoma.codes import split_codes_expr
 from onoma.encoders.tokens import tokenizer_fingerprint
 from onoma.errors import ConfigError, InputError
 from onoma.pairs.labelled_names import Progress
@@ -224,12 +225,12 @@ def _link_mentions(
         .select("concept_id", "status")
         .with_row_index("concept_row")
         .filter(pl.col("status") == ACTIVE)
-        .select(pl.col("concept_row").cast(pl.Int32), code=_codes("concept_id"))
+        .select(pl.col("concept_row").cast(pl.Int32), code=split_codes_expr())
         .explode("code")
         .collect()
     )
     annotated = (
-        mentions.select(text=normalise_expr(pl.col("mention"), normalisation), code=_codes("concept_id"))
+        mentions.select(text=normalise_expr(pl.col("mention"), normalisation), code=split_codes_expr())
         .with_row_index("mention_row")
         .explode("code")
     )
@@ -268,10 +269,6 @@ def check_mentions(mentions: pl.DataFrame) -> None:
                 expected="columns mention and concept_id, of text, every row filled",
                 found="no such column" if found is None else "an empty row" if found == pl.String else str(found),
             )
-
-
-def _codes(column: str) -> pl.Expr:
-    return pl.col(column).str.split("|").list.eval(pl.element().str.strip_chars()).list.unique(maintain_order=True)
 
 
 def _names_and_mentions(concept_names: pl.DataFrame, linked: pl.DataFrame) -> pl.DataFrame:

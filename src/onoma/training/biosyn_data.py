@@ -9,10 +9,11 @@ import numpy as np
 import polars as pl
 from tokenizers import Tokenizer
 
+from onoma.codes import split_codes_expr
 from onoma.errors import InputError
 from onoma.pairs import NameStore
 from onoma.terminology import normalise_expr
-from onoma.training.development import DevelopmentSet, codes
+from onoma.training.development import DevelopmentSet
 from onoma.training.measuring import tokenise_distinct
 from onoma.types import BoolArray, RowArray
 
@@ -82,7 +83,7 @@ def ranking_data(data: DevelopmentSet, tokenizer: Tokenizer, *, normalisation: s
         InputError: no query has a right name.
     """
     names = (
-        data.dictionary.select(text=normalise_expr(pl.col("text"), normalisation), code=codes())
+        data.dictionary.select(text=normalise_expr(pl.col("text"), normalisation), code=split_codes_expr())
         .filter(pl.col("text") != "")
         .explode("code")
         .group_by("text", maintain_order=True)
@@ -91,7 +92,7 @@ def ranking_data(data: DevelopmentSet, tokenizer: Tokenizer, *, normalisation: s
     )
     queries = (
         data.queries.select(
-            text=normalise_expr(pl.col("mention"), normalisation), ids=codes().list.unique().list.sort().list.join("|")
+            text=normalise_expr(pl.col("mention"), normalisation), ids=split_codes_expr().list.sort().list.join("|")
         )
         .filter(pl.col("text") != "")
         .unique(maintain_order=True)

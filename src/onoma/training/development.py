@@ -15,6 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from onoma.artifacts import verify_artifact
+from onoma.codes import split_codes_expr
 from onoma.errors import ConfigError, InputError
 from onoma.pairs import HeldOut, read_mentions
 from onoma.pairs.mentions import COMPOSITE
@@ -119,8 +120,8 @@ def queries_over(
     queries = read_mentions(path, reading)
     if queries.is_empty():
         raise InputError("the file has no queries", path=path, expected="a line for each mention, with its concept")
-    known = set(dictionary.select(codes().alias("code")).explode("code")["code"])
-    answers = queries.select(codes().alias("codes"))["codes"]
+    known = set(dictionary.select(split_codes_expr().alias("code")).explode("code")["code"])
+    answers = queries.select(split_codes_expr().alias("codes"))["codes"]
     without = [row for row, codes in enumerate(answers) if known.isdisjoint(codes)]
     if len(without) == len(queries):
         raise InputError(
@@ -178,8 +179,3 @@ def terminology_names(
     names = terminology.names().select("concept_row", "text").filter(pl.lit(pl.Series(kept))).collect()
     concept_ids = terminology.concepts().select("concept_id").collect()["concept_id"]
     return names.select("text", concept_id=concept_ids.gather(names["concept_row"]))
-
-
-def codes() -> pl.Expr:
-    """The codes of a concept, or of the concepts that answer a query."""
-    return pl.col("concept_id").str.split("|").list.eval(pl.element().str.strip_chars())

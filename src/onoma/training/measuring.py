@@ -13,10 +13,11 @@ import polars as pl
 import torch
 from tokenizers import Tokenizer
 
+from onoma.codes import split_codes_expr
 from onoma.errors import InputError
 from onoma.pairs import NameStore
 from onoma.terminology import normalise_expr
-from onoma.training.development import DevelopmentSet, codes
+from onoma.training.development import DevelopmentSet
 from onoma.types import RowArray
 
 EncodeRows = Callable[[NameStore, RowArray], torch.Tensor]
@@ -66,8 +67,10 @@ class Measure:
         )
         if names.is_empty():
             raise InputError(f"the dictionary of '{data.name}' has no name that is not blank", field="dictionary")
-        queries = data.queries.select(codes().alias("code"), text=normalise_expr(pl.col("mention"), normalisation))
-        known = names.select("concept", codes().alias("code")).explode("code").unique()
+        queries = data.queries.select(
+            split_codes_expr().alias("code"), text=normalise_expr(pl.col("mention"), normalisation)
+        )
+        known = names.select("concept", split_codes_expr().alias("code")).explode("code").unique()
         self._answers: RowArray = (
             queries.select("code")
             .with_row_index("query")

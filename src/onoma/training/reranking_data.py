@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from onoma.codes import split_codes
 from onoma.encoders.cross_encoder_tokens import PairTokeniser, candidate_text
 from onoma.errors import ConfigError, InputError
 from onoma.pairs import NameStore
@@ -189,7 +190,7 @@ def find_candidates(
                 progress(done, in_all, "finding candidates")
     if own_names == "hide":
         found.sort(key=lambda one: one[0])
-    codes = [_codes(value) for value in mentions["concept_id"].to_list()]
+    codes = [set(split_codes(value)) for value in mentions["concept_id"].to_list()]
     contexts = mentions["context"].to_list() if "context" in mentions.columns else None
     return Candidates(
         mentions=[texts[row] for row, _ in found],
@@ -202,7 +203,8 @@ def find_candidates(
         ],
         first_scores=np.array([link.score for _, links in found for link in links], np.float64),
         is_right=np.array(
-            [not codes[row].isdisjoint(_codes(link.concept_id)) for row, links in found for link in links], np.bool_
+            [not codes[row].isdisjoint(split_codes(link.concept_id)) for row, links in found for link in links],
+            np.bool_,
         ),
     )
 
@@ -222,9 +224,9 @@ def without_concept(linker: CandidateLinker, mentions: pl.DataFrame) -> BoolArra
             "this linker does not say which concepts it has (concept_ids), so that nobody knows for which development "
             "mentions NIL is right; set nil=false, or train without development mentions."
         )
-    codes = [_codes(value) for value in mentions["concept_id"].to_list()]
+    codes = [set(split_codes(value)) for value in mentions["concept_id"].to_list()]
     wanted = set().union(*codes)
-    known = {code for concept_id in linker.concept_ids for code in _codes(concept_id) if code in wanted}
+    known = {code for concept_id in linker.concept_ids for code in split_codes(concept_id) if code in wanted}
     return np.array([known.isdisjoint(of_mention) for of_mention in codes], np.bool_)
 
 
@@ -331,7 +333,3 @@ def distinct_mentions(mentions: pl.DataFrame) -> pl.DataFrame:
     if mentions.is_empty():
         raise InputError("there are no mentions to train on", field="mentions")
     return mentions.unique(maintain_order=True)
-
-
-def _codes(concept_ids: str) -> set[str]:
-    return {code.strip() for code in concept_ids.split("|")}
