@@ -1,4 +1,4 @@
-"""``onoma terminology merge`` and ``diff``, through the command line."""
+"""``onoma terminology merge``, ``enrich`` and ``diff``, through the command line."""
 
 from __future__ import annotations
 
@@ -43,6 +43,21 @@ def test_merge_and_join(place: Path) -> None:
     assert [(hit["concept_id"], hit["preferred_name"]) for hit in hits] == [("X:1", "heart attack")]
     assert json.loads(ok("terminology", "info", place / "one", "--json"))["n_cross_references"] == 2
     assert "made from: terminology" in ok("verify", place / "one")
+
+
+def test_enrich(place: Path) -> None:
+    (place / "ours.csv").write_text("code,label\n007,Heart attack\n008,Gout\n")
+    columns = ("--set", "id=code", "--set", "name=label")
+    ok("terminology", "import", "table", place / "ours.csv", "-o", place / "ours", *columns)
+    ok(*MERGE, place / "old", place / "mesh", "-o", place / "joined", "--join", "xref", "--vocabulary", "mesh=MESH")
+    command = ("terminology", "enrich", place / "ours", "--from", place / "mesh", "--from", place / "joined")
+    told = ok(*command, "-o", place / "enriched")
+    assert "2 concepts, 3 names, 1 of them new" in told
+    hits = json.loads(ok("terminology", "search", place / "enriched", "myocardial infarction", "--json"))
+    assert [(hit["concept_id"], hit["preferred_name"]) for hit in hits] == [("007", "Heart attack")]
+    assert "--force" in onoma(*command, "-o", place / "enriched").stderr
+    assert "--from" in onoma(*command[:3], "-o", place / "none").stderr
+    assert "no name to add is of this language" in onoma(*command, "-o", place / "french", "--languages", "fr").stderr
 
 
 def test_prefix_and_force(place: Path) -> None:

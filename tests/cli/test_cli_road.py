@@ -186,6 +186,7 @@ def test_verify(place: Path) -> None:
         ("terminology", "info"),
         ("terminology", "search"),
         ("terminology", "merge"),
+        ("terminology", "enrich"),
         ("terminology", "diff"),
         ("train",),
         ("linker", "build"),

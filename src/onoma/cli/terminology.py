@@ -1,4 +1,4 @@
-"""``onoma terminology``: list, fetch, import, info, search, merge, diff, export."""
+"""``onoma terminology``: list, fetch, import, info, search, merge, enrich, diff, export."""
 
 from __future__ import annotations
 
@@ -278,6 +278,33 @@ def merge(
             overwrite=force,
             progress=update,
         )
+    show.out.print(str(report), markup=False)
+
+
+@app.command()
+def enrich(
+    folder: Folder,
+    others: Annotated[
+        list[Path], typer.Option("--from", metavar="DIR", help="A terminology that gives names; may be repeated.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where to write the enriched terminology.")],
+    languages: Annotated[
+        str, typer.Option(metavar="TAGS", help="Of the names to add: all, en, or en+es for both.")
+    ] = "all",
+    force: Force = False,
+) -> None:
+    """Add the synonyms that other terminologies have for the concepts of this one.
+
+    A concept of another terminology that shares a name with one concept here gives it its other names. Concepts and
+    codes stay as they are; homonyms decide nothing, and no name comes to two concepts.
+    """
+    from onoma.cli import show
+    from onoma.pairs.languages import parse_languages
+    from onoma.terminology import enrich_terminology
+
+    wished = parse_languages(languages)
+    with show.progress_bar("enriching", "terminologies") as update:
+        report = enrich_terminology(folder, others, out, languages=wished, overwrite=force, progress=update)
     show.out.print(str(report), markup=False)
 
 

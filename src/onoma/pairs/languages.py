@@ -22,6 +22,7 @@ import polars as pl
 from onoma.errors import ConfigError, InputError
 from onoma.terminology import Terminology
 from onoma.terminology.options import tidy_language
+from onoma.terminology.tables import of_languages
 
 
 def parse_languages(text: str) -> tuple[str, ...] | None:
@@ -52,14 +53,6 @@ def parse_languages(text: str) -> tuple[str, ...] | None:
             "('en+es')."
         )
     return tags
-
-
-def of_languages(languages: Sequence[str] | None) -> pl.Expr:
-    """Whether a row's ``language`` is one of these; ``en`` takes ``en-GB`` too, but not ``eng``."""
-    if languages is None:
-        return pl.lit(True)
-    tag = pl.col("language").str.to_lowercase() + "-"
-    return pl.any_horizontal(pl.lit(False), *(tag.str.starts_with(language.lower() + "-") for language in languages))
 
 
 def check_languages(terminology: Terminology, languages: Sequence[str] | None) -> None:

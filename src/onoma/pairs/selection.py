@@ -11,8 +11,8 @@ import numpy.typing as npt
 import polars as pl
 
 from onoma.errors import ConfigError, InputError
-from onoma.pairs.languages import of_languages
 from onoma.terminology import normalise_expr
+from onoma.terminology.tables import of_languages
 from onoma.types import BoolArray, RowArray
 
 Ambiguous: TypeAlias = Literal["keep", "drop", "mark"]

@@ -10,6 +10,7 @@ mondo.concept("MONDO:0005148").preferred_name
 from onoma.terminology.catalogue.entries import CatalogueEntry, get_vocabulary, known_vocabularies
 from onoma.terminology.catalogue.fetching import FetchReport, fetch
 from onoma.terminology.diffing import TerminologyDiff, diff_terminologies
+from onoma.terminology.enriching import EnrichReport, enrich_terminology
 from onoma.terminology.exporting import ExportFormat, ExportReport, export_formats, export_terminology
 from onoma.terminology.formats import Format, known_formats
 from onoma.terminology.importing import ImportReport, import_terminology
@@ -25,6 +26,7 @@ __all__ = [
     "NORMALISATION_PRESETS",
     "CatalogueEntry",
     "Concept",
+    "EnrichReport",
     "ExportFormat",
     "ExportReport",
     "FetchReport",
@@ -38,6 +40,7 @@ __all__ = [
     "TerminologyTables",
     "describe_options",
     "diff_terminologies",
+    "enrich_terminology",
     "export_formats",
     "export_terminology",
     "fetch",

@@ -154,7 +154,7 @@ def merge_terminologies(
     """
     started = time.perf_counter()
     paths = [Path(folder) for folder in folders]
-    _check_places(paths, Path(out))
+    check_places(paths, Path(out))
     relations = _checked_relations(join_by_cross_references)
     if match_codes not in get_args(MatchCodes):
         raise ConfigError(f"match_codes is 'prefixes' or 'exact'; found '{match_codes}'.")
@@ -179,11 +179,11 @@ def merge_terminologies(
         out,
         united.tables,
         config={
-            "merged": [_name(path) for path in paths],
+            "merged": [folder_name(path) for path in paths],
             "join_by_cross_references": list(relations),
             "match_codes": match_codes,
-            "prefixes": {_name(path): prefix for path, prefix in prefix_of.items()},
-            "vocabularies": {_name(path): vocabulary for path, vocabulary in named_vocabulary.items()},
+            "prefixes": {folder_name(path): prefix for path, prefix in prefix_of.items()},
+            "vocabularies": {folder_name(path): vocabulary for path, vocabulary in named_vocabulary.items()},
         },
         parents=[source.terminology.manifest.as_parent() for source in sources],
         overwrite=overwrite,
@@ -191,7 +191,8 @@ def merge_terminologies(
     return _report(Path(out), concordance, united, reading, time.perf_counter() - started)
 
 
-def _check_places(paths: Sequence[Path], out: Path) -> None:
+def check_places(paths: Sequence[Path], out: Path) -> None:
+    """Refuse no folder, one that is given twice, and a place for the result inside of one."""
     if not paths:
         raise InputError("there is nothing to merge", expected="terminology folders")
     seen: set[Path] = set()
@@ -203,7 +204,7 @@ def _check_places(paths: Sequence[Path], out: Path) -> None:
     for path in paths:
         if path.is_dir() and out.resolve().is_relative_to(path.resolve()):
             raise InputError(
-                "the merged terminology cannot lie where one of its parts lies", path=out, fix="choose another place"
+                "the new terminology cannot lie where one of its parts lies", path=out, fix="choose another place"
             )
 
 
@@ -221,9 +222,9 @@ def _by_folder(given: Mapping[str, str], paths: Sequence[Path], what: str) -> di
     """Settings of single terminologies by their folder; a folder goes by its name, or by its path as given."""
     found = {}
     for name, value in given.items():
-        meant = [path for path in paths if name in {str(path), _name(path)}]
+        meant = [path for path in paths if name in {str(path), folder_name(path)}]
         if not meant:
-            names = [_name(path) for path in paths]
+            names = [folder_name(path) for path in paths]
             raise ConfigError(
                 f"There is no terminology '{name}' to give a {what}.{did_you_mean(name, names)} "
                 f"There are: {', '.join(names)}."
@@ -238,7 +239,7 @@ def _by_folder(given: Mapping[str, str], paths: Sequence[Path], what: str) -> di
     return found
 
 
-def _name(folder: Path) -> str:
+def folder_name(folder: Path) -> str:
     """What a folder is called: the same for the same terminology wherever it lies."""
     return folder.resolve().name
 

@@ -167,6 +167,14 @@ def check_tables(tables: TerminologyTables) -> None:
             _refuse(name, "a row points to a concept that is not there", column, found=str(largest))
 
 
+def of_languages(languages: Sequence[str] | None) -> pl.Expr:
+    """Whether a row's ``language`` is one of these; ``en`` takes ``en-GB`` too, but not ``eng``. None: all."""
+    if languages is None:
+        return pl.lit(True)
+    tag = pl.col("language").str.to_lowercase() + "-"
+    return pl.any_horizontal(pl.lit(False), *(tag.str.starts_with(language.lower() + "-") for language in languages))
+
+
 def _refuse(
     table: str, problem: str, column: str | None = None, *, expected: str | None = None, found: str | None = None
 ) -> None:
