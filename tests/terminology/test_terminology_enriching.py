@@ -64,6 +64,9 @@ def test_added_names_keep_what_their_terminology_says_of_them(tmp_path: Path) ->
             OWN, [record("H:1", "Cold", "Chill"), Record("H:2", [Name("cold", "de")])], id="homonym of two languages"
         ),
         pytest.param(OWN, [record("H:1", "Cold", "...")], id="blank"),
+        pytest.param([record("L1", "MCL")], [record("H:1", "mcl", "Mantle cell lymphoma")], id="short form here"),
+        pytest.param([record("L1", "mcl")], [record("H:1", "MCL", "Mantle cell lymphoma")], id="short form there"),
+        pytest.param([record("L1", "md1")], [record("H:1", "md1", "Myotonic dystrophy 1")], id="with a digit"),
     ],
 )
 def test_what_decides_nothing_adds_nothing(tmp_path: Path, own: list[Record], other: list[Record]) -> None:
@@ -148,6 +151,12 @@ def test_names_are_added_as_the_rules_say(
         new = [normalise(str(name[1]), "loose") for name in has[len(had) :]]
         assert len(new) == len(set(new))
         assert set(new) == by_lists(own, others)[entry.code]
+
+
+@pytest.mark.parametrize("name", ["Gout", "flu", "COUGHING", "type 1", "Herpes B"])
+def test_short_names_and_capitals_are_no_short_forms(tmp_path: Path, name: str) -> None:
+    texts, _ = enriched(tmp_path, [record("L1", name)], [record("H:1", name, "Synonym")])
+    assert texts == {"L1": [name, "Synonym"]}
 
 
 def test_a_language_that_nobody_said_may_be_any(tmp_path: Path) -> None:

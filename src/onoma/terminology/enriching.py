@@ -6,7 +6,7 @@ concept, code, relation or definition is added, and preferred names stay.
 
 A shared name decides only if one concept alone has it on either side, in whatever language; case and punctuation are
 set aside (preset "loose"). A name of one language is none of another, but "en-GB" is "en", and a name whose language
-nobody said ("und") may be of any. Left out:
+nobody said ("und") may be of any. Short forms ("MCL", "SCA8") decide nothing, as one stands for many things. Left out:
 
 * concepts of the other terminology that share names with several of one's own;
 * names that one's own terminology has already, for this concept or another;
@@ -34,6 +34,10 @@ from onoma.terminology.tables import ACTIVE, KIND, NAMES, TerminologyTables, of_
 from onoma.terminology.terminology import Terminology
 
 _UNDETERMINED = "und"
+_SHORT_FORM = r"^(?:\S*\p{Lu}\S*\p{Lu}\S*|\S*\d\S*)$"
+"""One word with two capitals or a digit."""
+_LONGEST_SHORT_FORM = 6
+"""Characters."""
 
 
 @dataclass(frozen=True)
@@ -189,9 +193,9 @@ class _Offer:
         """Names of these languages that concepts which share one with ``known`` have and ``known`` has not."""
         theirs = _names(giver)
         shared = (
-            _unequivocal(known)
+            _deciding(known)
             .select("key", own_row="concept_row", own_language="primary")
-            .join(_unequivocal(theirs).select("key", "concept_row", "primary"), on="key")
+            .join(_deciding(theirs).select("key", "concept_row", "primary"), on="key")
             .filter(
                 (pl.col("primary") == pl.col("own_language"))
                 | (pl.col("primary") == _UNDETERMINED)
@@ -234,9 +238,11 @@ def _names(terminology: Terminology) -> pl.DataFrame:
     )
 
 
-def _unequivocal(names: pl.DataFrame) -> pl.DataFrame:
-    """Names that one concept alone has."""
-    return names.filter(pl.col("concept_row").n_unique().over("key") == 1)
+def _deciding(names: pl.DataFrame) -> pl.DataFrame:
+    """Names that one concept alone has and nobody writes as a short form."""
+    text = pl.col("text").str.strip_chars()
+    is_short_form = (text.str.len_chars() <= _LONGEST_SHORT_FORM) & text.str.contains(_SHORT_FORM)
+    return names.filter((pl.col("concept_row").n_unique().over("key") == 1) & ~is_short_form.any().over("key"))
 
 
 def _check_languages(languages: Sequence[str], givers: Sequence[Terminology]) -> None:
