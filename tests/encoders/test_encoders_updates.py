@@ -80,7 +80,7 @@ def test_the_update_that_onoma_carries_is_the_published_one() -> None:
 
 def test_a_changed_update_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONOMA_CACHE", str(tmp_path))
-    entry = PublishedEncoder(name="onoma-mini", base="all-MiniLM-L6-v2", update_sha256="0" * 64, licence="Apache-2.0")
+    entry = PublishedEncoder("onoma-mini", "all-MiniLM-L6-v2", "0" * 64, "Apache-2.0", sparse_weight=0.25)
     with pytest.raises(DamagedArtifactError, match="not what was published"):
         locate_published(entry)
     assert not list(tmp_path.iterdir())
@@ -92,6 +92,7 @@ def test_onoma_mini_is_made_once_and_opened_without_torch(tmp_path: Path, monkey
     monkeypatch.setenv("ONOMA_CACHE", str(tmp_path))
     encoder = open_encoder("onoma-mini")
     assert (encoder.name, encoder.width, encoder.folder.normalisation) == ("onoma-mini", 384, "sapbert")
+    assert encoder.folder.sparse_weight == 0.25
     base = open_encoder("all-MiniLM-L6-v2", max_tokens=encoder.folder.max_tokens)
     texts = ["blood in urine", "haematuria", "fracture"]
     similar = [float(one[0] @ one[1] - one[0] @ one[2]) for one in (encoder.encode(texts), base.encode(texts))]

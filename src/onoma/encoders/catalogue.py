@@ -63,6 +63,8 @@ class PublishedEncoder:
     """Name of a `CatalogueEncoder`."""
     update_sha256: str
     licence: str
+    sparse_weight: float
+    """See `onoma.encoders.folders.EncoderFolder`."""
 
     @property
     def update(self) -> Path:
@@ -76,6 +78,7 @@ PUBLISHED: tuple[PublishedEncoder, ...] = (
         base="all-MiniLM-L6-v2",
         update_sha256="d2322347acfaf66ea967ff3e665eaabf55bfccd61242b3c9eeeee0de1c695855",
         licence="Apache-2.0",
+        sparse_weight=0.25,
     ),
 )
 
@@ -99,7 +102,7 @@ def locate_published(entry: PublishedEncoder) -> Path:
         DamagedArtifactError: the update, or the base, is not what was published.
     """
     cache = Path(os.environ.get("ONOMA_CACHE") or "~/.cache/onoma").expanduser()
-    folder = cache / "encoders" / f"{entry.name}-{entry.update_sha256[:12]}"
+    folder = cache / "encoders" / f"{entry.name}-{entry.update_sha256[:12]}-{entry.sparse_weight:g}"
     if folder.is_dir():
         return folder
     found = sha256_file(entry.update) if entry.update.is_file() else "none"

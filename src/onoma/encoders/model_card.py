@@ -134,7 +134,7 @@ def _what_it_is(
     if preset := training.get("normalisation"):
         rows.append(("names are prepared by", f"the preset `{preset}`, as its training names were"))
     if source.sparse_weight is not None:
-        added = f"add {source.sparse_weight:.4g} x cosine of character 1-2-gram TF-IDF to the cosine, as it was trained"
+        added = f"add {source.sparse_weight:.4g} x cosine of character 1-2-gram TF-IDF to the cosine"
         rows.append(("sparse weight", added))
     if origin.licence:
         rows.append(("licence", origin.licence))

@@ -30,4 +30,5 @@ def build_published(entry: PublishedEncoder, out: Path) -> None:
         config=config,
         seed=config["training"]["seed"],
         files={"train.json": about["train"]},
+        sparse_weight=entry.sparse_weight,
     )

@@ -70,7 +70,8 @@ def build_linker(
             and stands in the manifest.
         precision: In which vectors are stored: "fp32", "fp16", "int16" or "int8"; PostgreSQL has the first two.
         sparse: Index the names by their character n-grams too. How the two searches are fused is learned by
-            `onoma.linking.tuning`; an encoder trained as BioSyn's brings the weight that was learned with it.
+            `onoma.linking.tuning`. Until then 1-2-grams have the weight that the encoder brings, as BioSyn's and
+            onoma-mini do; without one reciprocal ranks are fused.
         ngrams: Shortest and longest of these, see `CharNgramIndex.build`.
         stages: Those that are on where nothing else is asked for; unset: exact look-up and every search there is.
         database: Connection string of the database that vectors shall lie in; unset: what the environment variable
