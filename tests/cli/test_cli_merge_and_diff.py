@@ -58,6 +58,9 @@ def test_enrich(place: Path) -> None:
     assert "--force" in onoma(*command, "-o", place / "enriched").stderr
     assert "--from" in onoma(*command[:3], "-o", place / "none").stderr
     assert "no name to add is of this language" in onoma(*command, "-o", place / "french", "--languages", "fr").stderr
+    told = ok(*command, "-o", place / "by-code", "--by", "code", "--vocabulary", "X")
+    assert "2 concepts, 2 names, 0 of them new" in told
+    assert "Did you mean 'name'" in onoma(*command, "-o", place / "by", "--by", "names").stderr
 
 
 def test_prefix_and_force(place: Path) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_terminologies import Name, Record, content, record, small_terminologies, write
 
-from onoma.errors import ArtifactExistsError, InputError, NotAnArtifactError
+from onoma.errors import ArtifactExistsError, ConfigError, InputError, NotAnArtifactError
 from onoma.terminology import EnrichReport, enrich_terminology, normalise
+from onoma.terminology.enriching import EVIDENCE
 from onoma.terminology.tables import ACTIVE
 
 OWN = [record("L1", "Dyspnoea"), record("L2", "Cold"), record("L3", "Retired", status="obsolete"), record("L4", "Pain")]
@@ -39,7 +42,7 @@ def test_synonyms_come_to_the_concept_that_has_one_of_them(tmp_path: Path) -> No
     assert (report.n_concepts, report.n_enriched, report.n_names, report.n_added) == (4, 1, 6, 2)
     assert report.parts[0].n_matched == 1
     assert "6 names, 2 of them new, for 1 concepts" in str(report)
-    assert "1 concepts share a name with it, 2 names added" in str(report)
+    assert "has 1 of the concepts (1 by name); 2 names added" in str(report)
 
 
 def test_added_names_keep_what_their_terminology_says_of_them(tmp_path: Path) -> None:
@@ -53,7 +56,15 @@ def test_added_names_keep_what_their_terminology_says_of_them(tmp_path: Path) ->
     [
         pytest.param(OWN, [record("H:1", "Cold", "Chill"), record("H:2", "cold", "Rhinitis")], id="homonym there"),
         pytest.param([*OWN, record("L5", "cold")], [record("H:1", "Cold", "Chill")], id="homonym here"),
-        pytest.param(OWN, [record("H:1", "Cold", "Pain", "Chill")], id="several of one's own"),
+        pytest.param(OWN, [record("H:1", "Chill", "Cold", "Pain")], id="several of one's own"),
+        pytest.param([*OWN, record("L5", "colds")], [record("H:1", "Cold of", "Chill")], id="homonym in other words"),
+        pytest.param(OWN, [Record("H:1", [Name("Colds", "de"), Name("Chill", "de")])], id="other words of a language"),
+        pytest.param(
+            [record("7", "Cold"), record("8", "Pain")], [record("7", "Chill"), record("8", "Ache")], id="bare codes"
+        ),
+        pytest.param(
+            [record("X:7", "Cold")], [record("H:1", "Chill", references=[("X:7", "broadMatch", "S")])], id="broader"
+        ),
         pytest.param(OWN, [record("H:1", "Cold", "Chill"), record("H:2", "Pain", "chill")], id="name of two"),
         pytest.param(OWN, [record("H:1", "Cold", "Chill", status="obsolete")], id="retired there"),
         pytest.param(OWN, [record("H:1", "Retired", "Chill")], id="retired here"),
@@ -77,7 +88,7 @@ def test_what_decides_nothing_adds_nothing(tmp_path: Path, own: list[Record], ot
 
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
-    ambiguous = [record("H:1", "Cold", "Pain", "Chill")]
+    ambiguous = [record("H:1", "Chill", "Cold", "Pain")]
     contested = [record("G:1", "Cold", "Bad"), record("G:2", "Pain", "bad", "Ache")]
     texts, report = enriched(tmp_path, OWN, ambiguous, contested)
     assert [part.n_ambiguous for part in report.parts] == [1, 0]
@@ -89,6 +100,64 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     assert "would have come to several concepts, not added: 1" in str(report)
 
 
+def test_of_several_concepts_the_one_with_the_preferred_name_is_meant(tmp_path: Path) -> None:
+    own = [record("L1", "Ezetimibe"), record("L2", "Ezetrol")]
+    texts, report = enriched(tmp_path, own, [record("M:1", "ezetimibe", "Zetia", "ezetrol")])
+    assert texts == {"L1": ["Ezetimibe", "Zetia"], "L2": ["Ezetrol"]}
+    assert report.parts[0].n_ambiguous == 0
+
+
+def test_order_number_spelling_and_small_words_are_set_aside(tmp_path: Path) -> None:
+    own = [record("L1", "Pain in lower limb"), record("L2", "Haemorrhage"), record("L3", "Limb pain")]
+    other = [
+        record("H:1", "Lower limb pains", "Leg pain"),
+        record("H:2", "Hemorrhages", "Bleeding"),
+        record("H:3", "Pain in limb", "Melalgia"),
+    ]
+    texts, report = enriched(tmp_path, own, other)
+    assert texts == {
+        "L1": ["Pain in lower limb", "Lower limb pains", "Leg pain"],
+        "L2": ["Haemorrhage", "Hemorrhages", "Bleeding"],
+        "L3": ["Limb pain", "Pain in limb", "Melalgia"],
+    }
+    assert report.parts[0].n_matched_by == {"name": 0, "words": 3, "code": 0}
+    by_name = enrich_terminology(tmp_path / "own", [tmp_path / "part0"], tmp_path / "by-name", by=["name"])
+    assert by_name.n_added == 0
+
+
+def test_codes_are_asked_where_names_say_nothing(tmp_path: Path) -> None:
+    own = write(tmp_path / "own", [record("22298006", "Herzinfarkt"), record("267036007", "Dyspnoea")])
+    other = [
+        record("HP:1", "Heart attack", references=[("SNOMEDCT_US:22298006", "xref", "HP")]),
+        record("HP:2", "Dyspnoea", "Breathlessness", references=[("SNOMEDCT_US:22298006", "xref", "HP")]),
+    ]
+    parts = [write(tmp_path / "other", other)]
+    report = enrich_terminology(own, parts, tmp_path / "out", vocabulary="SCTID")
+    assert [(name[0], name[1]) for name in content(tmp_path / "out")["names"]] == [
+        (0, "Herzinfarkt"),
+        (0, "Heart attack"),
+        (1, "Dyspnoea"),
+        (1, "Breathlessness"),
+    ]
+    assert report.parts[0].n_matched_by == {"name": 1, "words": 0, "code": 1}
+    assert "has 2 of the concepts (1 by name, 1 by code); 2 names added" in str(report)
+    assert enrich_terminology(own, parts, tmp_path / "unsaid").n_added == 1
+
+
+def test_the_first_terminology_decides_where_a_name_belongs(tmp_path: Path) -> None:
+    first, second = [record("H:1", "Cold", "Chill")], [record("G:1", "Pain", "chills", "Ache")]
+    texts, report = enriched(tmp_path, OWN, first, second)
+    assert (texts["L2"], texts["L4"]) == (["Cold", "Chill"], ["Pain", "Ache"])
+    assert report.n_contested == 0
+
+
+@pytest.mark.parametrize(("by", "message"), [((), "matched by something"), (("names",), "Did you mean 'name'")])
+def test_evidence_that_there_is_not_is_refused(tmp_path: Path, by: tuple[str, ...], message: str) -> None:
+    own, other = write(tmp_path / "own", OWN), write(tmp_path / "other", OWN)
+    with pytest.raises(ConfigError, match=message):
+        enrich_terminology(own, [other], tmp_path / "out", by=by)
+
+
 def test_added_names_match_nothing_further_and_the_first_of_equal_names_is_added(tmp_path: Path) -> None:
     first, second = [record("H:1", "Pain", "Ache")], [record("G:1", "ache", "Hurt"), record("G:2", "pain", "ACHE")]
     texts, report = enriched(tmp_path, OWN, first, second)
@@ -96,61 +165,126 @@ def test_added_names_match_nothing_further_and_the_first_of_equal_names_is_added
     assert [part.n_added for part in report.parts] == [1, 0]
 
 
-def by_lists(own: list[Record], others: list[list[Record]]) -> dict[str, set[str]]:
+TEXTS = {"x": "pain", "X": "Pains", "y z": "lower limb", "y  z": "Limb of lower", "w": "oedema"}
+"""Names that differ in what is set aside, in place of those of `small_terminologies`."""
+
+
+def in_words(part: list[Record]) -> list[Record]:
+    """With the names of `TEXTS`."""
+    return [entry._replace(names=[name._replace(text=TEXTS[name.text]) for name in entry.names]) for entry in part]
+
+
+class Seen(NamedTuple):
+    """A name in use, as the rules see it."""
+
+    code: str
+    key: str
+    words: str
+    language: str
+    is_preferred: bool
+
+
+def by_lists(own: list[Record], others: list[list[Record]], by: Sequence[str]) -> dict[str, set[str]]:
     """The rules, name by name: normalised texts of what each concept gets."""
 
-    def names(part: list[Record]) -> list[tuple[str, str, str]]:
+    def words(text: str) -> str:
+        return " ".join(sorted(word.removesuffix("s") for word in text.split() if word != "of"))
+
+    def seen(part: list[Record]) -> list[Seen]:
         return [
-            (entry.code, key, name.language)
+            Seen(entry.code, key, words(key) if name.language == "en" else key, name.language, place == 0)
             for entry in part
             if entry.status == ACTIVE
-            for name in entry.names
+            for place, name in enumerate(entry.names)
             if not name.is_suppressed and (key := normalise(name.text, "loose"))
         ]
 
-    def owners(part: list[Record], key: str) -> set[str]:
-        return {code for code, other, _ in names(part) if other == key}
+    def sharing(entry: Record, other: list[Seen], level: str) -> set[tuple[str, bool]]:
+        def owners(part: list[Seen], key: str) -> set[str]:
+            return {one.code for one in part if getattr(one, level) == key}
 
-    def are_one(key: str, language: str) -> bool:
-        return any((other == key and tag in {language, "und"}) or language == "und" for _, other, tag in names(own))
+        return {
+            (mine.code, any(o.is_preferred for o in other if o.code == entry.code and getattr(o, level) == key))
+            for its in other
+            for mine in seen(own)
+            if its.code == entry.code
+            and (key := getattr(its, level)) == getattr(mine, level)
+            and its.language == mine.language
+            and len(owners(other, key)) == len(owners(seen(own), key)) == 1
+        }
 
-    known = {key for _, key, _ in names(own)}
-    offered = set()
-    for other in others:
-        for entry in other:
-            its = [(key, language) for code, key, language in names(other) if code == entry.code]
-            shared = [key for key, language in its if are_one(key, language)]
-            shared = [key for key in shared if len(owners(other, key)) == len(owners(own, key)) == 1]
-            mine = {code for key in shared for code in owners(own, key)}
-            if len(mine) == 1:
-                offered |= {(code, key) for code in mine for key, _ in its if key not in known}
+    def referring(entry: Record, other: list[Seen]) -> set[tuple[str, bool]]:
+        def referred(one: Record) -> set[str]:
+            return {code.upper() for code, relation, _ in one.references if relation in {"exactMatch", "xref"}}
+
+        there = any(its.code == entry.code for its in other)
+        named = {mine.code for mine in seen(own)}
+        return {
+            (mine.code, False)
+            for mine in own
+            if there and mine.code in named
+            if mine.code == entry.code or mine.code in referred(entry) or entry.code in referred(mine)
+        }
+
+    known = seen(own)
+    offered = []
+    for number, part in enumerate(others):
+        other = seen(part)
+        for entry in part:
+            pairs: set[tuple[str, bool]] = set()
+            for kind in by:
+                if not pairs:
+                    pairs = {
+                        "name": lambda: sharing(entry, other, "key"),  # noqa: B023 - called at once
+                        "words": lambda: sharing(entry, other, "words"),  # noqa: B023
+                        "code": lambda: referring(entry, other),  # noqa: B023
+                    }[kind]()
+            stands_for = {code for code, _ in pairs}
+            if len(stands_for) > 1:
+                stands_for = {code for code, is_preferred in pairs if is_preferred}
+            if len(stands_for) != 1:
+                continue
+            (code,) = stands_for
+            for its in other:
+                is_new = all(its.key != mine.key for mine in known)
+                if its.code == entry.code and is_new and {m.code for m in known if m.words == its.words} <= {code}:
+                    offered.append((number, code, its))
+    first = {its.words: min(n for n, _, it in offered if it.words == its.words) for _, _, its in offered}
+    offered = [(number, code, its) for number, code, its in offered if number == first[its.words]]
     return {
         entry.code: {
-            key for code, key in offered if code == entry.code and len({c for c, k in offered if k == key}) == 1
+            its.key
+            for _, code, its in offered
+            if code == entry.code and len({c for _, c, it in offered if it.words == its.words}) == 1
         }
         for entry in own
     }
 
 
 @settings(max_examples=60, deadline=None)
-@given(own=small_terminologies(), others=st.lists(small_terminologies(), min_size=1, max_size=3))
+@given(
+    own=small_terminologies().map(in_words),
+    others=st.lists(small_terminologies().map(in_words), min_size=1, max_size=3),
+    by=st.sampled_from([EVIDENCE, ("name",), ("words",), ("code", "name")]),
+)
 def test_names_are_added_as_the_rules_say(
-    tmp_path_factory: pytest.TempPathFactory, own: list[Record], others: list[list[Record]]
+    tmp_path_factory: pytest.TempPathFactory, own: list[Record], others: list[list[Record]], by: tuple[str, ...]
 ) -> None:
     folder = tmp_path_factory.mktemp("enriching")
     parts = [write(folder / f"part{number}", part) for number, part in enumerate(others)]
-    enrich_terminology(write(folder / "own", own), parts, folder / "out")
+    enrich_terminology(write(folder / "own", own), parts, folder / "out", by=by)
     before, after = content(folder / "own"), content(folder / "out")
     assert {table: rows for table, rows in after.items() if table != "names"} == {
         table: rows for table, rows in before.items() if table != "names"
     }
+    expected = by_lists(own, others, [kind for kind in EVIDENCE if kind in by])
     for row, entry in enumerate(own):
         had = [name for name in before["names"] if name[0] == row]
         has = [name for name in after["names"] if name[0] == row]
         assert has[: len(had)] == had
         new = [normalise(str(name[1]), "loose") for name in has[len(had) :]]
         assert len(new) == len(set(new))
-        assert set(new) == by_lists(own, others)[entry.code]
+        assert set(new) == expected[entry.code]
 
 
 @pytest.mark.parametrize("name", ["Gout", "flu", "COUGHING", "type 1", "Herpes B"])

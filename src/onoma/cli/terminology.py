@@ -288,23 +288,47 @@ def enrich(
         list[Path], typer.Option("--from", metavar="DIR", help="A terminology that gives names; may be repeated.")
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where to write the enriched terminology.")],
+    by: Annotated[
+        str,
+        typer.Option(
+            metavar="EVIDENCE",
+            help="What may say that two concepts are one: name, words (their order and spelling set aside), code.",
+        ),
+    ] = "name,words,code",
     languages: Annotated[
         str, typer.Option(metavar="TAGS", help="Of the names to add: all, en, or en+es for both.")
     ] = "all",
+    vocabulary: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PREFIX",
+            help="Codes here without a prefix are of this vocabulary (SNOMEDCT), so that cross-references find them.",
+        ),
+    ] = None,
     force: Force = False,
 ) -> None:
     """Add the synonyms that other terminologies have for the concepts of this one.
 
-    A concept of another terminology that shares a name with one concept here gives it its other names. Concepts and
-    codes stay as they are; homonyms decide nothing, and no name comes to two concepts.
+    A concept of another terminology that shares a name with one concept here, or else refers to its code, gives it its
+    other names. Concepts and codes stay as they are; homonyms decide nothing, and no name comes to two concepts.
     """
     from onoma.cli import show
     from onoma.pairs.languages import parse_languages
     from onoma.terminology import enrich_terminology
+    from onoma.terminology.options import split_words
 
     wished = parse_languages(languages)
     with show.progress_bar("enriching", "terminologies") as update:
-        report = enrich_terminology(folder, others, out, languages=wished, overwrite=force, progress=update)
+        report = enrich_terminology(
+            folder,
+            others,
+            out,
+            by=split_words(by),
+            languages=wished,
+            vocabulary=vocabulary,
+            overwrite=force,
+            progress=update,
+        )
     show.out.print(str(report), markup=False)
 
 
