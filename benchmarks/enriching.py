@@ -1,11 +1,12 @@
 """What synonyms of open vocabularies are worth to a list of codes with one name each, before anything is trained.
 
-    python benchmarks/enriching.py OUT --data DIR --from mesh hpo symp --split validation     # to choose vocabularies
-    python benchmarks/enriching.py OUT --data DIR --from mesh hpo symp                        # to report, once
+    python benchmarks/enriching.py OUT --data DIR --from hpo mesh symp --split validation     # to choose vocabularies
+    python benchmarks/enriching.py OUT --data DIR --from hpo mesh symp                        # to report, once
 
-The list is that of AskAPatient (1,036 concepts of SNOMED CT and AMT); ``mesh``, ``hpo``, ``symp`` are folders of
-terminologies. Two linkers, over the names alone and over those of ``onoma terminology enrich``, answer all mentions of
-a split, of all ten folds. Nothing is learnt from mentions. OUT gets both terminologies, linkers and results.
+The list is that of AskAPatient (1,036 concepts of SNOMED CT and AMT); ``hpo``, ``mesh``, ``symp`` are folders of
+terminologies, the first of which decides where a name belongs. Two linkers with vectors and n-grams, over the names
+alone and over those of ``onoma terminology enrich``, answer all mentions of a split, of all ten folds. Nothing is
+learnt from mentions. OUT gets both terminologies, linkers and results.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ def main() -> None:
         writer.writerows((line.ids[0], line.name) for line in lines)
     options = {"id": "id", "name": "name"}
     print(import_terminology("table", out / "names.csv", out / "names", options=options, overwrite=True))
-    print(enrich_terminology(out / "names", given.others, out / "enriched", overwrite=True))
+    print(enrich_terminology(out / "names", given.others, out / "enriched", vocabulary="SNOMEDCT", overwrite=True))
     for name in ("names", "enriched"):
-        linker = build_linker(out / name, given.encoder, out / f"linker-{name}", overwrite=True).path
+        linker = build_linker(out / name, given.encoder, out / f"linker-{name}", sparse=True, overwrite=True).path
         results = out / f"results-{name}"
         print(run_benchmark(task, given.data, linker=linker, split=given.split, out=results, overwrite=True))
 

@@ -22,7 +22,7 @@ def keys(*names: str | None) -> list[str | None]:
     "names",
     [
         ("Pain in lower limb", "Lower limb pain", "lower limb pains", "Pain, lower-limb"),
-        ("Crohn's disease", "Crohn disease", "Crohn’s Diseases"),
+        ("Crohn's disease", "Crohn disease", "CROHN’S DISEASES"),
         ("Alzheimer's disease", "Alzheimers disease"),
         ("Oedema", "Edema, NOS"),
         ("Haemorrhage of oesophagus", "Esophagus hemorrhages"),
