@@ -5,8 +5,8 @@
     onoma terminology import table drugs.csv -o drugs --set id=id --set name=name
 
 The package (MIT licence) has the names that MedlinePlus, MeSH, DrugBank's open data and Wikipedia give to some 20,000
-drugs, brands among them. Its dictionary is a pickle, which could run code: only plain dictionaries, lists, texts and
-numbers are read of it here, nothing of the package is imported or run.
+drugs, brands among them. Its dictionary is a pickle, which could run code: what would need a class is refused here, and
+nothing of the package is imported or run.
 """
 
 from __future__ import annotations

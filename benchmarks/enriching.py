@@ -39,7 +39,11 @@ def main() -> None:
         writer.writerows((line.ids[0], line.name) for line in lines)
     options = {"id": "id", "name": "name"}
     print(import_terminology("table", out / "names.csv", out / "names", options=options, overwrite=True))
-    print(enrich_terminology(out / "names", given.others, out / "enriched", vocabulary="SNOMEDCT", overwrite=True))
+    print(
+        enrich_terminology(
+            out / "names", given.others, out / "enriched", vocabularies={"names": "SNOMEDCT"}, overwrite=True
+        )
+    )
     for name in ("names", "enriched"):
         linker = build_linker(out / name, given.encoder, out / f"linker-{name}", sparse=True, overwrite=True).path
         results = out / f"results-{name}"

@@ -58,8 +58,13 @@ def test_enrich(place: Path) -> None:
     assert "--force" in onoma(*command, "-o", place / "enriched").stderr
     assert "--from" in onoma(*command[:3], "-o", place / "none").stderr
     assert "no name to add is of this language" in onoma(*command, "-o", place / "french", "--languages", "fr").stderr
-    told = ok(*command, "-o", place / "by-code", "--by", "code", "--vocabulary", "X")
-    assert "2 concepts, 2 names, 0 of them new" in told
+    (place / "codes.csv").write_text("code,label\nD1,Herzinfarkt\n")
+    ok("terminology", "import", "table", place / "codes.csv", "-o", place / "codes", *columns)
+    by_code = ("terminology", "enrich", place / "codes", "--from", place / "old", "--by", "code")
+    assert "1 concepts, 1 names, 0 of them new" in ok(*by_code, "-o", place / "unsaid")
+    told = ok(*by_code, "-o", place / "by-code", "--vocabulary", "codes=MESH")
+    assert "1 concepts, 2 names, 1 of them new" in told
+    assert "(1 by code)" in told
     assert "Did you mean 'name'" in onoma(*command, "-o", place / "by", "--by", "names").stderr
 
 

@@ -13,7 +13,7 @@ from small_terminologies import Name, Record, content, record, small_terminologi
 
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, NotAnArtifactError
 from onoma.terminology import EnrichReport, enrich_terminology, normalise
-from onoma.terminology.enriching import EVIDENCE
+from onoma.terminology.matching import EVIDENCE
 from onoma.terminology.tables import ACTIVE
 
 OWN = [record("L1", "Dyspnoea"), record("L2", "Cold"), record("L3", "Retired", status="obsolete"), record("L4", "Pain")]
@@ -58,9 +58,30 @@ def test_added_names_keep_what_their_terminology_says_of_them(tmp_path: Path) ->
         pytest.param([*OWN, record("L5", "cold")], [record("H:1", "Cold", "Chill")], id="homonym here"),
         pytest.param(OWN, [record("H:1", "Chill", "Cold", "Pain")], id="several of one's own"),
         pytest.param([*OWN, record("L5", "colds")], [record("H:1", "Cold of", "Chill")], id="homonym in other words"),
-        pytest.param(OWN, [Record("H:1", [Name("Colds", "de"), Name("Chill", "de")])], id="other words of a language"),
+        pytest.param(
+            [Record("L1", [Name("Cold", "de")])],
+            [Record("H:1", [Name("Colds", "de"), Name("Chill", "de")])],
+            id="rules of English are for English names",
+        ),
+        pytest.param(
+            [Record("L1", [Name("Pain"), Name("Ache", is_suppressed=True)])],
+            [record("H:1", "Pain", "Ache")],
+            id="what is suppressed does not come back",
+        ),
+        pytest.param(
+            [record("L1", "MCL NOS")], [record("H:1", "The MCL", "Lymphoma")], id="short form but for small words"
+        ),
         pytest.param(
             [record("7", "Cold"), record("8", "Pain")], [record("7", "Chill"), record("8", "Ache")], id="bare codes"
+        ),
+        pytest.param([record("1:1", "Cold")], [record("1:1", "Chill")], id="codes without a vocabulary"),
+        pytest.param(
+            [record("X:7", "Cold")],
+            [
+                record("H:1", "Chill", references=[("X:7", "xref", "S")]),
+                record("H:2", "Flu", references=[("X:7", "xref", "T")]),
+            ],
+            id="code of several",
         ),
         pytest.param(
             [record("X:7", "Cold")], [record("H:1", "Chill", references=[("X:7", "broadMatch", "S")])], id="broader"
@@ -129,10 +150,10 @@ def test_codes_are_asked_where_names_say_nothing(tmp_path: Path) -> None:
     own = write(tmp_path / "own", [record("22298006", "Herzinfarkt"), record("267036007", "Dyspnoea")])
     other = [
         record("HP:1", "Heart attack", references=[("SNOMEDCT_US:22298006", "xref", "HP")]),
-        record("HP:2", "Dyspnoea", "Breathlessness", references=[("SNOMEDCT_US:22298006", "xref", "HP")]),
+        record("HP:2", "Dyspnoea", "Breathlessness", references=[("SNOMEDCT_US:1", "xref", "HP")]),
     ]
     parts = [write(tmp_path / "other", other)]
-    report = enrich_terminology(own, parts, tmp_path / "out", vocabulary="SCTID")
+    report = enrich_terminology(own, parts, tmp_path / "out", vocabularies={"own": "SCTID"})
     assert [(name[0], name[1]) for name in content(tmp_path / "out")["names"]] == [
         (0, "Herzinfarkt"),
         (0, "Heart attack"),
@@ -142,6 +163,21 @@ def test_codes_are_asked_where_names_say_nothing(tmp_path: Path) -> None:
     assert report.parts[0].n_matched_by == {"name": 1, "words": 0, "code": 1}
     assert "has 2 of the concepts (1 by name, 1 by code); 2 names added" in str(report)
     assert enrich_terminology(own, parts, tmp_path / "unsaid").n_added == 1
+    again = enrich_terminology(
+        tmp_path / "out", [write(tmp_path / "more", [record("SCTID:22298006", "MI")])], tmp_path / "2"
+    )
+    assert again.parts[0].n_matched_by == {"name": 0, "words": 0, "code": 1}
+    with pytest.raises(ConfigError, match="no terminology 'ours' to give a vocabulary"):
+        enrich_terminology(own, parts, tmp_path / "3", vocabularies={"ours": "SCTID"})
+
+
+def test_a_name_that_is_contested_in_two_languages_is_given_to_nobody(tmp_path: Path) -> None:
+    own = [record("L1", "Cold"), Record("L2", [Name("Grippe", "de")])]
+    other = [record("H:1", "Cold", "Chills"), Record("H:2", [Name("Grippe", "de"), Name("chills", "de")])]
+    for number, part in enumerate((other, other[::-1])):
+        texts, report = enriched(tmp_path / str(number), own, part)
+        assert texts == {"L1": ["Cold"], "L2": ["Grippe"]}
+        assert report.n_contested == 1
 
 
 def test_the_first_terminology_decides_where_a_name_belongs(tmp_path: Path) -> None:
@@ -213,32 +249,41 @@ def by_lists(own: list[Record], others: list[list[Record]], by: Sequence[str]) -
             and len(owners(other, key)) == len(owners(seen(own), key)) == 1
         }
 
-    def referring(entry: Record, other: list[Seen]) -> set[tuple[str, bool]]:
+    def referring(entry: Record, part: list[Record]) -> set[tuple[str, bool]]:
+        def in_use(one: Record, its: list[Record]) -> bool:
+            return any(name.code == one.code for name in seen(its))
+
         def referred(one: Record) -> set[str]:
             return {code.upper() for code, relation, _ in one.references if relation in {"exactMatch", "xref"}}
 
-        there = any(its.code == entry.code for its in other)
-        named = {mine.code for mine in seen(own)}
+        def refers_alone(one: Record, code: str, its: list[Record]) -> bool:
+            return [other.code for other in its if in_use(other, its) and code in referred(other)] == [one.code]
+
         return {
             (mine.code, False)
             for mine in own
-            if there and mine.code in named
-            if mine.code == entry.code or mine.code in referred(entry) or entry.code in referred(mine)
+            if in_use(mine, own) and in_use(entry, part)
+            if mine.code == entry.code or refers_alone(entry, mine.code, part) or refers_alone(mine, entry.code, own)
         }
 
     known = seen(own)
+    suppressed = {
+        normalise(name.text, "loose")
+        for entry in own
+        if entry.status == ACTIVE
+        for name in entry.names
+        if name.is_suppressed
+    }
     offered = []
     for number, part in enumerate(others):
         other = seen(part)
         for entry in part:
             pairs: set[tuple[str, bool]] = set()
             for kind in by:
-                if not pairs:
-                    pairs = {
-                        "name": lambda: sharing(entry, other, "key"),  # noqa: B023 - called at once
-                        "words": lambda: sharing(entry, other, "words"),  # noqa: B023
-                        "code": lambda: referring(entry, other),  # noqa: B023
-                    }[kind]()
+                if not pairs and kind == "code":
+                    pairs = referring(entry, part)
+                elif not pairs:
+                    pairs = sharing(entry, other, "key" if kind == "name" else "words")
             stands_for = {code for code, _ in pairs}
             if len(stands_for) > 1:
                 stands_for = {code for code, is_preferred in pairs if is_preferred}
@@ -246,17 +291,20 @@ def by_lists(own: list[Record], others: list[list[Record]], by: Sequence[str]) -
                 continue
             (code,) = stands_for
             for its in other:
-                is_new = all(its.key != mine.key for mine in known)
+                is_new = its.key not in {mine.key for mine in known} | suppressed
                 if its.code == entry.code and is_new and {m.code for m in known if m.words == its.words} <= {code}:
                     offered.append((number, code, its))
-    first = {its.words: min(n for n, _, it in offered if it.words == its.words) for _, _, its in offered}
-    offered = [(number, code, its) for number, code, its in offered if number == first[its.words]]
+    for level in ("key", "words"):
+        places = [(number, getattr(its, level)) for number, _, its in offered]
+        offered = [one for one in offered if one[0] == min(n for n, text in places if text == getattr(one[2], level))]
+
+    def is_contested(its: Seen) -> bool:
+        by_key = {code for _, code, other in offered if other.key == its.key}
+        by_words = {code for _, code, other in offered if other.words == its.words}
+        return len(by_key) > 1 or len(by_words) > 1
+
     return {
-        entry.code: {
-            its.key
-            for _, code, its in offered
-            if code == entry.code and len({c for _, c, it in offered if it.words == its.words}) == 1
-        }
+        entry.code: {its.key for _, code, its in offered if code == entry.code and not is_contested(its)}
         for entry in own
     }
 

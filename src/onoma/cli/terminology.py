@@ -299,10 +299,11 @@ def enrich(
         str, typer.Option(metavar="TAGS", help="Of the names to add: all, en, or en+es for both.")
     ] = "all",
     vocabulary: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            metavar="PREFIX",
-            help="Codes here without a prefix are of this vocabulary (SNOMEDCT), so that cross-references find them.",
+            "--vocabulary",
+            metavar="NAME=PREFIX",
+            help="Codes of folder NAME without a prefix are of this vocabulary (SNOMEDCT): references find them so.",
         ),
     ] = None,
     force: Force = False,
@@ -310,7 +311,8 @@ def enrich(
     """Add the synonyms that other terminologies have for the concepts of this one.
 
     A concept of another terminology that shares a name with one concept here, or else refers to its code, gives it its
-    other names. Concepts and codes stay as they are; homonyms decide nothing, and no name comes to two concepts.
+    other names; the first terminology that has a name decides where it belongs. Concepts and codes stay as they are;
+    homonyms decide nothing, and no name comes to two concepts.
     """
     from onoma.cli import show
     from onoma.pairs.languages import parse_languages
@@ -325,7 +327,7 @@ def enrich(
             out,
             by=split_words(by),
             languages=wished,
-            vocabulary=vocabulary,
+            vocabularies=parse_assignments(vocabulary or [], "--vocabulary"),
             overwrite=force,
             progress=update,
         )

@@ -1,66 +1,45 @@
 """Synonyms of other terminologies for the concepts of one's own.
 
 A list of local codes often has one name for each, and people call things otherwise. Where a concept of another
-terminology has a name of one's own concept, its other names are added to that concept. Nothing else changes: no
-concept, code, relation or definition is added, and preferred names stay.
+terminology is one of one's own (`onoma.terminology.matching` says when), its other names are added to that concept.
+Nothing else changes: no concept, code, relation or definition is added, and preferred names stay. Left out:
 
-What says that a concept of another terminology is one of one's own is asked in this order, until something does:
-
-========  ====================================================================================================
-``name``  They share a name, case and punctuation set aside (preset "loose").
-``words`` They share an English name, words' order, number, British spelling and small words set aside too
-          (`onoma.terminology.lexical`): "Lower limb pains" is "Pain in lower limb".
-``code``  A cross-reference of the one ("exactMatch", or of no stated kind) leads to the other, or both have one
-          code of one vocabulary.
-========  ====================================================================================================
-
-A shared name decides only if one concept alone has it on either side, in whatever language. A name of one language is
-none of another, but "en-GB" is "en", and a name whose language nobody said ("und") may be of any. Short forms ("MCL",
-"SCA8") decide nothing, as one stands for many things. Left out:
-
-* concepts of the other terminology that stand for several of one's own, unless one alone has the preferred name;
-* names that one's own terminology has already, for this concept or another;
-* names that would come to several concepts. Of two terminologies the first decides where a name belongs.
+* concepts of the other terminology that stand for several of one's own;
+* names that one's own terminology has already, for this concept or another, in use or suppressed, and names that differ
+  from one of another concept only in what is set aside for ``words``;
+* names that would come to several concepts. Of two terminologies that have a name the first decides where it belongs.
 
 A concept may be matched by several of another terminology, as by its names it is both. Names that were added match
-nothing further. Retired concepts and suppressed names play no part.
+nothing further. Retired concepts and suppressed names of the others play no part.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
 from onoma.artifacts import ensure_writable
-from onoma.errors import ConfigError, InputError, did_you_mean
-from onoma.terminology.lexical import lexical_key_expr
-from onoma.terminology.merging import check_places, folder_name
-from onoma.terminology.normalisation import normalise_expr
+from onoma.errors import InputError
+from onoma.terminology.matching import (
+    EVIDENCE,
+    KEY,
+    LEXICAL_KEY,
+    UNDETERMINED,
+    Compared,
+    Evidence,
+    Matches,
+    checked_evidence,
+    match_concepts,
+)
+from onoma.terminology.merging import by_folder, check_places, folder_name
 from onoma.terminology.reading import Progress, no_progress
-from onoma.terminology.tables import ACTIVE, KIND, NAMES, TerminologyTables, of_languages, write_terminology
+from onoma.terminology.tables import KIND, NAMES, TerminologyTables, of_languages, write_terminology
 from onoma.terminology.terminology import Terminology
-from onoma.terminology.vocabularies import code_keys, vocabulary_of
-
-Evidence: TypeAlias = Literal["name", "words", "code"]
-"""What says that two concepts are one; see the module's table."""
-EVIDENCE: tuple[Evidence, ...] = get_args(Evidence)
-
-_UNDETERMINED = "und"
-_LEXICAL_LANGUAGES = ("en", _UNDETERMINED)
-_SAME = ("exactMatch", "xref")
-"""Cross-references by which a code is believed to mean the same."""
-_KEY, _LEXICAL_KEY = "key", "lexical_key"
-"""Columns that names are compared by; what is equal by the first is so by the second."""
-_KEYS: dict[Evidence, str] = {"name": _KEY, "words": _LEXICAL_KEY, "code": "code"}
-_SHORT_FORM = r"^(?:\S*\p{Lu}\S*\p{Lu}\S*|\S*\d\S*)$"
-"""One word with two capitals or a digit."""
-_LONGEST_SHORT_FORM = 6
-"""Characters."""
+from onoma.terminology.vocabularies import vocabulary_of
 
 
 @dataclass(frozen=True)
@@ -134,7 +113,7 @@ def enrich_terminology(
     *,
     by: Sequence[str] = EVIDENCE,
     languages: Sequence[str] | None = None,
-    vocabulary: str | None = None,
+    vocabularies: Mapping[str, str] | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> EnrichReport:
@@ -147,16 +126,16 @@ def enrich_terminology(
         by: What may say that two concepts are one, some of `EVIDENCE`.
         languages: BCP 47 tags of the names to add; ``en`` takes ``en-GB`` too, and names whose language nobody said are
             always taken. Unset: all.
-        vocabulary: Of which vocabulary one's own codes are that have no prefix, e.g. "SNOMEDCT", so that
-            cross-references find them. Unset: as the format that they were imported from says, if it does
-            (`onoma.terminology.vocabularies`).
+        vocabularies: Name of a folder to the vocabulary that its codes without a prefix are of, e.g.
+            ``{"ours": "SNOMEDCT"}``, so that cross-references find them. Unset: as the format that it was imported from
+            says, if it does (`onoma.terminology.vocabularies`).
         overwrite: Replace a terminology at ``out``.
         progress: Called with (terminologies done, terminologies in all, what is done).
 
     Raises:
         InputError: there is no other terminology, a folder is given twice, ``out`` lies in one of them, or none of them
             has a name of a wished language.
-        ConfigError: ``by`` names nothing, or what is not in `EVIDENCE`.
+        ConfigError: ``by`` names nothing, or what is not in `EVIDENCE`; a vocabulary is of no folder here.
         ArtifactError: a folder is no whole terminology, or ``out`` is taken.
     """
     started = time.perf_counter()
@@ -164,28 +143,26 @@ def enrich_terminology(
     paths = [Path(folder), *(Path(other) for other in others)]
     if len(paths) == 1:
         raise InputError("there is no terminology to take names from", expected="terminology folders")
-    evidence = _checked_evidence(by)
+    evidence = checked_evidence(by)
     check_places(paths, Path(out))
     ensure_writable(out, KIND, overwrite=overwrite)
     own, *givers = (Terminology.open(path) for path in paths)
-    known = _names(own)
-    own_vocabulary = vocabulary or vocabulary_of(own.manifest.config)
+    said = by_folder(vocabularies or {}, paths, "vocabulary")
+    vocabulary = {path: said.get(path, vocabulary_of(Terminology.open(path).manifest.config)) for path in paths}
     _check_languages(languages or (), givers)
-    found = []
+    known = Compared.of(own, vocabulary[paths[0]])
+    found, names_of = [], []
     for number, giver in enumerate(givers):
         tell(number, len(givers), f"comparing with {folder_name(giver.path)}")
-        theirs = _names(giver)
-        pairs = [
-            _same_codes(own, own_vocabulary, known, giver, theirs) if kind == "code" else _shared(known, theirs, key)
-            for kind, key in _KEYS.items()
-            if kind in evidence
-        ]
-        found.append(_Offer.of(theirs, known, pairs, languages))
-    offered = pl.concat([offer.names.with_columns(part=pl.lit(part)) for part, offer in enumerate(found)])
-    offered = offered.filter(pl.col("part") == pl.col("part").min().over(_LEXICAL_KEY))
-    is_contested = pl.col("concept_row").n_unique().over(_LEXICAL_KEY) > 1
-    n_contested = offered.filter(is_contested)["key"].n_unique()
-    added = offered.filter(~is_contested).unique("key", keep="first", maintain_order=True)
+        other = Compared.of(giver, vocabulary[paths[number + 1]])
+        found.append(match_concepts(known, other, evidence))
+        names_of.append(_offered(known, other, found[-1], languages).with_columns(part=pl.lit(number)))
+    offered = pl.concat(names_of)
+    for level in (KEY, LEXICAL_KEY):
+        offered = offered.filter(pl.col("part") == pl.col("part").min().over(level))
+    is_contested = pl.any_horizontal(pl.col("concept_row").n_unique().over(level) > 1 for level in (KEY, LEXICAL_KEY))
+    n_contested = offered.filter(is_contested)[KEY].n_unique()
+    added = offered.filter(~is_contested).unique(KEY, keep="first", maintain_order=True)
     names = _with_names(own, added)
     tables = TerminologyTables(
         concepts=own.concepts().collect(),
@@ -203,7 +180,8 @@ def enrich_terminology(
             "by": [folder_name(giver.path) for giver in givers],
             "evidence": list(evidence),
             "languages": None if languages is None else list(languages),
-            "vocabulary": own_vocabulary,
+            "vocabulary": vocabulary[paths[0]],
+            "vocabularies": {folder_name(path): vocabulary for path, vocabulary in said.items()},
         },
         parents=[terminology.manifest.as_parent() for terminology in (own, *givers)],
         overwrite=overwrite,
@@ -211,14 +189,8 @@ def enrich_terminology(
     return EnrichReport(
         path=Path(out),
         parts=tuple(
-            EnrichingPart(
-                path=giver.path,
-                n_matched=offer.n_matched,
-                n_matched_by=dict(zip(evidence, offer.n_matched_by, strict=True)),
-                n_ambiguous=offer.n_ambiguous,
-                n_added=len(added.filter(pl.col("part") == part)),
-            )
-            for part, (giver, offer) in enumerate(zip(givers, found, strict=True))
+            _part(giver.path, matches, evidence, len(added.filter(pl.col("part") == part)))
+            for part, (giver, matches) in enumerate(zip(givers, found, strict=True))
         ),
         n_concepts=len(tables.concepts),
         n_enriched=added["concept_row"].n_unique(),
@@ -229,140 +201,32 @@ def enrich_terminology(
     )
 
 
-@dataclass(frozen=True)
-class _Offer:
-    """What a terminology has for one's own concepts."""
-
-    names: pl.DataFrame
-    """Columns of `NAMES` and those of `_names`; ``concept_row`` is one's own."""
-    n_matched: int
-    n_matched_by: list[int]
-    n_ambiguous: int
-
-    @classmethod
-    def of(
-        cls,
-        theirs: pl.DataFrame,
-        known: pl.DataFrame,
-        evidence: Sequence[pl.DataFrame],
-        languages: Sequence[str] | None,
-    ) -> _Offer:
-        """Names of these languages that concepts which stand for one of ``known`` have and ``known`` has not.
-
-        Args:
-            theirs: As `_names` gives them.
-            known: Likewise, of one's own terminology.
-            evidence: Pairs of own and other concepts, as `_shared` gives them, the surest kind first.
-            languages: See `enrich_terminology`.
-        """
-        numbered = pl.concat([pairs.with_columns(evidence=pl.lit(kind)) for kind, pairs in enumerate(evidence)])
-        shared = numbered.filter(pl.col("evidence") == pl.col("evidence").min().over("concept_row"))
-        is_ambiguous = pl.col("own_row").n_unique().over("concept_row") > 1
-        matched = shared.filter(~is_ambiguous | pl.col("is_preferred")).filter(~is_ambiguous)
-        owners = known.group_by(_LEXICAL_KEY).agg(owner=pl.col("concept_row").unique())
-        names = (
-            theirs.join(matched.select("concept_row", "own_row"), on="concept_row", maintain_order="left")
-            .filter(of_languages(languages) | (pl.col("primary") == _UNDETERMINED))
-            .join(known, on=_KEY, how="anti", maintain_order="left")
-            .join(owners, on=_LEXICAL_KEY, how="left", maintain_order="left")
-            .filter(pl.col("owner").is_null() | (pl.col("owner") == pl.concat_list("own_row")))
-            .with_columns(concept_row="own_row")
-            .drop("own_row", "owner")
-        )
-        surest = matched.group_by("own_row").agg(pl.col("evidence").min())["evidence"]
-        return cls(
-            names,
-            n_matched=len(surest),
-            n_matched_by=[int((surest == kind).sum()) for kind in range(len(evidence))],
-            n_ambiguous=shared["concept_row"].n_unique() - matched["concept_row"].n_unique(),
-        )
-
-
-def _same_codes(
-    own: Terminology, vocabulary: str | None, known: pl.DataFrame, giver: Terminology, theirs: pl.DataFrame
-) -> pl.DataFrame:
-    """Pairs, as `_shared` gives them, of which one has or refers to the code of the other."""
-    mine = _codes(own, vocabulary).join(known, on="concept_row", how="semi")
-    others = _codes(giver, vocabulary_of(giver.manifest.config)).join(theirs, on="concept_row", how="semi")
-    pairs = mine.join(others, on="code").filter(~pl.col("is_reference") | ~pl.col("is_reference_right"))
-    return pairs.select(own_row="concept_row", concept_row="concept_row_right", is_preferred=pl.lit(False)).unique()
-
-
-def _codes(terminology: Terminology, vocabulary: str | None) -> pl.DataFrame:
-    """Codes that concepts have and refer to, as they are compared, where it is known of which vocabulary they are."""
-    own = terminology.concepts().select(code="concept_id").with_row_index("concept_row").collect()
-    referred = (
-        terminology.cross_references().filter(pl.col("relation").is_in(_SAME)).select("concept_row", "code").collect()
-    )
-    codes = pl.concat(
-        [
-            own.select(pl.col("concept_row").cast(pl.UInt32), code_keys(own["code"], vocabulary).alias("code")),
-            referred.select("concept_row", code_keys(referred["code"]).alias("code")),
-        ]
-    )
-    is_reference = pl.int_range(pl.len()) >= len(own)
-    return codes.with_columns(is_reference=is_reference).filter(pl.col("code").str.contains(":", literal=True))
-
-
-def _shared(known: pl.DataFrame, theirs: pl.DataFrame, level: str) -> pl.DataFrame:
-    """Pairs of own and other concepts that share a name which decides, and whether it is the other's preferred one."""
+def _offered(known: Compared, other: Compared, matches: Matches, languages: Sequence[str] | None) -> pl.DataFrame:
+    """Names of these languages that matched concepts have and ``known`` has not; ``concept_row`` is one's own."""
+    owners = known.names.group_by(LEXICAL_KEY).agg(owner=pl.col("concept_row").unique())
     return (
-        _deciding(known, level)
-        .select(level, own_row="concept_row", own_language="primary")
-        .join(_deciding(theirs, level).select(level, "concept_row", "primary", "is_preferred"), on=level)
-        .filter(
-            (pl.col("primary") == pl.col("own_language"))
-            | (pl.col("primary") == _UNDETERMINED)
-            | (pl.col("own_language") == _UNDETERMINED)
-        )
-        .group_by("own_row", "concept_row", maintain_order=True)
-        .agg(pl.col("is_preferred").any())
+        other.names.join(matches.pairs, on="concept_row", maintain_order="left")
+        .filter(of_languages(languages) | (pl.col("primary") == UNDETERMINED))
+        .join(known.names, on=KEY, how="anti", maintain_order="left")
+        .join(known.suppressed, on=KEY, how="anti", maintain_order="left")
+        .join(owners, on=LEXICAL_KEY, how="left", maintain_order="left")
+        .filter(pl.col("owner").is_null() | (pl.col("owner") == pl.concat_list("own_row")))
+        .with_columns(concept_row="own_row")
+        .select(*NAMES.names(), KEY, LEXICAL_KEY)
     )
 
 
-def _names(terminology: Terminology) -> pl.DataFrame:
-    """Names in use, by concept, with what they are compared by and the ``primary`` part of their language."""
-    active = (
-        terminology.concepts()
-        .select("status")
-        .with_row_index("concept_row")
-        .filter(pl.col("status") == ACTIVE)
-        .select(pl.col("concept_row").cast(pl.UInt32))
+def _part(path: Path, matches: Matches, evidence: Sequence[Evidence], n_added: int) -> EnrichingPart:
+    ranks = {kind: rank for rank, kind in enumerate(evidence)}
+    rank = pl.col("evidence").replace_strict(ranks, return_dtype=pl.UInt8)
+    surest = matches.pairs.group_by("own_row").agg(rank.min().alias("rank"))["rank"]
+    return EnrichingPart(
+        path=path,
+        n_matched=len(surest),
+        n_matched_by={kind: int((surest == rank).sum()) for kind, rank in ranks.items()},
+        n_ambiguous=matches.n_ambiguous,
+        n_added=n_added,
     )
-    return (
-        terminology.names()
-        .filter(~pl.col("is_suppressed"))
-        .join(active, on="concept_row", how="semi", maintain_order="left")
-        .with_columns(
-            primary=pl.col("language").str.to_lowercase().str.split("-").list.first(),
-            key=normalise_expr(pl.col("text"), "loose"),
-        )
-        .filter(pl.col(_KEY) != "")
-        .with_columns(
-            lexical_key=pl.when(pl.col("primary").is_in(_LEXICAL_LANGUAGES))
-            .then(lexical_key_expr(pl.col("text")))
-            .otherwise(_KEY)
-        )
-        .collect()
-    )
-
-
-def _deciding(names: pl.DataFrame, level: str) -> pl.DataFrame:
-    """Names that one concept alone has and nobody writes as a short form, compared by the column ``level``."""
-    text = pl.col("text").str.strip_chars()
-    is_short_form = (text.str.len_chars() <= _LONGEST_SHORT_FORM) & text.str.contains(_SHORT_FORM)
-    return names.filter((pl.col("concept_row").n_unique().over(level) == 1) & ~is_short_form.any().over(level))
-
-
-def _checked_evidence(by: Sequence[str]) -> tuple[Evidence, ...]:
-    for word in by:
-        if word not in EVIDENCE:
-            raise ConfigError(
-                f"there is no evidence '{word}'.{did_you_mean(word, EVIDENCE)} Known: {', '.join(EVIDENCE)}."
-            )
-    if not by:
-        raise ConfigError(f"concepts are matched by something: {', '.join(EVIDENCE)}.")
-    return tuple(one for one in EVIDENCE if one in by)
 
 
 def _check_languages(languages: Sequence[str], givers: Sequence[Terminology]) -> None:
@@ -377,5 +241,5 @@ def _check_languages(languages: Sequence[str], givers: Sequence[Terminology]) ->
 def _with_names(own: Terminology, added: pl.DataFrame) -> pl.DataFrame:
     """All names of ``own`` and the added ones, each after those its concept had."""
     new = added.with_columns(is_preferred=pl.lit(False)).select(NAMES.names()).cast(NAMES)
-    # A concept without names of its own shares none, so that each has a preferred name before the new ones.
+    # Concepts without a name in use match none, so that each has a preferred name before the new ones.
     return pl.concat([own.names().collect(), new]).sort("concept_row", maintain_order=True)

@@ -1,10 +1,12 @@
-"""Names that say the same in other words' order, number or spelling: "pain in lower limb", "Lower limb pains".
+"""Names that say the same in another order, number or spelling: "Pain in lower limb", "Lower limb pains".
 
 What the lexical tools of the UMLS call normalised strings (``norm``), by rules in place of their lexicon: genitives
-lose their "'s", small words are left out, plurals become singular, British spellings American, and words are sorted.
-Such a key only says that two names are worth a second look; whoever uses it must see to homonyms.
+lose their "'s", small words are left out, most plurals become singular, British spellings American, and words are
+sorted. Words with digits keep their order ("1-methyl-2-ethyl" is not "2-methyl-1-ethyl"), and so do all words of names
+in which order decides what is meant ("migraine without aura", "anaemia due to kidney disease").
 
-Rules are of English, and coarse where it does no harm: a key is compared with keys, and read by nobody.
+Such a key says that two names are worth a second look; whoever uses it must see to homonyms. Rules are of English.
+They join a few words that have nothing in common ("poet", "pet"), and names whose order decides though no word says so.
 """
 
 from __future__ import annotations
@@ -15,11 +17,14 @@ from onoma.terminology.normalisation import normalise_expr
 
 SMALL_WORDS = ("of", "and", "with", "for", "nos", "to", "in", "by", "on", "the")
 """Left out where others are there. Not "a": "vitamin A" is a vitamin of its own."""
-_GENITIVE = r"(?i)['’]s\b"
+ORDERING_WORDS = ("without", "not", "no", "from", "due", "secondary", "versus", "before", "after")
+"""Names with one of these keep their order."""
+_GENITIVE = r"(?i)(\w)['’ʼ`´]s\b"
 _RULES = (
     (r"\b(\w{2,})ies\b", "${1}y"),  # allergies
     (r"(ss|x|sh)es\b", "${1}"),  # abscesses, reflexes, rashes; but aches
     (r"\b(\w{2,}[^\W\dsiu])s\b", "${1}"),  # pains; but virus, pelvis, abscess
+    (r"[æœ]", "e"),
     (r"[ao]e(\w)", "e${1}"),  # anaemia, oedema; but toe
     ("our", "or"),  # tumour
     (r"([iy])s(e|ed|ing|ation)\b", "${1}z${2}"),  # generalised, paralysed
@@ -27,27 +32,35 @@ _RULES = (
     ("sulph", "sulf"),
     ("leuco", "leuko"),
 )
+_ORDERING = rf"\b(?:{'|'.join(ORDERING_WORDS)})\b"
+_LAST = "\uffff"
+"""Sorted behind every word."""
 
 
-def lexical_key_expr(column: pl.Expr) -> pl.Expr:
-    """What a column's names are compared by, as strings; blank for a blank name, null for null.
+def lexical_keys(names: pl.Series) -> pl.Series:
+    """What names are compared by, as strings; blank for a blank name, null for null.
 
     Args:
-        column: An expression of strings.
+        names: Any strings.
 
     Source:
         McCray, Srinivasan, Browne 1994, "Lexical methods for managing variation in biomedical terminologies", and the
-        documentation of LVG's flow ``norm``. Differs: rules where LVG looks up its lexicon, so that irregular plurals
-        ("metastases") stay as they are.
+        documentation of LVG's flow ``norm``. Differs: rules where LVG looks up its lexicon, so that many plurals
+        ("metastases", "viruses") stay as they are; order is kept where it decides.
 
     Example:
-        >>> names = pl.DataFrame({"name": ["Pain in lower limb", "Lower limb pains", "Crohn's disease", "Oedema, NOS"]})
-        >>> names.select(lexical_key_expr(pl.col("name")))["name"].to_list()
+        >>> names = pl.Series(["Pain in lower limb", "Lower limb pains", "Crohn's disease", "Oedema, NOS"])
+        >>> lexical_keys(names).to_list()
         ['limb lower pain', 'limb lower pain', 'crohn disease', 'edema']
     """
-    plain = normalise_expr(column.str.replace_all(_GENITIVE, ""), "loose")
+    word, text = pl.element(), pl.col("text")
+    large = word.filter(~word.is_in(SMALL_WORDS) | word.is_in(SMALL_WORDS).all())
+    place = pl.when(word.str.contains(r"\d")).then(pl.lit(_LAST)).otherwise(word)
+    # Step by step on a frame: as one expression, what is needed twice would be worked out twice.
+    frame = pl.DataFrame({"text": names}, schema={"text": pl.String})
+    frame = frame.with_columns(normalise_expr(text.str.replace_all(_GENITIVE, "${1}"), "loose"))
+    frame = frame.with_columns(text.str.split(" ").list.eval(large).list.join(" "))
     for pattern, replacement in _RULES:
-        plain = plain.str.replace_all(pattern, replacement)
-    is_small = pl.element().is_in(SMALL_WORDS)
-    words = pl.element().filter(~is_small | is_small.all()).sort()
-    return plain.str.split(" ").list.eval(words).list.join(" ")
+        frame = frame.with_columns(text.str.replace_all(pattern, replacement))
+    ordered = text.str.split(" ").list.eval(word.sort_by(place, maintain_order=True)).list.join(" ")
+    return frame.select(pl.when(text.str.contains(_ORDERING)).then(text).otherwise(ordered))["text"]

@@ -164,8 +164,8 @@ def merge_terminologies(
         )
     if vocabularies and match_codes == "exact":
         raise ConfigError("Codes that are matched exactly take no vocabulary: it would be a prefix to them.")
-    prefix_of = _by_folder(prefixes or {}, paths, "prefix")
-    named_vocabulary = _by_folder(vocabularies or {}, paths, "vocabulary")
+    prefix_of = by_folder(prefixes or {}, paths, "prefix")
+    named_vocabulary = by_folder(vocabularies or {}, paths, "vocabulary")
     ensure_writable(out, KIND, overwrite=overwrite)
     sources = []
     for path in paths:
@@ -218,7 +218,7 @@ def _checked_relations(relations: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(relations))
 
 
-def _by_folder(given: Mapping[str, str], paths: Sequence[Path], what: str) -> dict[Path, str]:
+def by_folder(given: Mapping[str, str], paths: Sequence[Path], what: str) -> dict[Path, str]:
     """Settings of single terminologies by their folder; a folder goes by its name, or by its path as given."""
     found = {}
     for name, value in given.items():

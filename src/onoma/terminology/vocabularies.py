@@ -101,12 +101,15 @@ def code_keys(codes: pl.Series, vocabulary: str | None = None) -> pl.Series:
 
 
 def vocabulary_of(config: Mapping[str, Any]) -> str | None:
-    """Of which vocabulary the codes of an imported terminology are, by its manifest; ``None``: they have prefixes.
+    """Of which vocabulary a terminology's codes without a prefix are, by its manifest; ``None``: that is not known.
 
     Example:
         >>> vocabulary_of({"format": "umls", "options": {"codes": ["SNOMEDCT_US"]}}), vocabulary_of({"format": "obo"})
         ('SNOMEDCT_US', None)
     """
+    if "enriched" in config:
+        vocabulary = config.get("vocabulary")
+        return None if vocabulary is None else str(vocabulary)
     sources = config.get("options", {}).get("codes") if config.get("format") == "umls" else None
     if sources:  # codes of several sources may be of any
         return str(sources[0]) if len(sources) == 1 else None

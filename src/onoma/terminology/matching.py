@@ -1,0 +1,214 @@
+"""Which concepts of another terminology are concepts of one's own.
+
+It is asked in this order, until something says so:
+
+========  ====================================================================================================
+``name``  They share a name, case and punctuation set aside (preset "loose").
+``words`` They share a name, words' order, number, British spelling and small words set aside too
+          (`onoma.terminology.lexical`): "Lower limb pains" is "Pain in lower limb". English names, and those
+          whose language nobody said.
+``code``  A cross-reference of the one ("exactMatch", or of no stated kind) leads to the other, or both have one
+          code of one vocabulary.
+========  ====================================================================================================
+
+A shared name decides only if one concept alone has it on either side, in whatever language, and a cross-reference only
+if one concept alone has it. A name of one language is none of another, but "en-GB" is "en", and a name whose language
+nobody said ("und") may be of any. Short forms ("MCL", "SCA8") decide nothing, as one stands for many things. Where
+several own concepts are meant, the one that has the other's preferred name is, or else none. Retired concepts and
+suppressed names play no part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import polars as pl
+
+from onoma.errors import ConfigError, did_you_mean
+from onoma.terminology.lexical import SMALL_WORDS, lexical_keys
+from onoma.terminology.normalisation import normalise_expr
+from onoma.terminology.tables import ACTIVE
+from onoma.terminology.terminology import Terminology
+from onoma.terminology.vocabularies import code_keys
+
+Evidence: TypeAlias = Literal["name", "words", "code"]
+"""What says that two concepts are one; see the module's table."""
+EVIDENCE: tuple[Evidence, ...] = get_args(Evidence)
+
+UNDETERMINED = "und"
+KEY, LEXICAL_KEY = "key", "lexical_key"
+"""Columns that names are compared by. What is equal by the first is not always so by the second: rules of English are
+for English names, and "Crohn's" has a genitive where "Crohn s" has none."""
+_LEXICAL_LANGUAGES = ("en", UNDETERMINED)
+_SAME = ("exactMatch", "xref")
+"""Cross-references by which a code is believed to mean the same."""
+_OF_A_VOCABULARY = r"^[A-Z][A-Z0-9_.\-]*:"
+_SMALL = rf"(?i)\b(?:{'|'.join(SMALL_WORDS)})\b"
+_SHORT_FORM = r"^(?:\S*\p{Lu}\S*\p{Lu}\S*|\S*\d\S*)$"
+"""One word with two capitals or a digit."""
+_LONGEST_SHORT_FORM = 6
+"""Characters."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A terminology as it is compared.
+
+    Attributes:
+        names: Names in use of active concepts: columns of the table of names, ``primary``, the first part of the
+            language, `KEY` and `LEXICAL_KEY`.
+        suppressed: `KEY` of the names of active concepts that are not in use.
+        codes: Of active concepts with a name in use: ``concept_row``, ``code`` as `code_keys` makes it, and
+            ``is_reference``, whether it is a cross-reference or the concept's own.
+    """
+
+    names: pl.DataFrame
+    suppressed: pl.DataFrame
+    codes: pl.DataFrame
+
+    @classmethod
+    def of(cls, terminology: Terminology, vocabulary: str | None) -> Compared:
+        """Read a terminology, whose codes without a prefix are of this vocabulary."""
+        names = _names(terminology)
+        in_use = names.filter(~pl.col("is_suppressed"))
+        own = terminology.concepts().select(code="concept_id").with_row_index("concept_row").collect()
+        is_same = pl.col("relation").is_in(_SAME)
+        references = terminology.cross_references().filter(is_same).select("concept_row", "code").unique().collect()
+        codes = pl.concat(
+            [
+                own.select(
+                    pl.col("concept_row").cast(pl.UInt32),
+                    code_keys(own["code"], vocabulary).alias("code"),
+                    is_reference=pl.lit(False),
+                ),
+                references.select(
+                    "concept_row", code_keys(references["code"]).alias("code"), is_reference=pl.lit(True)
+                ),
+            ]
+        )
+        codes = codes.filter(pl.col("code").str.contains(_OF_A_VOCABULARY)).join(in_use, on="concept_row", how="semi")
+        return cls(in_use, names.filter("is_suppressed").select(KEY), codes)
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Which concepts are one.
+
+    Attributes:
+        pairs: ``own_row``, ``concept_row`` of the other terminology, each of these once, and ``evidence``.
+        n_ambiguous: Concepts of the other terminology that stand for several own ones, and are in no pair.
+    """
+
+    pairs: pl.DataFrame
+    n_ambiguous: int
+
+
+def match_concepts(own: Compared, other: Compared, by: Sequence[Evidence] = EVIDENCE) -> Matches:
+    """Find the concepts that are one; the module says how.
+
+    Args:
+        own: One's own terminology.
+        other: Another one.
+        by: What is asked; see `checked_evidence`.
+    """
+    said = pl.DataFrame(schema=_PAIRS)
+    for kind in by:
+        pairs = (
+            _same_codes(own.codes, other.codes)
+            if kind == "code"
+            else _shared(own.names, other.names, KEY if kind == "name" else LEXICAL_KEY)
+        )
+        pairs = pairs.with_columns(evidence=pl.lit(kind)).select(_PAIRS.names())
+        said = pl.concat([said, pairs.join(said, on="concept_row", how="anti")])
+    is_ambiguous = pl.col("own_row").n_unique().over("concept_row") > 1
+    clear = said.filter(~is_ambiguous | pl.col("is_preferred")).filter(~is_ambiguous)
+    return Matches(
+        clear.select("own_row", "concept_row", "evidence"),
+        n_ambiguous=said["concept_row"].n_unique() - clear["concept_row"].n_unique(),
+    )
+
+
+_PAIRS = pl.Schema(
+    {"own_row": pl.UInt32(), "concept_row": pl.UInt32(), "is_preferred": pl.Boolean(), "evidence": pl.String()}
+)
+"""Of own and other concepts; whether it is by the other's preferred name."""
+
+
+def checked_evidence(by: Sequence[str]) -> tuple[Evidence, ...]:
+    """The same in the order in which it is asked.
+
+    Raises:
+        ConfigError: there is nothing, or what is not in `EVIDENCE`.
+    """
+    for word in by:
+        if word not in EVIDENCE:
+            raise ConfigError(
+                f"there is no evidence '{word}'.{did_you_mean(word, EVIDENCE)} Known: {', '.join(EVIDENCE)}."
+            )
+    if not by:
+        raise ConfigError(f"concepts are matched by something: {', '.join(EVIDENCE)}.")
+    return tuple(kind for kind in EVIDENCE if kind in by)
+
+
+def _shared(own: pl.DataFrame, other: pl.DataFrame, level: str) -> pl.DataFrame:
+    """Pairs that share a name which decides."""
+    return (
+        _deciding(own, level)
+        .select(level, own_row="concept_row", own_language="primary")
+        .join(_deciding(other, level).select(level, "concept_row", "primary", "is_preferred"), on=level)
+        .filter(
+            (pl.col("primary") == pl.col("own_language"))
+            | (pl.col("primary") == UNDETERMINED)
+            | (pl.col("own_language") == UNDETERMINED)
+        )
+        .group_by("own_row", "concept_row")
+        .agg(pl.col("is_preferred").any())
+    )
+
+
+def _deciding(names: pl.DataFrame, level: str) -> pl.DataFrame:
+    """Names that one concept alone has and nobody writes as a short form, compared by the column ``level``."""
+    text = pl.col("text").str.replace_all(_SMALL, "").str.strip_chars(" ,;:()[]")
+    is_short_form = (text.str.len_chars() <= _LONGEST_SHORT_FORM) & text.str.contains(_SHORT_FORM)
+    return names.filter((pl.col("concept_row").n_unique().over(level) == 1) & ~is_short_form.any().over(level))
+
+
+def _same_codes(own: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
+    """Pairs of which one has the code of the other, or is the only one that refers to it."""
+    is_reference = pl.col("is_reference")
+    is_alone = pl.col("concept_row").n_unique().over("code", "is_reference") == 1
+    mine, theirs = (codes.filter(~is_reference | is_alone) for codes in (own, other))
+    found = [
+        mine.filter(~is_reference).join(theirs, on="code"),
+        mine.filter(is_reference).join(theirs.filter(~is_reference), on="code"),
+    ]
+    return (
+        pl.concat(found)
+        .select(own_row="concept_row", concept_row="concept_row_right", is_preferred=pl.lit(False))
+        .unique()
+    )
+
+
+def _names(terminology: Terminology) -> pl.DataFrame:
+    """Names of active concepts that are not blank, with what they are compared by."""
+    active = (
+        terminology.concepts()
+        .select("status")
+        .with_row_index("concept_row")
+        .filter(pl.col("status") == ACTIVE)
+        .select(pl.col("concept_row").cast(pl.UInt32))
+    )
+    names = (
+        terminology.names()
+        .join(active, on="concept_row", how="semi", maintain_order="left")
+        .with_columns(
+            normalise_expr(pl.col("text"), "loose").alias(KEY),
+            primary=pl.col("language").str.to_lowercase().str.split("-").list.first(),
+        )
+        .filter(pl.col(KEY) != "")
+        .collect()
+    )
+    lexical = pl.when(pl.col("primary").is_in(_LEXICAL_LANGUAGES)).then(LEXICAL_KEY).otherwise(KEY)
+    return names.with_columns(lexical_keys(names["text"]).alias(LEXICAL_KEY)).with_columns(lexical.alias(LEXICAL_KEY))
