@@ -101,7 +101,8 @@ class EnrichReport:
             lines.append(f"  names that would have come to several concepts, not added: {self.n_contested:,}")
         if not self.n_added:
             lines.append(
-                "  warning: nothing was added; see that names and languages are those of the other terminology"
+                "  warning: nothing was added; see that names and languages are those of the other terminology, and "
+                "--vocabulary if codes have no prefix"
             )
         return "\n".join(lines)
 
@@ -146,15 +147,19 @@ def enrich_terminology(
     evidence = checked_evidence(by)
     check_places(paths, Path(out))
     ensure_writable(out, KIND, overwrite=overwrite)
-    own, *givers = (Terminology.open(path) for path in paths)
     said = by_folder(vocabularies or {}, paths, "vocabulary")
-    vocabulary = {path: said.get(path, vocabulary_of(Terminology.open(path).manifest.config)) for path in paths}
+    opened = [Terminology.open(path) for path in paths]
+    own, *givers = opened
+    own_vocabulary, *other_vocabularies = (
+        said.get(path, vocabulary_of(terminology.manifest.config))
+        for path, terminology in zip(paths, opened, strict=True)
+    )
     _check_languages(languages or (), givers)
-    known = Compared.of(own, vocabulary[paths[0]])
+    known = Compared.of(own, own_vocabulary)
     found, names_of = [], []
-    for number, giver in enumerate(givers):
+    for number, (giver, vocabulary) in enumerate(zip(givers, other_vocabularies, strict=True)):
         tell(number, len(givers), f"comparing with {folder_name(giver.path)}")
-        other = Compared.of(giver, vocabulary[paths[number + 1]])
+        other = Compared.of(giver, vocabulary)
         found.append(match_concepts(known, other, evidence))
         names_of.append(_offered(known, other, found[-1], languages).with_columns(part=pl.lit(number)))
     offered = pl.concat(names_of)
@@ -177,13 +182,13 @@ def enrich_terminology(
         tables,
         config={
             "enriched": folder_name(own.path),
-            "by": [folder_name(giver.path) for giver in givers],
-            "evidence": list(evidence),
+            "from": [folder_name(giver.path) for giver in givers],
+            "by": list(evidence),
             "languages": None if languages is None else list(languages),
-            "vocabulary": vocabulary[paths[0]],
-            "vocabularies": {folder_name(path): vocabulary for path, vocabulary in said.items()},
+            "vocabulary": own_vocabulary,
+            "vocabularies": {folder_name(path): given for path, given in said.items()},
         },
-        parents=[terminology.manifest.as_parent() for terminology in (own, *givers)],
+        parents=[terminology.manifest.as_parent() for terminology in opened],
         overwrite=overwrite,
     )
     return EnrichReport(
