@@ -14,6 +14,15 @@ from onoma.cli.options import Force, Json, Settings, parse_assignments
 app = typer.Typer(help="Read terminologies and look into them.", no_args_is_help=True)
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A terminology folder.")]
+Vocabularies = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--vocabulary",
+        metavar="NAME=PREFIX",
+        help="Codes of folder NAME without a prefix are of this vocabulary (MESH): cross-references find them so. They "
+        "stay as they are.",
+    ),
+]
 
 
 @app.command("import")
@@ -247,14 +256,7 @@ def merge(
         list[str] | None,
         typer.Option("--prefix", metavar="NAME=PREFIX", help="Begin the codes of folder NAME with PREFIX, e.g. OURS:."),
     ] = None,
-    vocabulary: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--vocabulary",
-            metavar="NAME=PREFIX",
-            help="For --join: codes of folder NAME without a prefix are of this vocabulary (MESH). They stay as is.",
-        ),
-    ] = None,
+    vocabulary: Vocabularies = None,
     force: Force = False,
 ) -> None:
     """Make one terminology of several.
@@ -298,14 +300,7 @@ def enrich(
     languages: Annotated[
         str, typer.Option(metavar="TAGS", help="Of the names to add: all, en, or en+es for both.")
     ] = "all",
-    vocabulary: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--vocabulary",
-            metavar="NAME=PREFIX",
-            help="Codes of folder NAME without a prefix are of this vocabulary (SNOMEDCT): references find them so.",
-        ),
-    ] = None,
+    vocabulary: Vocabularies = None,
     force: Force = False,
 ) -> None:
     """Add the synonyms that other terminologies have for the concepts of this one.
