@@ -5,9 +5,10 @@
 
 The list is that of AskAPatient (1,036 concepts of SNOMED CT and AMT); ``hpo``, ``mesh``, ``symp`` are folders of
 terminologies, the first of which decides where a name belongs. Two linkers with vectors and n-grams, over the names
-alone and over those of ``onoma terminology enrich``, answer all mentions of a split, of all ten folds. Nothing is
-learnt from mentions. On the test parts the mentions that stand in no validation part are measured alone too, as what
-was chosen there has seen the others. OUT gets both terminologies, linkers and results.
+alone and over those of ``onoma terminology enrich``, answer all mentions of a split, of all ten folds, as they are and
+with misspelt words put right. Nothing is learnt from mentions. On the test parts the mentions that stand in no
+validation part are measured alone too, as what was chosen there has seen the others. OUT gets both terminologies,
+linkers and results.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from onoma.benchmarks import get_task, run_benchmark
 from onoma.benchmarks.tasks import BenchmarkTask
-from onoma.linking import build_linker
+from onoma.linking import Preparation, build_linker
 from onoma.terminology import enrich_terminology, import_terminology
 
 
@@ -48,14 +49,16 @@ def main() -> None:
         )
     )
     for name in ("names", "enriched"):
-        linker = build_linker(out / name, given.encoder, out / f"linker-{name}", sparse=True, overwrite=True).path
+        linker = build_linker(out / name, given.encoder, out / f"linker-{name}", sparse=True, overwrite=True)
         measured = {name: task}
         if given.split == "test":
             measured[f"{name}-unseen"] = without_validation(task, given.data)
         for label, part in measured.items():
-            results = out / f"results-{label}"
-            print(f"{label}:")
-            print(run_benchmark(part, given.data, linker=linker, split=given.split, out=results, overwrite=True))
+            for spelling in (False, True):
+                results = out / f"results-{label}{'-spelling' if spelling else ''}"
+                asked = linker.preparing(Preparation(spelling=spelling))
+                print(f"{label}{', spelling put right' if spelling else ''}:")
+                print(run_benchmark(part, given.data, linker=asked, split=given.split, out=results, overwrite=True))
 
 
 def without_validation(task: BenchmarkTask, data: Path) -> BenchmarkTask:

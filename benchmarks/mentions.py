@@ -1,4 +1,4 @@
-"""What preparing mentions does on an annotated corpus: short forms resolved, composite mentions split.
+"""What preparing mentions does on an annotated corpus: short forms resolved, spelling put right, composites split.
 
     python benchmarks/mentions.py FOLDER --dictionary dictionary.txt.gz [--split dev] [--linker LINKER] [-o FILE.json]
 
@@ -180,18 +180,20 @@ def linked(mentions: list[Mention], linker: Linker) -> dict[str, Any]:
     """Counts for each stage of preparation alone, and for all."""
     rows: dict[str, dict[str, int]] = {}
     plain: list[bool] = []
-    for label, finder, composites in (
-        ("none", None, False),
-        *((finder, finder, False) for finder in FINDERS),
-        ("composites", None, True),
-        ("schwartz-hearst+", "schwartz-hearst", True),
-    ):
+    stages: dict[str, dict[str, Any]] = {
+        "none": {},
+        **{finder: {"finder": finder} for finder in FINDERS},
+        "spelling": {"spelling": True},
+        "composites": {"composites": True},
+        "all but ab3p": {"finder": "schwartz-hearst", "spelling": True, "composites": True},
+    }
+    for label, options in stages.items():
         try:
-            preparing = linker.preparing(Preparation(finder=finder, composites=composites))
+            preparing = linker.preparing(Preparation(**options))
         except UnavailableError as error:
             print(error)
             continue
-        contexts = None if finder is None else [mention.document for mention in mentions]
+        contexts = [mention.document for mention in mentions] if "finder" in options else None
         prepared = preparing.prepare([mention.text for mention in mentions], contexts=contexts)
         answers = [[link.concept_id for link in links] for links in preparing.link(prepared, top_k=1)]
         n_wanted = [max(1, len(_parts(mention))) for mention in mentions]

@@ -19,7 +19,7 @@ from onoma.artifacts import Parent, open_artifact, read_manifest, write_artifact
 from onoma.benchmarks import HiddenSynonymScores, score_hidden_synonyms
 from onoma.encoders import Encoder, open_encoder
 from onoma.errors import ArtifactError, InputError, MismatchError
-from onoma.linking import ExactMatcher, Link, Linker, MentionLinker, build_linker
+from onoma.linking import ExactMatcher, Link, Linker, MentionLinker, Preparation, build_linker
 from onoma.pairs import HeldOut, hold_out_synonyms
 from onoma.terminology import Terminology, import_terminology
 from onoma.training.config import Recipe, load_recipe
@@ -124,8 +124,8 @@ def run_quickstart(
     after = _score(linker.without(held_out.name_rows), held_out, seed)
     display.remark(f"     acc@1 {after.at_1}, acc@5 {after.at_5}")
 
-    display.remark("5/5  a dozen mentions")
-    links = linker.link([mention for mention, _ in MENTIONS], top_k=1)
+    display.remark("5/5  a dozen mentions, misspelt words put right")
+    links = linker.preparing(Preparation(spelling=True)).link([mention for mention, _ in MENTIONS], top_k=1)
     result = QuickstartResult(
         folder=folder,
         n_hidden=len(held_out.texts),

@@ -89,6 +89,7 @@ def test_not_exactly_one_to_measure(data: Path, tmp_path: Path) -> None:
     [
         (["--baseline", "exact", "--linker", "x"], "give one of"),
         (["--baseline", "exact", "--precision", "bf16"], "--precision is for --encoder"),
+        (["--baseline", "exact", "--spelling"], "--spelling is for --linker"),
         (["--encoder", "x", "--set", "k1=1"], "--set is for --baseline"),
         (["--baseline", "tf-idf"], "Did you mean 'tfidf'"),
     ],

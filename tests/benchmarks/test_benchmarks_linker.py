@@ -13,7 +13,7 @@ from onoma.artifacts import Manifest
 from onoma.benchmarks import run_benchmark
 from onoma.errors import InputError
 from onoma.indexes import ExactIndex
-from onoma.linking import Linker, build_dictionary
+from onoma.linking import Linker, Preparation, build_dictionary, build_linker
 from tiny import make_terminology
 
 QUERIES = "D1||aab\n600||BBBBB\nD3+D4||ccd|cdd\nD9||aab\nD2|D8||xyz\n"
@@ -70,3 +70,16 @@ def test_codes_of_another_kind_are_refused(make_linker: LinkerMaker, data: Path,
     with pytest.raises(InputError, match=r"codes such as 600, D1, D2.*found MONDO:1"):
         run_benchmark("ncbi-disease", data, linker=make_linker({"MONDO:1": ["aab"]}), out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_how_mentions_are_made_ready_is_written_down(tmp_path: Path) -> None:
+    make_terminology(tmp_path / "t", {"D1": ["angina"], "D2": ["anemia"]})
+    linker = build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True, stages=["exact"])
+    (tmp_path / "test_queries.txt").write_text("D1||agina\nD2||anemia\n")
+    plain = run_benchmark("ncbi-disease", tmp_path, linker=linker, out=tmp_path / "plain")
+    reading = linker.preparing(Preparation(spelling=True))
+    corrected = run_benchmark("ncbi-disease", tmp_path, linker=reading, out=tmp_path / "corrected")
+    assert [result.accuracy[1].n_right for result in (plain, corrected)] == [1, 2]
+    assert "preparation" not in plain.model
+    assert corrected.as_json()["model"] == {**plain.model, "preparation": "spelling"}
+    assert f"{plain.model['name']} + spelling  " in str(corrected)

@@ -90,6 +90,16 @@ def test_composites(place: Path) -> None:
     assert "read as" not in run("link", place / "linker", mention)
 
 
+def test_spelling(place: Path) -> None:
+    (found,) = records(place, "lupsu", "--spelling")
+    assert found["corrections"] == [{"written": "lupsu", "read": "lupus"}]
+    assert [(link["concept_id"], link["read_as"]) for link in found["links"]] == [("D4", "lupus")]
+    (found,) = records(place, "colrectal and ovarian cancer", "--spelling", "--composites")
+    assert found["parts"] == ["colorectal cancer", "ovarian cancer"]
+    told = run("link", place / "linker", "lupsu", "--spelling", "--explain")
+    assert "lupsu: 'lupsu' was read as 'lupus'. D4 (systemic lupus erythematosus): the mention is a name of it" in told
+
+
 def test_explanations(place: Path) -> None:
     told = run("link", place / "linker", "HCQ", "--context", NOTE, "--expand", "schwartz-hearst", "--explain")
     assert "HCQ: 'HCQ' was read as 'Hydroxychloroquine' (defined in the context). D1 (hydroxychloroquine): the" in told

@@ -39,13 +39,14 @@ WIDTH = 24
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789心臓発作"
 
 
-def write_letter_encoder(path: Path, *, seed: int = 0) -> None:
+def write_letter_encoder(path: Path, *, seed: int = 0, words: Sequence[str] = ()) -> None:
     """An encoder folder whose vectors are means of random letter vectors (a first letter has its own): ONNX alone,
-    written by hand, so that no torch is needed."""
+    written by hand, so that no torch is needed. Given words have a vector of their own too."""
     vocabulary = {token: row for row, token in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]"])}
     for letter in _LETTERS:
         vocabulary[letter] = len(vocabulary)
         vocabulary[f"##{letter}"] = len(vocabulary)
+    vocabulary.update({word: row for row, word in enumerate(words, len(vocabulary))})
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=400))
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

@@ -24,6 +24,7 @@ PREPARATION = Preparation(
     table=AbbreviationTable({"DM": "diabetes mellitus", "OT": "old table"}, {}),
     finder="schwartz-hearst",
     composites=True,
+    spelling=True,
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from onoma.errors import InputError, MismatchError
 from onoma.linking import Linker, add_reranker, build_linker
 from onoma.linking.expansion import AbbreviationTable
 from onoma.linking.mentions import Preparation, PreparedMention
+from onoma.linking.spelling import Spelling
 from onoma.mapping import collecting, map_table
 from onoma.mapping.work import ReadInput, WorkFolder
 from tiny import make_terminology, tiny_encoder
@@ -25,6 +27,7 @@ TEXTS = [
     ("DM", "diabetes mellitus, says the table"),
     ("DM", "here it is dry mouth (DM)"),
     ("DM", None),
+    ("sugar desease", None),
     ("common cold and sugar disease", "plain"),
     ("CTs and DM", "cold temperature (CT)"),
     ("心臓発作", "cold temperature (CT)"),
@@ -48,7 +51,7 @@ def rows_of(n_rows: int) -> list[Row]:
     """Rows in which each pair of mention and context comes again, some with contexts of their own."""
     made = []
     for row in range(n_rows):
-        mention, context = TEXTS[row * 5 % len(TEXTS)]
+        mention, context = TEXTS[row * 7 % len(TEXTS)]
         own = f"{context or ''} {row % 4}" if row % 3 == 1 else context
         made.append({"id": f"{row:03}", "mention": mention, "note": own})
     return made
@@ -64,6 +67,7 @@ def expected_rows(rows: list[Row], linker: Linker, preparation: Preparation, *, 
                 [row["mention"]],
                 contexts=[row["note"]],
                 is_name=lambda text: bool(linker.exact_matcher().link([text])[0]),
+                spelling=Spelling.of_names(linker.dictionary.texts),
             )
             for part in prepared.parts:
                 read_as = None if part == row["mention"] else part
@@ -95,6 +99,7 @@ def test_equals_linking_each_part_by_itself(formats: tuple[str, str], linker: Pa
     assert_same(output, expected)
     read = {(row["mention"], row["read_as"]) for row in expected}
     assert {("DM", "diabetes mellitus"), ("DM", "dry mouth"), ("cold", None)} <= read
+    assert ("sugar desease", "sugar disease") in read
     assert {("CTs and DM", "cold temperature"), ("CTs and DM", "diabetes mellitus")} <= read
     assert {
         ("common cold and sugar disease", "common cold"),
@@ -146,11 +151,13 @@ def test_unfinished_work_of_another_table_is_not_gone_on_with(linker: Path, sour
     assert WorkFolder.beside(output).preparation == PREPARATION
     with pytest.MonkeyPatch.context() as patch:
         make_parts_small(patch)
-        for table, composites, words in (
-            (AbbreviationTable({"DM": "dry mouth"}, {}), True, r"\(abbreviations: [0-9a-f]{12}, now [0-9a-f]{12}\)"),
-            (PREPARATION.table, False, r"\(composites: True, now False\)"),
+        dry_mouth = AbbreviationTable({"DM": "dry mouth"}, {})
+        for changes, words in (
+            ({"table": dry_mouth}, r"\(abbreviations: [0-9a-f]{12}, now [0-9a-f]{12}\)"),
+            ({"composites": False}, r"\(composites: True, now False\)"),
+            ({"spelling": False}, r"\(spelling: True, now False\)"),
         ):
-            other = Preparation(table=table, finder="schwartz-hearst", composites=composites)
+            other = replace(PREPARATION, **changes)
             with pytest.raises(MismatchError, match=words):
                 map_table(linker, source, output, column="mention", context="note", top_k=2, preparation=other)
 

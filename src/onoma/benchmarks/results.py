@@ -28,7 +28,8 @@ class BenchmarkResult:
         n_queries: Number of queries.
         n_dictionary: Number of names to choose from: lines of the task's dictionary, distinct names of a linker.
         coverage: Share of queries of which at least one gold id occurs among the names' ids.
-        model: Kind (encoder or linker), name and fingerprint of what was measured.
+        model: Kind (encoder, linker or baseline), name and fingerprint of what was measured; of a linker that makes
+            mentions ready, how ("preparation").
         seed: Of the confidence intervals.
         versions: Of Onoma, Python and the packages that took part.
         data: SHA-256 and size of each file read.
@@ -75,9 +76,10 @@ class BenchmarkResult:
 
     def __str__(self) -> str:
         """A few lines for people, in per cent."""
+        measured = " + ".join(self.model[part] for part in ("name", "preparation") if part in self.model)
         rows = [
             ("", *(f"acc@{k}" for k in self.accuracy)),
-            (self.model["name"], *map(str, self.accuracy.values())),
+            (measured, *map(str, self.accuracy.values())),
             ("exact match alone", *map(str, self.exact_match.values())),
         ]
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]

@@ -181,7 +181,12 @@ def _rank_with_linker(linker: Linker, queries: Sequence[Query], *, k: int) -> _R
         exact=as_candidates(texts, linker.exact_matcher().link(texts, top_k=k)),
         known_ids=known,
         n_dictionary=linker.n_texts,
-        model={"kind": "linker", "name": linker.encoder_name, "fingerprint": linker.fingerprint},
+        model={
+            "kind": "linker",
+            "name": linker.encoder_name,
+            "fingerprint": linker.fingerprint,
+            **({"preparation": str(linker.preparation)} if linker.preparation.is_on else {}),
+        },
         confidences=first if calibrated else None,
         thresholds=_thresholds(linker) if calibrated else {},
     )

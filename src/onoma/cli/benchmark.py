@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from onoma.cli.options import Database, Force, Precision, Settings, parse_assignments
+from onoma.cli.preparing import Spelling
 from onoma.errors import ConfigError
 
 app = typer.Typer(help="Measure encoders, linkers and baselines on published tasks.", no_args_is_help=True)
@@ -43,6 +44,7 @@ def run(
             help="Rank the task's dictionary without an encoder: exact, tfidf, bm25, fuzzy, word-vectors.",
         ),
     ] = None,
+    spelling: Spelling = False,
     settings: Settings = None,
     split: Annotated[
         str | None, typer.Option(metavar="SPLIT", help="E.g. dev; unset: the one that is reported (test).")
@@ -60,7 +62,7 @@ def run(
     from onoma.benchmarks import run_benchmark
     from onoma.cli import show
     from onoma.encoders import open_encoder
-    from onoma.linking import Linker
+    from onoma.linking import Linker, Preparation
     from onoma.linking.baselines import get_baseline
 
     if sum(given is not None for given in (encoder, linker, baseline)) != 1:
@@ -69,16 +71,19 @@ def run(
         raise ConfigError("--precision is for --encoder; a linker's encoder runs in fp32, and a baseline has none.")
     if linker is None and database is not None:
         raise ConfigError("--database is for --linker.")
+    if linker is None and spelling:
+        raise ConfigError("--spelling is for --linker: it goes by the words of the linker's names.")
     if baseline is None and settings:
         raise ConfigError("--set is for --baseline; an encoder and a linker carry their own settings.")
     opened = None if encoder is None else open_encoder(encoder, precision=precision)
     chosen = None if baseline is None else get_baseline(baseline, parse_assignments(settings or []))
+    linking = None if linker is None else Linker.open(linker, database=database)
     with show.progress_bar("encoding", "names") as update:
         result = run_benchmark(
             task,
             data,
             encoder=opened,
-            linker=None if linker is None else Linker.open(linker, database=database),
+            linker=None if linking is None else linking.preparing(Preparation(spelling=spelling)),
             baseline=chosen,
             out=out,
             split=split,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from onoma.cli.options import Database, Json, TopK
-from onoma.cli.preparing import Abbreviations, Composites, Expand, preparation
+from onoma.cli.preparing import Abbreviations, Composites, Expand, Spelling, preparation
 from onoma.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def link(
     abbreviations: Abbreviations = None,
     expand: Expand = None,
     composites: Composites = False,
+    spelling: Spelling = False,
     top_k: TopK = 5,
     stages: Annotated[
         str | None,
@@ -90,7 +91,8 @@ def link(
     With --json, one line per mention: {"mention": ..., "links": [{"concept_id", "preferred_name",
     "matched_name", "score", "rank"}, ...]}; the first link of a calibrated linker has a "confidence" too. Where
     something else was linked in place of a mention, "parts" says what, the "read_as" of a link says which of them it
-    belongs to, and "expansions" says which short forms were replaced, and where they were defined.
+    belongs to, "expansions" which short forms were replaced, and where they were defined, and "corrections" which
+    words were misspelt.
     """
     from onoma.linking import Linker
 
@@ -99,7 +101,7 @@ def link(
     opened = Linker.open(linker, database=database).only(
         semantic_types=semantic_type or (), sources=source or (), languages=language or (), under=under or ()
     )
-    opened = opened.preparing(preparation(abbreviations, expand, composites))
+    opened = opened.preparing(preparation(abbreviations, expand, composites, spelling))
     threshold = opened.threshold_for(min_precision) if min_precision is not None else min_confidence
     asked: dict[str, Any] = {
         "top_k": top_k,
@@ -142,6 +144,8 @@ def _record(mention: PreparedMention, links: Sequence[Link]) -> dict[str, Any]:
     record: dict[str, Any] = {"mention": mention.original}
     if mention.expansions:
         record["expansions"] = [dataclasses.asdict(expansion) for expansion in mention.expansions]
+    if mention.corrections:
+        record["corrections"] = [dataclasses.asdict(correction) for correction in mention.corrections]
     if mention.is_changed:
         record["parts"] = mention.parts
     record["links"] = [

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import typer
 
 from onoma.cli.options import Database
-from onoma.cli.preparing import Abbreviations, Composites, Expand, preparation
+from onoma.cli.preparing import Abbreviations, Composites, Expand, Spelling, preparation
 
 _UNITS = {"reading": "rows", "linking": "mentions", "writing": "rows"}
 _LINE_SECONDS = 30.0
@@ -36,6 +36,7 @@ def map_(
     abbreviations: Abbreviations = None,
     expand: Expand = None,
     composites: Composites = False,
+    spelling: Spelling = False,
     top_k: Annotated[
         int, typer.Option("--top-k", "-k", min=1, help="Links of a mention; each becomes a row, with its rank.")
     ] = 1,
@@ -59,13 +60,14 @@ def map_(
     """Link a column of a table; write the table with the answers beside its columns.
 
     Tables of any size are mapped in bounded memory, and each different mention is linked once. A run that was stopped
-    goes on where it was when the same command is given again. With --abbreviations, --expand or --composites the column
-    read_as says what was linked in place of a mention; each part of a composite one becomes a row.
+    goes on where it was when the same command is given again. With --abbreviations, --expand, --spelling or
+    --composites the column read_as says what was linked in place of a mention; each part of a composite one becomes a
+    row.
     """
     from onoma.cli import show
     from onoma.mapping import map_table
 
-    wanted = preparation(abbreviations, expand, composites)
+    wanted = preparation(abbreviations, expand, composites, spelling)
     try:
         with _stages() as update:
             report = map_table(

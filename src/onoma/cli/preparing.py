@@ -33,7 +33,16 @@ Composites = Annotated[
 ]
 
 
-def preparation(abbreviations: Path | None, expand: str | None, composites: bool) -> Preparation:
+Spelling = Annotated[
+    bool,
+    typer.Option(
+        "--spelling",
+        help='Put misspelt words right ("heart attak"): those that are one letter off a word of the linker\'s names.',
+    ),
+]
+
+
+def preparation(abbreviations: Path | None, expand: str | None, composites: bool, spelling: bool) -> Preparation:
     """What the options ask for; says which short forms of the table have several long forms.
 
     Raises:
@@ -49,4 +58,4 @@ def preparation(abbreviations: Path | None, expand: str | None, composites: bool
         some = ", ".join(list(table.ambiguous)[:5]) + (", ..." if len(table.ambiguous) > 5 else "")
         n_left = show.count(len(table.ambiguous), "short form")
         show.remark(f"{abbreviations}: {n_left} with several long forms left as they are: {some}")
-    return Preparation(table=table, finder=expand, composites=composites)
+    return Preparation(table=table, finder=expand, composites=composites, spelling=spelling)

@@ -38,9 +38,17 @@ def quickstart(
     )
     show.out.print("\nA dozen mentions:\n")
     show.table(
-        ["mention", "sort", "concept", "preferred name", "matched name", "score"],
+        ["mention", "sort", "read as", "concept", "preferred name", "matched name", "score"],
         [
-            [mention, sort, link.concept_id, link.preferred_name, link.matched_name, f"{link.score:.3f}"]
+            [
+                mention,
+                sort,
+                link.read_as or "",
+                link.concept_id,
+                link.preferred_name,
+                link.matched_name,
+                f"{link.score:.3f}",
+            ]
             for mention, sort, links in result.links
             for link in links
         ],

@@ -62,6 +62,13 @@ def special_tokens_around(tokenizer: Tokenizer) -> tuple[int, int]:
     return before, after
 
 
+def is_one_token(tokenizer: Tokenizer, word: str) -> bool:
+    """Whether a tokeniser has a word whole, as the one behind a space that it is in most texts."""
+    return len(tokenizer.encode(f"a {word}", add_special_tokens=False)) == 1 + len(
+        tokenizer.encode("a", add_special_tokens=False)
+    )
+
+
 def tokenise(
     tokenizer: Tokenizer, texts: Sequence[str], *, special_tokens: bool = True
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:

@@ -15,6 +15,7 @@ from onoma.linking.mentions import PreparedMention
 from onoma.linking.parts import Parts
 from onoma.linking.pipeline import NO_ANSWER, Answer, Asked, Run
 from onoma.linking.settings import SEARCHES, Stage
+from onoma.linking.spelling import Correction
 from onoma.terminology import normalise
 from onoma.types import SCORE_DECIMALS, BoolArray
 
@@ -79,6 +80,7 @@ class Explanation:
         no_concept: Probability, by the cross-encoder, that none of the candidates it saw is meant; unset if it says
             nothing of that. Above 0.5 there is no answer.
         expansions: Short forms that were replaced in the mention, by what, and where that was defined.
+        corrections: Misspelt words of the mention, and what they were read as.
         parts: Of a composite mention that was split: each part explained as a mention of its own. The answer, the near
             misses and what stands with them are then there.
     """
@@ -96,6 +98,7 @@ class Explanation:
     outcome: str
     no_concept: float | None = None
     expansions: tuple[Expansion, ...] = ()
+    corrections: tuple[Correction, ...] = ()
     parts: tuple[Explanation, ...] = ()
 
 
@@ -150,12 +153,14 @@ def explain_mention(
         f"'{one.short_form}' was read as '{one.long_form}' (defined in the {one.source})."
         for one in prepared.expansions
     ]
+    said += [f"'{one.written}' was read as '{one.read}'." for one in prepared.corrections]
     if len(explained) == 1:
         return dataclasses.replace(
             explained[0],
             mention=prepared.original,
             outcome=" ".join([*said, explained[0].outcome]),
             expansions=prepared.expansions,
+            corrections=prepared.corrections,
         )
     said.append("It stands for several names: " + "; ".join(f"'{part}'" for part in prepared.parts) + ".")
     return Explanation(
@@ -171,6 +176,7 @@ def explain_mention(
         no_concept_below=threshold,
         outcome=" ".join(said),
         expansions=prepared.expansions,
+        corrections=prepared.corrections,
         parts=tuple(explained),
     )
 

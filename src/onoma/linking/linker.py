@@ -244,13 +244,18 @@ class Linker:
         return self._with(dataclasses.replace(self._parts, prior=None, settings=settings))
 
     def preparing(self, preparation: Preparation) -> Linker:
-        """The same linker with stages before its own: short forms are replaced, composite mentions split.
+        """The same linker with stages before its own: short forms replaced, spelling put right, composites split.
 
         Example:
             >>> linker = linker.preparing(Preparation(finder="schwartz-hearst"))    # doctest: +SKIP
             >>> linker.link(["FED"], contexts=["She has fish-eye disease (FED)."])  # doctest: +SKIP
         """
         return self._with(dataclasses.replace(self._parts, preparation=preparation))
+
+    @property
+    def preparation(self) -> Preparation:
+        """What mentions go through before the linker's own stages."""
+        return self._parts.preparation
 
     def prepare(
         self, mentions: Iterable[str], *, contexts: Sequence[str | None] | None = None

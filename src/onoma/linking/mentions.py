@@ -1,9 +1,10 @@
-"""Mentions made ready to be linked: short forms replaced, composites split.
+"""Mentions made ready to be linked: short forms replaced, misspelt words put right, composites split.
 
 These are the stages before all others of a linker (`Linker.preparing`), each off unless it is asked for:
 
 1. **short forms** are replaced by what the mention's context defines, then by what a table says;
-2. **composites** are split into the names that they stand for; each is linked by itself.
+2. **misspelt words** are put right by the words of the linker's names;
+3. **composites** are split into the names that they stand for; each is linked by itself.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from onoma.encoders.cross_encoder_tokens import END_MARK, START_MARK
-from onoma.errors import InputError
+from onoma.errors import ConfigError, InputError
 from onoma.linking.abbreviations import finder_named
 from onoma.linking.composites import split_composite
 from onoma.linking.expansion import AbbreviationTable, Expansion, expand_with_trace
 from onoma.linking.links import Link, check_request, check_text
+from onoma.linking.spelling import Correction, Spelling
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +29,11 @@ class PreparedMention:
 
     Attributes:
         original: The mention as it was given.
-        text: With its short forms replaced; the original where there was nothing to replace.
+        text: With its short forms replaced and its misspelt words put right; the original where there were none.
         parts: The names it stands for, at least one; ``(text,)`` unless it was split.
         expansions: Short forms that were replaced, by what, and where that was defined.
         context: The text around the mention, as it was given.
+        corrections: Misspelt words, and what they were read as; of long forms too.
     """
 
     original: str
@@ -38,6 +41,7 @@ class PreparedMention:
     parts: tuple[str, ...]
     expansions: tuple[Expansion, ...] = ()
     context: str | None = None
+    corrections: tuple[Correction, ...] = ()
 
     @property
     def is_changed(self) -> bool:
@@ -58,7 +62,8 @@ class Preparation:
         table: Definitions of short forms that hold in every text.
         finder: What finds definitions in the context of a mention, one of `onoma.linking.abbreviations.FINDERS`; these
             go before the table's.
-        composites: Whether composite mentions are split, after their short forms were replaced.
+        composites: Whether composite mentions are split, after what is above.
+        spelling: Whether misspelt words are put right, after short forms were replaced; see `onoma.linking.spelling`.
 
     Raises:
         ConfigError: there is no such finder.
@@ -74,6 +79,7 @@ class Preparation:
     table: AbbreviationTable | None = None
     finder: str | None = None
     composites: bool = False
+    spelling: bool = False
 
     def __post_init__(self) -> None:
         self._definitions_in("")  # is there such a finder, and can it work?
@@ -83,44 +89,65 @@ class Preparation:
         """Whether there is any stage."""
         return self != Preparation()
 
+    def __str__(self) -> str:
+        stages = {
+            f"short forms ({self.finder})": self.finder is not None,
+            "abbreviations": self.table is not None,
+            "spelling": self.spelling,
+            "composites": self.composites,
+        }
+        return ", ".join(name for name, is_on in stages.items() if is_on)
+
     def prepare(
         self,
         mentions: Iterable[str],
         *,
         contexts: Sequence[str | None] | None = None,
         is_name: Callable[[str], bool] | None = None,
+        spelling: Spelling | None = None,
     ) -> list[PreparedMention]:
-        """Replace the short forms of mentions, and split composite ones.
+        """Replace the short forms of mentions, put misspelt words right, and split composite mentions.
 
         Args:
             mentions: Order and number are kept.
             contexts: Of each mention the text around it: a sentence or the whole document; None where there is none.
                 The marks ``<tgt>`` and ``</tgt>`` are no part of it.
             is_name: For splitting: whether a text is a name of the terminology; see `split_composite`.
+            spelling: What puts misspelt words right; a linker has one, by its names.
 
         Raises:
             InputError: a mention or context is not text, or there is not one context for each mention.
+            ConfigError: misspelt words shall be put right, and nothing is given that can.
         """
+        if self.spelling and spelling is None:
+            raise ConfigError("spelling needs the words of a linker's names: prepare mentions with Linker.preparing.")
         checked = check_request(mentions, 1)
         around = _checked_contexts(contexts, len(checked))
         defined = {context: self._definitions_in(context) for context in {*around} if context}
         return [
-            self._prepared(mention, context, defined.get(context or "", {}), is_name)
+            self._prepared(mention, context, defined.get(context or "", {}), is_name, spelling)
             for mention, context in zip(checked, around, strict=True)
         ]
 
     def _prepared(
-        self, mention: str, context: str | None, defined: dict[str, str], is_name: Callable[[str], bool] | None
+        self,
+        mention: str,
+        context: str | None,
+        defined: dict[str, str],
+        is_name: Callable[[str], bool] | None,
+        spelling: Spelling | None,
     ) -> PreparedMention:
-        text, expansions = mention, tuple[Expansion, ...]()
+        text, expansions, corrections = mention, tuple[Expansion, ...](), tuple[Correction, ...]()
         in_table = {} if self.table is None else self.table.definitions
         if defined or in_table:
             text, expansions = expand_with_trace(mention, ChainMap(defined, in_table))
+        if self.spelling and spelling is not None:
+            text, corrections = spelling.correct(text)
         parts = split_composite(text, is_name=is_name) if self.composites else [text]
         traced = [
             dataclasses.replace(one, source="context" if one.short_form in defined else "table") for one in expansions
         ]
-        return PreparedMention(mention, text, tuple(parts), tuple(traced), context)
+        return PreparedMention(mention, text, tuple(parts), tuple(traced), context, corrections)
 
     def _definitions_in(self, context: str) -> dict[str, str]:
         if self.finder is None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import cast
 
+import numpy as np
+
 from onoma.encoders import Encoder
+from onoma.encoders.tokens import is_one_token
 from onoma.errors import ConfigError, InputError
 from onoma.indexes import Index
 from onoma.indexes.char_ngrams import CharNgramIndex
@@ -23,6 +26,7 @@ from onoma.linking.prior import WeightedPrior
 from onoma.linking.reranking import Reranker
 from onoma.linking.searching import AllowedTexts, DenseSearch, SparseSearch
 from onoma.linking.settings import SEARCHES, LinkerSettings, Stage, ordered_stages
+from onoma.linking.spelling import Spelling
 from onoma.terminology import normalise
 from onoma.types import BoolArray, RowArray
 
@@ -82,6 +86,14 @@ class Parts:
     def sparse(self) -> SparseSearch | None:
         """Search by character n-grams among these texts."""
         return None if self.ngrams is None else SparseSearch(self.ngrams, self.texts)
+
+    @cached_property
+    def spelling(self) -> Spelling:
+        """Corrections by the words of these texts; words that the encoder's tokeniser has whole are right too."""
+        texts, mask = self.dictionary.texts, self.texts.mask
+        names = texts if mask is None else (texts[int(row)] for row in np.flatnonzero(mask))
+        has_whole = None if self.encoder is None else partial(is_one_token, self.encoder.folder.load_tokenizer())
+        return Spelling.of_names(names, is_known=has_whole)
 
     @cached_property
     def weighted_prior(self) -> WeightedPrior | None:
@@ -167,7 +179,10 @@ class Parts:
         if prepared:
             return prepared
         # That they are text is checked there.
-        return self.preparation.prepare(cast("list[str]", given), contexts=contexts, is_name=self._is_name)
+        spelling = self.spelling if self.preparation.spelling else None
+        return self.preparation.prepare(
+            cast("list[str]", given), contexts=contexts, is_name=self._is_name, spelling=spelling
+        )
 
     def _is_name(self, text: str) -> bool:
         rows = self.lookup.exact(normalise(text, self.normalisation))

@@ -156,6 +156,7 @@ def map_table(
             abbreviations=None if definitions is None else hashlib.sha256(definitions.encode()).hexdigest(),
             finder=preparation.finder,
             composites=preparation.composites,
+            spelling=preparation.spelling,
             input_format=formats[0],
             output_format=formats[1],
             onoma=__version__,

@@ -47,6 +47,7 @@ class Settings:
         abbreviations: SHA-256 of the table of abbreviations, if there is one.
         finder: What finds the short forms that contexts define, if they are looked for.
         composites: Whether composite mentions are split.
+        spelling: Whether misspelt words are put right.
         input_format: Ending of the input's name.
         output_format: Ending of the output's name.
         onoma: Version.
@@ -62,6 +63,7 @@ class Settings:
     abbreviations: str | None
     finder: str | None
     composites: bool
+    spelling: bool
     input_format: str
     output_format: str
     onoma: str
@@ -138,7 +140,9 @@ class WorkFolder:
         if settings is None or (definitions is None and settings.abbreviations is not None):
             raise DamagedArtifactError(f"{self.folder} is not whole. Remove it to start anew.")
         table = AbbreviationTable(definitions or {}, {}) if settings.abbreviations is not None else None
-        return Preparation(table=table, finder=settings.finder, composites=settings.composites)
+        return Preparation(
+            table=table, finder=settings.finder, composites=settings.composites, spelling=settings.spelling
+        )
 
     @property
     def whole(self) -> Path:

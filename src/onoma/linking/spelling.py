@@ -1,0 +1,124 @@
+"""Misspelt words of a mention put right, by the words of the linker's own names.
+
+A word is misspelt if no name has it and the encoder's tokeniser does not have it whole, which keeps common words
+("belly", "still") that a terminology happens to lack. It becomes a word of the names that differs by one letter too
+many, missing, wrong or swapped with the next, behind an equal first letter; of several the one that most names have.
+One letter and no more: with two, "prednisone" would become "prednisolone" where a list has only that.
+
+A correction can still be wrong, above all over a short list of names: it is off unless it is asked for, and told with
+the answer.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+
+import polars as pl
+
+MIN_LETTERS = 5
+"""Shorter words are left: many are abbreviations, and most are one letter away from some other word."""
+MIN_CAPITALS = 7
+"""The same for words in capitals."""
+_WORD = re.compile(r"\b[^\W\d_]+\b")
+_WORDS_OF_NAMES = r"\b[\p{Latin}\p{Greek}\p{Cyrillic}]+\b"
+_NAMES_AT_ONCE = 500_000
+_REMEMBERED = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A misspelt word of a mention.
+
+    Attributes:
+        written: As the mention has it.
+        read: What was put in its place.
+    """
+
+    written: str
+    read: str
+
+
+class Spelling:
+    """Corrections by the words of some names.
+
+    Args:
+        words: How many names have each word, in lower case.
+        is_known: Whether a word in lower case is right although no name has it; unset: none is.
+
+    Example:
+        >>> spelling = Spelling.of_names(["heart attack", "heart failure", "panic attack"])
+        >>> spelling.correct("Heart attak")
+        ('Heart attack', (Correction(written='attak', read='attack'),))
+    """
+
+    def __init__(self, words: Mapping[str, int], is_known: Callable[[str], bool] | None = None) -> None:
+        self._words, self._is_known = words, is_known
+        self._letters = "".join(sorted({letter for word in words for letter in word}))
+        self._nearest = lru_cache(_REMEMBERED)(self._find_nearest)
+
+    @classmethod
+    def of_names(cls, names: Iterable[str], *, is_known: Callable[[str], bool] | None = None) -> Spelling:
+        """By the words of these names that are long enough, in scripts that write words by letters with a case.
+
+        Args:
+            names: Any number; memory is that of their distinct words.
+            is_known: See `Spelling`.
+        """
+        words: Counter[str] = Counter()
+        left = iter(names)
+        while some := list(islice(left, _NAMES_AT_ONCE)):
+            column = pl.Series("word", some, pl.String).str.to_lowercase().str.extract_all(_WORDS_OF_NAMES)
+            found = column.list.unique().explode(empty_as_null=False).value_counts()
+            words.update(dict(found.filter(pl.col("word").str.len_chars() >= MIN_LETTERS - 1).iter_rows()))
+        return cls(words, is_known)
+
+    def correct(self, mention: str) -> tuple[str, tuple[Correction, ...]]:
+        """The mention with its misspelt words put right, and which these were; capitals stay where they were.
+
+        A mention without any comes back as it was, else in Unicode's composed form (NFC).
+        """
+        composed = unicodedata.normalize("NFC", mention)
+        corrections = dict[Correction, None]()
+
+        def replace(match: re.Match[str]) -> str:
+            written = match.group()
+            read = self._reading(written)
+            if read != written:
+                corrections[Correction(written, read)] = None
+            return read
+
+        corrected = _WORD.sub(replace, composed)
+        return (corrected, tuple(corrections)) if corrections else (mention, ())
+
+    def _reading(self, written: str) -> str:
+        if len(written) < (MIN_CAPITALS if written.isupper() else MIN_LETTERS):
+            return written
+        word = written.lower()
+        read = self._nearest(word)
+        if read == word:
+            return written
+        return read.upper() if written.isupper() else read.capitalize() if written[0].isupper() else read
+
+    def _find_nearest(self, word: str) -> str:
+        if word in self._words or (self._is_known is not None and self._is_known(word)):
+            return word
+        near = {other for other in self._one_off(word) if other in self._words}
+        return min(near, key=lambda other: (-self._words[other], other), default=word)
+
+    def _one_off(self, word: str) -> Iterator[str]:
+        """What the word may be with one letter put right, except the first."""
+        for place in range(1, len(word)):
+            before, after = word[:place], word[place:]
+            yield before + after[1:]
+            if len(after) > 1:
+                yield before + after[1] + after[0] + after[2:]
+            for letter in self._letters:
+                yield before + letter + after[1:]
+                yield before + letter + after
+        yield from (word + letter for letter in self._letters)

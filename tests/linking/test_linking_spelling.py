@@ -1,0 +1,161 @@
+"""Misspelt words put right, against the edit distance of another library and over a linker's names."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from linking_data import write_letter_encoder
+from rapidfuzz.distance import OSA
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from onoma.encoders.tokens import is_one_token
+from onoma.errors import ConfigError
+from onoma.linking import build_linker
+from onoma.linking.mentions import Preparation
+from onoma.linking.spelling import Correction, Spelling
+from tiny import make_terminology
+
+NAMES = ["heart attack", "panic attack", "attach", "Sjögren syndrome", "Болезнь Паркинсона", "νεφρική ανεπάρκεια"]
+
+
+def read(spelling: Spelling, mention: str) -> str:
+    return spelling.correct(mention)[0]
+
+
+@pytest.fixture(scope="module")
+def spelling() -> Spelling:
+    return Spelling.of_names(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("mention", "expected"),
+    [
+        ("heart attak", "heart attack"),  # missing
+        ("heart attackk", "heart attack"),  # too many
+        ("heart atteck", "heart attack"),  # wrong
+        ("haert attack", "heart attack"),  # swapped
+        ("heart attcka", "heart attcka"),  # two letters
+        ("geart attack", "geart attack"),  # the first letter
+        ("attac", "attack"),  # two names have that, one has "attach"
+        ("Heart ATTTACK, Sjogren", "Heart ATTACK, Sjögren"),
+        ("sever ATTAK", "sever ATTAK"),  # short, in capitals
+        ("attak2 attak_b attak-b", "attak2 attak_b attack-b"),
+        ("heart  attak's", "heart  attack's"),
+        ("Болезнь Паркинсна", "Болезнь Паркинсона"),
+        ("νεφρικη ανεπάρκεια", "νεφρική ανεπάρκεια"),
+        ("心臓発作 hart", "心臓発作 hart"),
+        ("", ""),
+        ("   ", "   "),
+    ],
+)
+def test_words_one_letter_off(spelling: Spelling, mention: str, expected: str) -> None:
+    assert read(spelling, mention) == expected
+
+
+def test_each_correction_is_told_once(spelling: Spelling) -> None:
+    assert spelling.correct("attak, ATTACCK or attak") == (
+        "attack, ATTACK or attack",
+        (Correction("attak", "attack"), Correction("ATTACCK", "ATTACK")),
+    )
+
+
+def test_decomposed_letters(spelling: Spelling) -> None:
+    right, wrong = (unicodedata.normalize("NFD", text) for text in ("Sjögren syndrome", "Sjögren syndrom"))
+    assert spelling.correct(right) == (right, ())
+    assert read(spelling, wrong) == "Sjögren syndrome"
+
+
+def test_known_words_stay() -> None:
+    spelling = Spelling.of_names(NAMES, is_known={"attacks"}.__contains__)
+    assert read(spelling, "attacks and attak") == "attacks and attack"
+    assert read(Spelling({}), "heart attak") == "heart attak"
+
+
+LETTERS = st.text("abä", min_size=1, max_size=8)
+WORDS = st.builds("".join, st.tuples(LETTERS, LETTERS))
+
+
+@given(names=st.lists(st.lists(WORDS, min_size=1, max_size=3), max_size=8), written=WORDS)
+def test_as_by_the_edit_distance(names: list[list[str]], written: str) -> None:
+    counts = Counter(word for name in names for word in {*name} if len(word) >= 4)
+    expected = written
+    if len(written) >= 5 and written not in counts:
+        near = [word for word in counts if word[0] == written[0] and OSA.distance(written, word) == 1]
+        expected = min(near, key=lambda word: (-counts[word], word), default=written)
+    assert read(Spelling.of_names([" ".join(name) for name in names]), written) == expected
+
+
+def test_many_names_are_counted_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onoma.linking.spelling._NAMES_AT_ONCE", 2)
+    spelling = Spelling.of_names(iter([*NAMES, "attach", "attach"]))
+    assert read(spelling, "attac") == "attach"
+
+
+@pytest.mark.parametrize("prefix", ["", "Ġ"])
+def test_whole_tokens(prefix: str) -> None:
+    letters = {letter: row for row, letter in enumerate(["[UNK]", "a", "##b", "b", f"{prefix}b", f"{prefix}ab", "##a"])}
+    if prefix:
+        merges = [("a", "b"), ("Ġ", "b"), ("Ġ", "ab")]
+        vocabulary = {"a": 0, "b": 1, "Ġ": 2, "ab": 3, "Ġb": 4, "Ġab": 5}
+        tokenizer = Tokenizer(models.BPE(vocabulary, merges))
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    else:
+        tokenizer = Tokenizer(models.WordPiece(letters, unk_token="[UNK]"))
+        tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    assert is_one_token(tokenizer, "ab")
+    assert not is_one_token(tokenizer, "abb")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("spelling")
+    write_letter_encoder(folder / "letters")
+    make_terminology(folder / "t", {"D1": ["Heart Attack", "myocardial infarction"], "D2": ["Angina"]})
+    return folder
+
+
+@pytest.mark.parametrize("encoder", ["letters", None])
+def test_a_linker_reads_by_its_own_names(place: Path, encoder: str | None) -> None:
+    source = None if encoder is None else place / encoder
+    linker = build_linker(place / "t", source, place / f"linker-{encoder}", sparse=encoder is None)
+    reading = linker.preparing(Preparation(spelling=True))
+    links = reading.link(["heart attak", "heart attack", "Agina and infarctoin"], top_k=1)
+    assert [(one.concept_id, one.read_as) for (one,) in links[:2]] == [("D1", "heart attack"), ("D1", None)]
+    assert links[0][0].score == 1
+    assert links[2][0].read_as == "Angina and infarction"
+    explained = reading.explain("heart attak")
+    assert explained.outcome.startswith("'attak' was read as 'attack'. D1 (Heart Attack): the mention is a name")
+    assert explained.corrections == (Correction("attak", "attack"),)
+    # by names that can be an answer alone
+    unknown = reading.without([linker.dictionary.entry_names.index("Heart Attack")])
+    assert unknown.prepare(["heart attak, agina"])[0].text == "heart attak, angina"
+
+
+def test_with_the_other_stages(place: Path) -> None:
+    linker = build_linker(place / "t", place / "letters", place / "linker-all")
+    everything = Preparation(finder="schwartz-hearst", composites=True, spelling=True)
+    (prepared,) = linker.preparing(everything).prepare(
+        ["HA and angine"], contexts=["A heart atack (HA) followed by angina."]
+    )
+    assert prepared.parts == ("heart attack", "angina")
+    assert prepared.corrections == (Correction("atack", "attack"), Correction("angine", "angina"))
+    assert [one.long_form for one in prepared.expansions] == ["heart atack"]
+    assert str(everything) == "short forms (schwartz-hearst), spelling, composites"
+    assert (str(Preparation()), Preparation(spelling=True).is_on) == ("", True)
+
+
+def test_common_words_of_the_tokeniser_stay(place: Path) -> None:
+    write_letter_encoder(place / "words", words=["angine"])
+    linker = build_linker(place / "t", place / "words", place / "linker-words")
+    reading = linker.preparing(Preparation(spelling=True))
+    assert [one.text for one in reading.prepare(["angine", "Angine", "agina"])] == ["angine", "Angine", "angina"]
+
+
+def test_alone_it_has_no_words() -> None:
+    with pytest.raises(ConfigError, match=r"needs the words of a linker's names.*Linker\.preparing"):
+        Preparation(spelling=True).prepare(["heart attak"])
