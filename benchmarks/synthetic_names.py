@@ -9,13 +9,12 @@ import numpy.typing as npt
 from tokenizers import Tokenizer
 
 from onoma.artifacts import Manifest
+from onoma.encoders.tokens import is_one_token
 from onoma.pairs import NameStore, PairSet
 from onoma.types import RowArray
 
 MAX_TOKENS = 25
 _SPECIAL_TOKENS = 2
-_ALONE = "of"
-"""A common word, to see whether another is one token beside it."""
 
 
 def name_lengths(n_names: int, rng: np.random.Generator) -> RowArray:
@@ -38,9 +37,7 @@ def synonym_texts(tokenizer: Tokenizer, n_pairs: int, rng: np.random.Generator) 
     """
     letters = {word.lstrip("\u0120\u2581") for word in tokenizer.get_vocab()}
     plain = sorted(word for word in letters if word.isascii() and word.isalpha() and word.islower() and len(word) > 2)
-    beside = len(tokenizer.encode(_ALONE, add_special_tokens=False).ids) + 1
-    encoded = tokenizer.encode_batch([f"{_ALONE} {word}" for word in plain], add_special_tokens=False)
-    words = [word for word, found in zip(plain, encoded, strict=True) if len(found.ids) == beside]
+    words = [word for word in plain if is_one_token(tokenizer, word)]
     texts = []
     for lengths in (name_lengths(2 * n_pairs, rng) - _SPECIAL_TOKENS).reshape(n_pairs, 2):
         concept = [words[row] for row in rng.integers(0, len(words), lengths.max())]

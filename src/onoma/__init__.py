@@ -7,7 +7,7 @@ and loads no torch::
 
     onoma.import_terminology("cellxgene", "MONDO", "mondo")
     linker = onoma.build_linker("mondo", "all-MiniLM-L6-v2", "linker")
-    linker.link(["heart attak"])[0][0].concept_id
+    linker.link(["heart attack"])[0][0].concept_id
 """
 
 from __future__ import annotations
