@@ -62,7 +62,7 @@ class Preparation:
         table: Definitions of short forms that hold in every text.
         finder: What finds definitions in the context of a mention, one of `onoma.linking.abbreviations.FINDERS`; these
             go before the table's.
-        composites: Whether composite mentions are split, after what is above.
+        composites: Whether composite mentions are split, after all else.
         spelling: Whether misspelt words are put right, after short forms were replaced; see `onoma.linking.spelling`.
 
     Raises:

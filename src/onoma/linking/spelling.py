@@ -74,7 +74,7 @@ class Spelling:
         left = iter(names)
         while some := list(islice(left, _NAMES_AT_ONCE)):
             column = pl.Series("word", some, pl.String).str.to_lowercase().str.extract_all(_WORDS_OF_NAMES)
-            found = column.list.unique().explode(empty_as_null=False).value_counts()
+            found = column.list.unique().explode().value_counts()
             words.update(dict(found.filter(pl.col("word").str.len_chars() >= MIN_LETTERS - 1).iter_rows()))
         return cls(words, is_known)
 
