@@ -1,4 +1,4 @@
-"""Attention, dropout and products of the packed encoder against plain loops and torch's own."""
+"""Attention and products of the packed encoder against plain loops and torch's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from onoma.encoders import attention
 from onoma.encoders.attention import PackedAttention
-from onoma.encoders.dropout import dropout, keep_factors
+from onoma.encoders.dropout import Dropout
 from onoma.encoders.linear import linear
 from onoma.encoders.precision import has_native_bf16
 
@@ -48,7 +48,7 @@ def by_loops(query: Tensor, key_value: Tensor, *, first_only: bool, kept: Callab
 
 
 def attend(query: Tensor, key_value: Tensor, *, first_only: bool, dropout: float = 0.0) -> Tensor:
-    one_batch = PackedAttention(GROUPS, n_heads=N_HEADS, dropout=dropout)
+    one_batch = PackedAttention(GROUPS, n_heads=N_HEADS, dropout=Dropout(dropout))
     if first_only:
         return one_batch.of_first(query, key_value)
     return one_batch.of_all(torch.cat([query, key_value], 1))
@@ -82,7 +82,7 @@ def test_gradient_of_attention_equals_that_of_loops(probability: float, first_on
         else:
             shapes = [(1 if first_only else length, length) for names, length in GROUPS for _ in range(names * N_HEADS)]
             sizes = [n_queries * length for n_queries, length in shapes]
-            factors = keep_factors((sum(sizes),), probability, torch.float32).split_with_sizes(sizes)
+            factors = Dropout(probability).keep_factors((sum(sizes),), torch.float32).split_with_sizes(sizes)
             kept = [of_head.view(shape) for of_head, shape in zip(factors, shapes, strict=True)]
             gathered = by_loops(query, key_value, first_only=first_only, kept=iter(kept).__next__)
         gradients.append(torch.autograd.grad((gathered * pull).sum(), (query, key_value)))
@@ -142,27 +142,6 @@ def test_keys_alone_can_have_a_gradient_in_bf16() -> None:
     key_value.requires_grad_()
     (gradient,) = torch.autograd.grad(attend(query, key_value, first_only=True).float().sum(), key_value)
     assert gradient.abs().sum() > 0
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-def test_dropout_keeps_the_expectation(dtype: torch.dtype) -> None:
-    torch.manual_seed(0)
-    factors = keep_factors((1001, 99), 0.25, dtype)
-    assert factors.dtype == dtype
-    assert set(factors.flatten().tolist()) == {0.0, float(torch.tensor(1 / 0.75, dtype=dtype))}
-    assert float((factors == 0).float().mean()) == pytest.approx(0.25, abs=0.005)
-
-
-def test_dropout_of_nothing() -> None:
-    assert dropout(torch.zeros(0, 8), 0.1).shape == (0, 8)
-
-
-def test_dropout_draws_the_same_whatever_the_precision() -> None:
-    states = drawn(33, 7)
-    torch.manual_seed(3)
-    full = dropout(states, 0.5)
-    torch.manual_seed(3)
-    torch.testing.assert_close(dropout(states.bfloat16(), 0.5), full.bfloat16())
 
 
 @needs_bf16

@@ -6,7 +6,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onoma.encoders.dropout import dropout
 from onoma.encoders.packing import pack, pack_lists
 from onoma.errors import ShapeError
 
@@ -56,39 +55,3 @@ def test_a_name_without_tokens_is_refused() -> None:
 def test_offsets_past_the_end_are_refused() -> None:
     with pytest.raises(ShapeError, match="offsets must lead"):
         pack(np.array([0, 9]), np.array([1, 2]))
-
-
-@pytest.mark.parametrize("probability", [0.1, 0.5])
-def test_dropout_keeps_the_expectation_and_drops_the_share_asked_for(probability: float) -> None:
-    torch.manual_seed(3)
-    dropped = dropout(torch.ones(300_001), probability)
-    values = torch.from_numpy(np.unique(dropped.numpy()))
-    assert len(values) == 2
-    assert values[0] == 0
-    assert float(values[1]) == pytest.approx(1 / (1 - probability), abs=1e-4)
-    # five standard deviations of the share of 300,001 draws
-    assert float((dropped == 0).float().mean()) == pytest.approx(probability, abs=5e-3)
-
-
-def test_dropout_lanes_are_independent_and_reproducible() -> None:
-    torch.manual_seed(4)
-    first = dropout(torch.ones(4, 50_000), 0.5).bool()
-    torch.manual_seed(4)
-    assert torch.equal(first, dropout(torch.ones(4, 50_000), 0.5).bool())
-    lanes = first.reshape(-1, 4).double()
-    correlation = np.corrcoef(lanes.numpy().T)
-    assert np.abs(correlation - np.eye(4)).max() < 0.03
-
-
-def test_dropout_of_zero_is_the_input_itself() -> None:
-    states = torch.randn(3, 3)
-    assert dropout(states, 0.0) is states
-
-
-def test_dropout_passes_the_gradient_of_what_it_kept() -> None:
-    torch.manual_seed(5)
-    states = torch.ones(64, requires_grad=True)
-    out = dropout(states, 0.25)
-    out.sum().backward()  # type: ignore[no-untyped-call]
-    assert states.grad is not None
-    assert torch.equal(states.grad, out.detach())

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from onoma.encoders.dropout import keep_factors
+from onoma.encoders.dropout import Dropout
 
 Groups = Sequence[tuple[int, int]]
 
@@ -40,10 +40,10 @@ class PackedAttention:
     Args:
         groups: (names, length) of each group, as in `PackedBatch`.
         n_heads: H, a divisor of D.
-        dropout: Probability that an attention weight is dropped; 0 outside training.
+        dropout: Of attention weights; with probability 0 outside training.
     """
 
-    def __init__(self, groups: Groups, *, n_heads: int, dropout: float) -> None:
+    def __init__(self, groups: Groups, *, n_heads: int, dropout: Dropout) -> None:
         self._groups, self._n_heads, self._dropout = groups, n_heads, dropout
         self._first_tokens = [(names, 1) for names, _ in groups]
         self._orders: dict[int, _HeadOrder] = {}
@@ -88,10 +88,12 @@ class PackedAttention:
             heads = query[q_first:q_last].view(names, n_queries, self._n_heads, -1).transpose(1, 2)
             pairs = key_value[kv_first:kv_last].view(names, length, 2, self._n_heads, -1)
             keys, values = pairs.permute(2, 0, 3, 1, 4)
-            if _is_quicker_by_products(heads, keys, self._dropout):
+            if _is_quicker_by_products(heads, keys, self._dropout.probability):
                 context = _by_products(heads, keys, values)
             else:
-                context = functional.scaled_dot_product_attention(heads, keys, values, dropout_p=self._dropout)
+                context = functional.scaled_dot_product_attention(
+                    heads, keys, values, dropout_p=self._dropout.probability
+                )
             gathered.append(context.transpose(1, 2).reshape(-1, query.shape[1]))
             q_first, kv_first = q_last, kv_last
         gathered.append(query.new_zeros(len(query) - q_first, query.shape[1]))
@@ -111,7 +113,7 @@ class PackedAttention:
             _borders(tuple(self._groups), query.device),
             max(length for _, length in asking),
             max(length for _, length in self._groups),
-            self._dropout,
+            self._dropout.probability,
             is_causal=False,
             return_debug_mask=False,
         )[0]
@@ -226,7 +228,7 @@ class _CpuAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, projected: Tensor, first: Tensor | None, giving: _HeadOrder, asking: _HeadOrder, dropout: float
+        ctx: Any, projected: Tensor, first: Tensor | None, giving: _HeadOrder, asking: _HeadOrder, dropout: Dropout
     ) -> Tensor:
         rows = giving.apply(projected)
         asked = None if first is None else asking.apply(first)
@@ -243,7 +245,7 @@ class _CpuAttention(torch.autograd.Function):
             weights.exp_()
             for exponentials in by_group:
                 exponentials.div_(exponentials.sum(-1, keepdim=True))
-            used = weights * keep_factors(weights.shape, dropout, weights.dtype) if dropout else weights
+            used = dropout(weights)
             for weight, group, (context,) in zip(_split(used, shapes), groups, asking.groups(gathered), strict=True):
                 context.copy_(torch.bmm(weight, group[-1].float()))
         ctx.save_for_backward(rows, asked, weights, used)

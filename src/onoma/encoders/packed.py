@@ -21,7 +21,7 @@ from torch.nn import functional
 from onoma.encoders.adapters import insert_saved, is_adapter_name
 from onoma.encoders.architectures import BERT_LIKE, Architecture, Layer, read_architecture
 from onoma.encoders.attention import PackedAttention
-from onoma.encoders.dropout import dropout
+from onoma.encoders.dropout import Dropout
 from onoma.encoders.folders import ADAPTED_PREFIX, EncoderFolder, Pooling, family_of
 from onoma.encoders.linear import linear
 from onoma.encoders.packing import PackedBatch, pack, pack_lists
@@ -156,8 +156,8 @@ class PackedEncoder(nn.Module):
 
 def _run_packed(parts: Architecture, batch: PackedBatch, *, training: bool, first_only: bool) -> torch.Tensor:
     """All layers over packed tokens: every token's vector (T, D), or that of each name's first token only (N, D)."""
-    hidden_dropout = parts.hidden_dropout.p if training else 0.0
-    attention_dropout = parts.attention_dropout.p if training else 0.0
+    dropout = Dropout(parts.hidden_dropout.p if training else 0.0)
+    attention_dropout = Dropout(parts.attention_dropout.p if training else 0.0)
     attention = PackedAttention(batch.groups, n_heads=parts.n_heads, dropout=attention_dropout)
     states = parts.word_embeddings(batch.ids) + parts.position_embeddings(_positions(parts, batch))
     if parts.token_type_embeddings is not None:
@@ -168,7 +168,7 @@ def _run_packed(parts: Architecture, batch: PackedBatch, *, training: bool, firs
             states = states + functional.embedding(batch.types, weight)
     n_tokens = batch.n_tokens
     spare = -n_tokens % _TOKEN_STEP if states.device.type == "cpu" else 0
-    states = functional.pad(dropout(parts.embedding_norm(states), hidden_dropout), (0, 0, 0, spare))
+    states = dropout(functional.pad(parts.embedding_norm(states), (0, 0, 0, spare)))
     last = len(parts.layers) - 1
     for depth, layer in enumerate(parts.layers):
         if first_only and depth == last:
@@ -177,7 +177,7 @@ def _run_packed(parts: Architecture, batch: PackedBatch, *, training: bool, firs
             context = attention.of_first(_project(layer.query, states), key_value)
         else:
             context = attention.of_all(_side_by_side(states, layer.query, layer.key, layer.value))
-        states = _after_attention(layer, states, context, hidden_dropout)
+        states = _after_attention(layer, states, context, dropout)
     return states if first_only else states[:n_tokens]
 
 
@@ -196,13 +196,13 @@ def _project(module: nn.Module, states: torch.Tensor) -> torch.Tensor:
     return projected
 
 
-def _after_attention(layer: Layer, states: torch.Tensor, context: torch.Tensor, probability: float) -> torch.Tensor:
+def _after_attention(layer: Layer, states: torch.Tensor, context: torch.Tensor, dropout: Dropout) -> torch.Tensor:
     attended = _project(layer.attention_out, context)
     if layer.drops_after_attention:
-        attended = dropout(attended, probability)
+        attended = dropout(attended)
     states = layer.attention_norm(states + attended)
     raised = layer.activate(_project(layer.up, states))
-    normed: torch.Tensor = layer.output_norm(states + dropout(_project(layer.down, raised), probability))
+    normed: torch.Tensor = layer.output_norm(states + dropout(_project(layer.down, raised)))
     return normed
 
 
