@@ -27,7 +27,7 @@ MIN_CAPITALS = 7
 """The same for words in capitals."""
 _WORD = re.compile(r"\b[^\W\d_]+\b")
 _WORDS_OF_NAMES = r"\b[\p{Latin}\p{Greek}\p{Cyrillic}]+\b"
-_NAMES_AT_ONCE = 500_000
+_NAMES_AT_ONCE = 100_000
 _REMEMBERED = 100_000
 
 
