@@ -113,14 +113,37 @@ def test_truncated_missing_changed(tmp_path: Path) -> None:
         open_artifact(tmp_path / "x", "thing")
 
 
-def test_a_changed_large_file_is_found_by_verify(tmp_path: Path) -> None:
+def test_one_changed_byte_of_a_large_file_is_found_by_verify(tmp_path: Path) -> None:
     make(tmp_path / "x", bytes(2 << 20))
     data = tmp_path / "x" / "data.bin"
     verify_artifact(tmp_path / "x")
-    data.write_bytes(bytes((2 << 20) - 1) + b"1")
+    data.write_bytes(bytes(10_000) + b"1" + bytes((2 << 20) - 10_001))
     open_artifact(tmp_path / "x", "thing")
     with pytest.raises(DamagedArtifactError, match="has changed"):
         verify_artifact(tmp_path / "x")
+
+
+@pytest.mark.parametrize("change", ["all of it", "first byte", "last byte"])
+def test_another_large_file_of_the_same_size_is_found_at_once(tmp_path: Path, change: str) -> None:
+    size = (2 << 20) + 17
+    make(tmp_path / "x", bytes(size))
+    content = bytearray(size)
+    content[{"all of it": slice(None), "first byte": slice(1), "last byte": slice(-1, None)}[change]] = b"1" * (
+        size if change == "all of it" else 1
+    )
+    (tmp_path / "x" / "data.bin").write_bytes(content)
+    with pytest.raises(DamagedArtifactError, match=r"data\.bin has changed"):
+        open_artifact(tmp_path / "x", "thing")
+
+
+def test_a_folder_of_before_opens_without_samples(tmp_path: Path) -> None:
+    make(tmp_path / "x", bytes(2 << 20))
+    file = tmp_path / "x" / "onoma.json"
+    manifest = json.loads(file.read_text())
+    assert len(manifest["files"]["data.bin"].pop("sample_sha256")) == 64
+    file.write_text(json.dumps(manifest))
+    open_artifact(tmp_path / "x", "thing")
+    verify_artifact(tmp_path / "x")
 
 
 def test_foreign_folders_are_refused(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def amend_artifact(
                 "config": {**before.config, **(config or {})},
             }
         )
-        write_text_atomically(aside / MANIFEST_NAME, amended.model_dump_json(indent=1))
+        write_text_atomically(aside / MANIFEST_NAME, amended.model_dump_json(indent=1, exclude_none=True))
         if read_manifest(target) != before:
             raise ArtifactExistsError(f"{target} was changed by another process meanwhile; try again.")
 

@@ -10,13 +10,14 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from onoma._version import __version__
-from onoma.artifacts.files import sha256_file
+from onoma.artifacts.files import sha256_file, sha256_of_sample
 from onoma.artifacts.unfinished import put_back
 from onoma.errors import DamagedArtifactError, FormatVersionError, InputError, NotAnArtifactError
 
 MANIFEST_NAME = "onoma.json"
 _ALWAYS_VERIFIED_BYTES = 1 << 20
-"""Files up to this size are checksummed at every open; larger ones by size, and in full by `verify_artifact`."""
+"""Files up to this size are checksummed at every open; of larger ones a sample is, and all by `verify_artifact`."""
+_CHECKSUM = r"^[0-9a-f]{64}$"
 
 
 class _Record(BaseModel):
@@ -27,7 +28,16 @@ class FileEntry(_Record):
     """One file of an artefact."""
 
     bytes: int = Field(ge=0)
-    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    sha256: str = Field(pattern=_CHECKSUM)
+    sample_sha256: str | None = Field(None, pattern=_CHECKSUM)
+    """Of blocks spread over a file that is too large to be read at every open; folders of before have none."""
+
+    @classmethod
+    def of(cls, file: Path) -> FileEntry:
+        """Of a file as it is now."""
+        size = file.stat().st_size
+        sample = None if size <= _ALWAYS_VERIFIED_BYTES else sha256_of_sample(file)
+        return cls(bytes=size, sha256=sha256_file(file), sample_sha256=sample)
 
 
 class Parent(_Record):
@@ -65,8 +75,8 @@ class Manifest(_Record):
 def open_artifact(path: str | Path, kind: str, *, format_version: int = 1) -> Manifest:
     """Check that ``path`` is a whole artefact of this kind and return its manifest.
 
-    Every file must be there with its recorded size; files up to 1 MiB are checksummed too. Use
-    `verify_artifact` to checksum everything.
+    Every file must be there with its recorded size; files up to 1 MiB are checksummed too, of larger ones 64 blocks
+    spread over the file, which tells another file of the same size. Use `verify_artifact` to checksum everything.
 
     Raises:
         InputError: there is nothing at ``path``.
@@ -83,7 +93,7 @@ def open_artifact(path: str | Path, kind: str, *, format_version: int = 1) -> Ma
             f"{folder} is a {kind} of format {manifest.format_version}, written by Onoma {manifest.onoma_version}; "
             f"this Onoma {__version__} reads up to format {format_version}. Update Onoma, or make the folder again."
         )
-    _check_files(folder, manifest, checksum_up_to=_ALWAYS_VERIFIED_BYTES)
+    _check_files(folder, manifest, in_full=False)
     return manifest
 
 
@@ -91,7 +101,7 @@ def verify_artifact(path: str | Path) -> Manifest:
     """Checksum every file of the artefact at ``path``; return its manifest or raise as `open_artifact` does."""
     folder = Path(path)
     manifest = read_manifest(folder)
-    _check_files(folder, manifest, checksum_up_to=None)
+    _check_files(folder, manifest, in_full=True)
     return manifest
 
 
@@ -124,7 +134,7 @@ def read_manifest(path: str | Path) -> Manifest:
         raise NotAnArtifactError(f"{file} is not a manifest written by Onoma.") from None
 
 
-def _check_files(folder: Path, manifest: Manifest, *, checksum_up_to: int | None) -> None:
+def _check_files(folder: Path, manifest: Manifest, *, in_full: bool) -> None:
     for name, entry in manifest.files.items():
         file = folder / name
         if Path(name).is_absolute() or ".." in Path(name).parts:
@@ -136,5 +146,9 @@ def _check_files(folder: Path, manifest: Manifest, *, checksum_up_to: int | None
             raise DamagedArtifactError(
                 f"{folder}: the file {name} has {size} bytes; {entry.bytes} were written. Make the folder again."
             )
-        if (checksum_up_to is None or size <= checksum_up_to) and sha256_file(file) != entry.sha256:
+        if in_full or size <= _ALWAYS_VERIFIED_BYTES:
+            is_as_written = sha256_file(file) == entry.sha256
+        else:
+            is_as_written = entry.sample_sha256 is None or sha256_of_sample(file) == entry.sample_sha256
+        if not is_as_written:
             raise DamagedArtifactError(f"{folder}: the content of {name} has changed. Make the folder again.")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from onoma._version import __version__
-from onoma.artifacts.files import fsync, sha256_file, write_text_atomically
+from onoma.artifacts.files import fsync, write_text_atomically
 from onoma.artifacts.manifest import MANIFEST_NAME, FileEntry, Manifest, Parent, read_manifest
 from onoma.artifacts.unfinished import being_written, remove_leftovers
 from onoma.errors import ArtifactExistsError, DamagedArtifactError, FormatVersionError, NotAnArtifactError
@@ -58,7 +58,7 @@ def write_artifact(
             config=dict(config or {}),
             seed=seed,
         )
-        write_text_atomically(aside / MANIFEST_NAME, manifest.model_dump_json(indent=1))
+        write_text_atomically(aside / MANIFEST_NAME, manifest.model_dump_json(indent=1, exclude_none=True))
 
 
 def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> None:
@@ -130,7 +130,7 @@ def finish_files(aside: Path) -> dict[str, FileEntry]:
     for file in sorted(p for p in aside.rglob("*") if p.is_file()):
         file.chmod(readable_by)  # some libraries write files that only their owner may read
         fsync(file)
-        files[file.relative_to(aside).as_posix()] = FileEntry(bytes=file.stat().st_size, sha256=sha256_file(file))
+        files[file.relative_to(aside).as_posix()] = FileEntry.of(file)
     return files
 
 
