@@ -70,6 +70,20 @@ def test_decomposed_letters(spelling: Spelling) -> None:
     assert read(spelling, wrong) == "Sjögren syndrome"
 
 
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_names_with_decomposed_letters(form: str) -> None:
+    spelling = Spelling.of_names([unicodedata.normalize("NFD", "cancer du côlon"), "colon irritable", "Colon"])
+    mention = unicodedata.normalize(form, "cancer du côlon")
+    assert spelling.correct(mention) == (mention, ())
+    assert read(spelling, "cancre du còlon") == "cancer du colon"
+
+
+def test_any_script_with_a_case_and_no_letters_that_cannot_be_composed() -> None:
+    spelling = Spelling.of_names(["ինֆարկտ", "attack", "x\u0304ttack"])
+    assert read(spelling, "ինֆարկտտ") == "ինֆարկտ"
+    assert read(spelling, "atta\u0304k attak\u0304 \u0304attak") == "atta\u0304k attak\u0304 \u0304attak"
+
+
 def test_known_words_stay() -> None:
     spelling = Spelling.of_names(NAMES, is_known={"attacks"}.__contains__)
     assert read(spelling, "attacks and attak") == "attacks and attack"

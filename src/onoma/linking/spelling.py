@@ -25,8 +25,10 @@ MIN_LETTERS = 5
 """Shorter words are left: many are abbreviations, and most are one letter away from some other word."""
 MIN_CAPITALS = 7
 """The same for words in capitals."""
-_WORD = re.compile(r"\b[^\W\d_]+\b")
-_WORDS_OF_NAMES = r"\b[\p{Latin}\p{Greek}\p{Cyrillic}]+\b"
+_WORD = re.compile(r"(?<![\u0300-\u036f])\b[^\W\d_]+\b(?![\u0300-\u036f])")
+"""Words whose letters are whole: one that takes an accent as a character of its own even when composed is left."""
+_WORDS_OF_NAMES = r"\b\p{Ll}+\b"
+"""Of names in lower case; it has only words of scripts with a case."""
 _NAMES_AT_ONCE = 100_000
 _REMEMBERED = 100_000
 
@@ -73,8 +75,8 @@ class Spelling:
         words: Counter[str] = Counter()
         left = iter(names)
         while some := list(islice(left, _NAMES_AT_ONCE)):
-            column = pl.Series("word", some, pl.String).str.to_lowercase().str.extract_all(_WORDS_OF_NAMES)
-            found = column.list.unique().explode().value_counts()
+            texts = pl.Series("word", some, pl.String).str.normalize("NFC").str.to_lowercase()
+            found = texts.str.extract_all(_WORDS_OF_NAMES).list.unique().explode().value_counts()
             words.update(dict(found.filter(pl.col("word").str.len_chars() >= MIN_LETTERS - 1).iter_rows()))
         return cls(words, is_known)
 
