@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +43,19 @@ def test_parts_are_put_together_in_order(encoder: Encoder, tmp_path: Path, monke
     assert encode_file(encoder, tmp_path / "n.txt", tmp_path / "v.npy", progress=lambda *a: seen.append(a)) == 8
     np.testing.assert_allclose(np.load(tmp_path / "v.npy"), encoder.encode(names), atol=1e-6)
     assert seen[-1] == (8, 8)
+
+
+def test_a_full_disk_is_told_before_anything_is_encoded(
+    encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "n.txt").write_text("heart")
+    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
+    with pytest.raises(OSError, match="No space left"):
+        encode_file(encoder, tmp_path / "n.txt", tmp_path / "v.npy")
+    assert [file.name for file in tmp_path.iterdir()] == ["n.txt"]
 
 
 @pytest.mark.parametrize("ending", ["npy", "parquet"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,21 @@ import numpy as np
 import numpy.typing as npt
 
 from onoma.errors import DamagedArtifactError
+
+
+def new_array(path: Path, dtype: type[np.generic], shape: tuple[int, ...]) -> np.memmap[Any, Any]:
+    """A new ``.npy`` file to fill, memory-mapped, as `numpy.memmap`; ``flush`` it when it is full.
+
+    Its room on the disk is taken at once, where the system can: a mapping that runs out of it ends the process.
+
+    Raises:
+        OSError: there is no room.
+    """
+    array: np.memmap[Any, Any] = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+    if hasattr(os, "posix_fallocate"):
+        with path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+    return array
 
 
 def load_array(path: Path, dtypes: tuple[type[np.generic], ...], n_dimensions: int) -> npt.NDArray[Any]:

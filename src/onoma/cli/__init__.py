@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import warnings
 from pathlib import Path
@@ -9,12 +10,14 @@ from pathlib import Path
 _TRAIN_PACKAGES = {"torch", "transformers", "safetensors", "filelock", "onnx", "onnxscript"}
 """What the extra ``onoma[train]`` brings."""
 
+_GO_ON = "Make room if the disk is full, and give the same command again."
+
 
 def main() -> None:
     """Entry point of the ``onoma`` command.
 
     Leaves with 0 when all went well, 1 on an error that Onoma explains in one sentence, 2 on wrong usage,
-    130 when interrupted.
+    130 when interrupted, 143 when asked to end (SIGTERM) in training.
     """
     from onoma.cli.app import app
     from onoma.errors import OnomaError, missing_extra
@@ -31,15 +34,26 @@ def main() -> None:
         sys.stderr.write(f"onoma: {missing_extra(error.name, 'train', 'This command')}\n")
         sys.exit(1)
     except OSError as error:
-        sys.stderr.write(f"onoma: {error.filename or 'a file'} cannot be read or written: {error.strerror or error}.\n")
+        sys.stderr.write(f"onoma: {_in_words(error)}\n")
         sys.exit(1)
     except SystemExit as leaving:
-        if leaving.code == 130:
+        if leaving.code in (130, 143):
             sys.stderr.write(
-                "\nonoma: stopped. Nothing half-written passes for whole; "
-                "train, map, quickstart and fetch go on where they were.\n"
+                "\nonoma: stopped. Nothing half-written passes for whole; train, map, quickstart and fetch go on from "
+                "what they have saved when the same command is given again.\n"
             )
         raise
+    except Exception as error:
+        if type(error).__name__ != "SafetensorError":  # of a package that need not be installed; a full disk, mostly
+            raise
+        sys.stderr.write(f"onoma: a file of weights cannot be read or written: {error}. {_GO_ON}\n")
+        sys.exit(1)
+
+
+def _in_words(error: OSError) -> str:
+    if error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"there is no room left to write to ({error.strerror}). {_GO_ON}"
+    return f"{error.filename or 'a file'} cannot be read or written: {error.strerror or error}."
 
 
 def warning_in_words(

@@ -9,8 +9,10 @@ import numpy as np
 import polars as pl
 
 from onoma.artifacts import ensure_file_writable, write_file
+from onoma.artifacts.arrays import new_array
 from onoma.encoders.protocol import Encoder, ProgressCallback
 from onoma.errors import InputError
+from onoma.types import FloatArray
 
 _NAMES_AT_ONCE = 1 << 16
 
@@ -51,8 +53,7 @@ def encode_file(
     texts = read_lines(names)
     with write_file(output, overwrite=overwrite) as aside:
         if output.suffix == ".npy" and texts:
-            file = np.lib.format.open_memmap(aside, mode="w+", dtype=np.float32, shape=(len(texts), encoder.width))
-            vectors: np.ndarray[tuple[int, int], np.dtype[np.float32]] = file
+            vectors: FloatArray = new_array(aside, np.float32, (len(texts), encoder.width))
         else:
             vectors = np.empty((len(texts), encoder.width), np.float32)
         for start in range(0, len(texts), _NAMES_AT_ONCE):

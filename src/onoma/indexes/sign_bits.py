@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from onoma.artifacts.arrays import new_array
 from onoma.errors import DamagedArtifactError
 from onoma.indexes.candidate_search import CANDIDATES, CandidateIndex
 from onoma.indexes.sign_scan import SignArray, SignScanner
@@ -119,7 +120,7 @@ def write_signs(folder: Path, vectors: VectorStore) -> None:
     centre = centre_of(vectors)
     shape = (len(vectors), -(-vectors.width // 8))
     if len(vectors):
-        signs = np.lib.format.open_memmap(folder / SIGNS_FILE, mode="w+", dtype=np.uint8, shape=shape)
+        signs = new_array(folder / SIGNS_FILE, np.uint8, shape)
         _fill(signs, vectors, centre)
         signs.flush()
     else:  # an empty file cannot be mapped
