@@ -27,6 +27,11 @@ def test_every_tensor_keeps_the_expectation(probability: float, dtype: torch.dty
         assert float((factors == 0).float().mean()) == pytest.approx(probability, abs=5e-3)
 
 
+def test_nearly_all_dropped() -> None:
+    factors = Dropout(1 - 1e-9).keep_factors((1000, 300), torch.float32)
+    assert set(factors.flatten().tolist()) == {0.0, 65536.0}
+
+
 def test_states_are_multiplied_with_the_factors() -> None:
     states = torch.randn(40, 30)
     torch.manual_seed(1)

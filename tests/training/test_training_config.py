@@ -54,7 +54,7 @@ def test_sets_of_languages(tmp_path: Path) -> None:
     assert load_recipe("quickstart", {"languages": "es"}).config.languages == ("es",)
     assert load_recipe("quickstart", {"languages": '["en", "es"]'}).config.languages == ("en", "es")
     own = tmp_path / "own.toml"
-    own.write_text('steps = 5\nlanguages = "en+es"\n')
+    own.write_text('\ufeffsteps = 5\nlanguages = "en+es"\n', encoding="utf-8")  # as editors on Windows write it
     assert load_recipe(str(own)).config.languages == ("en", "es")
     with pytest.raises(ConfigError, match="no set of languages"):
         load_recipe("quickstart", {"languages": "en es"})

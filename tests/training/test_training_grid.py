@@ -13,7 +13,7 @@ import pytest
 from filelock import FileLock
 
 from onoma.artifacts import write_artifact
-from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, TrainingError
+from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError, TrainingError
 from onoma.training.config import Recipe, load_recipe
 from onoma.training.grid import Combination, Grid, combinations, grid_names, load_grid
 from onoma.training.grid_plot import draw_grid, plot_grid
@@ -371,6 +371,13 @@ def test_what_no_combination_can_be_is_refused_before_anything_is_written(place:
         train_grid("quickstart", RATES, out, overrides=overrides(place), terminology=place / "t", trackers=["paper"])
     with pytest.raises(ConfigError, match="either a terminology or pairs"):
         train_grid("quickstart", RATES, out)
+    bases = Grid("g", "", ({"base": (str(place / "base"), "no/where")},))
+    with pytest.raises(OnomaError, match="no/where"):
+        train_grid("quickstart", bases, out, terminology=place / "t")
+    with pytest.raises(InputError, match="there is no such file"):
+        train_grid(
+            "quickstart", RATES, out, overrides=overrides(place), terminology=place / "t", development=[out / "dev.txt"]
+        )
     assert not out.exists()
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -139,6 +140,37 @@ def test_a_killed_run_goes_on_to_the_same_weights(
     assert [line["loss"] for line in logs[0]] == [line["loss"] for line in logs[1]]
 
 
+@pytest.mark.parametrize(("number", "leaves_with"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+def test_asked_to_stop_it_writes_a_checkpoint_after_the_step(
+    base: Path, pairs: PairSet, tmp_path: Path, number: signal.Signals, leaves_with: type[BaseException]
+) -> None:
+    def ask(report: StepReport) -> None:
+        if report.step == 3:
+            signal.raise_signal(number)
+
+    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+    config, told = config_for(base), list[str]()  # which writes no checkpoint by itself
+    with pytest.raises(leaves_with) as caught:
+        train_encoder(config, pairs, tmp_path / "stopped", on_step=ask, on_event=told.append)
+    assert getattr(caught.value, "code", 143) == 143
+    assert told[-1].startswith(f"stopped at step 3 of {config.steps}, with a checkpoint in ")
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
+    assert train_encoder(config, pairs, tmp_path / "stopped").resumed_at == 3
+    train_encoder(config, pairs, tmp_path / "straight")
+    stopped, straight = weights(tmp_path / "stopped"), weights(tmp_path / "straight")
+    assert all(torch.equal(stopped[key], straight[key]) for key in straight)
+
+
+def test_asked_twice_it_stops_at_once(base: Path, pairs: PairSet, tmp_path: Path) -> None:
+    def ask(report: StepReport) -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        train_encoder(config_for(base), pairs, tmp_path / "e", on_step=ask)
+    assert not (run_folder(tmp_path / "e") / CHECKPOINT_NAME).exists()
+
+
 def interrupt_at(step: int) -> Callable[[StepReport], None]:
     def on_step(report: StepReport) -> None:
         if report.step == step:
@@ -171,6 +203,13 @@ def test_without_a_checkpoint_other_settings_begin_anew(base: Path, pairs: PairS
     assert report.resumed_at is None
     begun_anew, straight = weights(tmp_path / "e"), weights(tmp_path / "straight")
     assert all(torch.equal(begun_anew[key], straight[key]) for key in straight)
+
+
+def test_a_run_whose_record_is_not_readable_is_refused(base: Path, pairs: PairSet, tmp_path: Path) -> None:
+    interrupted(base, pairs, tmp_path / "e")
+    (run_folder(tmp_path / "e") / "run.json").write_text("{")
+    with pytest.raises(TrainingError, match=r"run\.json is not readable .* Remove .*e\.run to begin anew"):
+        train_encoder(config_for(base, checkpoint_minutes=1e-9), pairs, tmp_path / "e")
 
 
 def test_a_checkpoint_of_another_run_is_not_loaded(base: Path, pairs: PairSet, tmp_path: Path) -> None:
@@ -297,6 +336,24 @@ def test_an_unfinished_run_beside_the_encoder_of_an_earlier_one_goes_on(
     with pytest.raises(KeyboardInterrupt):
         train_encoder(config, pairs, tmp_path / "e", overwrite=True, on_step=interrupt_at(7))
     assert train_encoder(config, pairs, tmp_path / "e", overwrite=True).resumed_at == 6
+
+
+def test_pairs_of_an_unfinished_run_are_not_replaced_by_those_of_other_settings(base: Path, tmp_path: Path) -> None:
+    terminology = make_terminology(tmp_path / "t", {f"X:{word}": [word, f"{word} disease"] for word in WORDS})
+
+    def recipe(**changes: object) -> Recipe:
+        return Recipe(name="tiny", description="", config=config_for(base, steps=4, checkpoint_steps=1, **changes))
+
+    with pytest.raises(KeyboardInterrupt):
+        train_on_terminology(recipe(), terminology, tmp_path / "e", on_step=interrupt_at(3))
+    run = run_folder(tmp_path / "e")
+    with pytest.raises(MismatchError, match=r"pairs made otherwise: other names hidden \(--hide\)"):
+        train_on_terminology(recipe(), terminology, tmp_path / "e", hidden_names=np.array([1]))
+    for _ in range(2):  # the second time without pairs
+        with pytest.raises(MismatchError, match=rf"{run} holds .*: seed \(begun with 0, now 1\).* remove that folder"):
+            train_on_terminology(recipe(seed=1), terminology, tmp_path / "e")
+        shutil.rmtree(run / "pairs", ignore_errors=True)
+    assert train_on_terminology(recipe(), terminology, tmp_path / "e").resumed_at == 2
 
 
 def test_pairs_are_not_made_where_another_run_may_be_reading_them(base: Path, tmp_path: Path) -> None:

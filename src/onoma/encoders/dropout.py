@@ -26,8 +26,8 @@ _STEP = 64
 class Dropout:
     """Zeroes elements of the tensors of one forward pass and scales the others so that the expectation stays.
 
-    On a CPU the probability is rounded to a multiple of 1/65536. Elements of one tensor are dropped independently of
-    each other; two tensors of a pass share most of their draws, shifted against each other by a random distance.
+    On a CPU the probability is rounded to a multiple of 1/65536, below 1. Elements of one tensor are dropped
+    independently of each other; two tensors of a pass share most of their draws, shifted by a random distance.
 
     Args:
         probability: 0 <= probability < 1; 0 gives each tensor back as it is.
@@ -65,7 +65,7 @@ def _draw(n_elements: int, probability: float, dtype: torch.dtype) -> torch.Tens
     seed = int(torch.empty((), dtype=torch.int64).random_())
     raw = np.random.SFC64(seed).random_raw(-(-n_elements // _LANES))
     draws = torch.from_numpy(raw.view(np.int16))
-    dropped = round(probability * 65536)
+    dropped = min(round(probability * 65536), 65535)
     # In place, so that the comparison gives 0 and 1 as 16-bit integers and not as bytes, which convert slowly.
     kept = draws[:n_elements].ge_(dropped - 32768)
     factor = 65536 / (65536 - dropped)

@@ -138,7 +138,8 @@ def _rewritten(found: EncoderFolder, out: str | Path | None, *, overwrite: bool)
         manifest: Manifest | None = verify_artifact(found.path)  # or damage would be given a fresh checksum
     elif out is None:
         raise ConfigError(
-            f"{found.name} is not a folder that Onoma wrote, so nothing is added to it. Say where to write: -o ENCODER."
+            f"{found.name} is not a folder that Onoma wrote, so nothing is added to it. Write one with "
+            "onoma encoder export and -o ENCODER, and go on with that."
         )
     else:
         manifest = None

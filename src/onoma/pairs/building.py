@@ -117,7 +117,7 @@ def build_pairs(
 def _differences(found: PairSet, terminology: Terminology, config: dict[str, Any], seed: int) -> list[str]:
     known = {**found.manifest.config, "seed": found.manifest.seed}
     differing = [
-        f"{key} (there {known.get(key)!r}, now {value!r})"
+        "other names hidden (--hide)" if key == "hidden_names" else f"{key} (there {known.get(key)!r}, now {value!r})"
         for key, value in {**config, "seed": seed}.items()
         if known.get(key) != value
     ]

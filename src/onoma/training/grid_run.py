@@ -22,10 +22,12 @@ from typing import Any, TypeAlias
 from filelock import FileLock, Timeout
 
 from onoma.artifacts import open_artifact, sha256_file, write_text_atomically
+from onoma.encoders import locate_encoder
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.errors import ArtifactExistsError, ConfigError, MismatchError, TrainingError
 from onoma.pairs import PairSet
 from onoma.terminology import Terminology
+from onoma.terminology.files.text_files import check_is_file
 from onoma.training.config import Recipe, TrainingConfig
 from onoma.training.development import HIDDEN
 from onoma.training.distributed import broadcast, is_main, processes, world_size
@@ -133,6 +135,10 @@ def train_grid(
     for combination in found:
         check_development(combination.recipe.config, names, fix=HIDE_OR_GIVE)
     check_trackers(trackers)
+    for base in dict.fromkeys(combination.recipe.config.base for combination in found):
+        locate_encoder(base)
+    for file in development:
+        check_is_file(Path(file))
     look: Watch = watch or (lambda: contextlib.nullcontext((lambda *_: None,) * 3))
 
     def train(made: Recipe, encoder: Path, pairs_folder: Path) -> None:

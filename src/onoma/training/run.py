@@ -20,7 +20,7 @@ from onoma.training.distributed import barrier, is_main, processes
 from onoma.training.evaluating import HIDE_OR_GIVE, Evaluation, check_development
 from onoma.training.loop import train_encoder
 from onoma.training.report import TrainingReport
-from onoma.training.run_folder import claimed_run
+from onoma.training.run_folder import check_settings, claimed_run
 from onoma.training.step import StepReport
 from onoma.training.trackers import check_trackers
 from onoma.types import RowArray
@@ -100,6 +100,7 @@ def train_on_terminology(
         with claimed_run(out) as run:  # before pairs are made in it, which another run may be reading
             folder = Path(pairs_folder) if pairs_folder is not None else run / "pairs"
             if is_main():
+                check_settings(run, config)
                 build_pairs(
                     opened,
                     locate_tokenizer(config.base),

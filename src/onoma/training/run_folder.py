@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from filelock import FileLock, Timeout
 
@@ -129,26 +129,55 @@ def planned_steps(run: Path, identity: dict[str, Any], settings: type[RunConfig]
 
     Raises:
         MismatchError: a run with another identity (config, pairs, base, device, ...) was begun here.
+        TrainingError: what was written down cannot be read.
     """
-    file = run / RUN_NAME
-    if not file.exists():
+    if not (run / RUN_NAME).exists():
         return None
-    known = json.loads(file.read_text(encoding="utf-8"))
-    known["config"] = settings.completed(known["config"])
+    known = _begun(run, settings)
     if not (run / CHECKPOINT_NAME).exists() and any(known.get(key) != value for key, value in identity.items()):
         return None  # nothing was reached with the other settings
-    differing = [
-        f"{key} (begun with {known['config'].get(key)!r}, now {value!r})"
-        for key, value in identity["config"].items()
-        if known["config"].get(key) != value
-    ]
+    differing = _other_settings(known["config"], identity["config"])
     differing += [f"the {key}" for key in identity if key != "config" and known.get(key) != identity[key]]
     if differing:
-        raise MismatchError(
-            f"{run} holds an unfinished run with other settings: {', '.join(differing)}. "
-            "Go on with the old settings, write to another place, or remove that folder to begin anew."
-        )
-    return int(known["total_steps"])
+        raise another_run(run, differing)
+    return cast("int", known["total_steps"])
+
+
+def check_settings(run: Path, config: RunConfig) -> None:
+    """Refuse other settings than those of the run that has come to a checkpoint here, before anything is made for it.
+
+    Raises:
+        MismatchError: they are others.
+    """
+    if (run / RUN_NAME).exists() and (run / CHECKPOINT_NAME).exists():
+        known = _begun(run, type(config))
+        if differing := _other_settings(known["config"], config.model_dump(mode="json")):
+            raise another_run(run, differing)
+
+
+def another_run(run: Path, differing: Sequence[str]) -> MismatchError:
+    """The error for a run that differs from the one that was begun in this folder."""
+    return MismatchError(
+        f"{run} holds an unfinished run with other settings: {', '.join(differing)}. "
+        "Go on with the old settings, write to another place, or remove that folder to begin anew."
+    )
+
+
+def _begun(run: Path, settings: type[RunConfig]) -> dict[str, Any]:
+    file = run / RUN_NAME
+    try:
+        known: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return {**known, "config": settings.completed(known["config"]), "total_steps": int(known["total_steps"])}
+    except (ValueError, KeyError, TypeError) as error:
+        raise TrainingError(f"{file} is not readable ({error}). Remove {run} to begin anew.") from None
+
+
+def _other_settings(known: dict[str, Any], asked: dict[str, Any]) -> list[str]:
+    return [
+        f"{key} (begun with {known.get(key)!r}, now {value!r})"
+        for key, value in asked.items()
+        if known.get(key) != value
+    ]
 
 
 def begin_run(run: Path, identity: dict[str, Any], total_steps: int) -> None:

@@ -37,7 +37,7 @@ def read_shipped(kind: str, name: str) -> dict[str, Any]:
         if not path.is_file():
             raise InputError(f"there is no such {kind} file", path=path)
         try:
-            text = path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError as error:
             raise InputError(f"the {kind} is not text in UTF-8: {error}", path=path) from None
     elif name in shipped_names(kind):

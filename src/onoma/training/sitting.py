@@ -31,6 +31,7 @@ from onoma.training.planning import plan_steps
 from onoma.training.report import TrainingReport, mean_loss, versions
 from onoma.training.run_config import RunConfig
 from onoma.training.run_folder import RUN_NAME, RunLog, begin_run, planned_steps, unfinished_run
+from onoma.training.stopping import StopRequest
 from onoma.training.trackers import Trackers, open_trackers
 
 T = TypeVar("T")
@@ -110,7 +111,8 @@ class _Sitting(Generic[Done]):
             RunLog(self._run, done=progress.step, evaluations=progress.evaluations) as self._log,
             self._opened(trackers if is_main() else (), progress.step) as self._trackers,
         ):
-            self._steps()
+            with StopRequest() as stop:
+                self._steps(stop)
             if self._steps_done > self._checkpointed[0]:
                 self._checkpoint()  # saving can fail: a full disk, a kill
 
@@ -156,7 +158,7 @@ class _Sitting(Generic[Done]):
         self._tell(course.about(self._total_steps))
         return progress or Progress(step=0, seconds=0.0)
 
-    def _steps(self) -> None:
+    def _steps(self, stop: StopRequest) -> None:
         course, config = self._course, self._config
         if self._steps_done == 0 and self._evaluations.wanted:
             # Planning has measured already if it had to know how long that takes.
@@ -176,8 +178,11 @@ class _Sitting(Generic[Done]):
                 with self._clock("evaluate"):
                     evaluation = self._evaluations.measure(done.step)
                 self._show(evaluation)
-            if self._checkpoint_due():
+            if self._checkpoint_due() or stop.signal is not None:
                 self._checkpoint()
+            if stop.signal is not None:
+                self._tell(f"stopped at step {done.step:,} of {self._total_steps:,}, with a checkpoint in {self._run}")
+                raise stop.as_error()
         if reason := self._stopped_early():
             self._tell(f"stopped {reason}")
 
@@ -214,6 +219,7 @@ class _Sitting(Generic[Done]):
 
     def _report(self) -> TrainingReport:
         log, best = self._log.steps, self._evaluations.best
+        ends = min(10, max(1, len(log) // 2))  # as many steps at either end as do not overlap
         return TrainingReport(
             run=self._run_id,
             steps=self._steps_done,
@@ -221,8 +227,8 @@ class _Sitting(Generic[Done]):
             stopped_early=self._stopped_early(),
             seconds=self._seconds(),
             names_per_second=sum(line["names"] for line in log) / sum(line["seconds"] for line in log),
-            first_loss=mean_loss(log[:10]),
-            last_loss=mean_loss(log[-10:]),
+            first_loss=mean_loss(log[:ends]),
+            last_loss=mean_loss(log[-ends:]),
             best={"step": best.step, "at_1": best.at_1} if best else None,
             saved_step=best.step if best and self._config.keep == "best" else self._steps_done,
             evaluations=self._evaluations.as_json(),

@@ -1,0 +1,45 @@
+"""Stopping a run between two steps, when a person (Ctrl-C) or a batch system (SIGTERM) asks for it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Any
+
+from onoma.training.distributed import world_size
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class StopRequest:
+    """Notes the first SIGINT or SIGTERM while it is entered; a second one does what it did before.
+
+    Several processes of a run would stop at different steps, so there, and outside the main thread, signals do what
+    they always do.
+    """
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        """Which came, if one did."""
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> StopRequest:
+        if world_size() == 1 and threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._note) for number in _SIGNALS}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def as_error(self) -> BaseException:
+        """What to leave with: as Python does on SIGINT; on SIGTERM with the status that shells give it."""
+        return SystemExit(128 + signal.SIGTERM) if self.signal == signal.SIGTERM else KeyboardInterrupt()
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        self.signal = number
+        for each, handler in self._before.items():
+            signal.signal(each, handler)
