@@ -74,7 +74,8 @@ class InputError(OnomaError):
             text += f"; expected {_bare(expected)}"
         if found:
             text += f"; found {found if len(found) <= 80 else found[:79] + '…'}"
-        text = _bare(text) + "."
+        text = _bare(text)
+        text += "" if text.endswith("?") else "."
         if fix:
             text += f" To mend it: {_bare(fix)}."
         super().__init__(text)

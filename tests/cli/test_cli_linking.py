@@ -121,6 +121,13 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
     assert links(tmp_path, "the ak syndrome", "--min-confidence", "1") == []
     assert "no such concept" in run("link", tmp_path / "linker", "zzz", "--min-confidence", "1")
     assert links(tmp_path, "the ak syndrome", "--min-precision", "0.1")
+    told = json.loads(run("linker", "info", tmp_path / "linker", "--json"))
+    assert told["confidence_with_stages"] == told["stages"]
+    assert 0 < told["no_concept_below"] < 1
+    (tmp_path / "notes.csv").write_text("m\nthe ak syndrome\nzzz\n")
+    mapping = ["map", tmp_path / "linker", "-i", tmp_path / "notes.csv", "-c", "m", "-o", tmp_path / "mapped.csv"]
+    done = CliRunner().invoke(app, [*map(str, mapping)])
+    assert f"no link below a confidence of {told['no_concept_below']:.3f}" in " ".join(done.stderr.split())
     with pytest.raises(ConfigError, match="either --min-confidence or --min-precision"):
         run("link", tmp_path / "linker", "x", "--min-confidence", "1", "--min-precision", "1")
 
@@ -164,6 +171,8 @@ def test_mentions_are_counted_with_a_weight_of_ones_own(place: Path, mentions: P
     ("words", "said"),
     [
         (("--stages", "dens"), "Did you mean 'dense'"),
+        (("-",), "'-' reads mentions from stdin: give it alone"),
+        (("--expect-type", "Diseas"), "field expected_types"),
         (("--stages", "rerank,dense"), "add-reranker"),
         (("--semantic-type", "Diseas"), "Did you mean 'Disease'"),
         (("--language", "fr"), "no language 'fr'"),

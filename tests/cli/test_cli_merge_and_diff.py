@@ -76,7 +76,7 @@ def test_prefix_and_force(place: Path) -> None:
     ok(*command, "--force")
 
 
-def test_diff_as_text_json_and_parquet(place: Path) -> None:
+def test_diff_as_text_json_and_tables(place: Path) -> None:
     told = ok(*DIFF, place / "old", place / "new")
     assert "X:1: heart attack -> heart [attack]" in told
     assert "X:2 stroke -> X:1" in told
@@ -84,6 +84,8 @@ def test_diff_as_text_json_and_parquet(place: Path) -> None:
     assert (counts["added"], counts["removed"], counts["replaced"], counts["renamed"]) == (1, 1, 1, 1)
     details = pl.read_parquet(place / "d.parquet")
     assert dict(details["change"].value_counts().iter_rows()) == {kind: n for kind, n in counts.items() if n}
+    ok(*DIFF, place / "old", place / "new", "-o", place / "d.csv")
+    assert pl.read_csv(place / "d.csv", schema=details.schema).equals(details)
     again = onoma(*DIFF, place / "old", place / "new", "-o", place / "d.parquet")
     assert again.returncode == 1
     assert "--force" in again.stderr
@@ -96,6 +98,7 @@ def test_diff_as_text_json_and_parquet(place: Path) -> None:
         ((*MERGE, "old", "new", "-o", "x", "--join", "exact"), "Did you mean 'exactMatch'"),
         ((*MERGE, "old", "new", "-o", "x", "--prefix", "old"), "--prefix takes key=value"),
         ((*DIFF, "old", "nowhere"), "there is nothing here"),
+        ((*DIFF, "old", "new", "-o", "x.xlsx"), "expected .parquet or .csv; found .xlsx"),
     ],
 )
 def test_errors_are_one_sentence(arguments: tuple[str, ...], said: str, place: Path) -> None:

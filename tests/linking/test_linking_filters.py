@@ -187,6 +187,23 @@ def test_what_the_terminology_has_not_got(linker: Linker, filters: dict[str, str
     assert said in str(caught.value)
 
 
+def test_of_many_codes_that_are_alike_only_the_nearest_is_named(tmp_path: Path) -> None:
+    make_terminology(tmp_path / "t", {f"C:{row:04}": [f"name {row}"] for row in range(30)})
+    linker = build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True)
+    with pytest.raises(InputError, match=r"no concept 'C:00025'\. Did you mean 'C:\d+'\?$"):
+        linker.only(under="C:00025")
+
+
+def test_of_many_types_some_are_named(tmp_path: Path) -> None:
+    types = {f"C{row}": [f"type {row:02}"] for row in range(30)}
+    make_terminology(tmp_path / "t", {code: [code] for code in types}, semantic_types=types)
+    linker = build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True)
+    with pytest.raises(InputError, match=r"field semantic_types: .* type 19, … \(30\)\.$"):
+        linker.only(semantic_types="x")
+    with pytest.raises(InputError, match="field expected_types: "):
+        linker.link(["x"], expected_types=["x"])
+
+
 def test_a_terminology_without_types_or_hierarchy(place: Path, tmp_path: Path) -> None:
     small_terminology(tmp_path / "t")
     linker = build_linker(tmp_path / "t", place / "letters", tmp_path / "linker")

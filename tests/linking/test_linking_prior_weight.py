@@ -299,7 +299,7 @@ def test_a_weight_can_be_given(place: Path, linker: Path) -> None:
     assert opened.link(ASKED) == same
     before = opened.fingerprint
     for weight in (0.0, -1.0, math.inf, math.nan):
-        with pytest.raises(ConfigError, match="prior_weight"):
+        with pytest.raises(ConfigError, match=r"weight of a prior \(--weight\)"):
             add_prior(linker, TRAINING, weight=weight)
     with pytest.raises(InputError, match="no mention is of a concept"):
         add_prior(linker, TRAINING.with_columns(concept_id=pl.lit("X")), weight=1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -71,7 +72,7 @@ def test_decomposed_letters(spelling: Spelling) -> None:
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
-def test_names_with_decomposed_letters(form: str) -> None:
+def test_names_with_decomposed_letters(form: Literal["NFC", "NFD"]) -> None:
     spelling = Spelling.of_names([unicodedata.normalize("NFD", "cancer du côlon"), "colon irritable", "Colon"])
     mention = unicodedata.normalize(form, "cancer du côlon")
     assert spelling.correct(mention) == (mention, ())

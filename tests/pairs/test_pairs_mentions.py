@@ -205,7 +205,9 @@ def test_tables_of_mentions(tmp_path: Path, kind: str) -> None:
         rows.write_parquet(other)
     else:
         rows.write_csv(other, separator="," if kind == "csv" else "\t")
-    with pytest.raises(InputError, match=r"no column 'mention'.*call the columns so"):
+    with pytest.raises(
+        InputError, match=r"no column 'mention'; expected one of .*text.*call the columns mention, concept_id"
+    ):
         read_mentions(other, Reading())
     with pytest.raises(InputError, match="no such file"):
         read_mentions(tmp_path / f"none.{kind}", Reading())

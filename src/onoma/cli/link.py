@@ -46,7 +46,7 @@ def link(
         str | None,
         typer.Option(
             metavar="STAGES",
-            help="Stages to use, divided by commas: exact, loose, dense, sparse, rerank. Unset: those of the linker.",
+            help="Stages to use, divided by commas: exact, loose, dense, sparse, prior, rerank. Unset: the linker's.",
         ),
     ] = None,
     semantic_type: Annotated[
@@ -129,6 +129,8 @@ def _read(mentions: list[str], context: str | None, *, tabbed: bool) -> tuple[li
     from onoma.encoders.vector_files import decode_lines
 
     is_given = mentions not in ([], ["-"])
+    if is_given and "-" in mentions:
+        raise ConfigError("'-' reads mentions from stdin: give it alone, or mentions.")
     if tabbed and (is_given or context is not None):
         raise ConfigError("--tabbed reads mentions and contexts from stdin: give neither mentions nor --context.")
     if not is_given:

@@ -61,6 +61,8 @@ def _facts(manifest: Manifest, settings: LinkerSettings) -> dict[str, Any]:
         "tuned_on_mentions": config.get("tuning", {}).get("n_mentions"),
         "prior_of_mentions": config.get("prior", {}).get("n_mentions"),
         "prior_weight": settings.prior_weight,
+        "confidence_with_stages": list(settings.calibrated_stages) or None,
+        "no_concept_below": settings.no_concept_below,
         "created": manifest.created,
         "onoma": manifest.onoma_version,
     }

@@ -92,6 +92,11 @@ def map_(
         f"{output}: {show.count(report.n_rows, 'row')}, {report.n_linked:,} of them linked; "
         f"{show.count(report.n_mentions, 'different mention')}; {show.duration(report.seconds)}"
     )
+    if report.no_concept_below is not None:
+        show.remark(
+            f"The linker was tuned to give no link below a confidence of {report.no_concept_below:.3f}: of the other "
+            f"{show.count(report.n_rows - report.n_linked, 'row')}, those with a mention may be such."
+        )
 
 
 @contextlib.contextmanager

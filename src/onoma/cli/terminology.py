@@ -334,7 +334,7 @@ def diff(
     old: Annotated[Path, typer.Argument(metavar="OLD", help="Folder of the older release.")],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="Folder of the newer release.")],
     details: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write every change here, as Parquet.")
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write every change here: a .parquet or .csv.")
     ] = None,
     as_json: Json = False,
     force: Force = False,
@@ -343,8 +343,10 @@ def diff(
     from onoma.artifacts import ensure_file_writable
     from onoma.cli import show
     from onoma.terminology import diff_terminologies
+    from onoma.terminology.diffing import is_csv
 
     if details is not None:
+        is_csv(details)
         ensure_file_writable(details, overwrite=force)
     changes = diff_terminologies(old, new)
     if details is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -199,6 +200,8 @@ def add_prior(
         ArtifactError: the folder is no linker, or damaged.
         OnomaError: the linker cannot be opened, see `Linker.open`.
     """
+    if weight is not None and not (weight > 0 and math.isfinite(weight)):
+        raise ConfigError(f"the weight of a prior (--weight) is a number above 0; found {weight:g}.")
     before = Linker.open(linker, database=database)
     counted = count_prior(before.dictionary, mentions)
     settings = before.settings

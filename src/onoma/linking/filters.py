@@ -84,8 +84,15 @@ def allowed_entries(filters: Filters, dictionary: NameDictionary, facts: Termino
     return allowed
 
 
-def expected_concepts(semantic_types: Sequence[str], facts: TerminologyFacts) -> BoolArray:
+def expected_concepts(
+    semantic_types: Sequence[str], facts: TerminologyFacts, *, field: str = "semantic_types"
+) -> BoolArray:
     """Which concepts have one of the types or are of one of the groups, shape (C,).
+
+    Args:
+        semantic_types: Names, codes or groups.
+        facts: Of the terminology.
+        field: What errors call them.
 
     Raises:
         InputError: the terminology has no such type.
@@ -95,7 +102,7 @@ def expected_concepts(semantic_types: Sequence[str], facts: TerminologyFacts) ->
     for word in semantic_types:
         meant = _meant_types(word, known)
         if not meant:
-            _refuse("semantic type", word, "semantic_types", known)
+            _refuse("semantic type", word, field, known)
         wanted |= meant
     return facts.concepts_of_types(frozenset(wanted))
 
@@ -141,12 +148,13 @@ def _is_of(language: str, asked: str) -> bool:
 def _refuse(what: str, word: str, field: str, known: Iterable[str], *, are_all: bool = True) -> None:
     """Refuse a word; ``known`` are all that there are, or else some that are like it."""
     there = sorted(known)
-    shown = ", ".join(name for name in there[:_MOST_NAMED] if name) + (", ..." if len(there) > _MOST_NAMED else "")
-    expected = f"one of: {shown}" if shown else f"a terminology that has any {what}"
+    shown = ", ".join(name for name in there[:_MOST_NAMED] if name)
+    left = f", … ({len(there):,})" if len(there) > _MOST_NAMED else ""
+    expected = f"one of: {shown}{left}" if shown else f"a terminology that has any {what}"
     raise InputError(
         f"the linker's terminology has no {what} '{word}'.{did_you_mean(word, there)}".rstrip("."),
         field=field,
-        expected=expected if shown or are_all else None,
+        expected=expected if are_all or (shown and not left) else None,
     )
 
 

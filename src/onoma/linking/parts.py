@@ -150,7 +150,7 @@ class Parts:
             InputError: there are no facts to tell by, or no such type.
         """
         wanted = Filters.of(semantic_types=semantic_types).semantic_types
-        return expected_concepts(wanted, self._known_facts()) if wanted else None
+        return expected_concepts(wanted, self._known_facts(), field="expected_types") if wanted else None
 
     def _known_facts(self) -> TerminologyFacts:
         if self.facts is None:

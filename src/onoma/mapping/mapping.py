@@ -46,12 +46,14 @@ class MapReport:
         n_rows: Of the input.
         n_mentions: Different mentions in them (with their contexts, if these were given).
         n_linked: Rows of the input that have a link.
+        no_concept_below: Confidence below which the linker, as it was tuned, gives no link; unset: it always does.
         seconds: That this run took.
     """
 
     n_rows: int
     n_mentions: int
     n_linked: int
+    no_concept_below: float | None
     seconds: float
 
 
@@ -76,7 +78,8 @@ def map_table(
     Every row and every column is kept, in their order. The answers' columns come after them: ``concept_id``,
     ``preferred_name``, ``matched_name``, ``score``; ``confidence``, if the linker is calibrated; ``rank``, if
     ``top_k`` is above 1. A row with several links becomes as many rows, best first; a row without any (its mention is
-    missing, blank, or means nothing to the linker) stays, with nulls in these columns.
+    missing, blank, or means nothing to the linker, or the linker was tuned to say so of what it is not sure of) stays,
+    with nulls in these columns.
 
     With a ``preparation`` the first of these columns is ``read_as``: what was linked in place of the mention, null
     where that is the mention itself. A composite mention that was split has the rows of its parts; a part without a
@@ -117,7 +120,7 @@ def map_table(
     Example:
         >>> from onoma.mapping import map_table                                          # doctest: +SKIP
         >>> map_table("medic", "notes.parquet", "linked.parquet", column="diagnosis")    # doctest: +SKIP
-        MapReport(n_rows=120000, n_mentions=8211, n_linked=119204, seconds=31.5)
+        MapReport(n_rows=120000, n_mentions=8211, n_linked=119204, no_concept_below=None, seconds=31.5)
     """
     started = time.monotonic()
     _check_options(top_k, workers, engine, address, database)
@@ -185,7 +188,8 @@ def map_table(
             raise InputError("the file was changed while it was mapped", path=source, fix="run the command again")
         n_mentions = sum(len(KeyedTexts(work.answers(task)).keys) for task in range(read.n_tasks))
         work.put_in_place(target)
-    return MapReport(read.n_rows, n_mentions, n_linked, time.monotonic() - started)
+    least = opened.settings.no_concept_below if opened.is_calibrated else None
+    return MapReport(read.n_rows, n_mentions, n_linked, least, time.monotonic() - started)
 
 
 def _check_options(top_k: int, workers: int | None, engine: str, address: str | None, database: str | None) -> None:

@@ -92,6 +92,8 @@ class Wanted:
             if columns.count(name) > 1:
                 raise InputError(f"two columns are called '{name}'", path=path, line=line, fix="rename one of them")
         for asked in self.asked:
+            if not columns:
+                raise InputError("there is no line with the names of the columns", path=path, line=line, field=asked)
             if asked not in columns:
                 raise InputError(
                     f"there is no column '{asked}'.{did_you_mean(asked, columns)}",

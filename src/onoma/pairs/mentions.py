@@ -108,7 +108,14 @@ def _read_table(path: Path, suffix: str, reading: Reading, context: str | None) 
         if error.field not in wanted:
             raise
         raise InputError(
-            error.problem, path=error.path, line=error.line, field=error.field, fix="call the columns so"
+            error.problem,
+            path=error.path,
+            line=error.line,
+            field=error.field,
+            expected=error.expected,
+            fix="name the column of contexts (--context)"
+            if error.field == context
+            else f"call the columns {', '.join(LABELLED)}",
         ) from None
     checks = [Check(pl.col(name).str.strip_chars() != "", name, "text", name, "an empty cell") for name in LABELLED]
     kept = [*map(pl.col, LABELLED), *([] if context is None else [pl.col(context).alias("context")])]

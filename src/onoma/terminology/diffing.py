@@ -43,6 +43,7 @@ from pathlib import Path
 import polars as pl
 
 from onoma.artifacts import write_file
+from onoma.errors import InputError
 from onoma.terminology.normalisation import normalise_expr
 from onoma.terminology.tables import ACTIVE
 from onoma.terminology.terminology import Terminology
@@ -81,6 +82,20 @@ DETAILS = pl.Schema(
 )
 _EXAMPLES = 3
 _EXAMPLE_LENGTH = 100
+
+
+def is_csv(path: str | Path) -> bool:
+    """Whether details go to a table of text.
+
+    Raises:
+        InputError: the file is to be neither that nor Parquet.
+    """
+    kind = Path(path).suffix.lower()
+    if kind not in (".parquet", ".csv"):
+        raise InputError(
+            "changes are written as a table", path=Path(path), expected=".parquet or .csv", found=kind or "no ending"
+        )
+    return kind == ".csv"
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,13 +139,17 @@ class TerminologyDiff:
         }
 
     def write_details(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the details as Parquet, whole or not at all.
+        """Write the details, whole or not at all, as the name of the file says: ``.parquet`` or ``.csv``.
 
         Raises:
+            InputError: it says something else.
             ArtifactExistsError: ``path`` is taken.
         """
         with write_file(path, overwrite=overwrite) as aside:
-            self.details.write_parquet(aside)
+            if is_csv(path):
+                self.details.write_csv(aside)
+            else:
+                self.details.write_parquet(aside)
 
     def __str__(self) -> str:
         (old_concepts, new_concepts), (old_active, new_active) = self.n_concepts, self.n_active

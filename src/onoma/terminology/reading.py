@@ -129,7 +129,7 @@ class Reading:
                 line=line,
                 field=field,
                 expected=expected,
-                found=found if found is not None else repr(text)[1:-1] if text.strip() else "nothing",
+                found=found if found is not None else _shown(text) if text.strip() else "nothing",
                 fix=", or ".join(way for way in ways if way),
             )
         reason = problem + (f"; field {field}" if field else "") + (f"; expected {expected}" if expected else "")
@@ -229,3 +229,8 @@ def _found(rows: pl.DataFrame, check: Check) -> str | None:
 
 def _printable(text: str) -> str:
     return text[:_KEPT_TEXT].encode("utf-8", "backslashreplace").decode()
+
+
+def _shown(text: str) -> str:
+    """Text on one line; what stands there escaped already is not escaped again."""
+    return repr(text)[1:-1].replace("\\\\", "\\")
