@@ -97,7 +97,7 @@ def test_what_is_there_is_reused_refused_or_replaced(terminology: Terminology, t
     assert reused.manifest == built.manifest
     with pytest.raises(MismatchError, match=r"seed \(there 0, now 1\)"):
         build_pairs(terminology, small_tokenizer(), out, hidden_names=[1], languages=["en", "fr"], seed=1, reuse=True)
-    with pytest.raises(MismatchError, match="hidden_names"):
+    with pytest.raises(MismatchError, match="other names hidden"):
         build_pairs(terminology, small_tokenizer(), out, hidden_names=[2], languages=["en", "fr"], reuse=True)
     other = make_terminology(tmp_path / "other", {"C": ["a", "b", "c"]})
     with pytest.raises(MismatchError, match="another terminology"):

@@ -190,6 +190,23 @@ def test_files_of_queries(tmp_path: Path) -> None:
     assert skipping.rejects["line"].to_list() == [2, 3, 4]
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("\n", "no mentions in the file; expected a line"), ("D1|D2||a|b\n", r"found 1 composite mentions left out")],
+)
+def test_a_file_without_mentions_is_named(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "m.txt"
+    file.write_text(text)
+    with pytest.raises(InputError, match=rf"m\.txt: .*{said}"):
+        read_mentions(file, Reading())
+
+
+def test_contexts_that_are_not_there(tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text("mention,concept_id,sentence\nx,D1,y\n")
+    with pytest.raises(InputError, match=r"no column 'sent'\. Did you mean 'sentence'\?;.*name the column.*--context"):
+        read_mentions(tmp_path / "m.csv", Reading(), context="sent")
+
+
 @pytest.mark.parametrize("kind", ["csv", "tsv", "parquet"])
 def test_tables_of_mentions(tmp_path: Path, kind: str) -> None:
     rows = pl.DataFrame({"concept_id": ["D1|D2", "D3"], "other": [1, 2], "mention": ["heart, bad", "x+y"]})

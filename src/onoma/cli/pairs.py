@@ -123,6 +123,8 @@ def mentions(
     for line, reason in reading.rejects.select("line", "reason").rows():
         show.remark(f"{file}, line {line}: left out: {reason}")
     counts = {**{what.replace("_", " "): n for what, n in made.manifest.config["mentions"].items()}, **reading.notes}
+    if n_rejected := len(reading.rejects):
+        counts["bad lines left out"] = n_rejected
     show.remark("mentions: " + ", ".join(f"{count:,} {what}" for what, count in counts.items()))
 
 

@@ -57,9 +57,21 @@ def read_mentions(file: str | Path, reading: Reading, *, context: str | None = N
         Columns ``mention`` and ``concept_id``, and ``context`` if it was asked for, a row for each annotation.
 
     Raises:
-        InputError: the file or a column is missing, or, under "strict", a line is bad.
+        InputError: the file or a column is missing, or, under "strict", a line is bad; or there are no mentions.
     """
-    path = Path(file)
+    found = _read(Path(file), reading, context)
+    if found.is_empty():
+        composite = reading.notes.get(COMPOSITE, 0)
+        raise InputError(
+            "there are no mentions in the file",
+            path=Path(file),
+            expected="a line id||mention, or a row, for each",
+            found=f"{composite:,} {COMPOSITE}" if composite else None,
+        )
+    return found
+
+
+def _read(path: Path, reading: Reading, context: str | None) -> pl.DataFrame:
     suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     if suffix in {"parquet", "csv", "tsv"}:
         return _read_table(path, suffix, reading, context)
