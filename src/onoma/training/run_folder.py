@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from filelock import FileLock, Timeout
 
@@ -139,8 +139,9 @@ def planned_steps(run: Path, identity: dict[str, Any], settings: type[RunConfig]
     differing = _other_settings(known["config"], identity["config"])
     differing += [f"the {key}" for key in identity if key != "config" and known.get(key) != identity[key]]
     if differing:
-        raise another_run(run, differing)
-    return cast("int", known["total_steps"])
+        raise _another_run(run, differing)
+    steps: int = known["total_steps"]
+    return steps
 
 
 def check_settings(run: Path, config: RunConfig) -> None:
@@ -152,10 +153,10 @@ def check_settings(run: Path, config: RunConfig) -> None:
     if (run / RUN_NAME).exists() and (run / CHECKPOINT_NAME).exists():
         known = _begun(run, type(config))
         if differing := _other_settings(known["config"], config.model_dump(mode="json")):
-            raise another_run(run, differing)
+            raise _another_run(run, differing)
 
 
-def another_run(run: Path, differing: Sequence[str]) -> MismatchError:
+def _another_run(run: Path, differing: Sequence[str]) -> MismatchError:
     """The error for a run that differs from the one that was begun in this folder."""
     return MismatchError(
         f"{run} holds an unfinished run with other settings: {', '.join(differing)}. "

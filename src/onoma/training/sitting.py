@@ -122,7 +122,7 @@ class _Sitting(Generic[Done]):
         if self._config.keep == "best":
             self._evaluations.apply_best()
             if report.saved_step == 0:
-                self._tell("no evaluation was better than the one before training: saving the weights as they were then")
+                self._tell("no evaluation was better than that before training: saving the weights as they were then")
         elif self._course.average is not None:
             self._course.average.apply()
         self._tell(f"saving {out}")

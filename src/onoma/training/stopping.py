@@ -26,7 +26,8 @@ class StopRequest:
 
     def __enter__(self) -> StopRequest:
         if world_size() == 1 and threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._note) for number in _SIGNALS}
+            # None, where what was there is not Python's, cannot be given back.
+            self._before = {number: signal.signal(number, self._note) or signal.SIG_DFL for number in _SIGNALS}
         return self
 
     def __exit__(

@@ -157,12 +157,19 @@ def _rows(
             except csv.Error as error:
                 if "end of data" in str(error):  # all that follows would be swallowed as one value
                     raise InputError("a quote is opened and never closed", path=path, line=line, fix=advice) from None
-                reading.reject(f"not CSV ({error})", path=path, line=line, text="", found="a quote out of place")
+                reading.reject(csv_problem(error), path=path, line=line, text="", found="a character out of place")
                 continue
             if row:
                 yield line, row
     finally:
         csv.field_size_limit(former_limit)
+
+
+def csv_problem(error: csv.Error) -> str:
+    """What the csv module found wrong with a line, in words."""
+    if "new-line character" in str(error):
+        return "a carriage return (CR) outside quotes, where lines end in LF or CR LF: convert the ends of lines"
+    return f"not CSV ({error})"
 
 
 def _frame(batch: list[tuple[int, list[str]]], fields: list[str], keep: Sequence[str]) -> pl.DataFrame:
