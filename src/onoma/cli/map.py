@@ -94,8 +94,8 @@ def map_(
     )
     if report.no_concept_below is not None:
         show.remark(
-            f"The linker was tuned to give no link below a confidence of {report.no_concept_below:.3f}: of the other "
-            f"{show.count(report.n_rows - report.n_linked, 'row')}, those with a mention may be such."
+            f"The linker was tuned to give no link below a confidence of {report.no_concept_below:.3f} "
+            "(onoma linker info); rows without a link may be such."
         )
 
 
