@@ -16,6 +16,9 @@ from onoma.artifacts import (
     MANIFEST_NAME,
     Manifest,
     open_artifact,
+    read_manifest,
+    read_while_unchanged,
+    sha256_file,
     verify_artifact,
     write_artifact,
     write_file,
@@ -134,6 +137,54 @@ def test_another_large_file_of_the_same_size_is_found_at_once(tmp_path: Path, ch
     (tmp_path / "x" / "data.bin").write_bytes(content)
     with pytest.raises(DamagedArtifactError, match=r"data\.bin has changed"):
         open_artifact(tmp_path / "x", "thing")
+
+
+def test_a_folder_that_is_replaced_while_it_is_checked_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path / "x")
+    contents, replacing = [b"content 1", b"content 2"], list[bytes]()
+
+    def replace_and_check(path: Path) -> str:
+        if contents and not replacing:
+            replacing.append(contents.pop(0))
+            make(tmp_path / "x", replacing[0], overwrite=True)
+            replacing.clear()
+        return sha256_file(path)
+
+    monkeypatch.setattr("onoma.artifacts.manifest.sha256_file", replace_and_check)
+    assert open_artifact(tmp_path / "x", "thing") == read_manifest(tmp_path / "x")
+    assert (tmp_path / "x" / "data.bin").read_bytes() == b"content 2"
+
+
+def test_a_folder_that_is_always_replaced_is_given_up(tmp_path: Path) -> None:
+    make(tmp_path / "x")
+    numbers = iter(range(100))
+    with pytest.raises(DamagedArtifactError, match="is being replaced again and again"):
+        read_while_unchanged(
+            tmp_path / "x",
+            lambda: read_manifest(tmp_path / "x"),
+            lambda _: make(tmp_path / "x", f"{next(numbers)}".encode(), overwrite=True),
+        )
+
+
+def test_a_reader_of_the_same_process_does_not_put_back_what_is_being_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path / "x")
+    rename = Path.rename
+
+    def rename_and_read(self: Path, target: Path) -> Path:
+        there = rename(self, target)
+        if Path(target).name.endswith("-old"):
+            with pytest.raises(InputError, match="nothing here"):
+                read_manifest(tmp_path / "x")
+        return there
+
+    monkeypatch.setattr(Path, "rename", rename_and_read)
+    make(tmp_path / "x", b"new", overwrite=True)
+    assert (tmp_path / "x" / "data.bin").read_bytes() == b"new"
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
 def test_a_folder_of_before_opens_without_samples(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from onoma.artifacts import MANIFEST_NAME, sha256_file, verify_artifact
 from onoma.encoders import open_encoder
 from onoma.errors import ConfigError, DamagedArtifactError, FormatVersionError, InputError, NotAnArtifactError
 from onoma.linking import Linker, add_reranker, build_linker
-from tiny import tiny_encoder
+from onoma.linking.dictionary import NameDictionary
+from tiny import make_terminology, tiny_encoder
 from tiny_rerankers import write_reranker
 
 MENTIONS = ["cold", "the common cold", "diabetes", "sugar", "心臓", "zzz", "COLD temperature!", "lung disease chronic"]
@@ -28,6 +29,31 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_small_linker(folder)
     write_reranker(folder / "reranker", tiny_encoder(folder / "bert", weight_std=0.3), contexts=True)
     return folder
+
+
+def test_a_linker_that_is_replaced_while_it_is_opened_is_all_of_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = {"C1": ["heart attack"], "C2": ["measles"], "C3": ["asthma"]}
+    make_terminology(tmp_path / "old", names)
+    make_terminology(tmp_path / "new", {"C0": ["appendicitis"], **{code: names[code] for code in ("C1", "C3")}})
+    build_linker(tmp_path / "old", None, tmp_path / "linker", sparse=True)
+    new = build_linker(tmp_path / "new", None, tmp_path / "other", sparse=True)
+    replaced = list[Path]()
+    open_dictionary = NameDictionary.open
+
+    def replace_and_open(folder: Path) -> NameDictionary:
+        opened = open_dictionary(folder)
+        if not replaced:
+            replaced.append(folder)
+            shutil.rmtree(folder)
+            shutil.copytree(tmp_path / "other", folder)
+        return opened
+
+    monkeypatch.setattr("onoma.linking.folder.NameDictionary.open", replace_and_open)
+    linker = Linker.open(tmp_path / "linker")
+    assert linker.fingerprint == new.fingerprint
+    assert [links[0].concept_id for links in linker.link(["asthma", "appendicitis"])] == ["C3", "C0"]
 
 
 @pytest.mark.parametrize("kind", ["exact", "sign-bits", "approximate"])

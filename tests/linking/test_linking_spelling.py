@@ -45,6 +45,7 @@ def spelling() -> Spelling:
         ("attac", "attack"),  # two names have that, one has "attach"
         ("Heart ATTTACK, Sjogren", "Heart ATTACK, Sjögren"),
         ("sever ATTAK", "sever ATTAK"),  # short, in capitals
+        ("HeArt AtTak, sjÖGRn", "HeArt AtTack, sjÖGRen"),
         ("attak2 attak_b attak-b", "attak2 attak_b attack-b"),
         ("heart  attak's", "heart  attack's"),
         ("Болезнь Паркинсна", "Болезнь Паркинсона"),

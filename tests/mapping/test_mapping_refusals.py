@@ -165,7 +165,8 @@ def test_an_input_that_changes_meanwhile(linker: Path, tmp_path: Path) -> None:
 
 def test_work_of_another_version(linker: Path, table: Path) -> None:
     work = WorkFolder.beside(table.with_name("y.csv"))
-    work.folder.mkdir()
+    (work.folder / "answers").mkdir(parents=True)
+    (work.folder / "answers" / "000000.keys.npy").touch()
     (work.folder / "settings.json").write_text('{"format": 0}')
     with pytest.raises(MismatchError, match=r"another version of Onoma\. Remove that folder"):
         map_table(linker, table, table.with_name("y.csv"), column="mention")

@@ -138,7 +138,19 @@ def test_interrupted_work_is_not_thrown_away_unasked(linker: Path, source: Path,
 
 def test_unfinished_work_that_cannot_be_read_is_told(linker: Path, source: Path, tmp_path: Path) -> None:
     work = WorkFolder.beside(tmp_path / "y.csv")
-    work.folder.mkdir()
+    (work.folder / "answers").mkdir(parents=True)
+    (work.folder / "answers" / "000000.keys.npy").touch()
     (work.folder / "settings.json").write_text("{")
     with pytest.raises(DamagedArtifactError, match=r"settings.json is damaged .* Remove .*\.y\.csv\.map to start anew"):
         map_table(linker, source, tmp_path / "y.csv", column="mention")
+    (work.folder / "settings.json").write_text('{"input": "of another version"}')
+    with pytest.raises(MismatchError, match=r"another version of Onoma\. Remove that folder"):
+        map_table(linker, source, tmp_path / "y.csv", column="mention")
+    assert map_table(linker, source, tmp_path / "y.csv", column="mention", overwrite=True).n_rows
+
+
+def test_work_that_cannot_be_read_and_linked_nothing_is_begun_anew(linker: Path, source: Path, tmp_path: Path) -> None:
+    work = WorkFolder.beside(tmp_path / "y.csv")
+    work.folder.mkdir()
+    (work.folder / "settings.json").write_text("{")
+    assert map_table(linker, source, tmp_path / "y.csv", column="mention").n_rows

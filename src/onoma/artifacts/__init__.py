@@ -19,6 +19,7 @@ from onoma.artifacts.manifest import (
     Parent,
     open_artifact,
     read_manifest,
+    read_while_unchanged,
     verify_artifact,
 )
 from onoma.artifacts.unfinished import leftovers
@@ -35,6 +36,7 @@ __all__ = [
     "leftovers",
     "open_artifact",
     "read_manifest",
+    "read_while_unchanged",
     "sha256_file",
     "verify_artifact",
     "write_artifact",

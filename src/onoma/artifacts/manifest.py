@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from onoma._version import __version__
 from onoma.artifacts.files import sha256_file, sha256_of_sample
-from onoma.artifacts.unfinished import put_back
-from onoma.errors import DamagedArtifactError, FormatVersionError, InputError, NotAnArtifactError
+from onoma.artifacts.unfinished import is_moved_aside, put_back
+from onoma.errors import DamagedArtifactError, FormatVersionError, InputError, NotAnArtifactError, OnomaError
 
 MANIFEST_NAME = "onoma.json"
 _ALWAYS_VERIFIED_BYTES = 1 << 20
 """Files up to this size are checksummed at every open; of larger ones a sample is, and all by `verify_artifact`."""
 _CHECKSUM = r"^[0-9a-f]{64}$"
+_ATTEMPTS, _MOMENT = 5, 0.01
+Read = TypeVar("Read")
 
 
 class _Record(BaseModel):
@@ -85,16 +89,53 @@ def open_artifact(path: str | Path, kind: str, *, format_version: int = 1) -> Ma
         DamagedArtifactError: a file is missing, truncated or changed.
     """
     folder = Path(path)
-    manifest = read_manifest(folder)
-    if manifest.kind != kind:
-        raise NotAnArtifactError(f"{folder} is of kind {manifest.kind}, where one of kind {kind} is needed.")
-    if manifest.format_version > format_version:
-        raise FormatVersionError(
-            f"{folder} is a {kind} of format {manifest.format_version}, written by Onoma {manifest.onoma_version}; "
-            f"this Onoma {__version__} reads up to format {format_version}. Update Onoma, or make the folder again."
-        )
-    _check_files(folder, manifest, in_full=False)
-    return manifest
+
+    def begin() -> Manifest:
+        manifest = read_manifest(folder)
+        if manifest.kind != kind:
+            raise NotAnArtifactError(f"{folder} is of kind {manifest.kind}, where one of kind {kind} is needed.")
+        if manifest.format_version > format_version:
+            raise FormatVersionError(
+                f"{folder} is a {kind} of format {manifest.format_version}, written by Onoma {manifest.onoma_version}; "
+                f"this Onoma {__version__} reads up to format {format_version}. Update Onoma, or make the folder again."
+            )
+        return manifest
+
+    return read_while_unchanged(folder, begin, lambda manifest: _check_files(folder, manifest, in_full=False))[0]
+
+
+def read_while_unchanged(
+    folder: Path, begin: Callable[[], Manifest], read: Callable[[Manifest], Read]
+) -> tuple[Manifest, Read]:
+    """Read from a folder that another process may replace meanwhile: all of the old one, or all of the new.
+
+    Args:
+        folder: The artefact.
+        begin: Gives its manifest, checked.
+        read: Reads what is wanted, by the manifest. Both are called again if the folder was replaced.
+
+    Raises:
+        DamagedArtifactError: it was replaced each time.
+        OnomaError: what ``begin`` or ``read`` raise while the folder stays the same.
+    """
+    for _ in range(_ATTEMPTS):
+        manifest = begin()
+        try:
+            found = read(manifest)
+        except (OnomaError, OSError):
+            if _is_still(folder, manifest):
+                raise
+        else:
+            if _is_still(folder, manifest):
+                return manifest, found
+    raise DamagedArtifactError(f"{folder} is being replaced again and again by another process. Try again later.")
+
+
+def _is_still(folder: Path, manifest: Manifest) -> bool:
+    try:
+        return read_manifest(folder) == manifest
+    except (OnomaError, OSError):
+        return False
 
 
 def verify_artifact(path: str | Path) -> Manifest:
@@ -108,8 +149,11 @@ def verify_artifact(path: str | Path) -> Manifest:
 def read_manifest(path: str | Path) -> Manifest:
     """Read ``onoma.json`` of the artefact at ``path`` without looking at its other files."""
     folder = Path(path)
-    if not folder.exists():
+    for _ in range(_ATTEMPTS):
+        if folder.exists() or not is_moved_aside(folder.resolve()):
+            break
         put_back(folder.resolve())
+        time.sleep(_MOMENT)  # or whoever replaces it is between its two renames
     if not folder.exists():
         raise InputError("there is nothing here", path=folder, fix="check the path")
     if not folder.is_dir():

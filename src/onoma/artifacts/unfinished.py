@@ -30,6 +30,11 @@ def _leftovers(target: Path) -> list[Path]:
     return found
 
 
+def is_moved_aside(target: Path) -> bool:
+    """Whether an overwrite, which may be at work or have died, has moved it away."""
+    return any(target.parent.glob(f".{glob.escape(target.name)}.partial-*-old"))
+
+
 def put_back(target: Path) -> None:
     """Put back what an overwrite had moved away when its process died."""
     for leftover in _leftovers(target):

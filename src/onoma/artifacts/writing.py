@@ -102,6 +102,7 @@ def replacing(target: Path, kind: str, *, overwrite: bool) -> Iterator[Path]:
     aside.mkdir()
     being_written.add(aside.name)
     old = target.parent / f".{target.name}.partial-{os.getpid()}-old"
+    being_written.add(old.name)
     try:
         yield aside
         ensure_writable(target, kind, overwrite=overwrite)
@@ -120,7 +121,7 @@ def replacing(target: Path, kind: str, *, overwrite: bool) -> Iterator[Path]:
         shutil.rmtree(aside, ignore_errors=True)
         raise
     finally:
-        being_written.discard(aside.name)
+        being_written.difference_update((aside.name, old.name))
 
 
 def finish_files(aside: Path) -> dict[str, FileEntry]:

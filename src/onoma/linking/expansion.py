@@ -25,7 +25,6 @@ _MAX_ROUNDS = 8
 _MAX_EXPANDED_LENGTH = 10_000
 _VOWELS = frozenset("aeiouy")
 _BRACKETS = (re.compile(r"\(([^()]*)\)"), re.compile(r"\[([^\[\]]*)\]"))
-_OPENED = re.compile(r"\s*[(\[]\s*\Z")
 _CLOSED = re.compile(r"\s*(?:[;,][^()\[\]]*)?[)\]]")
 _FIRST_WORD = re.compile(r"\s+(\w+)(?!\w)")
 
@@ -197,10 +196,11 @@ def _spellings(word: str, *, alone: bool) -> Iterator[str]:
 def _in_context(text: str, begin: int, end: int, long: str) -> tuple[int, int, str]:
     """What to replace, and by what, where the mention holds some of the long form already."""
     before, after = text[:begin], text[end:]
-    if (opened := _OPENED.search(before)) and (closed := _CLOSED.match(after)):
-        head = before[: opened.start()]
+    opened = before.rstrip()
+    if opened.endswith(("(", "[")) and (closed := _CLOSED.match(after)):
+        head = opened[:-1].rstrip()
         if _ends_with(head, long):  # long form (SF)
-            return opened.start(), end + closed.end(), ""
+            return len(head), end + closed.end(), ""
     for pattern in _BRACKETS:
         bracket = pattern.match(after.lstrip())
         if bracket is not None and one_line(bracket[1]).casefold() == long.casefold():  # SF (long form)

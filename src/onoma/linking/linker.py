@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from onoma.artifacts import Manifest, open_artifact
+from onoma.artifacts import Manifest, open_artifact, read_while_unchanged
 from onoma.encoders import Encoder
 from onoma.errors import InputError
 from onoma.indexes import Index
@@ -92,10 +92,13 @@ class Linker:
             UnavailableError: PostgreSQL, or what is needed to talk to it, is missing or refuses.
         """
         folder = Path(path)
-        manifest = open_artifact(folder, KIND, format_version=FORMAT_VERSION)
         opened = cls.__new__(cls)
-        opened.path, opened.manifest = folder, manifest
-        opened._parts = open_parts(folder, manifest, database=database)
+        opened.path = folder
+        opened.manifest, opened._parts = read_while_unchanged(
+            folder,
+            lambda: open_artifact(folder, KIND, format_version=FORMAT_VERSION),
+            lambda manifest: open_parts(folder, manifest, database=database),
+        )
         return opened
 
     @property

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, takewhile
 
 import polars as pl
 
@@ -105,7 +105,7 @@ class Spelling:
         read = self._nearest(word)
         if read == word:
             return written
-        return read.upper() if written.isupper() else read.capitalize() if written[0].isupper() else read
+        return read.upper() if written.isupper() else _with_capitals(read, written)
 
     def _find_nearest(self, word: str) -> str:
         if word in self._words or (self._is_known is not None and self._is_known(word)):
@@ -124,3 +124,18 @@ class Spelling:
                 yield before + letter + after[1:]
                 yield before + letter + after
         yield from (word + letter for letter in self._letters)
+
+
+def _with_capitals(read: str, written: str) -> str:
+    """A word with the letters that it shares with what was written, at both ends, as they stand there."""
+    lower = written.lower()
+    if len(lower) != len(written):
+        return read.capitalize() if written[0].isupper() else read
+    shared = _n_equal(lower, read)
+    left = _n_equal(lower[shared:][::-1], read[shared:][::-1])
+    return written[:shared] + read[shared : len(read) - left] + written[len(written) - left :]
+
+
+def _n_equal(one: str, other: str) -> int:
+    """Letters with which both begin."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

@@ -193,9 +193,15 @@ class WorkFolder:
         Raises:
             MismatchError: there is unfinished work of other settings.
         """
-        there = self.settings
+        may_go = discard or not any((self.folder / "answers").glob("[!.]*"))
+        try:
+            there = self.settings
+        except (MismatchError, DamagedArtifactError):
+            if not may_go:
+                raise
+            there = None
         if there != settings:
-            if there is not None and not discard and any((self.folder / "answers").glob("[!.]*")):
+            if there is not None and not may_go:
                 raise MismatchError(
                     f"{self.folder} holds unfinished work with other settings ({there.differences(settings)}). Run the "
                     "command as it was to finish that work, or start anew (--force)."

@@ -59,9 +59,10 @@ def link_in_processes(
     """
     waiting = deque(tasks)
     heard: queue.Queue[tuple[_Worker, str]] = queue.Queue()
+    n_started = min(n_workers, len(tasks))
     workers = [
-        _Worker(linker, work, processors=_share(number, n_workers), database=database, heard=heard)
-        for number in range(min(n_workers, len(tasks)))
+        _Worker(linker, work, processors=_share(number, n_started), database=database, heard=heard)
+        for number in range(n_started)
     ]
     try:
         at_work = 0
