@@ -63,6 +63,8 @@ def test_sets_of_languages(tmp_path: Path) -> None:
 def test_an_unknown_key_is_refused_with_the_nearest() -> None:
     with pytest.raises(ConfigError, match=r"no setting 'learning_rat'.* Did you mean 'learning_rate'"):
         load_recipe("quickstart", {"learning_rat": "1"})
+    with pytest.raises(ConfigError, match=r"no setting 'rank'\. Did you mean 'tuning\.rank'\?"):
+        load_recipe("quickstart", {"tuning": "lora", "rank": "8"})
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,8 @@ class BenchmarkResult:
     def __str__(self) -> str:
         """A few lines for people, in per cent."""
         measured = " + ".join(self.model[part] for part in ("name", "preparation") if part in self.model)
+        if self.model["kind"] == "linker":
+            measured = f"linker of {measured}"
         rows = [
             ("", *(f"acc@{k}" for k in self.accuracy)),
             (measured, *map(str, self.accuracy.values())),

@@ -325,6 +325,8 @@ def _outcome(text: str, reasons: tuple[Reason, ...], answer: Answer, threshold: 
         "prior": "its name is near, and of what is near it is meant more often",
         "rerank": "the cross-encoder prefers it among the candidates",
     }[first.stage]
+    if first.stage == "rerank" and not first.contributions.get("rerank"):
+        how = "its name was nearest before the cross-encoder, which counts for nothing here"
     others = f" {len(first.homonyms):,} other concepts have that name." if len(first.homonyms) > 1 else ""
     others = f" {first.homonyms[0]} has that name too." if len(first.homonyms) == 1 else others
     if first.prior is not None and (others or first.contributions.get("prior")):

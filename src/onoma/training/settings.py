@@ -64,9 +64,10 @@ def resolve(model: type[C], values: Mapping[str, Any], *, source: str = "trainin
     """Validate settings; `ConfigError` names the key, what it may be, and the nearest known key."""
     for key in values:
         if key not in model.model_fields:
+            of_parts = _of_parts(model, key)
+            meant = f" Did you mean '{of_parts[0]}'?" if of_parts else did_you_mean(key, model.model_fields)
             raise ConfigError(
-                f"{source}: there is no setting '{key}'.{did_you_mean(key, model.model_fields)} "
-                f"Known: {', '.join(sorted(model.model_fields))}."
+                f"{source}: there is no setting '{key}'.{meant} Known: {', '.join(sorted(model.model_fields))}."
             )
     try:
         # TOML has dates, which are words here: base = 2024-05-01 is a folder.
@@ -136,6 +137,17 @@ def _fields_of_part(model: type[BaseModel], part: str, name: str) -> list[str]:
     """Settings of a loss or a miner by its name."""
     choice = getattr(resolve(model, {"steps": 1, part: name}), part)
     return [field for field in type(choice).model_fields if field != "name"]
+
+
+def _of_parts(model: type[BaseModel], name: str) -> list[str]:
+    """Settings of losses, miners and the like that are called so, as ``--set`` takes them."""
+    found = list[str]()
+    for part in model.model_fields:
+        if isinstance(_default(model, part), BaseModel) and any(
+            name in choice.model_fields for choice in get_args(model.model_fields[part].annotation)
+        ):
+            found.append(f"{part}.{name}")
+    return found
 
 
 def _names_of_part(model: type[BaseModel], part: str) -> list[str]:
