@@ -277,7 +277,7 @@ def test_a_new_folder_and_what_is_refused(bert: Path, tmp_path: Path) -> None:
         add_precisions(bert, ["int8"], MANY_NAMES, out=tmp_path / "out")
     with pytest.raises(ConfigError, match="Did you mean 'int8'"):
         add_precisions(bert, ["imt8"], MANY_NAMES)  # type: ignore[list-item]
-    with pytest.raises(ConfigError, match="Say where to write"):
+    with pytest.raises(ConfigError, match="onoma encoder export and -o ENCODER"):
         add_precisions(bert.parent / "base", ["int8"], MANY_NAMES)
     with pytest.raises(InputError, match="too few"):
         add_precisions(bert, ["int8"], ["fever"])

@@ -161,7 +161,7 @@ def test_a_run_that_never_gets_better_saves_its_base_and_says_so(
     train_encoder(config, pairs, tmp_path / "e", development=[DEVELOPMENT], on_event=told.append)
     saved, before = weights(tmp_path / "e"), load_file(base / "model.safetensors")
     assert all(torch.equal(saved[name], before[name]) for name in saved)
-    assert any("no evaluation was better than the one before training" in event for event in told)
+    assert any("no evaluation was better than that before training" in event for event in told)
 
 
 def test_patience_ends_a_run_and_says_why(

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +140,18 @@ def test_a_killed_run_goes_on_to_the_same_weights(
     assert [line["loss"] for line in logs[0]] == [line["loss"] for line in logs[1]]
 
 
+@pytest.fixture
+def signals_as_usual() -> Iterator[None]:
+    """Also where the tests run in the background of a shell, which ignores SIGINT."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("signals_as_usual")
 @pytest.mark.parametrize(("number", "leaves_with"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
 def test_asked_to_stop_it_writes_a_checkpoint_after_the_step(
     base: Path, pairs: PairSet, tmp_path: Path, number: signal.Signals, leaves_with: type[BaseException]
@@ -161,6 +173,15 @@ def test_asked_to_stop_it_writes_a_checkpoint_after_the_step(
     assert all(torch.equal(stopped[key], straight[key]) for key in straight)
 
 
+@pytest.mark.usefixtures("signals_as_usual")
+def test_what_is_ignored_stays_so(base: Path, pairs: PairSet, tmp_path: Path) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    config = config_for(base)
+    report = train_encoder(config, pairs, tmp_path / "e", on_step=lambda _: signal.raise_signal(signal.SIGINT))
+    assert report.steps == config.steps
+
+
+@pytest.mark.usefixtures("signals_as_usual")
 def test_asked_twice_it_stops_at_once(base: Path, pairs: PairSet, tmp_path: Path) -> None:
     def ask(report: StepReport) -> None:
         signal.raise_signal(signal.SIGINT)

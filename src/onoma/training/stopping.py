@@ -16,7 +16,7 @@ class StopRequest:
     """Notes the first SIGINT or SIGTERM while it is entered; a second one does what it did before.
 
     Several processes of a run would stop at different steps, so there, and outside the main thread, signals do what
-    they always do.
+    they always do; so do those that are ignored.
     """
 
     def __init__(self) -> None:
@@ -26,8 +26,12 @@ class StopRequest:
 
     def __enter__(self) -> StopRequest:
         if world_size() == 1 and threading.current_thread() is threading.main_thread():
-            # None, where what was there is not Python's, cannot be given back.
-            self._before = {number: signal.signal(number, self._note) or signal.SIG_DFL for number in _SIGNALS}
+            for number in _SIGNALS:
+                if (
+                    signal.getsignal(number) is not signal.SIG_IGN
+                ):  # as SIGINT is for what a shell runs in the background
+                    # None, where what was there is not Python's, cannot be given back.
+                    self._before[number] = signal.signal(number, self._note) or signal.SIG_DFL
         return self
 
     def __exit__(
