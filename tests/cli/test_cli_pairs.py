@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -71,6 +72,8 @@ def test_bad_lines_of_mentions_are_told(place: Path) -> None:
     (place / "bad.txt").write_text("X:heart||aching\nbroken\n")
     said = run("pairs", "mentions", place / "bad.txt", "-t", place / "t", *common(place, "some"), "--on-error", "skip")
     assert "line 2: left out: no '||' in the line" in said
+    assert "1 bad lines left out (rejects.parquet)" in " ".join(said.split())
+    assert pl.read_parquet(place / "some" / "rejects.parquet")["line"].to_list() == [2]
 
 
 def test_pairs_and_recipe_must_agree(place: Path) -> None:

@@ -71,6 +71,9 @@ def test_the_regression_of_separable_examples_ends() -> None:
 
 def test_a_feature_that_never_varies_has_no_say() -> None:
     features, correct = examples(100)
+    for unusable in (np.arange(100) * 1e-200, np.arange(100) * 1e200):  # deviations that no number can tell
+        model = LogisticModel.fit(np.column_stack([features, unusable]), correct, l2=1.0)
+        assert model.weights == (*LogisticModel.fit(features, correct, l2=1.0).weights, 0)
     with_constant = np.column_stack([features, np.full(100, 0.1)])
     model = LogisticModel.fit(with_constant, correct, l2=1.0)
     assert model.weights[3] == 0

@@ -115,6 +115,7 @@ def mentions(
             languages=parse_languages(languages),
             ambiguous=ambiguous,
             on_unknown=on_unknown,
+            rejects=reading.rejects,
             seed=seed,
             overwrite=force,
             progress=update,
@@ -124,7 +125,7 @@ def mentions(
         show.remark(f"{file}, line {line}: left out: {reason}")
     counts = {**{what.replace("_", " "): n for what, n in made.manifest.config["mentions"].items()}, **reading.notes}
     if n_rejected := len(reading.rejects):
-        counts["bad lines left out"] = n_rejected
+        counts["bad lines left out (rejects.parquet)"] = n_rejected
     show.remark("mentions: " + ", ".join(f"{count:,} {what}" for what, count in counts.items()))
 
 

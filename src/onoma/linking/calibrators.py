@@ -66,10 +66,14 @@ class LogisticModel:
                 summed log-loss.
         """
         lowest, highest = features.min(axis=0), features.max(axis=0)
-        varies = lowest < highest  # a deviation that is only rounding must not be divided by
+        with np.errstate(over="ignore", invalid="ignore"):
+            deviations = features.std(axis=0)
+        # A deviation that is only rounding must not be divided by, nor one that is too small or too large to be told.
+        varies = (lowest < highest) & (deviations > 0) & np.isfinite(deviations)
         means = np.where(varies, features.mean(axis=0), lowest)
-        scales = np.where(varies, features.std(axis=0), 1.0)
-        weights, intercept = fit_log_odds((features - means) / scales, correct.astype(np.float64), l2=l2)
+        scales = np.where(varies, deviations, 1.0)
+        standardised = np.where(varies, (features - means) / scales, 0.0)
+        weights, intercept = fit_log_odds(standardised, correct.astype(np.float64), l2=l2)
         return cls(
             lowest=tuple(lowest.tolist()),
             highest=tuple(highest.tolist()),

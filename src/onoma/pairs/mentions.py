@@ -148,6 +148,7 @@ def build_mention_pairs(
     languages: Sequence[str] | None = None,
     ambiguous: Ambiguous = "mark",
     on_unknown: OnUnknown = "refuse",
+    rejects: pl.DataFrame | None = None,
     seed: int = 0,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -174,6 +175,7 @@ def build_mention_pairs(
         ambiguous: What becomes of a text that several of these concepts carry, see `training_names`.
         on_unknown: "refuse" ends at the first mention of a concept that is not there (or retired), "skip" leaves
             such mentions out.
+        rejects: Lines that were left out as ``mentions`` were read (`Reading.rejects`); kept in ``rejects.parquet``.
         seed: Of the sample of pairs.
         overwrite: Replace a pair set that is there.
         progress: See `Progress`.
@@ -228,6 +230,7 @@ def build_mention_pairs(
             "mentions": counts,
         },
         parents=[terminology.manifest.as_parent()],
+        rejects=rejects,
         seed=seed,
         overwrite=overwrite,
         progress=progress,
