@@ -58,6 +58,17 @@ def test_a_full_disk_is_told_before_anything_is_encoded(
     assert [file.name for file in tmp_path.iterdir()] == ["n.txt"]
 
 
+def test_a_file_system_that_cannot_reserve_room_is_written_to_all_the_same(
+    encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(*_: object) -> None:
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    (tmp_path / "n.txt").write_text("heart")
+    monkeypatch.setattr(os, "posix_fallocate", unknown, raising=False)
+    assert encode_file(encoder, tmp_path / "n.txt", tmp_path / "v.npy") == 1
+
+
 @pytest.mark.parametrize("ending", ["npy", "parquet"])
 def test_no_names(encoder: Encoder, tmp_path: Path, ending: str) -> None:
     (tmp_path / "n.txt").write_text("")

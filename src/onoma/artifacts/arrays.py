@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from onoma.errors import DamagedArtifactError
+
+_CANNOT_RESERVE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
+"""What file systems answer that do not know how to take room before it is written."""
 
 
 def new_array(path: Path, dtype: type[np.generic], shape: tuple[int, ...]) -> np.memmap[Any, Any]:
@@ -23,7 +27,11 @@ def new_array(path: Path, dtype: type[np.generic], shape: tuple[int, ...]) -> np
     array: np.memmap[Any, Any] = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
     if hasattr(os, "posix_fallocate"):
         with path.open("r+b") as file:
-            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+            try:
+                os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+            except OSError as error:
+                if error.errno not in _CANNOT_RESERVE:
+                    raise
     return array
 
 

@@ -141,9 +141,9 @@ def _is_still(folder: Path, manifest: Manifest) -> bool:
 def verify_artifact(path: str | Path) -> Manifest:
     """Checksum every file of the artefact at ``path``; return its manifest or raise as `open_artifact` does."""
     folder = Path(path)
-    manifest = read_manifest(folder)
-    _check_files(folder, manifest, in_full=True)
-    return manifest
+    return read_while_unchanged(
+        folder, lambda: read_manifest(folder), lambda manifest: _check_files(folder, manifest, in_full=True)
+    )[0]
 
 
 def read_manifest(path: str | Path) -> Manifest:

@@ -343,10 +343,10 @@ def diff(
     from onoma.artifacts import ensure_file_writable
     from onoma.cli import show
     from onoma.terminology import diff_terminologies
-    from onoma.terminology.diffing import is_csv
+    from onoma.terminology.diffing import check_details_file
 
     if details is not None:
-        is_csv(details)
+        check_details_file(details)
         ensure_file_writable(details, overwrite=force)
     changes = diff_terminologies(old, new)
     if details is not None:

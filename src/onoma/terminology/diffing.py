@@ -84,18 +84,17 @@ _EXAMPLES = 3
 _EXAMPLE_LENGTH = 100
 
 
-def is_csv(path: str | Path) -> bool:
-    """Whether details go to a table of text.
+def check_details_file(path: str | Path) -> None:
+    """Refuse a file that details cannot be written to.
 
     Raises:
-        InputError: the file is to be neither that nor Parquet.
+        InputError: its name says neither Parquet nor CSV.
     """
     kind = Path(path).suffix.lower()
     if kind not in (".parquet", ".csv"):
         raise InputError(
             "changes are written as a table", path=Path(path), expected=".parquet or .csv", found=kind or "no ending"
         )
-    return kind == ".csv"
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +144,9 @@ class TerminologyDiff:
             InputError: it says something else.
             ArtifactExistsError: ``path`` is taken.
         """
+        check_details_file(path)
         with write_file(path, overwrite=overwrite) as aside:
-            if is_csv(path):
+            if Path(path).suffix.lower() == ".csv":
                 self.details.write_csv(aside)
             else:
                 self.details.write_parquet(aside)
