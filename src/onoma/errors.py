@@ -37,8 +37,8 @@ class InputError(OnomaError):
         path: The file, if there is one.
         line: 1-based line number in that file.
         field: Column, tag or argument name.
-        expected: What would have been right.
-        found: What stood there instead (shortened to 80 characters).
+        expected: What would have been right (shortened to 800 characters).
+        found: What stood there instead (to 80).
         fix: What the user can do.
 
     Example:
@@ -71,14 +71,18 @@ class InputError(OnomaError):
         )
         text = f"{place}: {_bare(problem)}" if place else _bare(problem)
         if expected:
-            text += f"; expected {_bare(expected)}"
+            text += f"; expected {_shortened(_bare(expected), 800)}"
         if found:
-            text += f"; found {found if len(found) <= 80 else found[:79] + '…'}"
+            text += f"; found {_shortened(found, 80)}"
         text = _bare(text)
         text += "" if text.endswith("?") else "."
         if fix:
             text += f" To mend it: {_bare(fix)}."
         super().__init__(text)
+
+
+def _shortened(part: str, length: int) -> str:
+    return part if len(part) <= length else part[: length - 1] + "…"
 
 
 def _bare(part: str) -> str:
@@ -126,15 +130,25 @@ class ShapeError(OnomaError, ValueError):
     """Arrays that do not fit one another."""
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: object, known: Iterable[str]) -> str:
     """Return ``" Did you mean 'x'?"`` for the nearest known word, or an empty string.
 
     Example:
         >>> did_you_mean("margn", ["margin", "batch_pairs"])
         " Did you mean 'margin'?"
     """
-    nearest = difflib.get_close_matches(word, list(known), n=1)
+    nearest = difflib.get_close_matches(str(word), list(known), n=1)
     return f" Did you mean '{nearest[0]}'?" if nearest else ""
+
+
+def check_several(values: object, field: str) -> None:
+    """Refuse one string or path where several are meant: it would be taken apart into its letters.
+
+    Raises:
+        InputError: it is one.
+    """
+    if isinstance(values, str | bytes | Path):
+        raise InputError("several are meant here, not one", field=field, found=repr(values), fix="put it in a list")
 
 
 def missing_extra(package: str, extra: str, purpose: str) -> UnavailableError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 from pathlib import Path
@@ -114,6 +115,26 @@ def test_the_interval_is_that_of_resampled_mentions() -> None:
     assert (error.low, error.high) == pytest.approx(tuple(np.quantile(drawn, [0.025, 0.975]) - excess), abs=0.01)
 
 
+def test_mentions_that_repeat_each_other_are_drawn_together() -> None:
+    judged = mentions(60, shift=0.1)
+    repeated = [dataclasses.replace(one, cluster=str(row)) for row, one in enumerate(judged) for _ in range(5)]
+    random = np.random.default_rng(8)
+    drawn, perfect = [], []
+    for _ in range(600):
+        rows = [5 * row + copy for row in random.integers(0, 60, 60) for copy in range(5)]
+        drawn.append(expected_calibration_error(*columns([repeated[row] for row in rows])))
+        confidence = np.array([one.confidence for one in repeated])
+        perfect.append(expected_calibration_error(confidence, np.repeat(random.random(60), 5) < confidence))
+    error = measure_abstention(repeated).ece
+    excess = np.mean(drawn) - error.value
+    wanted = np.maximum(np.quantile(drawn, [0.025, 0.975]) - excess, 0)
+    assert (error.low, error.high) == pytest.approx(tuple(wanted), abs=0.02)
+    assert error.if_calibrated == pytest.approx(np.mean(perfect), abs=0.01)
+    alone = measure_abstention([dataclasses.replace(one, cluster=None) for one in repeated]).ece
+    assert error.high - error.low > 1.5 * (alone.high - alone.low)
+    assert error.if_calibrated > 1.5 * alone.if_calibrated
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_the_value_lies_in_its_interval(seed: int) -> None:
     error = measure_abstention(mentions(200, seed=seed)).ece
@@ -172,10 +193,10 @@ def test_queries_become_judged_mentions() -> None:
         Query("breast|blank", ("breast", "blank"), frozenset({"D1"})),
     ]
     assert judge_queries(queries, found, confidences, {"D1", "D2", "D3", "D9"}) == [
-        JudgedMention(0.125, True, False),
-        JudgedMention(0.75, False, False),  # right in the second place only
-        JudgedMention(0.75, False, True),
-        JudgedMention(0.0, False, False),
+        JudgedMention(0.125, True, False, "breast|ovarian"),
+        JudgedMention(0.75, False, False, "late"),  # right in the second place only
+        JudgedMention(0.75, False, True, "late"),
+        JudgedMention(0.0, False, False, "breast|blank"),
     ]
 
 

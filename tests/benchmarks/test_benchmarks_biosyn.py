@@ -90,3 +90,9 @@ def test_finding_the_file(tmp_path: Path) -> None:
     assert find_file(tmp_path, "test_queries.txt") == below
     direct = written(tmp_path, b"", "test_queries.txt")
     assert find_file(tmp_path, "test_queries.txt") == direct
+
+
+def test_marks_of_byte_order_and_blanks_around_ids_are_no_part_of_them(tmp_path: Path) -> None:
+    path = written(tmp_path, b"\xef\xbb\xbfD1 | D2||cold\n")
+    assert read_queries(path)[0].gold == {"D1", "D2"}
+    assert read_dictionary(path) == [DictionaryLine("cold", ("D1", "D2"))]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onoma.benchmarks import accuracy_at, bootstrap_interval, composite_rank, first_hit_rank
-from onoma.errors import InputError
+from onoma.benchmarks import accuracy_at, bootstrap_interval, cluster_interval, composite_rank, first_hit_rank
+from onoma.errors import InputError, ShapeError
 
 ids = st.sets(st.sampled_from("abcdef"), max_size=3)
 candidate_lists = st.lists(ids, max_size=6)
@@ -91,3 +91,37 @@ def test_interval_depends_on_seed_alone() -> None:
 def test_interval_at_the_ends_is_a_point() -> None:
     assert bootstrap_interval(0, 10, seed=0) == (0.0, 0.0)
     assert bootstrap_interval(10, 10, seed=0) == (1.0, 1.0)
+
+
+def test_equal_mentions_are_drawn_together() -> None:
+    """Against a loop that draws clusters; one query each is no other than independent queries."""
+    random = np.random.default_rng(5)
+    sizes = random.integers(1, 30, 40)
+    clusters = [f"c{row}" for row, size in enumerate(sizes) for _ in range(size)]
+    right = [bool(random.random() < 0.5 + 0.4 * (row % 2)) for row, size in enumerate(sizes) for _ in range(size)]
+    members = [[r for r, c in zip(right, clusters, strict=True) if c == f"c{row}"] for row in range(40)]
+    shares = []
+    for _ in range(4000):
+        drawn = [one for row in random.integers(0, 40, 40) for one in members[row]]
+        shares.append(sum(drawn) / len(drawn))
+    low, high = cluster_interval(right, clusters, seed=0)
+    assert (low, high) == pytest.approx(tuple(np.quantile(shares, [0.025, 0.975])), abs=0.01)
+    found = accuracy_at([1 if r else None for r in right], 1, clusters=clusters)
+    assert (found.low, found.high) == (low, high)
+    alone = cluster_interval(right, [str(row) for row in range(len(right))], seed=0)
+    assert alone == bootstrap_interval(sum(right), len(right), seed=0)
+
+
+def test_wrong_numbers_are_refused() -> None:
+    with pytest.raises(ShapeError, match="2 queries, but 1 clusters"):
+        cluster_interval([True, False], ["a"], seed=0)
+    for ranks, k in (([1], 0), ([0], 1), ([float("nan")], 1)):
+        with pytest.raises(InputError, match="counted from 1"):
+            accuracy_at(ranks, k)  # type: ignore[arg-type]
+    for n_right, n, confidence in ((0, 0, 0.95), (5, 3, 0.95), (1, 2, 95.0)):
+        with pytest.raises(InputError, match="no such interval"):
+            bootstrap_interval(n_right, n, seed=0, confidence=confidence)
+    with pytest.raises(InputError, match="put it in a list"):
+        first_hit_rank([{"D1"}], "D1")
+    with pytest.raises(InputError, match=r"candidates\[1\].*put it in a list"):
+        first_hit_rank([{"D1"}, "D2"], {"D2"})

@@ -57,10 +57,16 @@ def test_askapatient_bad_line(askapatient: Path, content: bytes, problem: str) -
 def test_development_dictionary_is_made_where_there_is_none(tmp_path: Path) -> None:
     (tmp_path / "dev_queries.txt").write_text("D1||a\n")
     (tmp_path / "dictionary.txt").write_text("D1|9||fever\nD2||pain\n")
-    (tmp_path / "train_queries.txt").write_text("D2||ache\nD1|D2||fever|pain\nD2||ache\nD1|D3||hot\n")
+    (tmp_path / "train_queries.txt").write_text("D2||ache\nD1+D2||fever|pain\nD2||ache\nD1|D3||hot\nD3||pain\n")
     task = get_task("ncbi-disease")
     lines, files = task.dictionary(tmp_path, "dev")
-    expected = [("fever", ("D1", "9")), ("pain", ("D2",)), ("ache", ("D2",)), ("hot", ("D1", "D3"))]
+    expected = [
+        ("fever", ("D1", "9")),
+        ("pain", ("D2", "D3")),  # one line for each name, as the published dictionaries have it
+        ("ache", ("D2",)),
+        ("fever pain", ("D1+D2",)),
+        ("hot", ("D1", "D3")),
+    ]
     assert [(line.name, line.ids) for line in lines] == expected
     assert [file.name for file in files] == ["dictionary.txt", "train_queries.txt"]
     (tmp_path / "dev_dictionary.txt").write_text("D1||flu\n")

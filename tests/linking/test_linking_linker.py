@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import pickle
 import shutil
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from onoma.errors import (
 )
 from onoma.linking import Link, Linker, build_linker
 from onoma.linking.dictionary import NameDictionary, build_dictionary
+from onoma.linking.mentions import Preparation
 from onoma.terminology import Terminology, normalise
 from onoma.types import FloatArray
 from tiny import make_terminology
@@ -137,8 +139,7 @@ def test_answers_do_not_depend_on_the_batch(linker: Linker) -> None:
 
 def test_equal_mentions_are_encoded_once(linker: Linker) -> None:
     watched = Watched(linker.encoder)
-    linker.encoder = watched
-    answers = linker.link(["Cold", "cold", " COLD ", "", "  "])
+    answers = linker.encoding_with(watched).link(["Cold", "cold", " COLD ", "", "  "])
     assert watched.asked == [["cold"]]
     assert answers[0] == answers[1] == answers[2]
     assert answers[3] == answers[4] == []
@@ -347,3 +348,42 @@ def test_the_encoder_inside_is_whole(linker: Linker, encoder: Encoder) -> None:
     inside = open_encoder(linker.path / "encoder", backend="onnx")
     assert inside.fingerprint == encoder.fingerprint
     np.testing.assert_allclose(inside.encode(["cold"]), encoder.encode(["cold"]), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [{0, 1}, np.array([True, False]), [0.5], [-1], [[0], [1]], "01"],
+    ids=["set", "mask", "float", "below", "2d", "text"],
+)
+def test_names_are_hidden_by_row_numbers_alone(linker: Linker, rows: Any) -> None:
+    with pytest.raises(InputError, match="hidden name"):
+        linker.without(rows)
+
+
+def test_an_encoder_is_only_exchanged_for_itself(linker: Linker, encoder: Encoder, tmp_path: Path) -> None:
+    write_letter_encoder(tmp_path / "other", seed=1)
+    with pytest.raises(MismatchError, match="vectors were made by"):
+        linker.encoding_with(open_encoder(tmp_path / "other", backend="onnx"))
+    again = linker.encoding_with(encoder)
+    assert again.link(["cold"]) == linker.link(["cold"])
+
+
+def test_says_what_it_is_and_that_it_is_not_sent_about(linker: Linker) -> None:
+    assert repr(linker).startswith(f"Linker('{linker.path}': {linker.n_concepts} concepts by {linker.n_names} names")
+    with pytest.raises(InputError, match=r"Linker\.open"):
+        pickle.dumps(linker)
+
+
+def test_another_working_directory_changes_nothing(
+    linker: Linker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    opened, terminology = Linker.open("linker"), Terminology.open("terminology")
+    monkeypatch.chdir("/")
+    spelling = opened.preparing(Preparation(spelling=True))
+    assert spelling.link(["cold"]) == opened.link(["cold"])
+    assert terminology.n_names == len(terminology.names().collect())
+
+
+def test_numbers_and_iterators_of_others_are_taken(linker: Linker) -> None:
+    assert linker.link(iter(["cold"]), top_k=np.int64(2)) == linker.link(["cold"], top_k=2)  # type: ignore[arg-type]

@@ -82,7 +82,7 @@ def test_refused() -> None:
         Preparation().prepare(["MS", None])  # type: ignore[list-item]
     with pytest.raises(InputError, match="one context for each mention; expected 2; found 1"):
         Preparation().prepare(["MS", "MI"], contexts=["x"])
-    with pytest.raises(InputError, match="one context for each mention"):
+    with pytest.raises(InputError, match="several are meant here, not one"):
         Preparation().prepare(["M", "S"], contexts="xy")
     with pytest.raises(InputError, match=r"contexts\[1\]: a context is not text"):
         Preparation().prepare(["MS", "MI"], contexts=["x", 3])  # type: ignore[list-item]

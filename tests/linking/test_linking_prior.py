@@ -190,7 +190,7 @@ def test_bad_counts(place: Path, linker: Path) -> None:
     for table in ({"concept_id": ["D1", None]}, {"concept_id": [1, 2]}, {"id": ["D1", "D2"]}):
         with pytest.raises(InputError, match="no table of mentions"):
             count_prior(opened.dictionary, pl.DataFrame({"mention": ["x", "y"], **table}))
-    with pytest.raises(ConfigError, match="prior and mentions are the same"):
+    with pytest.raises(ConfigError, match="all of the mentions are among those of the prior"):
         tune_linker(linker, tuning_mentions(), prior=tuning_mentions())
     wrong: list[Any] = [np.zeros(5, np.int64), np.zeros(6)]
     for counts in wrong:

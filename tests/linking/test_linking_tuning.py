@@ -288,3 +288,13 @@ def test_settings_that_cannot_be(place: Path, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=said):
             settings.replaced(**changes)
     assert LinkerSettings.model_validate_json(settings.model_dump_json()) == settings
+
+
+def test_what_is_counted_is_not_learned_from(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "untuned", tmp_path / "linker")
+    for prior in (MENTIONS.sample(fraction=1, shuffle=True, seed=1), pl.concat([MENTIONS, MENTIONS.head(1)])):
+        with pytest.raises(ConfigError, match="all of the mentions are among those of the prior"):
+            tune_linker(tmp_path / "linker", MENTIONS, prior=prior)
+    for wrong in ("dev.csv", {"mention": ["a"]}, MENTIONS.lazy()):
+        with pytest.raises(InputError, match="no table of mentions"):
+            tune_linker(tmp_path / "linker", wrong)  # type: ignore[arg-type]

@@ -123,15 +123,16 @@ def read_while_unchanged(
         try:
             found = read(manifest)
         except (OnomaError, OSError):
-            if _is_still(folder, manifest):
+            if is_still(folder, manifest):
                 raise
         else:
-            if _is_still(folder, manifest):
+            if is_still(folder, manifest):
                 return manifest, found
     raise DamagedArtifactError(f"{folder} is being replaced again and again by another process. Try again later.")
 
 
-def _is_still(folder: Path, manifest: Manifest) -> bool:
+def is_still(folder: Path, manifest: Manifest) -> bool:
+    """Whether the artefact in a folder is the one that has this manifest."""
     try:
         return read_manifest(folder) == manifest
     except (OnomaError, OSError):

@@ -1,7 +1,14 @@
 """Measuring: tasks as declarations, published protocols, metrics with confidence intervals, results as files."""
 
 from onoma.benchmarks.hidden_synonyms import HiddenSynonymScores, score_hidden_synonyms
-from onoma.benchmarks.metrics import Accuracy, accuracy_at, bootstrap_interval, composite_rank, first_hit_rank
+from onoma.benchmarks.metrics import (
+    Accuracy,
+    accuracy_at,
+    bootstrap_interval,
+    cluster_interval,
+    composite_rank,
+    first_hit_rank,
+)
 from onoma.benchmarks.results import BenchmarkResult
 from onoma.benchmarks.run import run_benchmark
 from onoma.benchmarks.tasks import TASKS, BenchmarkTask, get_task
@@ -14,6 +21,7 @@ __all__ = [
     "HiddenSynonymScores",
     "accuracy_at",
     "bootstrap_interval",
+    "cluster_interval",
     "composite_rank",
     "first_hit_rank",
     "get_task",

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from onoma.artifacts import write_text_atomically
-from onoma.benchmarks.biosyn import Query
+from onoma.benchmarks.biosyn import Query, cluster_of
 from onoma.benchmarks.candidates import Candidates
 from onoma.benchmarks.metrics import composite_rank, first_hit_rank
 from onoma.linking.confidence_metrics import (
@@ -34,7 +34,7 @@ from onoma.linking.confidence_metrics import (
     reliability_bins,
     wilson_interval,
 )
-from onoma.types import BoolArray, DoubleArray
+from onoma.types import BoolArray, DoubleArray, RowArray
 
 WISHED_PRECISIONS = (0.90, 0.95, 0.99)
 RESULT_FILE = "abstention.json"
@@ -51,11 +51,13 @@ class JudgedMention:
         confidence: That the answer is right, 0..1; 0 where there is no answer.
         correct: Whether it is.
         is_nil: Whether nothing could be right, as the terminology has no such concept.
+        cluster: What mentions share that are not independent of each other, as equal ones are; unset: it is.
     """
 
     confidence: float
     correct: bool
     is_nil: bool = False
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +66,11 @@ class CalibrationError:
 
     Attributes:
         value: Of these mentions.
-        low: Lower end of the 95 % interval over resampled mentions, from which the excess of their mean over ``value``
-            is taken: resampling adds noise of its own, and noise only ever raises this error.
+        low: Lower end of the 95 % interval over resampled clusters of mentions, from which the excess of their mean
+            over ``value`` is taken: resampling adds noise of its own, and noise only ever raises this error.
         high: Its upper end.
-        if_calibrated: What perfect confidences would show on as many mentions, in the mean: outcomes drawn with the
-            stated probabilities. A value near it is as good as none.
+        if_calibrated: What perfect confidences would show on these mentions, in the mean: outcomes drawn with the
+            stated probabilities, one draw for a cluster. A value near it is as good as none.
     """
 
     value: float
@@ -85,7 +87,7 @@ class CurvePoint:
         threshold: Least confidence that is answered.
         coverage: Share of mentions that are.
         precision: Share of right answers among them.
-        low: Lower end of the 95 % Wilson interval of ``precision``.
+        low: Lower end of the 95 % Wilson interval of ``precision``, which takes mentions as independent.
         high: Its upper end.
     """
 
@@ -142,7 +144,8 @@ class AbstentionResult:
             written[name] = {f"{wish:g}": scores for wish, scores in written[name].items()}
         return {
             **written,
-            "interval_method": f"bootstrap of {_N_RESAMPLES:,} resamples, less its bias; Wilson for precisions",
+            "interval_method": f"bootstrap of {_N_RESAMPLES:,} resamples of distinct mentions, less its bias; Wilson "
+            "for precisions, over all mentions",
         }
 
     def __str__(self) -> str:
@@ -180,7 +183,9 @@ def measure_abstention(
     Raises:
         InputError: no mention, a confidence that is no probability, or a mention that is right and NIL.
     """
-    in_order = sorted(judged, key=lambda mention: (mention.confidence, mention.correct, mention.is_nil))
+    in_order = sorted(
+        judged, key=lambda mention: (mention.confidence, mention.correct, mention.is_nil, mention.cluster or "")
+    )
     confidence = np.array([mention.confidence for mention in in_order], np.float64)
     correct = np.array([mention.correct for mention in in_order], np.bool_)
     is_nil = np.array([mention.is_nil for mention in in_order], np.bool_)
@@ -194,7 +199,7 @@ def measure_abstention(
         n_answered=int((confidence > 0).sum()),
         accuracy=float(correct.mean()),
         mean_confidence=float(confidence.mean()),
-        ece=_calibration_error(confidence, correct, seed=seed),
+        ece=_calibration_error(confidence, correct, _numbered([one.cluster for one in in_order]), seed=seed),
         ece_equal_width=expected_calibration_error(confidence, correct, bins="equal-width"),
         brier=brier_score(confidence, correct),
         aurc=area_under_risk_coverage(confidence, correct),
@@ -233,6 +238,7 @@ def judge_queries(
                 confidence=math.prod(confidences[part] or 0.0 for part in query.parts),
                 correct=composite_rank(ranks) == 1,
                 is_nil=known.isdisjoint(query.gold),
+                cluster=cluster_of(query),
             )
         )
     return judged
@@ -274,14 +280,31 @@ def write_abstention(
     return result
 
 
-def _calibration_error(confidence: DoubleArray, correct: BoolArray, *, seed: int) -> CalibrationError:
+def _numbered(clusters: Sequence[str | None]) -> RowArray:
+    """A number from 0 for each cluster; a mention without one has a number of its own."""
+    numbers: dict[str, int] = {}
+    n_alone = 0
+    found = []
+    for cluster in clusters:
+        if cluster is None:
+            found.append(-(n_alone := n_alone + 1))
+        else:
+            found.append(numbers.setdefault(cluster, len(numbers)))
+    return np.unique(np.array(found, np.int64), return_inverse=True)[1]
+
+
+def _calibration_error(
+    confidence: DoubleArray, correct: BoolArray, clusters: RowArray, *, seed: int
+) -> CalibrationError:
     """With its interval, and what perfect confidences would show (Bröcker and Smith 2007)."""
     random = np.random.default_rng(seed)
+    n_clusters = int(clusters.max()) + 1
     resampled, perfect = [], []
     for _ in range(_N_RESAMPLES):
-        rows = random.integers(0, len(confidence), len(confidence))
+        times = np.bincount(random.integers(0, n_clusters, n_clusters), minlength=n_clusters)
+        rows = np.repeat(np.arange(len(confidence)), times[clusters])
         resampled.append(expected_calibration_error(confidence[rows], correct[rows]))
-        drawn = random.random(len(confidence)) < confidence
+        drawn = random.random(n_clusters)[clusters] < confidence
         perfect.append(expected_calibration_error(confidence, drawn))
     value = expected_calibration_error(confidence, correct)
     low, high = np.quantile(resampled, [0.025, 0.975]) - (np.mean(resampled) - value)

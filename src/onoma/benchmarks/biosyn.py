@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,7 +48,7 @@ def read_queries(path: Path) -> list[Query]:
     """
     queries = []
     for number, ids, text in _fields(path):
-        gold, parts = re.split(r"[|+]", ids), re.split(r"[|+]", text)
+        gold, parts = [part.strip() for part in re.split(r"[|+]", ids)], re.split(r"[|+]", text)
         for field, values in (("ids", gold), ("mention", parts)):
             if not all(value.strip() for value in values):
                 raise InputError("an empty part between separators", path=path, line=number, field=field, found=text)
@@ -69,13 +69,49 @@ def read_dictionary(path: Path) -> list[DictionaryLine]:
     """
     lines = []
     for number, ids, name in _fields(path):
-        split = tuple(ids.split("|"))
-        if not all(value.strip() for value in split):
+        split = tuple(one.strip() for one in ids.split("|"))
+        if not all(split):
             raise InputError("an empty part between separators", path=path, line=number, field="ids", found=ids)
         lines.append(DictionaryLine(name=name, ids=split))
     if not lines:
         raise InputError("the file has no names", path=path)
     return lines
+
+
+def read_mentions_as_names(path: Path) -> list[DictionaryLine]:
+    """The mentions of a file of queries as names of a dictionary, as BioSyn adds training mentions.
+
+    A composite mention is one name, its parts with a space between. Ids are split as in `read_dictionary`.
+
+    Raises:
+        InputError: as `read_queries`.
+    """
+    read_queries(path)  # refuses what is wrong
+    return [
+        DictionaryLine(" ".join(re.sub(r"[|+]", " ", text).split()), tuple(one.strip() for one in ids.split("|")))
+        for _, ids, text in _fields(path)
+    ]
+
+
+def cluster_of(query: Query) -> str:
+    """What equal mentions share, however they are written: they have equal answers and are no independent evidence."""
+    return " ".join(query.text.lower().split())
+
+
+def merged(lines: Iterable[DictionaryLine]) -> list[DictionaryLine]:
+    """One line for each name, with all ids that it has, in the order in which names and ids come first.
+
+    Example:
+        >>> merged([DictionaryLine("cold", ("D1",)), DictionaryLine("flu", ("D2",)), DictionaryLine("cold", ("D3",))])
+        [DictionaryLine(name='cold', ids=('D1', 'D3')), DictionaryLine(name='flu', ids=('D2',))]
+
+    Source:
+        BioSyn's ``preprocess/dictionary_preprocess.py``, which makes the published dictionaries.
+    """
+    ids: dict[str, dict[str, None]] = {}
+    for line in lines:
+        ids.setdefault(line.name, {}).update(dict.fromkeys(line.ids))
+    return [DictionaryLine(name, tuple(of_name)) for name, of_name in ids.items()]
 
 
 def find_file(folder: Path, name: str, *, subfolder: str = "biosyn") -> Path:
@@ -116,7 +152,7 @@ def _fields(path: Path) -> Iterator[tuple[int, str, str]]:
         raise InputError(f"not a whole gzip file ({error})", path=path, fix="get the file again") from None
     for number, line in enumerate(content.removesuffix(b"\n").split(b"\n") if content else [], 1):
         try:
-            text = line.removesuffix(b"\r").decode()
+            text = line.removesuffix(b"\r").decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             raise InputError("not UTF-8", path=path, line=number, found=f"byte {line[error.start]:#04x}") from None
         fields = text.split("||")

@@ -51,7 +51,7 @@ def score_hidden_synonyms(
     """
     if len(texts) != len(concept_ids):
         raise ShapeError(f"{len(texts)} hidden names, but {len(concept_ids)} concepts.")
-    if not texts:
+    if len(texts) == 0:
         raise InputError("there is no hidden name to look for", field="texts")
     ranks = [
         first_hit_rank([{link.concept_id} for link in links], {concept_id})

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onoma.errors import InputError
+from onoma.errors import InputError, ShapeError, check_several
+
+_DRAWN_AT_ONCE = 1_000_000
+"""Clusters of several resamples that are in memory together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +45,16 @@ def first_hit_rank(candidates: Sequence[Collection[str]], gold: Collection[str])
         candidates: The ids of each candidate, best first.
         gold: The right ids.
 
+    Raises:
+        InputError: a candidate or ``gold`` is one string: what are its ids?
+
     Example:
         >>> first_hit_rank([{"D003920"}, {"D003924", "125853"}], {"125853"})
         2
     """
+    check_several(gold, "gold")
     for rank, ids in enumerate(candidates, 1):
+        check_several(ids, f"candidates[{rank - 1}]")
         if any(concept_id in gold for concept_id in ids):
             return rank
     return None
@@ -63,25 +71,37 @@ def composite_rank(part_ranks: Sequence[int | None]) -> int | None:
     return max(ranks) if ranks and len(ranks) == len(part_ranks) else None
 
 
-def accuracy_at(ranks: Sequence[int | None], k: int, *, seed: int = 0) -> Accuracy:
+def accuracy_at(
+    ranks: Sequence[int | None], k: int, *, clusters: Sequence[str] | None = None, seed: int = 0
+) -> Accuracy:
     """Share of queries with something right among the first ``k`` candidates, acc@k.
 
     Args:
         ranks: One per query.
         k: From 1.
+        clusters: Which queries are not independent of each other, one key per query: equal mentions have equal
+            answers. Unset: all are independent.
         seed: Of the confidence interval.
 
     Raises:
-        InputError: there is no query.
+        InputError: there is no query, or a rank or ``k`` is below 1.
+        ShapeError: not one cluster per query.
 
     Example:
         >>> accuracy_at([1, 4, None, 1], 1).value
         0.5
     """
-    if not ranks:
+    if len(ranks) == 0:
         raise InputError("there is no query to judge")
-    n_right = sum(rank is not None and rank <= k for rank in ranks)
-    low, high = bootstrap_interval(n_right, len(ranks), seed=seed)
+    for field, number in (("k", k), *(("ranks", rank) for rank in ranks)):
+        if number is not None and not number >= 1:
+            raise InputError("places are counted from 1", field=field, found=str(number))
+    right = [rank is not None and rank <= k for rank in ranks]
+    n_right = sum(right)
+    if clusters is None:
+        low, high = bootstrap_interval(n_right, len(ranks), seed=seed)
+    else:
+        low, high = cluster_interval(right, clusters, seed=seed)
     return Accuracy(n_right / len(ranks), low, high, n_right, len(ranks))
 
 
@@ -91,8 +111,8 @@ def bootstrap_interval(
     """Confidence interval of a share of right queries: percentiles over resampled sets of queries.
 
     The number of right ones among n queries drawn with replacement is binomial, so that number is drawn and
-    not the queries. Queries count as independent; mentions that a document repeats are not, so the true
-    interval of such a set is somewhat wider. Where all queries are right, or none, it is a point.
+    not the queries. Queries count as independent; for those that are not see `cluster_interval`. Where all queries
+    are right, or none, it is a point.
 
     Args:
         n_right: 0 to ``n``.
@@ -104,6 +124,9 @@ def bootstrap_interval(
     Returns:
         Lower and upper end, as fractions.
 
+    Raises:
+        InputError: a number is not what it should be.
+
     Source:
         Efron 1979, percentile interval.
 
@@ -112,7 +135,61 @@ def bootstrap_interval(
         >>> round(low, 2), round(high, 2)
         (0.84, 0.95)
     """
+    if not 0 <= n_right <= n or n < 1 or not 0 < confidence < 1:
+        raise InputError(
+            "there is no such interval",
+            expected="0 to n right queries of one or more, and a confidence between 0 and 1",
+            found=f"{n_right} of {n}, {confidence}",
+        )
     draws = np.random.default_rng(seed).binomial(n, n_right / n, n_resamples) / n
     tail = (1 - confidence) / 2
     low, high = np.quantile(draws, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def cluster_interval(
+    right: Sequence[bool], clusters: Sequence[str], *, seed: int, confidence: float = 0.95, n_resamples: int = 10_000
+) -> tuple[float, float]:
+    """Confidence interval of a share of right queries of which some are not independent of each other.
+
+    Whole clusters are drawn with replacement, as many as there are; the share is that of all their queries. Where
+    every query is a cluster of its own this is `bootstrap_interval`.
+
+    Args:
+        right: Whether each query is right, at least one.
+        clusters: Of each query a key that it shares with those of its cluster.
+        seed: Equal seeds give equal intervals.
+        confidence: Between 0 and 1.
+        n_resamples: How often clusters are drawn.
+
+    Returns:
+        Lower and upper end, as fractions.
+
+    Raises:
+        ShapeError: not one cluster per query.
+        InputError: a number is not what it should be.
+
+    Source:
+        Davison and Hinkley 1997, section 3.8: clusters are resampled, not what is in them.
+
+    Example:
+        >>> low, high = cluster_interval([True] * 90 + [False] * 10, ["a"] * 90 + ["b"] * 10, seed=0)
+        >>> round(low, 2), round(high, 2)
+        (0.0, 1.0)
+    """
+    if len(right) != len(clusters):
+        raise ShapeError(f"{len(right)} queries, but {len(clusters)} clusters.")
+    keys, cluster_of = np.unique(np.asarray(clusters, dtype=np.str_), return_inverse=True)
+    if len(keys) == len(right):
+        return bootstrap_interval(sum(right), len(right), seed=seed, confidence=confidence, n_resamples=n_resamples)
+    sizes = np.bincount(cluster_of).astype(np.float64)
+    n_right = np.bincount(cluster_of, weights=np.asarray(right, np.float64))
+    random = np.random.default_rng(seed)
+    shares = np.empty(n_resamples)
+    at_once = max(1, _DRAWN_AT_ONCE // len(keys))
+    for first in range(0, n_resamples, at_once):
+        drawn = random.integers(0, len(keys), (min(at_once, n_resamples - first), len(keys)))
+        shares[first : first + len(drawn)] = n_right[drawn].sum(1) / sizes[drawn].sum(1)
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(shares, [tail, 1 - tail])
     return float(low), float(high)

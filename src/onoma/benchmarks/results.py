@@ -26,6 +26,7 @@ class BenchmarkResult:
         accuracy: acc@k by k.
         exact_match: The same for exact match alone, with the same dictionary.
         n_queries: Number of queries.
+        n_distinct: Distinct mentions among them, case aside; intervals are of these.
         n_dictionary: Number of names to choose from: lines of the task's dictionary, distinct names of a linker.
         coverage: Share of queries of which at least one gold id occurs among the names' ids.
         model: Kind (encoder, linker or baseline), name and fingerprint of what was measured; of a linker that makes
@@ -44,6 +45,7 @@ class BenchmarkResult:
     accuracy: Mapping[int, Accuracy]
     exact_match: Mapping[int, Accuracy]
     n_queries: int
+    n_distinct: int
     n_dictionary: int
     coverage: float
     model: Mapping[str, str]
@@ -60,9 +62,10 @@ class BenchmarkResult:
             "split": self.split,
             **{f"acc@{k}": accuracy.value for k, accuracy in self.accuracy.items()},
             "confidence_interval_95": {f"acc@{k}": [a.low, a.high] for k, a in self.accuracy.items()},
-            "confidence_interval_method": "percentile bootstrap over queries, 10,000 resamples",
+            "confidence_interval_method": "percentile bootstrap over distinct mentions, 10,000 resamples",
             "exact_match": {f"acc@{k}": accuracy.value for k, accuracy in self.exact_match.items()},
             "n_queries": self.n_queries,
+            "n_distinct_mentions": self.n_distinct,
             "n_dictionary": self.n_dictionary,
             "coverage": self.coverage,
             "protocol": self.protocol,
@@ -89,9 +92,11 @@ class BenchmarkResult:
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
         )
         return (
-            f"{self.task}, {self.split}: {self.n_queries:,} queries, {self.n_dictionary:,} names; "
+            f"{self.task}, {self.split}: {self.n_queries:,} queries ({self.n_distinct:,} distinct), "
+            f"{self.n_dictionary:,} names; "
             f"gold among them for {100 * self.coverage:.1f} % of the queries\n"
-            f"{table}\nper cent, in brackets the 95 % confidence interval; protocol {self.protocol.split(':')[0]}; "
+            f"{table}\nper cent, in brackets the 95 % confidence interval over distinct mentions; "
+            f"protocol {self.protocol.split(':')[0]}; "
             f"results in {self.path}"
         )
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from onoma.artifacts import ensure_writable, sha256_file, write_artifact
 from onoma.benchmarks.abstention import judge_queries, write_abstention
-from onoma.benchmarks.biosyn import DictionaryLine, Query
+from onoma.benchmarks.biosyn import DictionaryLine, Query, cluster_of
 from onoma.benchmarks.candidates import Candidates, as_candidates, best_lines, equal_lines, nearest_lines
 from onoma.benchmarks.metrics import accuracy_at, composite_rank, first_hit_rank
 from onoma.benchmarks.results import BenchmarkResult, versions_in_use
@@ -95,14 +95,16 @@ def run_benchmark(
                 "stands in the place of the cosine similarity"
             )
     ranks, exact_ranks = query_ranks(queries, ranking.found), query_ranks(queries, ranking.exact)
+    texts = [cluster_of(query) for query in queries]
     result = BenchmarkResult(
         task=declared.name,
         split=chosen,
         protocol=protocol,
         tie_rule=tie_rule,
-        accuracy={k: accuracy_at(ranks, k, seed=seed) for k in declared.cutoffs},
-        exact_match={k: accuracy_at(exact_ranks, k, seed=seed) for k in declared.cutoffs},
+        accuracy={k: accuracy_at(ranks, k, clusters=texts, seed=seed) for k in declared.cutoffs},
+        exact_match={k: accuracy_at(exact_ranks, k, clusters=texts, seed=seed) for k in declared.cutoffs},
         n_queries=len(queries),
+        n_distinct=len(set(texts)),
         n_dictionary=ranking.n_dictionary,
         coverage=sum(not ranking.known_ids.isdisjoint(query.gold) for query in queries) / len(queries),
         model=ranking.model,

@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from onoma.benchmarks import askapatient
-from onoma.benchmarks.biosyn import DictionaryLine, Query, find_file, has_file, read_dictionary, read_queries
+from onoma.benchmarks.biosyn import (
+    DictionaryLine,
+    Query,
+    find_file,
+    has_file,
+    merged,
+    read_dictionary,
+    read_mentions_as_names,
+    read_queries,
+)
 from onoma.errors import InputError, did_you_mean
 
 T = TypeVar("T")
@@ -78,19 +87,14 @@ def biosyn_dictionary(folder: Path, split: str) -> tuple[list[DictionaryLine], l
     """``test_dictionary.txt`` or ``dev_dictionary.txt``.
 
     Where the latter is missing it is made as BioSyn makes it: the names of the ontology (``dictionary.txt``) and the
-    mentions of ``train_queries.txt``. Composite mentions are left out, as the file does not say which id is of which
-    part.
+    mentions of ``train_queries.txt``, one line for each name with all its ids. A composite mention is one name, its
+    parts with a space between, that has the ids of all of them.
     """
     if split != "dev" or has_file(folder, "dev_dictionary.txt"):
         file = find_file(folder, f"{split}_dictionary.txt")
         return read_dictionary(file), [file]
     files = [find_file(folder, name) for name in ("dictionary.txt", "train_queries.txt")]
-    mentions = [
-        DictionaryLine(query.text, tuple(sorted(query.gold)))
-        for query in read_queries(files[1])
-        if len(query.parts) == 1
-    ]
-    return [*read_dictionary(files[0]), *dict.fromkeys(mentions)], files
+    return merged([*read_dictionary(files[0]), *read_mentions_as_names(files[1])]), files
 
 
 def askapatient_queries(folder: Path, split: str) -> tuple[list[Query], list[Path]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 from onoma.encoders.folders import EncoderFolder
 from onoma.encoders.protocol import ProgressCallback
 from onoma.encoders.tokens import tokenise
-from onoma.errors import InputError
+from onoma.errors import check_several
 from onoma.types import FloatArray, RowArray
 
 WINDOW_NAMES = 16_384
@@ -61,6 +61,16 @@ class FolderEncoder:
         return self._folder.fingerprint
 
 
+def checked_names(texts: Iterable[str]) -> Sequence[str]:
+    """Names that can be gone through in windows: a list of what gives them one by one.
+
+    Raises:
+        InputError: it is one string.
+    """
+    check_several(texts, "texts")
+    return texts if isinstance(texts, Sequence) else list(texts)
+
+
 def encode_names(
     texts: Sequence[str],
     folder: EncoderFolder,
@@ -86,8 +96,6 @@ def encode_names(
         progress: See `Encoder.encode`.
         normalise: See `Encoder.encode`.
     """
-    if isinstance(texts, str):
-        raise InputError("encode takes a list of names, not one string", fix="write encode([name])")
     kept = folder.dimensions or folder.width
     vectors = np.zeros((len(texts), kept), np.float32)
     for begin in range(0, len(texts), WINDOW_NAMES):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from onoma.encoders.encoding import FolderEncoder, encode_names
+from onoma.encoders.encoding import FolderEncoder, checked_names, encode_names
 from onoma.encoders.folders import EncoderFolder
 from onoma.encoders.protocol import ProgressCallback
 from onoma.errors import ConfigError, DamagedArtifactError, InputError
@@ -60,11 +60,11 @@ class OnnxEncoder(FolderEncoder):
         self._output = OWN_OUTPUT if self._pools_inside else token_outputs[0]
 
     def encode(
-        self, texts: Sequence[str], *, progress: ProgressCallback | None = None, normalise: bool = True
+        self, texts: Iterable[str], *, progress: ProgressCallback | None = None, normalise: bool = True
     ) -> FloatArray:
         """Vectors of names, shape (n, width); see `onoma.encoders.Encoder.encode`."""
         return encode_names(
-            texts,
+            checked_names(texts),
             self._folder,
             self._tokenizer,
             self._run,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from onoma.encoders.encoding import FolderEncoder, encode_names
+from onoma.encoders.encoding import FolderEncoder, checked_names, encode_names
 from onoma.encoders.memory import keep_freed_memory, return_freed_memory
 from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.packing import pack
@@ -44,9 +44,10 @@ class TorchEncoder(FolderEncoder):
             model.bfloat16()
 
     def encode(
-        self, texts: Sequence[str], *, progress: ProgressCallback | None = None, normalise: bool = True
+        self, texts: Iterable[str], *, progress: ProgressCallback | None = None, normalise: bool = True
     ) -> FloatArray:
         """Vectors of names, shape (n, width); see `onoma.encoders.Encoder.encode`."""
+        texts = checked_names(texts)
         was_training = self._model.training
         self._model.eval()
         device = next(self._model.parameters()).device.type

@@ -20,7 +20,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onoma.artifacts.arrays import load_array
-from onoma.errors import DamagedArtifactError, InputError, ShapeError
+from onoma.errors import DamagedArtifactError, InputError, ShapeError, check_several
 from onoma.indexes.char_ngram_weights import STAGES, StageArray, lengths_of, stages_of
 from onoma.indexes.inverting import Occurrences, inverting
 from onoma.indexes.ngram_keys import NgramKeys, checked_ngrams, prepared
@@ -98,17 +98,18 @@ class CharNgramIndex:
         self._stages = stages
 
     @classmethod
-    def build(cls, texts: Sequence[str], *, ngrams: tuple[int, int] = (1, 2)) -> CharNgramIndex:
+    def build(cls, texts: Iterable[str], *, ngrams: tuple[int, int] = (1, 2)) -> CharNgramIndex:
         """Fit on names and index them, in memory: about 5 bytes for each n-gram of each name.
 
         Args:
-            texts: The names. Gone through twice.
+            texts: The names.
             ngrams: Shortest and longest n-gram, e.g. (1, 2) as BioSyn has it, or (2, 4).
 
         Raises:
-            InputError: the lengths are none, or the names have too many distinct characters for them.
+            InputError: something is not text, the lengths are none, or the names have too many distinct characters for
+                them.
         """
-        return cls._built(texts, ngrams, None)
+        return cls._built(_checked_texts(texts), ngrams, None)
 
     @classmethod
     def write(cls, folder: str | Path, texts: Sequence[str], *, ngrams: tuple[int, int] = (1, 2)) -> CharNgramIndex:
@@ -234,14 +235,15 @@ class CharNgramIndex:
         """
         if k < 1:
             raise InputError("too few results asked for", field="k", expected="1 or more", found=str(k))
-        place_of = {text: place for place, text in enumerate(dict.fromkeys(_checked_texts(texts)))}
+        checked = _checked_texts(texts)
+        place_of = {text: place for place, text in enumerate(dict.fromkeys(checked))}
         k = min(k, len(self))
         rows, scores = np.empty((len(place_of), k), np.int64), np.empty((len(place_of), k), np.float32)
         if k:
             totals = np.empty(len(self))
             for place, query in enumerate(self._queries(list(place_of))):
                 rows[place], scores[place] = self._search_one(query, k, totals)
-        places = np.array([place_of[text] for text in texts], np.int64)
+        places = np.array([place_of[text] for text in checked], np.int64)
         return rows[places], scores[places]
 
     def scores(self, texts: Sequence[str], rows: RowArray) -> FloatArray:
@@ -368,13 +370,13 @@ class CharNgramIndex:
                 yield _Query(terms[of_text], unit, unit * idf, tuple(ends.tolist()))
 
 
-def _checked_texts(texts: Sequence[str]) -> list[str]:
-    if isinstance(texts, str):
-        raise InputError("several texts are needed, not one", field="texts", found=repr(texts), fix="put it in a list")
-    for place, text in enumerate(texts):
+def _checked_texts(texts: Iterable[str]) -> list[str]:
+    check_several(texts, "texts")
+    checked = list(texts)
+    for place, text in enumerate(checked):
         if not isinstance(text, str):
             raise InputError("this is not text", field=f"texts[{place}]", found=repr(text))
-    return list(texts)
+    return checked
 
 
 def _parts(texts: Sequence[str]) -> Iterator[list[str]]:

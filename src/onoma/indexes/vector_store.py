@@ -79,6 +79,7 @@ class VectorStore:
     """
 
     def __init__(self, values: StoredArray, scales: FloatArray | None = None, *, max_norm: float | None = None) -> None:
+        values = values if isinstance(values, np.ndarray) else np.asarray(values, np.float32)
         if values.ndim != 2 or values.shape[1] == 0:
             raise ShapeError(f"an index needs vectors of shape (n, width > 0); found {values.shape}.")
         names = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}

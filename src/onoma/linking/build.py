@@ -30,6 +30,7 @@ from onoma.linking.lookup import NameLookup
 from onoma.linking.prior import PriorReport, count_prior, save_prior
 from onoma.linking.settings import LinkerSettings, Stage, ordered_stages
 from onoma.terminology import Terminology
+from onoma.terminology.terminology import as_terminology
 from onoma.types import MAX_NORM, FloatArray
 
 DEFAULT_NORMALISATION = "sapbert"
@@ -82,8 +83,9 @@ def build_linker(
 
     Raises:
         DamagedArtifactError: the terminology is not what was written.
-        InputError: there is no name to link to, or the encoder gives vectors that cannot be compared.
-        ConfigError: an option has a value it cannot have, or a stage is on that the linker would not have.
+        InputError: there is no name to link to, the encoder gives vectors that cannot be compared, or there is no such
+            index, precision or length of n-grams.
+        ConfigError: options that do not go together, or a stage is on that the linker would not have.
         ArtifactExistsError: ``out`` is taken.
         UnavailableError: PostgreSQL, or what is needed to talk to it, is missing or refuses.
 
@@ -91,7 +93,7 @@ def build_linker(
         RuntimeWarning: a table that is not needed any more could not be dropped.
     """
     ensure_writable(out, KIND, overwrite=overwrite)
-    names_of = Terminology.open(terminology) if isinstance(terminology, str | Path) else terminology
+    names_of = as_terminology(terminology)
     opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
     _check_unused(index, precision, ngrams, database, dense=opened is not None, sparse=sparse)
     settings = _settings(opened, ngrams=ngrams if sparse else None, stages=stages)

@@ -34,7 +34,7 @@ Method: TypeAlias = Literal["isotonic", "platt"]
 CONFIDENCE_DECIMALS = 6
 """Confidences are given to this many decimals, and never nearer to 0 or 1 than the last of them."""
 _FORMAT_VERSION = 1
-_MIN_OF_EACH = 10
+MIN_OF_EACH = 10
 """Right and wrong examples below which nothing can be said."""
 
 
@@ -82,6 +82,7 @@ class Calibration:
         feature_names: Sequence[str] = FEATURE_NAMES,
         n_folds: int = 5,
         l2: float = 1.0,
+        min_of_each: int = MIN_OF_EACH,
     ) -> Calibration:
         """Fit to development mentions.
 
@@ -97,6 +98,7 @@ class Calibration:
             feature_names: F different names.
             n_folds: From 2. The more, the nearer the out-of-fold regressions are to the one that is kept.
             l2: Pull of the regression's weights towards 0, above 0; see `LogisticModel.fit`.
+            min_of_each: Right and wrong answers, each, below which none is fitted.
 
         Raises:
             ConfigError: an unknown method, or a number that cannot be.
@@ -106,10 +108,10 @@ class Calibration:
         _check_options(method, n_folds, l2)
         features, outcomes, groups = _examples(features, correct, mentions, feature_names)
         n_right = int(outcomes.sum())
-        if min(n_right, len(outcomes) - n_right) < _MIN_OF_EACH:
+        if min(n_right, len(outcomes) - n_right) < min_of_each:
             raise InputError(
                 "too few examples to say how often an answer is right",
-                expected=f"at least {_MIN_OF_EACH} right and {_MIN_OF_EACH} wrong answers of different mentions",
+                expected=f"at least {min_of_each} right and {min_of_each} wrong answers of different mentions",
                 found=f"{n_right} right, {len(outcomes) - n_right} wrong",
                 fix="take more development mentions",
             )

@@ -22,7 +22,8 @@ from onoma.errors import InputError
 from onoma.linking.links import Link
 from onoma.linking.strings import StringColumn
 from onoma.terminology import Terminology, normalise_expr
-from onoma.terminology.tables import ACTIVE
+from onoma.terminology.tables import ACTIVE, checked_name_rows
+from onoma.terminology.terminology import as_terminology
 from onoma.types import SCORE_DECIMALS, BoolArray, FloatArray, RowArray
 
 
@@ -140,8 +141,11 @@ class NameDictionary:
 
         Returns:
             A dictionary in memory; a text that no name carries any more leads to no concept.
+
+        Raises:
+            InputError: these are no row numbers.
         """
-        return self.keeping(~np.isin(self.entry_name_rows, name_rows))
+        return self.keeping(~np.isin(self.entry_name_rows, checked_name_rows(name_rows, None)))
 
     def keeping(self, entries: BoolArray) -> NameDictionary:
         """The same texts and concepts with some of the entries, bool, shape (E,), in memory."""
@@ -228,7 +232,10 @@ _ARRAYS = ("entry_offsets", "entry_concepts", "entry_is_preferred", "entry_name_
 
 
 def build_dictionary(
-    terminology: Terminology, *, normalisation: str = "sapbert", hidden_names: Sequence[int] | RowArray | None = None
+    terminology: Terminology | str | Path,
+    *,
+    normalisation: str = "sapbert",
+    hidden_names: Sequence[int] | RowArray | None = None,
 ) -> NameDictionary:
     """The dictionary of a terminology: active concepts, names that are not suppressed.
 
@@ -240,7 +247,8 @@ def build_dictionary(
     Raises:
         InputError: no name is left, or a hidden name does not exist.
     """
-    hidden = _checked_rows(hidden_names, terminology.n_names)
+    terminology = as_terminology(terminology)
+    hidden = checked_name_rows(hidden_names, terminology.n_names)
     return dictionary_of(terminology, collect_entries(terminology, normalisation=normalisation, hidden=hidden))
 
 
@@ -305,20 +313,3 @@ def dictionary_of(terminology: Terminology, entries: pl.DataFrame) -> NameDictio
         concept_ids=StringColumn.from_strings(linked["concept_id"]),
         preferred_names=StringColumn.from_strings(linked["preferred_name"]),
     )
-
-
-def _checked_rows(rows: Sequence[int] | RowArray | None, n_names: int) -> RowArray:
-    checked = np.asarray(rows if rows is not None else [], dtype=None)
-    if checked.size == 0:
-        return np.empty(0, np.int64)
-    if checked.ndim != 1 or checked.dtype.kind not in "iu":
-        raise InputError("hidden names must be given as row numbers", field="hidden_names", found=str(checked.dtype))
-    outside = (checked < 0) | (checked >= n_names)
-    if outside.any():
-        raise InputError(
-            "a hidden name does not exist",
-            field="hidden_names",
-            expected=f"rows from 0 to {n_names - 1}",
-            found=str(checked[outside][0]),
-        )
-    return checked.astype(np.int64)

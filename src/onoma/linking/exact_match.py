@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -31,7 +32,7 @@ class ExactMatcher:
     @classmethod
     def from_terminology(
         cls,
-        terminology: Terminology,
+        terminology: Terminology | str | Path,
         *,
         normalisation: str = "sapbert",
         hidden_names: Sequence[int] | RowArray | None = None,

@@ -12,7 +12,7 @@ import csv
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -40,7 +40,7 @@ class AbbreviationTable:
     """
 
     definitions: dict[str, str]
-    ambiguous: dict[str, tuple[str, ...]]
+    ambiguous: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def from_file(cls, path: str | Path) -> AbbreviationTable:

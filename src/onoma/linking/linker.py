@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Never
 
 import numpy as np
 import numpy.typing as npt
 
 from onoma.artifacts import Manifest, open_artifact, read_while_unchanged
 from onoma.encoders import Encoder
-from onoma.errors import InputError
+from onoma.errors import InputError, MismatchError
 from onoma.indexes import Index
 from onoma.indexes.protocol import StoredVectors
 from onoma.linking.confidence import threshold, threshold_for
@@ -32,6 +31,7 @@ from onoma.linking.prior import checked_prior
 from onoma.linking.reranking import Reranker
 from onoma.linking.settings import LinkerSettings, Stage
 from onoma.linking.strings import StringColumn
+from onoma.terminology.tables import checked_name_rows
 from onoma.types import RowArray
 
 _MENTIONS_AT_ONCE = 4096
@@ -91,7 +91,7 @@ class Linker:
             ConfigError: a database is needed and was not given, or was given and there is no use for it.
             UnavailableError: PostgreSQL, or what is needed to talk to it, is missing or refuses.
         """
-        folder = Path(path)
+        folder = Path(path).absolute()
         opened = cls.__new__(cls)
         opened.path = folder
         opened.manifest, opened._parts = read_while_unchanged(
@@ -100,6 +100,19 @@ class Linker:
             lambda manifest: open_parts(folder, manifest, database=database),
         )
         return opened
+
+    def __repr__(self) -> str:
+        return (
+            f"Linker({str(self.path)!r}: {self.n_concepts:,} concepts by {self.n_names:,} names, {self.encoder_name}, "
+            f"stages {', '.join(self.settings.stages)})"
+        )
+
+    def __reduce__(self) -> Never:
+        raise InputError(
+            "a linker is not copied or sent to another process",
+            path=self.path,
+            fix="open it there: Linker.open(path); processes share its memory map",
+        )
 
     @property
     def dictionary(self) -> NameDictionary:
@@ -132,9 +145,18 @@ class Linker:
             raise InputError("this linker was built without an encoder", path=self.path)
         return self._parts.encoder
 
-    @encoder.setter
-    def encoder(self, encoder: Encoder) -> None:
-        self._parts = dataclasses.replace(self._parts, encoder=encoder)
+    def encoding_with(self, encoder: Encoder) -> Linker:
+        """The same linker with its encoder opened otherwise, e.g. with other threads, or in a wrapper that remembers.
+
+        Raises:
+            MismatchError: it is another encoder than the one that made the vectors.
+        """
+        if encoder.fingerprint != self.encoder.fingerprint:
+            raise MismatchError(
+                f"this linker's vectors were made by {self.encoder.name}, not by {encoder.name}. Build a linker with "
+                "the encoder that you want."
+            )
+        return self._with(dataclasses.replace(self._parts, encoder=encoder))
 
     @property
     def n_concepts(self) -> int:
@@ -184,8 +206,12 @@ class Linker:
 
         Args:
             name_rows: Rows of the terminology's table of names; see `NameDictionary.without`.
+
+        Raises:
+            InputError: these are no row numbers.
         """
-        return self._with(self._parts.keeping(~np.isin(self.dictionary.entry_name_rows, name_rows)))
+        hidden = checked_name_rows(name_rows, None)
+        return self._with(self._parts.keeping(~np.isin(self.dictionary.entry_name_rows, hidden)))
 
     def only(
         self,
@@ -231,7 +257,7 @@ class Linker:
         """How often each concept is meant, int64, shape (C,); None if that is not known. See `onoma.linking.prior`."""
         return self._parts.prior
 
-    def with_prior(self, prior: npt.NDArray[np.integer[Any]] | None) -> Linker:
+    def with_prior(self, prior: npt.ArrayLike | None) -> Linker:
         """The same linker with other counts, as `prior` has them; the folder stays as it is.
 
         Args:
@@ -413,8 +439,8 @@ class Linker:
         return [dataclasses.replace(link, confidence=answer.confidence) if link.rank == 1 else link for link in links]
 
     def _with(self, parts: Parts) -> Linker:
-        other = copy.copy(self)
-        other._parts = parts
+        other = Linker.__new__(Linker)
+        other.path, other.manifest, other._parts = self.path, self.manifest, parts
         return other
 
     def _concept_rows(self) -> RowArray:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from onoma.errors import InputError
 
 
@@ -94,7 +96,7 @@ def check_top_k(top_k: int) -> None:
     Raises:
         InputError: it is below 1.
     """
-    if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
+    if isinstance(top_k, bool) or not isinstance(top_k, int | np.integer) or top_k < 1:
         raise InputError(
             "too few answers asked for", field="top_k", expected="a whole number from 1", found=repr(top_k)
         )

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from onoma.encoders.cross_encoder_tokens import END_MARK, START_MARK
-from onoma.errors import ConfigError, InputError
+from onoma.errors import ConfigError, InputError, check_several
 from onoma.linking.abbreviations import finder_named
 from onoma.linking.composites import split_composite
 from onoma.linking.expansion import AbbreviationTable, Expansion, expand_with_trace
@@ -66,7 +66,7 @@ class Preparation:
         spelling: Whether misspelt words are put right, after short forms were replaced; see `onoma.linking.spelling`.
 
     Raises:
-        ConfigError: there is no such finder.
+        ConfigError: there is no such finder, or the table is none.
         UnavailableError: Ab3P is asked for and not installed.
 
     Example:
@@ -83,6 +83,11 @@ class Preparation:
 
     def __post_init__(self) -> None:
         self._definitions_in("")  # is there such a finder, and can it work?
+        if not isinstance(self.table, AbbreviationTable | None):
+            raise ConfigError(
+                f"the table of short forms is a {type(self.table).__name__}, where an AbbreviationTable is needed: "
+                "AbbreviationTable.from_file(FILE)."
+            )
 
     @property
     def is_on(self) -> bool:
@@ -155,17 +160,19 @@ class Preparation:
         return finder_named(self.finder)(context.replace(START_MARK, "").replace(END_MARK, ""))
 
 
-def _checked_contexts(contexts: Sequence[str | None] | None, n_mentions: int) -> Sequence[str | None]:
+def _checked_contexts(contexts: Iterable[str | None] | None, n_mentions: int) -> Sequence[str | None]:
     if contexts is None:
         return [None] * n_mentions
-    if isinstance(contexts, str) or len(contexts) != n_mentions:
+    check_several(contexts, "contexts")
+    checked = list(contexts)
+    if len(checked) != n_mentions:
         raise InputError(
             "there must be one context for each mention",
             field="contexts",
             expected=str(n_mentions),
-            found=repr(contexts) if isinstance(contexts, str) else str(len(contexts)),
+            found=str(len(checked)),
         )
-    for position, context in enumerate(contexts):
+    for position, context in enumerate(checked):
         if context is not None:
             check_text(context, "a context", field=f"contexts[{position}]")
-    return contexts
+    return checked

@@ -29,7 +29,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -173,12 +172,13 @@ def carry_prior(
     return carried
 
 
-def checked_prior(counts: npt.NDArray[np.integer[Any]], dictionary: NameDictionary) -> RowArray:
+def checked_prior(counts: npt.ArrayLike, dictionary: NameDictionary) -> RowArray:
     """The counts as int64, since ranking negates them, which numbers without a sign would not survive.
 
     Raises:
         ShapeError: not a whole number for each concept, or one below 0.
     """
+    counts = np.asarray(counts)
     if counts.shape != (dictionary.n_concepts,) or counts.dtype.kind not in "iu" or counts.min(initial=0) < 0:
         raise ShapeError(
             f"a prior has a whole number from 0 for each of {dictionary.n_concepts} concepts; found {counts.dtype} "

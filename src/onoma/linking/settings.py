@@ -49,7 +49,7 @@ class LinkerSettings(BaseModel):
         if self.weights is not None:
             if set(self.weights) != set(SEARCHES) or min(self.weights.values()) < 0:
                 raise ValueError(f"weights must be given for {' and '.join(SEARCHES)}, from 0")
-            if abs(sum(self.weights.values()) - 1) > 1e-9:
+            if not abs(sum(self.weights.values()) - 1) <= 1e-9:  # nor if one of them is NaN
                 raise ValueError("weights must have the sum 1")
         if self.no_concept_below is not None and self.calibration is None:
             raise ValueError("no_concept_below is a confidence and needs a calibration")

@@ -241,7 +241,9 @@ class Trial:
         held = np.empty(len(is_right))
         for fold in np.unique(fold_of):
             here = fold_of == fold
-            held[here] = Calibration.fit(features[~here], is_right[~here], method=method).confidence(features[here])
+            # There were enough to fit what is kept; what is only looked at has less.
+            rest = Calibration.fit(features[~here], is_right[~here], method=method, min_of_each=2)
+            held[here] = rest.confidence(features[here])
         return kept, CalibrationReport(
             method=method,
             n_answers=len(is_right),

@@ -23,7 +23,7 @@ from onoma.linking.linker import Linker
 from onoma.linking.prior import PRIOR_DEPTH, PriorReport, count_prior, learn_prior_weight, save_prior
 from onoma.linking.settings import SEARCHES, LinkerSettings, Stage, ordered_stages
 from onoma.linking.trials import SHOWN, Accuracy, CalibrationReport, Outcome, Remembering, Trial, label_mentions
-from onoma.pairs.mentions import LABELLED, check_mentions
+from onoma.pairs.mentions import check_mentions
 from onoma.types import RowArray
 
 _NEXT_TO_NOTHING = 1e-9
@@ -95,8 +95,8 @@ def tune_linker(
     Raises:
         InputError: no tables of mentions, too few mentions, or too few whose answers are right, or wrong, to fit
             confidences; or the stage "prior" is asked for and they show no use of it.
-        ConfigError: prior and mentions are the same, an option has a value it cannot have, or a stage is wanted that
-            the linker does not have.
+        ConfigError: the prior holds all of the mentions, an option has a value it cannot have, or a stage is wanted
+            that the linker does not have.
         ArtifactError: the folder is no linker, or damaged.
         OnomaError: the linker cannot be opened, see `Linker.open`.
     """
@@ -106,13 +106,17 @@ def tune_linker(
         raise ConfigError(f"n_folds must be a whole number from 2; found {n_folds!r}.")
     for given in (mentions,) if prior is None else (mentions, prior):
         check_mentions(given)
-    if prior is not None and prior.select(LABELLED).equals(mentions.select(LABELLED)):
-        raise ConfigError("prior and mentions are the same: count how often concepts are meant on other mentions.")
+    if prior is not None and _holds_all(prior, mentions):
+        raise ConfigError(
+            "all of the mentions are among those of the prior, and what they count for would be learned from mentions "
+            "that were counted. Give other ones: those of the training split to count, those of the development split "
+            "to learn from."
+        )
     ensure_writable(linker, KIND, overwrite=True)
     opened = Linker.open(linker, database=database)
     counted = None if prior is None else count_prior(opened.dictionary, prior)
     if "dense" in opened.stages:
-        opened.encoder = Remembering(opened.encoder)
+        opened = opened.encoding_with(Remembering(opened.encoder))
     untuned = opened
     if counted is not None:
         opened = opened.with_prior(counted.counts)
@@ -218,3 +222,15 @@ def _fuses(settings: LinkerSettings) -> bool:
 
 def _without(stages: tuple[Stage, ...], left_out: Stage) -> tuple[Stage, ...]:
     return tuple(stage for stage in stages if stage != left_out)
+
+
+def _holds_all(prior: pl.DataFrame, mentions: pl.DataFrame) -> bool:
+    """Whether each mention stands among others at least as often, with the same concept, case and order aside."""
+    counts = [
+        table.select(pl.col("mention").str.strip_chars().str.to_lowercase(), "concept_id")
+        .group_by("mention", "concept_id")
+        .len()
+        for table in (mentions, prior)
+    ]
+    both = counts[0].join(counts[1], on=["mention", "concept_id"], how="left", suffix="_there")
+    return bool((both["len"] <= both["len_there"].fill_null(0)).all())

@@ -49,6 +49,7 @@ from onoma.linking.linker import Linker
 from onoma.linking.prior import carry_prior, save_prior
 from onoma.terminology import Terminology
 from onoma.terminology.reading import Progress, no_progress
+from onoma.terminology.terminology import as_terminology
 
 _EXAMPLES = 3
 _EXAMPLE_LENGTH = 100
@@ -176,7 +177,7 @@ def update_linker(
     place, target = Path(linker), Path(linker if out is None else out)
     is_in_place = target.resolve() == place.resolve()
     ensure_writable(target, KIND, overwrite=overwrite or is_in_place)
-    release = terminology if isinstance(terminology, Terminology) else Terminology.open(terminology)
+    release = as_terminology(terminology)
     before = Linker.open(place, database=database)
     encodes_with = _own_encoder(before, encoder)
     if is_in_place and is_current(before, release):

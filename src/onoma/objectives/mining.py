@@ -221,12 +221,19 @@ def mined_shares(masks: PairMasks, labels: Tensor, *, excluded: Tensor | None = 
         labels: Class of each name, integers, shape (B,).
         excluded: As given to the miner.
 
+    Raises:
+        ShapeError: they are of batches of different sizes.
+
     Example:
         >>> labels = torch.tensor([1, 1, 2])
         >>> mined_shares(all_pair_masks(labels), labels)
         MinedShares(positives=1.0, negatives=1.0)
     """
     possible = all_pair_masks(labels, excluded=excluded)
+    if possible.positives.shape != masks.positives.shape:
+        raise ShapeError(
+            f"what was mined has the shape {tuple(masks.positives.shape)}, and there are {len(labels)} labels."
+        )
     return MinedShares(
         positives=_share(masks.positives, possible.positives),
         negatives=_share(masks.negatives, possible.negatives),

@@ -20,10 +20,11 @@ from onoma.pairs.pair_set import KIND, PairSet, write_pair_set
 from onoma.pairs.selection import Ambiguous, rows_fingerprint, training_names
 from onoma.pairs.synonyms import synonym_pairs
 from onoma.terminology import Terminology
+from onoma.terminology.terminology import as_terminology
 
 
 def build_pairs(
-    terminology: Terminology,
+    terminology: Terminology | str | Path,
     tokenizer: Tokenizer | str | Path,
     out: str | Path,
     *,
@@ -65,6 +66,7 @@ def build_pairs(
         MismatchError: with ``reuse``, the pair set at ``out`` is another one and may not be replaced.
     """
     out = Path(out)
+    terminology = as_terminology(terminology)
     own = own_tokenizer(tokenizer)
     config = {
         "tokenizer": tokenizer_fingerprint(own),

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from onoma.errors import InputError
-from onoma.pairs.selection import checked_rows, normalised_names, rows_fingerprint, usable_names
+from onoma.pairs.languages import check_languages
+from onoma.pairs.selection import normalised_names, rows_fingerprint, usable_names
 from onoma.terminology import Terminology
+from onoma.terminology.tables import checked_name_rows
+from onoma.terminology.terminology import as_terminology
 from onoma.types import RowArray
 
 
@@ -34,7 +38,7 @@ class HeldOut:
 
 
 def hold_out_synonyms(
-    terminology: Terminology,
+    terminology: Terminology | str | Path,
     *,
     n_names: int,
     seed: int = 0,
@@ -49,7 +53,7 @@ def hold_out_synonyms(
     a concept at most, so that the answers are independent of one another.
 
     Args:
-        terminology: Whose names to hide.
+        terminology: Whose names to hide, or its folder.
         n_names: How many synonyms to hide.
         seed: Of the choice.
         normalisation: Preset under which texts count as equal.
@@ -58,10 +62,13 @@ def hold_out_synonyms(
             them. None of their texts is chosen for the same concept.
 
     Raises:
-        InputError: a hidden name does not exist, or fewer concepts than ``n_names`` can spare one.
+        InputError: a hidden name does not exist, no name is of one of the languages, or fewer concepts than
+            ``n_names`` can spare one.
     """
+    terminology = as_terminology(terminology)
+    check_languages(terminology, languages)
     usable = usable_names(terminology.concepts(), terminology.names())
-    usable[checked_rows(hidden_names, len(usable))] = False
+    usable[checked_name_rows(hidden_names, len(usable))] = False
     names = normalised_names(terminology.names(), usable, normalisation)
     spare = _spare_texts(names, terminology, languages)
     random = np.random.default_rng(seed)

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from onoma.errors import ConfigError, InputError
+from onoma.errors import ConfigError, InputError, check_several
 from onoma.terminology import Terminology
 from onoma.terminology.options import tidy_language
 from onoma.terminology.tables import of_languages
@@ -61,6 +61,7 @@ def check_languages(terminology: Terminology, languages: Sequence[str] | None) -
     Raises:
         InputError: naming it, and those that there are.
     """
+    check_several([] if languages is None else languages, "languages")
     known = pl.DataFrame()
     for language in languages or ():
         if known.is_empty():

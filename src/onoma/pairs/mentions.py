@@ -34,6 +34,7 @@ from onoma.terminology.files.text_files import only_file, text_lines
 from onoma.terminology.readers.table_rows import parquet_rows, text_rows
 from onoma.terminology.reading import Check, Reading
 from onoma.terminology.tables import ACTIVE
+from onoma.terminology.terminology import as_terminology
 
 OnUnknown: TypeAlias = Literal["refuse", "skip"]
 """What becomes of a mention of a concept that the terminology does not have: an error, or it is counted."""
@@ -45,12 +46,13 @@ LABELLED = ("mention", "concept_id")
 """Columns of a table of annotated mentions."""
 
 
-def read_mentions(file: str | Path, reading: Reading, *, context: str | None = None) -> pl.DataFrame:
-    """Read annotated mentions, for `build_mention_pairs`.
+def read_mentions(file: str | Path, reading: Reading | None = None, *, context: str | None = None) -> pl.DataFrame:
+    """Read annotated mentions, for `build_mention_pairs` and `onoma.linking.tune_linker`.
 
     Args:
         file: See the module; plain, gzip or alone in a zip.
-        reading: Where bad lines go, and the note on composite mentions (`COMPOSITE`).
+        reading: Where bad lines go, and the note on composite mentions (`COMPOSITE`). Unset: the first bad line is
+            refused.
         context: A column of a table that says where each mention stands, to be read too; its cells may be empty.
 
     Returns:
@@ -59,6 +61,7 @@ def read_mentions(file: str | Path, reading: Reading, *, context: str | None = N
     Raises:
         InputError: the file or a column is missing, or, under "strict", a line is bad; or there are no mentions.
     """
+    reading = Reading() if reading is None else reading
     found = _read(Path(file), reading, context)
     if found.is_empty():
         composite = reading.notes.get(COMPOSITE, 0)
@@ -137,7 +140,7 @@ def _read_table(path: Path, suffix: str, reading: Reading, context: str | None) 
 
 
 def build_mention_pairs(
-    terminology: Terminology,
+    terminology: Terminology | str | Path,
     mentions: pl.DataFrame,
     tokenizer: Tokenizer | str | Path,
     out: str | Path,
@@ -194,6 +197,7 @@ def build_mention_pairs(
         raise ConfigError(f"on_unknown must be one of {', '.join(get_args(OnUnknown))}; found '{on_unknown}'.")
     if max_pairs_per_mention is not None and max_pairs_per_mention < 1:
         raise ConfigError(f"max_pairs_per_mention must be at least 1; found {max_pairs_per_mention}.")
+    terminology = as_terminology(terminology)
     own = own_tokenizer(tokenizer)
     ensure_writable(out, KIND, overwrite=overwrite)
     check_languages(terminology, languages)
@@ -282,6 +286,13 @@ def check_mentions(mentions: pl.DataFrame) -> None:
     Raises:
         InputError: naming the first column.
     """
+    if not isinstance(mentions, pl.DataFrame):
+        raise InputError(
+            "this is no table of mentions",
+            expected="a polars DataFrame with the columns mention and concept_id",
+            found=repr(mentions) if isinstance(mentions, str | Path) else type(mentions).__name__,
+            fix="read a file by read_mentions",
+        )
     for column in LABELLED:
         found = mentions.schema.get(column)
         if found != pl.String or mentions[column].null_count():

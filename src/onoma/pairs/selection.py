@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from onoma.errors import ConfigError, InputError
+from onoma.errors import ConfigError
 from onoma.terminology import normalise_expr
-from onoma.terminology.tables import of_languages
-from onoma.types import BoolArray, RowArray
+from onoma.terminology.tables import checked_name_rows, of_languages
+from onoma.types import BoolArray
 
 Ambiguous: TypeAlias = Literal["keep", "drop", "mark"]
 """What becomes of a text that several concepts carry: nothing, it is left out, or it is marked."""
@@ -52,7 +52,7 @@ def training_names(
     """
     check_ambiguous(ambiguous)
     kept = usable_names(concepts, names, languages=languages, include_suppressed=include_suppressed)
-    kept[checked_rows(hidden_names, len(kept))] = False
+    kept[checked_name_rows(hidden_names, len(kept))] = False
     table = _distinct(normalised_names(names, kept, normalisation))
     return treat_ambiguous(table, ambiguous)
 
@@ -117,28 +117,6 @@ def normalised_names(names: pl.LazyFrame, kept: BoolArray, normalisation: str) -
         .filter(pl.col("text") != "")
         .collect()
     )
-
-
-def checked_rows(rows: npt.ArrayLike | None, n_names: int) -> RowArray:
-    """Distinct rows of the table of names, ascending.
-
-    Raises:
-        InputError: they are not row numbers of this table.
-    """
-    given = np.asarray([] if rows is None else rows)
-    if given.size == 0:
-        return np.empty(0, np.int64)
-    if given.ndim != 1 or given.dtype.kind not in "iu":
-        raise InputError("hidden names must be row numbers", field="hidden_names", found=f"{given.dtype}")
-    outside = given[(given < 0) | (given >= n_names)]
-    if outside.size:
-        raise InputError(
-            "a hidden name does not exist",
-            field="hidden_names",
-            expected=f"rows from 0 to {n_names - 1}",
-            found=str(outside[0]),
-        )
-    return np.unique(given).astype(np.int64)
 
 
 def rows_fingerprint(rows: npt.ArrayLike | None) -> str | None:

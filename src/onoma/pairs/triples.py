@@ -21,6 +21,7 @@ from onoma.pairs.languages import check_languages
 from onoma.pairs.name_store import NameStore, own_tokenizer
 from onoma.pairs.selection import Ambiguous, rows_fingerprint, training_names
 from onoma.terminology import Terminology
+from onoma.terminology.terminology import as_terminology
 from onoma.types import RowArray
 
 KIND = "triples"
@@ -96,7 +97,7 @@ class TripleSet:
 
 
 def build_triples(
-    terminology: Terminology,
+    terminology: Terminology | str | Path,
     tokenizer: Tokenizer | str | Path,
     out: str | Path,
     *,
@@ -140,6 +141,7 @@ def build_triples(
         Its released code takes one semantic type of each concept, the last in the file; here it is the first.
     """
     out = Path(out)
+    terminology = as_terminology(terminology)
     own = own_tokenizer(tokenizer)
     ensure_writable(out, KIND, overwrite=overwrite)
     check_languages(terminology, languages)

@@ -19,7 +19,7 @@ from onoma.artifacts import ensure_file_writable, ensure_writable, write_artifac
 from onoma.errors import ConfigError, InputError, did_you_mean
 from onoma.terminology.assembly import without_repeats
 from onoma.terminology.reading import Check, OnError
-from onoma.terminology.terminology import Terminology
+from onoma.terminology.terminology import Terminology, as_terminology
 from onoma.terminology.writing import Content, Writing, not_blank, without
 
 KIND = "terminology export"
@@ -142,7 +142,7 @@ def export_terminology(
         ensure_writable(out, KIND, overwrite=overwrite)
     else:
         ensure_file_writable(out, overwrite=overwrite)
-    opened = terminology if isinstance(terminology, Terminology) else Terminology.open(terminology)
+    opened = as_terminology(terminology)
     writing = Writing(opened.path, cast(OnError, on_error))
 
     def write(aside: Path) -> Content:

@@ -57,6 +57,8 @@ def search_names(
     """
     if limit < 1:
         raise InputError("a search needs room for an answer", field="limit", expected="1 or more", found=str(limit))
+    if not isinstance(text, str):
+        raise InputError("the search text is no text", field="text", found=repr(text))
     try:
         text.encode()
     except UnicodeEncodeError:

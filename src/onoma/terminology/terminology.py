@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 import polars as pl
 
-from onoma.artifacts import Manifest, open_artifact
-from onoma.errors import DamagedArtifactError, InputError, did_you_mean
+from onoma.artifacts import Manifest, is_still, open_artifact
+from onoma.errors import DamagedArtifactError, InputError, MismatchError, did_you_mean
 from onoma.terminology.information import TerminologyInfo, gather_information
 from onoma.terminology.search import SearchHit, search_names
 from onoma.terminology.tables import FORMAT_VERSION, KIND, REQUIRED, SCHEMAS
@@ -45,12 +45,15 @@ class Terminology:
     Make one with `Terminology.open`. Row numbers are positions in the tables, see `onoma.terminology.tables`.
 
     Attributes:
-        path: The folder.
+        path: The folder, absolute.
         manifest: What it says about itself.
+
+    Raises:
+        MismatchError: a table is asked for, and the folder was replaced since it was opened.
     """
 
     path: Path
-    manifest: Manifest
+    manifest: Manifest = field(hash=False)
 
     @classmethod
     def open(cls, path: str | Path) -> Terminology:
@@ -60,7 +63,7 @@ class Terminology:
             InputError: there is nothing at ``path``.
             ArtifactError: it is no terminology, a damaged one, or one of a newer format.
         """
-        folder = Path(path)
+        folder = Path(path).absolute()
         manifest = open_artifact(folder, KIND, format_version=FORMAT_VERSION)
         for name, schema in SCHEMAS.items():
             file = f"{name}.parquet"
@@ -131,6 +134,8 @@ class Terminology:
         Raises:
             InputError: there is none; the message names one that is spelled alike.
         """
+        if not isinstance(concept_id, str):
+            raise InputError("a code is text", path=self.path, field="concept_id", found=repr(concept_id))
         ids = self.concepts().select("concept_id").with_row_index("row")
         found = ids.filter(pl.col("concept_id") == concept_id).collect()
         if found.is_empty():
@@ -169,7 +174,14 @@ class Terminology:
         """
         return search_names(self.concepts(), self.names(), self.cross_references(), text, limit=limit)
 
+    def __repr__(self) -> str:
+        counted = ", ".join(f"{key} {value}" for key, value in self.manifest.config.items() if key == "format")
+        return f"Terminology({str(self.path)!r}: {self.n_concepts:,} concepts, {self.n_names:,} names{counted})"
+
     def _scan(self, name: str) -> pl.LazyFrame:
+        # Else what is made from it would be said to come from the one that lay here before.
+        if not is_still(self.path, self.manifest):
+            raise MismatchError(f"{self.path} was replaced or removed since it was opened. Open it again.")
         if f"{name}.parquet" not in self.manifest.files:
             return pl.LazyFrame(schema=SCHEMAS[name])
         return pl.scan_parquet(self.path / f"{name}.parquet")
@@ -185,3 +197,8 @@ class Terminology:
         close = (pl.col("concept_id").str.len_chars().cast(pl.Int64) - len(concept_id)).abs() <= 2
         candidates = self.concepts().select("concept_id").filter(alike & close).head(_MOST_SUGGESTED_FROM)
         return list(candidates.collect()["concept_id"])
+
+
+def as_terminology(terminology: Terminology | str | Path) -> Terminology:
+    """A terminology as it is, or opened if its folder is given; see `Terminology.open`."""
+    return terminology if isinstance(terminology, Terminology) else Terminology.open(terminology)

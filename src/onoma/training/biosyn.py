@@ -27,7 +27,7 @@ from onoma.encoders import locate_tokenizer
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.packed import pack
 from onoma.encoders.saving import save_encoder
-from onoma.errors import ConfigError
+from onoma.errors import ConfigError, check_several
 from onoma.terminology import Terminology
 from onoma.training.biosyn_candidates import CandidateBatches
 from onoma.training.biosyn_config import BiosynConfig, BiosynRecipe
@@ -96,8 +96,7 @@ def train_biosyn(
     """
     config, out = recipe.config, Path(out)
     ensure_writable(out, "encoder", overwrite=overwrite)
-    if isinstance(development, str):
-        raise ConfigError("development takes a list of files, not one: write [file].")
+    check_several(development, "development")
     if development_dictionary is not None and not development:
         raise ConfigError("development_dictionary is where development files are looked for, and there are none.")
     check_development(config, [Path(file).name for file in development])

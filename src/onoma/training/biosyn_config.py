@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -75,7 +75,7 @@ def biosyn_recipe_names() -> list[str]:
     return shipped_names("biosyn-recipe")
 
 
-def load_biosyn_recipe(name: str, overrides: Mapping[str, str] | None = None) -> BiosynRecipe:
+def load_biosyn_recipe(name: str, overrides: Mapping[str, Any] | None = None) -> BiosynRecipe:
     """Load a recipe of BioSyn; arguments and errors as of `onoma.training.settings.load_settings`.
 
     Example:

@@ -102,7 +102,7 @@ def recipe_names() -> list[str]:
     return shipped_names("recipe")
 
 
-def load_recipe(name: str, overrides: Mapping[str, str] | None = None) -> Recipe:
+def load_recipe(name: str, overrides: Mapping[str, Any] | None = None) -> Recipe:
     """Load a recipe; arguments and errors as of `onoma.training.settings.load_settings`.
 
     Example:

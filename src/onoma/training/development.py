@@ -19,10 +19,11 @@ from onoma.codes import split_codes_expr
 from onoma.errors import ConfigError, InputError
 from onoma.pairs import HeldOut, read_mentions
 from onoma.pairs.mentions import COMPOSITE
-from onoma.pairs.selection import checked_rows, usable_names
+from onoma.pairs.selection import usable_names
 from onoma.terminology import Terminology
 from onoma.terminology.readers.biosyn import BiosynOptions, read_biosyn
 from onoma.terminology.reading import Reading
+from onoma.terminology.tables import checked_name_rows
 from onoma.types import RowArray
 
 HIDDEN = "hidden synonyms"
@@ -60,7 +61,7 @@ def hidden_synonyms(
         languages: BCP 47 tags of the names to choose from. Unset: all.
         hidden_names: Rows of names that are to be left out besides these.
     """
-    hidden = np.union1d(held_out.name_rows, checked_rows(hidden_names, terminology.n_names))
+    hidden = np.union1d(held_out.name_rows, checked_name_rows(hidden_names, terminology.n_names))
     return DevelopmentSet(
         name=HIDDEN,
         queries=pl.DataFrame({"mention": held_out.texts, "concept_id": held_out.concept_ids}),
@@ -91,7 +92,7 @@ def read_development(
         InputError: the file is not readable, a line is bad (file, line and field are named), or the terminology has the
             answer to none of the queries.
     """
-    names = terminology_names(terminology, languages, checked_rows(hidden_names, terminology.n_names))
+    names = terminology_names(terminology, languages, checked_name_rows(hidden_names, terminology.n_names))
     return queries_over(file, names, source=terminology.path, tell=tell)
 
 

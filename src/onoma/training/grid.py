@@ -91,7 +91,7 @@ def load_grid(name: str) -> Grid:
     return Grid(Path(name).stem, description, tuple(_texts(name, table) for table in tables))
 
 
-def combinations(recipe: str, grid: Grid, overrides: Mapping[str, str] | None = None) -> list[Combination]:
+def combinations(recipe: str, grid: Grid, overrides: Mapping[str, Any] | None = None) -> list[Combination]:
     """All combinations of a grid, each once, in the order of the file; every one is checked.
 
     Args:

@@ -85,7 +85,7 @@ def train_grid(
     grid: Grid,
     out: str | Path,
     *,
-    overrides: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
     terminology: str | Path | None = None,
     pairs: str | Path | None = None,
     development_synonyms: int = 0,

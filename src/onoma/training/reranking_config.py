@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -73,7 +73,7 @@ def reranking_recipe_names() -> list[str]:
     return shipped_names("reranking-recipe")
 
 
-def load_reranking_recipe(name: str = "reranker", overrides: Mapping[str, str] | None = None) -> RerankingRecipe:
+def load_reranking_recipe(name: str = "reranker", overrides: Mapping[str, Any] | None = None) -> RerankingRecipe:
     """Load a recipe of a reranker; arguments and errors as of `onoma.training.settings.load_settings`.
 
     Example:

@@ -9,12 +9,13 @@ import numpy as np
 
 from onoma.artifacts import ensure_writable, verify_artifact
 from onoma.encoders import locate_tokenizer
-from onoma.errors import ConfigError, MismatchError
+from onoma.errors import ConfigError, MismatchError, check_several
 from onoma.pairs import PairSet, build_pairs, hold_out_synonyms
-from onoma.pairs.selection import checked_rows
 from onoma.terminology import Terminology
+from onoma.terminology.tables import checked_name_rows
+from onoma.terminology.terminology import as_terminology
 from onoma.training.checkpoints import CHECKPOINT_NAME
-from onoma.training.config import Recipe, TrainingConfig
+from onoma.training.config import Recipe, TrainingConfig, load_recipe
 from onoma.training.development import HIDDEN, DevelopmentSet, hidden_synonyms, read_development
 from onoma.training.distributed import barrier, is_main, processes
 from onoma.training.evaluating import HIDE_OR_GIVE, Evaluation, check_development
@@ -30,7 +31,7 @@ SETTINGS_OF_PAIRS = ("languages", "include_suppressed", "max_pairs_per_concept",
 
 
 def train_on_terminology(
-    recipe: Recipe,
+    recipe: Recipe | str,
     terminology: Terminology | str | Path,
     out: str | Path,
     *,
@@ -49,7 +50,7 @@ def train_on_terminology(
     """Train an encoder on the synonyms of a terminology by a recipe.
 
     Args:
-        recipe: See `load_recipe`.
+        recipe: See `load_recipe`, or its name.
         terminology: A terminology or its folder.
         out: The encoder folder to write. Until it is finished, pairs, checkpoints and log lie in ``OUT.run``;
             the same call goes on from there.
@@ -75,13 +76,13 @@ def train_on_terminology(
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
         MismatchError: ``OUT.run`` holds an unfinished run with other settings.
     """
-    config = recipe.config
+    config = _loaded(recipe).config
     out = Path(out)
     ensure_writable(out, "encoder", overwrite=overwrite)
     _check(config, development, development_terminology, trackers, hides=development_synonyms > 0)
     with processes(config.device):
         opened = _opened(terminology)
-        hidden = checked_rows(hidden_names, opened.n_names)
+        hidden = checked_name_rows(hidden_names, opened.n_names)
         sets: list[DevelopmentSet] = []
         if development_synonyms:
             held_out = hold_out_synonyms(
@@ -132,7 +133,7 @@ def train_on_terminology(
 
 
 def train_on_pairs(
-    recipe: Recipe,
+    recipe: Recipe | str,
     pairs: PairSet | str | Path,
     out: str | Path,
     *,
@@ -147,8 +148,8 @@ def train_on_pairs(
     """Train an encoder on pairs that were made before: of mentions, of translations, merged ones.
 
     Args:
-        recipe: See `load_recipe`. How names are prepared is a matter of the pairs, and the recipe must agree; what it
-            says of `SETTINGS_OF_PAIRS` plays no part.
+        recipe: See `load_recipe`, or its name. How names are prepared is a matter of the pairs, and the recipe must
+            agree; what it says of `SETTINGS_OF_PAIRS` plays no part.
         pairs: A pair set or its folder.
         out: As in `train_on_terminology`.
         development: Files of queries to measure on while training, see `read_development`.
@@ -168,7 +169,7 @@ def train_on_pairs(
             ``OUT.run`` holds an unfinished run with other settings.
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
     """
-    config = recipe.config
+    config = _loaded(recipe).config
     _check(config, development, development_terminology, trackers)
     if development and development_terminology is None:
         raise ConfigError(
@@ -210,8 +211,7 @@ def _check(
     hides: bool = False,
 ) -> None:
     """Refuse what cannot be, before pairs are made for minutes."""
-    if isinstance(development, str):
-        raise ConfigError("development takes a list of files, not one: write [file].")
+    check_several(development, "development")
     if development_terminology is not None and not development:
         raise ConfigError("development_terminology is where development files are looked for, and there are none.")
     check_development(
@@ -220,8 +220,16 @@ def _check(
     check_trackers(trackers)
 
 
+def _loaded(recipe: Recipe | str) -> Recipe:
+    if isinstance(recipe, str):
+        return load_recipe(recipe)
+    if not isinstance(recipe, Recipe):
+        raise ConfigError(f"a recipe is what load_recipe gives, or its name; found {type(recipe).__name__}.")
+    return recipe
+
+
 def _opened(terminology: Terminology | str | Path) -> Terminology:
-    opened = terminology if isinstance(terminology, Terminology) else Terminology.open(terminology)
+    opened = as_terminology(terminology)
     verify_artifact(opened.path)
     return opened
 

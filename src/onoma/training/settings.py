@@ -31,15 +31,15 @@ class NamedSettings(BaseModel, Generic[C]):
     config: C
 
 
-def load_settings(kind: str, name: str, recipe: type[R], overrides: Mapping[str, str] | None = None) -> R:
+def load_settings(kind: str, name: str, recipe: type[R], overrides: Mapping[str, Any] | None = None) -> R:
     """Load a recipe by name or path and apply ``key=value`` overrides.
 
     Args:
         kind: Of the recipe, see `onoma.training.shipped`.
         name: A shipped recipe, or the path of a ``.toml`` file.
         recipe: What it becomes.
-        overrides: Values as text, in TOML or plain words (``"5e-5"``, ``"true"``, ``"cls"``, ``"none"``); a key with a
-            dot is a setting of a part (``loss.scale``).
+        overrides: Values, or text of them in TOML or plain words (``"5e-5"``, ``"true"``, ``"cls"``, ``"none"``); a key
+            with a dot is a setting of a part (``loss.scale``).
             Setting one of ``steps``, ``epochs`` and ``minutes`` unsets the other two.
 
     Raises:
@@ -55,8 +55,8 @@ def load_settings(kind: str, name: str, recipe: type[R], overrides: Mapping[str,
             for length in _LENGTHS:
                 values.pop(length, None)
         # A part before its name, and that before its other settings.
-        for key, text in sorted(given.items(), key=lambda item: ("." in item[0], not item[0].endswith(".name"))):
-            _set(model, values, key, _parse(text))
+        for key, value in sorted(given.items(), key=lambda item: ("." in item[0], not item[0].endswith(".name"))):
+            _set(model, values, key, _parse(value) if isinstance(value, str) else value)
     return recipe(name=Path(name).stem, description=description, config=resolve(model, values, source=name))
 
 

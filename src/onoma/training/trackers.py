@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from onoma.errors import ConfigError, OnomaError, UnavailableError, did_you_mean, missing_extra
+from onoma.errors import ConfigError, OnomaError, UnavailableError, check_several, did_you_mean, missing_extra
 
 STATE_NAME = "trackers.json"
 _PROJECT = "onoma"
@@ -86,8 +86,10 @@ def check_trackers(names: Sequence[str]) -> None:
 
     Raises:
         ConfigError: no such tracker.
+        InputError: one name, and no list.
         UnavailableError: its package is not installed.
     """
+    check_several(names, "trackers")
     for name in names:
         if name not in _TRACKERS:
             raise ConfigError(
