@@ -121,7 +121,7 @@ def test_unit_length_unless_asked_otherwise(encoder: Encoder) -> None:
 
 
 def test_one_string_and_what_is_no_string_are_refused(encoder: Encoder) -> None:
-    with pytest.raises(InputError, match="not one string"):
+    with pytest.raises(InputError, match="put it in a list"):
         encoder.encode("fever")
     with pytest.raises(InputError, match="name 1 is not text"):
         encoder.encode(["fever", None])  # type: ignore[list-item]

@@ -366,7 +366,7 @@ def test_bad_requests_are_refused() -> None:
     index = CharNgramIndex.build(["a", "b"])
     with pytest.raises(InputError, match="field k"):
         index.search(["a"], k=0)
-    with pytest.raises(InputError, match="several texts"):
+    with pytest.raises(InputError, match="put it in a list"):
         index.search("a", k=1)
     bad: Any = ["a", None]
     with pytest.raises(InputError, match=r"texts\[1\]"):
@@ -377,3 +377,14 @@ def test_bad_requests_are_refused() -> None:
     for shape in ((2, 1), (1,), (0, 1)):
         with pytest.raises(ShapeError, match=r"\(1, k\)"):
             index.scores(["a"], np.zeros(shape, np.int64))
+
+
+def test_texts_may_come_one_by_one() -> None:
+    names = ["heart attack", "heart failure", "cold"]
+    index = CharNgramIndex.build(iter(names))
+    rows, scores = index.search(iter(["heart attak", "cold"]), k=2)
+    assert rows[:, 0].tolist() == [0, 2]
+    assert scores.shape == (2, 2)
+    for wrong in ("heart", [None]):
+        with pytest.raises(InputError):
+            CharNgramIndex.build(wrong)  # type: ignore[arg-type]

@@ -425,3 +425,8 @@ def test_a_reranked_explanation_adds_up(linker: Linker) -> None:
             for reason in [*explained.links, *explained.near_misses]:
                 assert sum(reason.contributions.values()) == pytest.approx(reason.score, abs=2e-6)
     assert reranked.explain("lung canser", stages=["dense", "rerank"]).links[0].stage == "rerank"
+
+
+def test_weights_are_numbers() -> None:
+    with pytest.raises(ValueError, match="sum 1"):
+        LinkerSettings(stages=("dense", "sparse"), weights={"dense": float("nan"), "sparse": 1.0})

@@ -192,3 +192,8 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
     ):
         with pytest.raises(ShapeError):
             call()
+
+
+def test_shares_are_of_the_labels_that_were_mined() -> None:
+    with pytest.raises(ShapeError, match="2 labels"):
+        mined_shares(all_pair_masks(torch.tensor([0, 0, 1, 1])), torch.tensor([0, 0]))

@@ -128,3 +128,12 @@ def test_concepts_with_many_synonyms_are_no_likelier(tmp_path: Path) -> None:
     held_out = hold_out_synonyms(make_terminology(tmp_path / "t", concepts), n_names=100, seed=0)
     of_many = sum(concept_id.startswith("M") for concept_id in held_out.concept_ids)
     assert 30 < of_many < 70  # 50 expected, standard deviation 3.5
+
+
+def test_a_language_is_in_a_list_and_there(tmp_path: Path) -> None:
+    make_terminology(tmp_path / "t", {"D1": ["a", "b", "c"]})
+    assert hold_out_synonyms(tmp_path / "t", n_names=1, languages=["en"]).concept_ids == ("D1",)
+    with pytest.raises(InputError, match="put it in a list"):
+        hold_out_synonyms(tmp_path / "t", n_names=1, languages="en")
+    with pytest.raises(InputError, match="no name is of the language 'xx'"):
+        hold_out_synonyms(tmp_path / "t", n_names=1, languages=["xx"])

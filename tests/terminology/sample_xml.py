@@ -19,8 +19,8 @@ def text(tag: str, content: str, **attributes: str) -> str:
     return element(tag, escape(content), **attributes)
 
 
-def mesh_term(name: str, **attributes: str) -> str:
-    return element("Term", text("TermUI", "T1"), text("String", name), **{"IsPermutedTermYN": "N", **attributes})
+def mesh_term(name: str, code: str = "T1", **attributes: str) -> str:
+    return element("Term", text("TermUI", code), text("String", name), **{"IsPermutedTermYN": "N", **attributes})
 
 
 def mesh_concept(

@@ -239,3 +239,14 @@ def test_whatever_is_wrong_with_an_archive(
         for file in files:
             with contextlib.suppress(InputError):
                 list(read_blocks(file, Reading()))
+
+
+def test_what_macos_adds_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for name in ("a.obo", "._a.obo"):
+        (tmp_path / "in" / name).write_text("x")
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for name in ("a.obo", "__MACOSX/._a.obo"):
+            archive.writestr(name, "x")
+    assert [file.name for file in source_files(tmp_path / "in")] == ["a.obo"]
+    assert [file.name for file in source_files(tmp_path / "a.zip")] == ["a.obo"]

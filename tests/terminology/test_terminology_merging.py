@@ -134,7 +134,11 @@ def test_who_has_the_say(tmp_path: Path) -> None:
     ]
     assert (report.n_shared, report.n_strangers, report.n_joined) == (2, 0, 0)
     assert [(part.n_concepts, part.n_shared) for part in report.parts] == [(3, 0), (3, 2)]
-    assert report.notes == {"names that an earlier terminology had": 1}
+    assert report.notes == {
+        "names that an earlier terminology had": 1,
+        "concepts that a later terminology has as active: obsolete, as the first says": 1,
+        "concepts that a later terminology has as obsolete: active, as the first says": 1,
+    }
     assert out.manifest.parents == tuple(Terminology.open(path).manifest.as_parent() for path in (first, second))
     assert out.manifest.config["merged"] == ["first", "second"]
     assert out.search("stroke")[0].concept_id == "X:9"

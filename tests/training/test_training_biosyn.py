@@ -282,7 +282,7 @@ def test_what_cannot_be_is_refused(base: Path, files: tuple[Path, Path], tmp_pat
         train(config, files, tmp_path / "taken")
     with pytest.raises(InputError, match="has the concept of none of the"):
         train(config, (write_lines(tmp_path / "other.txt", [("heart", "D")]), files[1]), tmp_path / "e")
-    with pytest.raises(ConfigError, match="a list of files"):
+    with pytest.raises(InputError, match="put it in a list"):
         train(config, files, tmp_path / "e", development=str(files[0]))
     with pytest.raises(ConfigError, match="there are none"):
         train(config, files, tmp_path / "e", development_dictionary=files[1])

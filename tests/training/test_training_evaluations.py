@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 
 from onoma.artifacts import open_artifact
 from onoma.encoders import open_encoder
-from onoma.errors import ConfigError, MismatchError, TrainingError
+from onoma.errors import ConfigError, InputError, MismatchError, TrainingError
 from onoma.linking import build_linker
 from onoma.pairs import PairSet, hold_out_synonyms
 from onoma.training.config import Recipe, TrainingConfig
@@ -317,7 +317,7 @@ def test_files_of_queries_are_measured_on(base: Path, pairs: PairSet, tmp_path: 
     by_names = train_on_terminology(recipe, terminology, tmp_path / "b", development=files)
     assert by_pairs.evaluations[0]["sets"] == by_names.evaluations[0]["sets"]
     assert {name: s["n_queries"] for name, s in by_names.evaluations[0]["sets"].items()} == {"dev.csv": 1, "dev.txt": 2}
-    with pytest.raises(ConfigError, match="a list of files"):
+    with pytest.raises(InputError, match="put it in a list"):
         train_on_terminology(recipe, terminology, tmp_path / "c", development=str(files[0]))
     with pytest.raises(ConfigError, match="there are none"):
         train_on_terminology(recipe, terminology, tmp_path / "c", development_terminology=terminology)

@@ -90,3 +90,12 @@ def test_descriptions_are_true(name: str, words: str) -> None:
 
 def test_all_recipes_of_the_paper_are_shipped() -> None:
     assert {*PAPER, "sapbert-code", "quickstart"} <= set(recipe_names())
+
+
+def test_overrides_are_values_as_well_as_text() -> None:
+    by_text = load_recipe(
+        "sapbert-paper", {"steps": "100", "languages": '["en"]', "decay_all": "false", "dropout": "none"}
+    )
+    by_value = load_recipe("sapbert-paper", {"steps": 100, "languages": ["en"], "decay_all": False, "dropout": None})
+    assert by_text == by_value
+    assert by_value.config.steps == 100

@@ -171,7 +171,11 @@ def test_a_killed_run_goes_on_to_the_same_weights(base: Path, tmp_path: Path) ->
             str(here),
         ],
         check=False,
-        env={**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads()), "PYTHONPATH": str(here.parent)},
+        env={
+            **os.environ,
+            "OMP_NUM_THREADS": str(torch.get_num_threads()),
+            "PYTHONPATH": os.pathsep.join([str(here.parent), *sys.path]),
+        },
     )
     assert done.returncode == -signal.SIGKILL
     assert not (tmp_path / "killed").exists()

@@ -98,10 +98,11 @@ def biosyn_dictionary(folder: Path, split: str) -> tuple[list[DictionaryLine], l
 
 
 def askapatient_queries(folder: Path, split: str) -> tuple[list[Query], list[Path]]:
-    """All folds of "test" or "validation", or the test part of "fold-0" to "fold-9"."""
+    """All folds of "test" or "validation", or of one fold: "fold-0" its test part, "fold-0-validation" the other."""
     folds, part = list(range(askapatient.N_FOLDS)), split
     if split.startswith("fold-"):
-        folds, part = [int(split.removeprefix("fold-"))], "test"
+        fold, _, part_of_fold = split.removeprefix("fold-").partition("-")
+        folds, part = [int(fold)], part_of_fold or "test"
     files = [askapatient.fold_file(folder, fold, part) for fold in folds]
     return askapatient.as_queries([row for file in files for row in askapatient.read_fold(file)]), files
 
@@ -167,7 +168,12 @@ _BC5CDR_DISEASE = BenchmarkTask(
 _ASKAPATIENT = BenchmarkTask(
     name="askapatient",
     description="AskAPatient: what patients write of drugs, to 1,036 concepts of SNOMED CT and AMT",
-    splits=("test", "validation", *(f"fold-{fold}" for fold in range(askapatient.N_FOLDS))),
+    splits=(
+        "test",
+        "validation",
+        *(f"fold-{fold}" for fold in range(askapatient.N_FOLDS)),
+        *(f"fold-{fold}-validation" for fold in range(askapatient.N_FOLDS)),
+    ),
     queries=askapatient_queries,
     dictionary=askapatient_dictionary,
     data_source="https://doi.org/10.5281/zenodo.55013: AskAPatient.fold-0.train.txt ... fold-9.test.txt",
@@ -176,7 +182,8 @@ _ASKAPATIENT = BenchmarkTask(
     protocol="askapatient: the dictionary is one name for each of the concepts of the corpus; names and mentions are "
     "prepared as in the encoder's training; names are ranked by cosine similarity; a mention is right at k when one of "
     "the k best names is its concept's. The test parts of the ten folds are put together, each mention as often as it "
-    "occurs; fold-K measures one fold, for an encoder trained on the rest of it",
+    "occurs. They share most of their mentions with the validation parts of other folds; fold-K and fold-K-validation "
+    "are of one fold, for what was trained and chosen on the rest of it",
     linker_protocol="linker: concepts of the linker's own terminology are ranked. Not comparable with the "
     "published figures",
     tie_rule="of equal scores the concept with the smaller code comes first",

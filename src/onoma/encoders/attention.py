@@ -167,7 +167,8 @@ def _has_flash(query: Tensor, width: int) -> bool:
 def _borders(groups: Groups, device: torch.device) -> Tensor:
     """Where each name begins and the last one ends, int32, shape (N + 1,)."""
     lengths = np.repeat([length for _, length in groups], [names for names, _ in groups])
-    return torch.from_numpy(np.concatenate([[0], lengths.cumsum()]).astype(np.int32)).to(device)
+    with torch.inference_mode(False):  # what is made while encoding may be met again in training
+        return torch.from_numpy(np.concatenate([[0], lengths.cumsum()]).astype(np.int32)).to(device)
 
 
 class _HeadOrder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import logging
 import warnings
@@ -118,7 +119,9 @@ def _traced(encoder: PackedEncoder) -> onnx.ModelProto:
     """The graph of a family that `write_graph` does not know, by torch's exporter."""
     ids = torch.ones((2, 5), dtype=torch.int64)
     axes = {0: torch.export.Dim("names"), 1: torch.export.Dim("tokens")}
-    copied = _PaddedForward(encoder).cpu()
+    padded = _PaddedForward(encoder)
+    # A copy, as `cpu` would move the encoder itself.
+    copied = padded if next(padded.parameters()).device.type == "cpu" else copy.deepcopy(padded).cpu()
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     # The exporter speaks of operators of torchvision and of its own deprecated internals; neither concerns a user.

@@ -140,6 +140,7 @@ class PackedEncoder(nn.Module):
         rows = torch.repeat_interleave(
             torch.arange(batch.n_names, device=batch.ids.device),
             torch.diff(batch.starts, append=batch.starts.new_tensor([batch.n_tokens])),
+            output_size=batch.n_tokens,
         )
         ids = batch.ids.new_full((batch.n_names, width), self.padding_id)
         mask = torch.zeros_like(ids)
@@ -214,7 +215,7 @@ def _positions(parts: Architecture, batch: PackedBatch) -> torch.Tensor:
     counted = real.cumsum(0)
     before = (counted - real).index_select(0, batch.starts)
     lengths = torch.diff(batch.starts, append=batch.starts.new_tensor([batch.n_tokens]))
-    return (counted - before.repeat_interleave(lengths)) * real + parts.padding_id
+    return (counted - before.repeat_interleave(lengths, output_size=batch.n_tokens)) * real + parts.padding_id
 
 
 def load_packed(

@@ -18,7 +18,7 @@ from onoma.encoders.protocol import ProgressCallback
 from onoma.errors import ConfigError
 from onoma.types import FloatArray, RowArray
 
-BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
+BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_535}
 """Tokens per forward pass, by kind of device."""
 _MANY_NAMES = 4_096
 """Names from which it pays to have the C library of the process keep what a pass frees until the last pass."""

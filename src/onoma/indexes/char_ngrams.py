@@ -219,7 +219,7 @@ class CharNgramIndex:
         """Shortest and longest n-gram."""
         return self._ngram_keys.ngrams
 
-    def search(self, texts: Sequence[str], *, k: int = 5) -> tuple[RowArray, FloatArray]:
+    def search(self, texts: Iterable[str], *, k: int = 5) -> tuple[RowArray, FloatArray]:
         """The ``k`` nearest names of each text.
 
         Args:
@@ -246,7 +246,7 @@ class CharNgramIndex:
         places = np.array([place_of[text] for text in checked], np.int64)
         return rows[places], scores[places]
 
-    def scores(self, texts: Sequence[str], rows: RowArray) -> FloatArray:
+    def scores(self, texts: Iterable[str], rows: RowArray) -> FloatArray:
         """The scores of given names, the same as `search` gives them.
 
         Args:

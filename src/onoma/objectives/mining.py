@@ -234,14 +234,9 @@ def mined_shares(masks: PairMasks, labels: Tensor, *, excluded: Tensor | None = 
         raise ShapeError(
             f"what was mined has the shape {tuple(masks.positives.shape)}, and there are {len(labels)} labels."
         )
-    return MinedShares(
-        positives=_share(masks.positives, possible.positives),
-        negatives=_share(masks.negatives, possible.negatives),
-    )
-
-
-def _share(part: Tensor, whole: Tensor) -> float:
-    return int(part.count_nonzero()) / max(1, int(whole.count_nonzero()))
+    pairs = (masks.positives, possible.positives, masks.negatives, possible.negatives)
+    counts = torch.stack([one.count_nonzero() for one in pairs]).tolist()  # together: a GPU is waited for once
+    return MinedShares(positives=counts[0] / max(1, counts[1]), negatives=counts[2] / max(1, counts[3]))
 
 
 def _candidates(similarity: Tensor, labels: Tensor, excluded: Tensor | None) -> PairMasks:

@@ -32,11 +32,11 @@ LANGUAGE_TAG = r"^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*$"
 
 
 def tidy_language(tag: str) -> str:
-    """A BCP 47 tag as this project writes it: "-" between subtags, the language itself in lower case.
+    """A BCP 47 tag spelt as is usual: "-" between subtags, language "pt", script "Hant", region "BR".
 
     Example:
-        >>> tidy_language("PT_BR")
-        'pt-BR'
+        >>> tidy_language("PT_br"), tidy_language("zh-hant-TW")
+        ('pt-BR', 'zh-Hant-TW')
 
     Raises:
         ValueError: it is no tag.
@@ -44,7 +44,8 @@ def tidy_language(tag: str) -> str:
     if not re.fullmatch(LANGUAGE_TAG, tag):
         raise ValueError(f"'{tag}' is no language tag such as en or pt-BR")
     language, *subtags = tag.replace("_", "-").split("-")
-    return "-".join([language.lower(), *subtags])
+    capitals = {2: str.upper, 4: str.title}
+    return "-".join([language.lower(), *(capitals.get(len(part), str)(part) for part in subtags)])
 
 
 LanguageTag = Annotated[str, AfterValidator(tidy_language)]

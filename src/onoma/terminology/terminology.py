@@ -175,8 +175,10 @@ class Terminology:
         return search_names(self.concepts(), self.names(), self.cross_references(), text, limit=limit)
 
     def __repr__(self) -> str:
-        counted = ", ".join(f"{key} {value}" for key, value in self.manifest.config.items() if key == "format")
-        return f"Terminology({str(self.path)!r}: {self.n_concepts:,} concepts, {self.n_names:,} names{counted})"
+        try:
+            return f"Terminology({str(self.path)!r}: {self.n_concepts:,} concepts, {self.n_names:,} names)"
+        except MismatchError:
+            return f"Terminology({str(self.path)!r}: replaced or removed since it was opened)"
 
     def _scan(self, name: str) -> pl.LazyFrame:
         # Else what is made from it would be said to come from the one that lay here before.

@@ -22,6 +22,7 @@ from onoma.terminology.tables import (
     CROSS_REFERENCES,
     DEFINITIONS,
     NAMES,
+    OBSOLETE,
     RELATIONS,
     TerminologyTables,
 )
@@ -276,6 +277,7 @@ def _count_strangers(names: pl.DataFrame, concordance: Concordance) -> int:
 def _concepts(concordance: Concordance, first_named: RowArray, reading: Reading) -> pl.DataFrame:
     records = concordance.records
     first = records[concordance.first_record]
+    _note_other_statuses(first["status"], records["status"], concordance, reading)
     several = concordance.has_several[concordance.concept_of]
     types = (
         records.select("semantic_types", row=pl.Series(concordance.concept_of, dtype=pl.UInt32))
@@ -296,6 +298,18 @@ def _concepts(concordance: Concordance, first_named: RowArray, reading: Reading)
         .select(CONCEPTS.names())
         .cast(CONCEPTS)
     )
+
+
+def _note_other_statuses(first: pl.Series, statuses: pl.Series, concordance: Concordance, reading: Reading) -> None:
+    """Count the concepts on whose status terminologies disagree; the first one's word holds."""
+    of_first = first.gather(pl.Series(concordance.concept_of, dtype=pl.UInt32))
+    differs = (statuses != of_first).to_numpy()
+    for status, what in (
+        (OBSOLETE, "concepts that a later terminology has as active: obsolete, as the first says"),
+        (ACTIVE, "concepts that a later terminology has as obsolete: active, as the first says"),
+    ):
+        disagreed = concordance.concept_of[differs & (of_first == status).to_numpy()]
+        reading.note(what, len(np.unique(disagreed)))
 
 
 def _successors(first: pl.DataFrame, concordance: Concordance, reading: Reading) -> pl.Series:

@@ -162,12 +162,14 @@ def _join(*, on_gpus: bool) -> None:
     world = _started()
     if on_gpus:
         wanted, found = int(os.environ.get("LOCAL_WORLD_SIZE", str(world))), torch.cuda.device_count()
-        if wanted > found:
+        # Some launchers show each process a GPU of its own, which it then knows as the first.
+        has_its_own = found == 1 and "CUDA_VISIBLE_DEVICES" in os.environ
+        if wanted > found and not has_its_own:
             raise TrainingError(
                 f"{wanted} processes were started on this machine, which has {found} GPUs. Start one for each GPU "
                 f"(--nproc-per-node {found}), or set device=cpu."
             )
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+        torch.cuda.set_device(0 if has_its_own else int(os.environ.get("LOCAL_RANK", "0")))
     try:
         # Small things (decisions, what is known) travel between the CPUs also where vectors travel between GPUs.
         distributed.init_process_group("cpu:gloo,cuda:nccl" if on_gpus else "gloo", timeout=_PATIENCE)

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from typing import Any
 
+import torch
+
 from onoma._version import __version__
 
 
@@ -59,11 +61,12 @@ class TrainingReport:
 
 def versions() -> dict[str, str]:
     """Of what the numbers depend on."""
-    packages = ("torch", "transformers", "tokenizers", "numpy")
+    packages = ("transformers", "tokenizers", "numpy")
     return {
         "onoma": __version__,
         "python": platform.python_version(),
         **{package: metadata.version(package) for package in packages},
+        "torch": torch.__version__,  # with the build: 2.13.0+cpu
     }
 
 

@@ -270,7 +270,9 @@ def _memory_errors_in_words(course: Course[Any, Any], run: Path) -> Iterator[Non
         yield
     except (MemoryError, RuntimeError) as error:
         # On a CPU torch raises a plain RuntimeError that only its text tells from others.
-        is_spent = isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "DefaultCPUAllocator" in str(error)
+        is_spent = isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(
+            sign in str(error) for sign in ("DefaultCPUAllocator", "CUBLAS_STATUS_ALLOC_FAILED")
+        )
         if not is_spent:
             raise
         raise TrainingError(

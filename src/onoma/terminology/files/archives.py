@@ -125,6 +125,8 @@ class SourceFile:
 def source_files(source: Path) -> tuple[SourceFile, ...]:
     """All files of a source, by name: below a folder, in a zip archive, or the one file.
 
+    What macOS puts beside them (``._NAME``, ``__MACOSX``) is passed over.
+
     Raises:
         InputError: there is nothing at ``source``, or it is an archive that cannot be read or trusted.
     """
@@ -245,7 +247,13 @@ class _Joined(io.RawIOBase):
 
 
 def _by_name(files: Iterator[SourceFile]) -> tuple[SourceFile, ...]:
-    return tuple(sorted(files, key=lambda file: file.name))
+    return tuple(sorted((file for file in files if not _is_of_macos(file.name)), key=lambda file: file.name))
+
+
+def _is_of_macos(name: str) -> bool:
+    """Whether it is what macOS writes beside a file on other disks and into archives: icons and the like."""
+    parts = PurePosixPath(name).parts
+    return "__MACOSX" in parts or parts[-1].startswith("._")
 
 
 def _members_of(file: SourceFile, stack: ExitStack) -> list[SourceFile]:

@@ -315,7 +315,10 @@ def _syntax_error(error: Exception, file: SourceFile, syntax: _Syntax) -> InputE
     problem = f"this is not {syntax.format.name}"
     found = re.sub(r"^Parser error (?:at|between) .*?: |\s*\(line \d+\)$", "", message, flags=re.DOTALL)
     fix = "get the file again"
-    if "LoadDocumentCallback" in message:
+    if "No scheme found" in message:
+        problem = "the file has relative IRIs and does not say what they are relative to"
+        fix = 'add the base to it: xml:base="http://..." in RDF/XML, @base <http://...> . in Turtle'
+    elif "LoadDocumentCallback" in message:
         problem, found = "the file refers to a context elsewhere, which is not fetched", ""
         fix = "get the file with its context inside, or in Turtle"
     return InputError(problem, path=file.path, line=line, found=found or None, fix=fix)

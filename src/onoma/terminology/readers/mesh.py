@@ -33,6 +33,8 @@ ConceptUMLSUI               a cross-reference (years that have it)
 
 Not read: allowable qualifiers, entry combinations, notes for indexers, sort and entry versions (cut-off spellings),
 lexical tags, dates. MeSH drops retired records, so that all are active. The language is the LanguageCode of the file.
+Translations have the English heading behind theirs ("Aborto Legal[Abortion, Legal]"), which is taken off, and keep the
+English terms, with their codes (T000049; "por0000053" is a translated one): these are names in English.
 """
 
 from __future__ import annotations
@@ -172,8 +174,9 @@ def _language(file: XmlFile) -> str:
 
 def _terms(file: XmlFile, found: _Found, reading: Reading) -> Iterator[OntologyTerm]:
     kind = KINDS[file.root]
+    is_translation = _language(file) != "en"
     for element in xml_elements(file.file, kind.record, reading):
-        record = Record(element, kind)
+        record = Record(element, kind, is_translation=is_translation)
         if not record.name:
             reading.reject(
                 "a record without a name",
@@ -223,7 +226,7 @@ def _term_of_record(record: Record, scopes: dict[str, Scope], options: MeshOptio
     for concept in record.concepts:
         scope = scopes.get(text_of(concept, "ConceptUI"), "related")
         if scope in options.scopes:
-            term.synonyms += _synonyms(concept, scope, record.name, options, reading)
+            term.synonyms += _synonyms(concept, scope, record.name, record, options, reading)
         term.cross_references += cross_references(concept, MATCH_OF_SCOPE[scope])
     term.definition = record.definition()
     term.semantic_types = record.semantic_types(record.preferred)
@@ -233,10 +236,10 @@ def _term_of_record(record: Record, scopes: dict[str, Scope], options: MeshOptio
 def _term_of_concept(
     concept: Element, record: Record, scopes: dict[str, Scope], options: MeshOptions, reading: Reading
 ) -> OntologyTerm:
-    concept_id, name = text_of(concept, "ConceptUI"), text_of(concept, "ConceptName/String")
+    concept_id, name = text_of(concept, "ConceptUI"), record.heading(text_of(concept, "ConceptName/String"))
     scope = scopes.get(concept_id, "related")
     term = OntologyTerm(concept_id, labels=[name] if name else [], line=line_of(concept))
-    term.synonyms = _synonyms(concept, "exact", name, options, reading)
+    term.synonyms = _synonyms(concept, "exact", name, record, options, reading)
     term.semantic_types = record.semantic_types(concept)
     is_preferred = concept is record.preferred
     term.definition = record.definition() if is_preferred else text_of(concept, "ScopeNote")
@@ -252,18 +255,20 @@ def _term_of_concept(
     return term
 
 
-def _synonyms(concept: Element, scope: Scope, heading: str, options: MeshOptions, reading: Reading) -> list[Synonym]:
+def _synonyms(
+    concept: Element, scope: Scope, heading: str, record: Record, options: MeshOptions, reading: Reading
+) -> list[Synonym]:
     """Terms of a concept; its heading is there already."""
     synonyms = []
     for term in concept.iterfind("TermList/Term"):
-        text = text_of(term, "String")
+        text, language = text_of(term, "String"), record.language_of(term)
         if term.get("IsPermutedTermYN") == "Y":
             if options.permuted:
-                synonyms.append(Synonym(text, "permuted_synonym"))
+                synonyms.append(Synonym(text, "permuted_synonym", language))
             else:
                 reading.note("permuted terms, left out", 1)
-        elif text != heading:
-            synonyms.append(Synonym(text, f"{scope}_synonym"))
+        elif text != heading or language:
+            synonyms.append(Synonym(text, f"{scope}_synonym", language))
     return synonyms
 
 

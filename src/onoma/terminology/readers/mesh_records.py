@@ -52,6 +52,8 @@ _NUMBERS = (
     (re.compile(r"EC\s+([\d.n-]+)"), "EC"),
     (re.compile(r"txid(\d+)"), "NCBITaxon"),
 )
+_TRANSLATED = re.compile(r"(.*\S)\s*\[.+\]")
+_ENGLISH_TERM = re.compile(r"T\d+")
 _DESCRIPTOR = "DescriptorReferredTo/DescriptorUI"
 _HEADINGS = (
     ("mapped_to", f"HeadingMappedToList/HeadingMappedTo/{_DESCRIPTOR}"),
@@ -82,12 +84,18 @@ KINDS = {  # in the order in which they are read: headings before what is mapped
 
 
 class Record:
-    """A record and the parts of it that are asked for more than once."""
+    """A record and the parts of it that are asked for more than once.
 
-    def __init__(self, element: Element, kind: Kind) -> None:
-        self.element, self.kind = element, kind
+    Args:
+        element: Of the file.
+        kind: Of the file.
+        is_translation: Whether the file is of another language than English.
+    """
+
+    def __init__(self, element: Element, kind: Kind, *, is_translation: bool = False) -> None:
+        self.element, self.kind, self.is_translation = element, kind, is_translation
         self.id = text_of(element, kind.id)
-        self.name = text_of(element, kind.name)
+        self.name = self.heading(text_of(element, kind.name))
         self.line = line_of(element)
         self.tree_numbers = texts_of(element, "TreeNumberList/TreeNumber")
         self.concepts = element.findall("ConceptList/Concept")
@@ -99,6 +107,15 @@ class Record:
         preferred = is_preferred.index(True) if True in is_preferred else 0
         self.preferred = self.concepts[preferred] if self.concepts else None
         self.preferred_id = "" if self.preferred is None else text_of(self.preferred, "ConceptUI")
+
+    def heading(self, text: str) -> str:
+        """A heading without the English one that translations have behind it, "Aborto Legal[Abortion, Legal]"."""
+        match = _TRANSLATED.fullmatch(text) if self.is_translation else None
+        return text if match is None else match[1]
+
+    def language_of(self, term: Element) -> str:
+        """Of a term: "" for that of the file, "en" for the English terms that translations keep."""
+        return "en" if self.is_translation and _ENGLISH_TERM.fullmatch(text_of(term, "TermUI")) else ""
 
     def scopes(self) -> dict[str, Scope]:
         """Concept to what its names are for the record; a concept whose relation nobody tells is not among them."""

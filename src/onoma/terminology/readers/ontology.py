@@ -178,6 +178,8 @@ def tables_from_terms(
         if term.definition and not text_problem(term.definition):
             definitions.add(term.term_id, term.definition, term_source, term.line)
         for alternative in term.alternative_ids:
+            if alternative == term.term_id:
+                continue
             if alternatives.setdefault(alternative, term.term_id) != term.term_id:
                 reading.note("alternative ids claimed by several terms (the first has it)", 1)
     for alternative, term_id in alternatives.items():
@@ -185,7 +187,7 @@ def tables_from_terms(
             concepts.add(alternative, OBSOLETE, term_id)
     return SourceTables(
         path=path,
-        concepts=concepts.frame(),
+        concepts=_with_successors(concepts.frame(), alternatives, reading),
         names=names.frame(),
         semantic_types=types.frame(),
         relations=relations.frame(),
@@ -193,6 +195,22 @@ def tables_from_terms(
         cross_references=references.frame(),
         may_refer_outside=True,
     )
+
+
+def _with_successors(concepts: pl.DataFrame, alternatives: dict[str, str], reading: Reading) -> pl.DataFrame:
+    """An obsolete term that is another's alternative id is replaced by that one, if it does not say by which."""
+    claims = pl.DataFrame(
+        {"concept_id": list(alternatives), "claimed_by": list(alternatives.values())},
+        schema={"concept_id": pl.String, "claimed_by": pl.String},
+    )
+    claimed = concepts.join(claims, on="concept_id", how="left", maintain_order="left")
+    is_obsolete = pl.col("status") == OBSOLETE
+    active = claimed.filter(~is_obsolete, pl.col("claimed_by").is_not_null())
+    reading.note("alternative ids that are active terms of their own, left so", len(active))
+    other = claimed.filter(is_obsolete, pl.col("replaced_by") != pl.col("claimed_by"))
+    reading.note("obsolete terms that name another successor than the term with their id, left so", len(other))
+    successor = pl.when(is_obsolete).then("claimed_by")
+    return claimed.with_columns(replaced_by=pl.coalesce("replaced_by", successor)).drop("claimed_by")
 
 
 def join_tables(parts: Sequence[SourceTables]) -> SourceTables:

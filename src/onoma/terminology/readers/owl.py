@@ -351,13 +351,11 @@ class _Gathered:
 
 
 def _language(tag: str) -> str:
-    """A tag spelled as usual ("pt-BR", "zh-Hant"), which the parser makes all lower case; a private one as it is."""
+    """A tag spelled as usual, which the parser makes all lower case; a private one as it is."""
     try:
-        language, *subtags = tidy_language(tag).split("-")
+        return tidy_language(tag)
     except ValueError:
         return tag
-    capitals = {2: str.upper, 4: str.title}
-    return "-".join([language, *(capitals.get(len(part), str)(part) for part in subtags)])
 
 
 def _is_blank(column: str) -> pl.Expr:

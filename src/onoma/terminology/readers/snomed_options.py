@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from datetime import datetime
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from onoma.terminology.options import LanguageTags, ReaderOptions, Words
 
@@ -49,16 +50,24 @@ CORRELATIONS = {
 NOT_MAPPABLE = ("447556008", "1193551006")
 
 
+def _checked_day(text: str) -> str:
+    try:
+        day = datetime.strptime(text, "%Y%m%d").strftime("%Y%m%d")
+    except ValueError:
+        day = ""
+    if day != text:
+        raise ValueError(f"'{text}' is no day, written YYYYMMDD")
+    return text
+
+
 class SnomedOptions(ReaderOptions):
     """Options of the SNOMED CT reader. An empty filter keeps all."""
 
     release: Literal["auto", "snapshot", "full"] = Field(
         default="auto", description="snapshot, full, or auto: the snapshot if it is there"
     )
-    date: str | None = Field(
-        default=None,
-        pattern="^[0-9]{8}$",
-        description="state at this day (YYYYMMDD); needs a Full release; unset: last",
+    date: Annotated[str, AfterValidator(_checked_day)] | None = Field(
+        default=None, description="state at this day (YYYYMMDD); needs a Full release; unset: last"
     )
     languages: LanguageTags = Field(default=(), description="keep names in these languages, e.g. en,es; empty: all")
     language_refset: Words = Field(

@@ -24,10 +24,11 @@ from onoma.terminology.assembly import SOURCE_NAMES, SOURCE_TYPES, SourceTables
 from onoma.terminology.files.archives import SourceFile
 from onoma.terminology.files.text_files import only_file
 from onoma.terminology.formats import Format
-from onoma.terminology.options import LANGUAGE_TAG, LanguageTag, ReaderOptions, Words
+from onoma.terminology.options import LANGUAGE_TAG, LanguageTag, ReaderOptions, Words, tidy_language
 from onoma.terminology.readers.table_rows import json_rows, parquet_rows, text_rows
 from onoma.terminology.reading import Check, Reading
 
+_NO_TABLES = {".json": "a JSON document", **dict.fromkeys((".xlsx", ".xls", ".ods"), "a workbook")}
 _PREFERRED_WORDS = {
     **dict.fromkeys(("1", "true", "t", "yes", "y", "preferred", "p"), True),
     **dict.fromkeys(("", "0", "false", "f", "no", "n", "synonym", "s"), False),
@@ -74,6 +75,13 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
         InputError: no such file or column; under "strict" also a row without code or name, with another number of
             fields, or with a language or mark that cannot be.
     """
+    kind = Path(source).suffix.lower()
+    if kind in _NO_TABLES:
+        raise InputError(
+            f"{_NO_TABLES[kind]} is no table that is read",
+            path=source,
+            fix="save it as CSV, Parquet or JSON Lines (.jsonl: an object on each line)",
+        )
     file = only_file(Path(source))
     path = file.path
     names, types = [pl.DataFrame(schema=SOURCE_NAMES)], [pl.DataFrame(schema=SOURCE_TYPES)]
@@ -100,7 +108,7 @@ def _rows(file: SourceFile, options: TableOptions, reading: Reading) -> Iterator
         return parquet_rows(file, reading, columns=columns, may_be_lists=may_be_lists)
     if kind in {".jsonl", ".ndjson"}:
         return json_rows(file, reading, columns=columns, may_be_lists=may_be_lists, separator=options.separator)
-    delimiter = _delimiter(suffixes, options)
+    delimiter = _delimiter(kind, options)
     return text_rows(file, reading, columns=columns, delimiter=delimiter, quoting=options.quoting)
 
 
@@ -146,9 +154,9 @@ def _names(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:
     default_language = pl.lit(options.default_language)
     language = default_language
     if options.language:
-        tag = pl.col(options.language).str.replace_all("_", "-", literal=True)
-        lower = tag.str.extract("^([A-Za-z]+)").str.to_lowercase() + tag.str.replace("^[A-Za-z]+", "")
-        language = pl.when(tag == "").then(default_language).otherwise(lower)
+        spelt = {tag: tidy_language(tag) for tag in rows[options.language].unique() if tag}
+        tags = pl.col(options.language).replace_strict(spelt, default=None, return_dtype=pl.String)
+        language = pl.coalesce(tags, default_language)
     is_marked = pl.lit(True)
     if options.preferred:
         mark = pl.col(options.preferred).str.strip_chars().str.to_lowercase()
@@ -164,9 +172,9 @@ def _names(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:
     ).explode("text")
 
 
-def _delimiter(suffixes: list[str], options: TableOptions) -> str:
+def _delimiter(kind: str, options: TableOptions) -> str:
     if options.delimiter == "auto":
-        return "," if ".csv" in suffixes else "\t"
+        return "," if kind == ".csv" else "\t"
     delimiter = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}.get(
         options.delimiter, options.delimiter
     )

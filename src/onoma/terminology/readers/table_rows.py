@@ -21,6 +21,8 @@ from onoma.terminology.files.text_files import LineBlock, line_problem, read_blo
 from onoma.terminology.reading import Reading
 
 Row = dict[str, Any]
+_BINARY = {b"\xfd7zXZ": "xz", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "Zstandard", b"7z\xbc\xaf": "7-Zip"}
+"""First bytes of compressed files that are not read as they are."""
 
 
 def text_rows(
@@ -28,10 +30,10 @@ def text_rows(
 ) -> Iterator[pl.DataFrame]:
     """Rows of a CSV or TSV file with a header, quoted or not."""
     may_be_quoted = quoting == "yes" or (quoting == "auto" and delimiter != "\t")
-    header_line = b""
+    header: tuple[int, bytes] | None = None
     has_quotes = False
     for block in read_blocks(file, reading):
-        header_line = header_line or _first_line(block, file.path)
+        header = header or _first_line(block, file.path)
         has_quotes = has_quotes or (may_be_quoted and b'"' in block.data)
         if has_quotes or not may_be_quoted:
             break
@@ -44,10 +46,13 @@ def text_rows(
             check_fields=lambda fields: _check_columns(fields, columns, file.path, line=1),
             advice="close it, or import with --set quoting=no if quotes are ordinary characters here",
         )
-    fields = [name.strip() for name in header_line.decode().split(delimiter)]
-    _check_columns(fields, columns, file.path, line=1)
+    if header is None:
+        raise InputError("the file has only blank lines", path=file.path, expected="the names of the columns")
+    line, text = header
+    fields = [name.strip() for name in text.decode().split(delimiter)]
+    _check_columns(fields, columns, file.path, line=line)
     return read_delimited(
-        file, reading, separator=delimiter, fields=fields, keep=columns, skip_lines=1, skip_blank_lines=True
+        file, reading, separator=delimiter, fields=fields, keep=columns, skip_lines=line, skip_blank_lines=True
     )
 
 
@@ -71,12 +76,23 @@ def parquet_rows(
     converted = []
     for column in columns:
         dtype = schema[column]
-        if isinstance(dtype, pl.List) and column in may_be_lists:
-            converted.append(pl.col(column).cast(pl.List(pl.String)))
+        if isinstance(dtype, pl.List | pl.Array) and column in may_be_lists:
+            as_list = pl.col(column).arr.to_list() if isinstance(dtype, pl.Array) else pl.col(column)
+            converted.append(as_list.cast(pl.List(pl.String)))
+        elif dtype == pl.Null:  # no cell has a value
+            converted.append(pl.lit("").alias(column))
         elif dtype.is_integer() or dtype in {pl.String, pl.Boolean, pl.Categorical} or isinstance(dtype, pl.Enum):
             converted.append(pl.col(column).cast(pl.String).fill_null(""))
         else:
-            raise InputError("a column of a type that is no text", path=path, field=column, found=str(dtype))
+            raise InputError(
+                "a column of a type that is no text",
+                path=path,
+                field=column,
+                expected="text, whole numbers, truth values or categories"
+                + (", or lists of them" if column in may_be_lists else ""),
+                found=str(dtype),
+                fix="write the table again with this column as text",
+            )
     rows = rows.select(converted).with_row_index("line", offset=1)
     for batch in rows.iter_slices(ROWS_PER_BATCH):
         yield batch
@@ -197,12 +213,29 @@ def _check_keys(seen: Collection[str], columns: Sequence[str], path: Path) -> No
             )
 
 
-def _first_line(block: LineBlock, path: Path) -> bytes:
-    line = block.data.split(b"\n", 1)[0]
-    problem = line_problem(line)
-    if problem:
-        raise InputError(problem, path=path, line=1, fix="convert the file to UTF-8")
-    return line
+def _first_line(block: LineBlock, path: Path) -> tuple[int, bytes] | None:
+    """Number and bytes of the first line that is not blank, if there is one."""
+    start, number = 0, block.first_line
+    while start < len(block.data):
+        end = block.data.find(b"\n", start)
+        line = block.data[start : end if end >= 0 else len(block.data)]
+        if line.strip():
+            problem = line_problem(line)
+            if problem:
+                raise InputError(problem, path=path, line=number, fix=_how_to_convert(line))
+            return number, line
+        start, number = start + len(line) + 1, number + 1
+    return None
+
+
+def _how_to_convert(line: bytes) -> str:
+    """What to do with a file that begins with bytes that are no text."""
+    for beginning, name in _BINARY.items():
+        if line.startswith(beginning):
+            return f"this is a {name} file: unpack it"
+    if line.count(b"\0") >= len(line) // 3:
+        return "this looks like UTF-16: convert the file to UTF-8"
+    return "convert the file to UTF-8"
 
 
 def _check_columns(fields: list[str], columns: Sequence[str], path: Path, *, line: int | None = None) -> None:
