@@ -309,7 +309,7 @@ def test_bad_records(case: str, tmp_path: Path) -> None:
 
 
 def test_language_of_a_translation(tmp_path: Path) -> None:
-    heading = "Cœur[Heart]"
+    heading = "Cœur[Heart [organ]]"
     terms = [mesh_term("Cœur", "fre0000001"), mesh_term("Muscle cardiaque", "fre0000002"), mesh_term("Heart", "T019")]
     concept = mesh_concept("M1", [heading]).replace(mesh_term(heading), "".join(terms))
     (tmp_path / "x.xml").write_text(mesh_file(mesh_record("D1", heading, concept), language="fre"), encoding="utf-8")

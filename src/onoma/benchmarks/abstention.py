@@ -21,7 +21,7 @@ import numpy as np
 from onoma.artifacts import write_text_atomically
 from onoma.benchmarks.biosyn import Query, cluster_of
 from onoma.benchmarks.candidates import Candidates
-from onoma.benchmarks.metrics import composite_rank, first_hit_rank
+from onoma.benchmarks.metrics import cluster_numbers, composite_rank, first_hit_rank
 from onoma.linking.confidence_metrics import (
     AbstentionScores,
     PrecisionCoverage,
@@ -199,7 +199,7 @@ def measure_abstention(
         n_answered=int((confidence > 0).sum()),
         accuracy=float(correct.mean()),
         mean_confidence=float(confidence.mean()),
-        ece=_calibration_error(confidence, correct, _numbered([one.cluster for one in in_order]), seed=seed),
+        ece=_calibration_error(confidence, correct, cluster_numbers([one.cluster for one in in_order]), seed=seed),
         ece_equal_width=expected_calibration_error(confidence, correct, bins="equal-width"),
         brier=brier_score(confidence, correct),
         aurc=area_under_risk_coverage(confidence, correct),
@@ -278,19 +278,6 @@ def write_abstention(
             if result.curve:
                 plot_precision_coverage(result, folder / f"precision-coverage.{kind}", title=title, overwrite=True)
     return result
-
-
-def _numbered(clusters: Sequence[str | None]) -> RowArray:
-    """A number from 0 for each cluster; a mention without one has a number of its own."""
-    numbers: dict[str, int] = {}
-    n_alone = 0
-    found = []
-    for cluster in clusters:
-        if cluster is None:
-            found.append(-(n_alone := n_alone + 1))
-        else:
-            found.append(numbers.setdefault(cluster, len(numbers)))
-    return np.unique(np.array(found, np.int64), return_inverse=True)[1]
 
 
 def _calibration_error(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onoma.errors import InputError, ShapeError, check_several
+from onoma.types import RowArray
 
 _DRAWN_AT_ONCE = 1_000_000
 """Clusters of several resamples that are in memory together."""
@@ -147,6 +148,18 @@ def bootstrap_interval(
     return float(low), float(high)
 
 
+def cluster_numbers(clusters: Sequence[str | None]) -> RowArray:
+    """A number from 0 for each key, in the order in which keys come; what has none is a cluster of its own.
+
+    Example:
+        >>> cluster_numbers(["a", None, "b", "a", None]).tolist()
+        [0, 1, 2, 0, 3]
+    """
+    numbers: dict[object, int] = {}
+    found = [numbers.setdefault(object() if key is None else key, len(numbers)) for key in clusters]
+    return np.array(found, np.int64)
+
+
 def cluster_interval(
     right: Sequence[bool], clusters: Sequence[str], *, seed: int, confidence: float = 0.95, n_resamples: int = 10_000
 ) -> tuple[float, float]:
@@ -179,16 +192,17 @@ def cluster_interval(
     """
     if len(right) != len(clusters):
         raise ShapeError(f"{len(right)} queries, but {len(clusters)} clusters.")
-    keys, cluster_of = np.unique(np.asarray(clusters, dtype=np.str_), return_inverse=True)
-    if len(keys) == len(right):
+    cluster_of = cluster_numbers(clusters)
+    n_clusters = len(np.unique(cluster_of))
+    if n_clusters == len(right):
         return bootstrap_interval(sum(right), len(right), seed=seed, confidence=confidence, n_resamples=n_resamples)
     sizes = np.bincount(cluster_of).astype(np.float64)
     n_right = np.bincount(cluster_of, weights=np.asarray(right, np.float64))
     random = np.random.default_rng(seed)
     shares = np.empty(n_resamples)
-    at_once = max(1, _DRAWN_AT_ONCE // len(keys))
+    at_once = max(1, _DRAWN_AT_ONCE // n_clusters)
     for first in range(0, n_resamples, at_once):
-        drawn = random.integers(0, len(keys), (min(at_once, n_resamples - first), len(keys)))
+        drawn = random.integers(0, n_clusters, (min(at_once, n_resamples - first), n_clusters))
         shares[first : first + len(drawn)] = n_right[drawn].sum(1) / sizes[drawn].sum(1)
     tail = (1 - confidence) / 2
     low, high = np.quantile(shares, [tail, 1 - tail])

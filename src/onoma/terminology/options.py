@@ -44,8 +44,11 @@ def tidy_language(tag: str) -> str:
     if not re.fullmatch(LANGUAGE_TAG, tag):
         raise ValueError(f"'{tag}' is no language tag such as en or pt-BR")
     language, *subtags = tag.replace("_", "-").split("-")
+    # What follows a single letter is private, or of an extension, and has no spelling of its own.
+    n_known = next((place for place, part in enumerate(subtags) if len(part) == 1), len(subtags))
     capitals = {2: str.upper, 4: str.title}
-    return "-".join([language.lower(), *(capitals.get(len(part), str)(part) for part in subtags)])
+    known = [capitals.get(len(part), str)(part) for part in subtags[:n_known]]
+    return "-".join([language.lower(), *known, *subtags[n_known:]])
 
 
 LanguageTag = Annotated[str, AfterValidator(tidy_language)]

@@ -52,7 +52,6 @@ _NUMBERS = (
     (re.compile(r"EC\s+([\d.n-]+)"), "EC"),
     (re.compile(r"txid(\d+)"), "NCBITaxon"),
 )
-_TRANSLATED = re.compile(r"(.*\S)\s*\[.+\]")
 _ENGLISH_TERM = re.compile(r"T\d+")
 _DESCRIPTOR = "DescriptorReferredTo/DescriptorUI"
 _HEADINGS = (
@@ -110,8 +109,14 @@ class Record:
 
     def heading(self, text: str) -> str:
         """A heading without the English one that translations have behind it, "Aborto Legal[Abortion, Legal]"."""
-        match = _TRANSLATED.fullmatch(text) if self.is_translation else None
-        return text if match is None else match[1]
+        if not self.is_translation or not text.endswith("]"):
+            return text
+        depth = 0
+        for place in range(len(text) - 1, 0, -1):  # the English one may have brackets too
+            depth += (text[place] == "]") - (text[place] == "[")
+            if depth == 0:
+                return text[:place].rstrip() or text
+        return text
 
     def language_of(self, term: Element) -> str:
         """Of a term: "" for that of the file, "en" for the English terms that translations keep."""
