@@ -1,0 +1,163 @@
+"""What must hold on every device: run on the CPU, and on a GPU where there is one, where nothing is bit-equal."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from onoma.encoders.packed import PackedEncoder, load_packed, pack
+from onoma.encoders.torch_encoder import TorchEncoder
+from onoma.pairs import PairSet
+from onoma.training.batches import PairBatches
+from onoma.training.checkpoints import Progress, load_checkpoint, save_checkpoint
+from onoma.training.config import TrainingConfig
+from onoma.training.loop import train_encoder
+from onoma.training.precision import autocast, training_precision
+from onoma.training.step import Step, make_optimiser
+from tiny import disease_pairs, tiny_encoder
+
+NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+STEPS = 6
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=NO_GPU)])
+def device(request: pytest.FixtureRequest) -> torch.device:
+    return torch.device(request.param)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_encoder(tmp_path_factory.mktemp("base") / "bert", weight_std=0.25)
+
+
+@pytest.fixture(scope="module")
+def pairs(base: Path, tmp_path_factory: pytest.TempPathFactory) -> PairSet:
+    return disease_pairs(base, tmp_path_factory.mktemp("pairs"))
+
+
+def made(
+    base: Path, pairs: PairSet, device: torch.device, **changes: object
+) -> tuple[Step, PackedEncoder, torch.optim.Optimizer]:
+    values = {"base": str(base), "steps": STEPS, "batch_pairs": 8, "max_tokens": 16, "learning_rate": 1e-3}
+    config = TrainingConfig.model_validate({**values, "dropout": 0.1, "device": device.type, **changes})
+    model = load_packed(base, pooling=config.pooling, dropout=config.dropout, max_tokens=16).to(device).train()
+    optimiser = make_optimiser(config, model)
+    batches = PairBatches(pairs.pairs, batch_pairs=config.batch_pairs, seed=0)
+    return (
+        Step(config, pairs, model, optimiser, batches, training_precision(config, device), device),
+        model,
+        optimiser,
+    )
+
+
+def flat(model: PackedEncoder) -> torch.Tensor:
+    return torch.cat([parameter.detach().flatten().cpu() for parameter in model.parameters()])
+
+
+def gradient(model: PackedEncoder) -> torch.Tensor:
+    return torch.cat([one.grad.flatten().cpu() for one in model.parameters() if one.grad is not None])
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize("pooling", ["cls", "mean", "mean-nospec", "mean-all"])
+def test_steps_move_the_weights(base: Path, pairs: PairSet, device: torch.device, precision: str, pooling: str) -> None:
+    if (precision, device.type) == ("fp16", "cpu"):
+        pytest.skip("fp16 is for GPUs")
+    step, model, _ = made(base, pairs, device, precision=precision, pooling=pooling, max_gradient_norm=1.0)
+    before = flat(model)
+    reports = [step(number, STEPS) for number in range(STEPS)]
+    assert all(np.isfinite(report.loss) for report in reports)
+    after = flat(model)
+    assert torch.isfinite(after).all()
+    assert not torch.equal(before, after)
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-5), ("bf16", 3e-2)])
+def test_packed_and_padded_agree(
+    base: Path, pairs: PairSet, device: torch.device, precision: str, tolerance: float
+) -> None:
+    _, model, _ = made(base, pairs, device, precision=precision)
+    model.eval()
+    batch = pack(pairs.store.offsets, pairs.store.ids).to(device)
+    with torch.no_grad(), autocast(device, torch.float32 if precision == "fp32" else torch.bfloat16):
+        found = model(batch).float()
+        wanted = []
+        for row in range(len(pairs.store.offsets) - 1):
+            name = pairs.store.ids[pairs.store.offsets[row] : pairs.store.offsets[row + 1]]
+            ids = torch.from_numpy(np.asarray(name, np.int64))[None].to(device)
+            wanted.append(model.model(input_ids=ids).last_hidden_state[0, 0].float())
+    apart = torch.nn.functional.normalize(found) - torch.nn.functional.normalize(torch.stack(wanted))
+    assert float(apart.abs().max()) <= tolerance
+
+
+def test_chunks_give_the_gradient_of_the_batch(base: Path, pairs: PairSet, device: torch.device) -> None:
+    found = []
+    for chunk_names in (None, 5):
+        step, model, _ = made(base, pairs, device, precision="fp32", dropout=0.0, chunk_names=chunk_names)
+        step._gradients([0], 0)
+        found.append(gradient(model))
+    assert float((found[0] - found[1]).norm() / found[0].norm()) < 1e-5
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_chunks_meet_the_same_dropout_again(
+    base: Path, pairs: PairSet, device: torch.device, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step, _, _ = made(base, pairs, device, precision=precision, chunk_names=5)
+    seen: list[torch.Tensor] = []
+    encode = step._encode
+
+    def watched(batch: object) -> torch.Tensor:
+        seen.append(encode(batch))  # type: ignore[arg-type]
+        return seen[-1]
+
+    monkeypatch.setattr(step, "_encode", watched)
+    step._gradients([0], 0)
+    half = len(seen) // 2
+    assert half > 1
+    for first, second in zip(seen[:half], seen[half:], strict=True):
+        torch.testing.assert_close(first, second, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_run_that_was_broken_off_goes_on(
+    base: Path, pairs: PairSet, device: torch.device, precision: str, tmp_path: Path
+) -> None:
+    ends = []
+    for cut in (None, 3):
+        step, model, optimiser = made(base, pairs, device, precision=precision, max_gradient_norm=1.0)
+        torch.manual_seed(1)  # of dropout; a checkpoint has the state
+        for number in range(STEPS):
+            if number == cut:
+                save_checkpoint(tmp_path, model, optimiser, Progress(number, 0.0), run="r", parts={"step": step})
+                step, model, optimiser = made(base, pairs, device, precision=precision, max_gradient_norm=1.0)
+                load_checkpoint(tmp_path, model, optimiser, run="r", parts={"step": step})
+            step(number, STEPS)
+        ends.append(flat(model))
+    # A GPU adds up in an order of its own each time.
+    torch.testing.assert_close(ends[0], ends[1], rtol=0, atol=0 if device.type == "cpu" else 1e-3)
+
+
+def test_names_may_be_encoded_before_they_are_trained_on(base: Path, pairs: PairSet, device: torch.device) -> None:
+    _, model, _ = made(base, pairs, device)
+    batch = pack(pairs.store.offsets, pairs.store.ids).to(device)
+    with torch.inference_mode(), autocast(device, torch.bfloat16):
+        model.eval()(batch)
+    with autocast(device, torch.bfloat16):
+        model.train()(batch).float().sum().backward()
+    assert torch.isfinite(gradient(model)).all()
+
+
+def test_a_run_from_end_to_end(base: Path, pairs: PairSet, device: torch.device, tmp_path: Path) -> None:
+    config = {"base": str(base), "steps": STEPS, "batch_pairs": 8, "max_tokens": 16, "device": device.type}
+    report = train_encoder(TrainingConfig.model_validate(config), pairs, tmp_path / "e")
+    assert report.versions["torch"] == torch.__version__
+    texts = ["heart disease", "lung"]
+    model = load_packed(tmp_path / "e")
+    on_cpu = TorchEncoder(copy.deepcopy(model)).encode(texts)
+    on_device = TorchEncoder(model.to(device)).encode(texts)
+    np.testing.assert_allclose(on_device, on_cpu, rtol=0, atol=1e-4)
