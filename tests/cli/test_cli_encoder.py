@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from onoma.artifacts import verify_artifact
 from onoma.cli import encoder as commands
-from onoma.encoders import locate_encoder, open_encoder, save_encoder
+from onoma.encoders import locate_encoder, open_encoder, rewriting, save_encoder
 from onoma.encoders.adapter_folders import save_adapter
 from onoma.encoders.packed import load_packed, pack_lists
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError
@@ -126,7 +126,7 @@ def test_card_with_scores_data_and_licence(place: Path) -> None:
     assert "| concepts, names | 10, 110 |" in text
     assert str(place) not in text
     assert "ncbi-disease-fp32" in run("info", encoder)
-    with pytest.raises(ConfigError, match="not a folder that Onoma wrote"):
+    with pytest.raises(ConfigError, match="not a folder that you wrote with Onoma"):
         run("card", place / "base")
 
 
@@ -146,3 +146,15 @@ def test_an_adapter_and_its_base_are_joined(tmp_path: Path) -> None:
     with torch.inference_mode():
         expected = encoder.eval()(pack_lists([joined.folder.load_tokenizer().encode("heart attack").ids]))[0].numpy()
     np.testing.assert_allclose(joined.encode(["heart attack"])[0], expected / np.linalg.norm(expected), atol=1e-5)
+
+
+def test_what_a_name_stands_for_is_not_added_to(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All on the machine share it, and what is trained from it inherits what it says."""
+    shared = locate_encoder(place / "encoder")
+    before = {file: file.read_bytes() for file in shared.path.rglob("*") if file.is_file()}
+    monkeypatch.setattr(rewriting, "locate_encoder", lambda _: shared)
+    with pytest.raises(ConfigError, match="not a folder that you wrote with Onoma"):
+        rewriting.add_to_card("a-name", licence="cc0-1.0")
+    with pytest.raises(ConfigError, match="not a folder that you wrote with Onoma"):
+        rewriting.add_precisions("a-name", ["int8"], ["fever"])
+    assert {file: file.read_bytes() for file in shared.path.rglob("*") if file.is_file()} == before

@@ -315,7 +315,7 @@ def test_terminologies_it_was_trained_on_and_its_licence(trained: Path, tmp_path
     assert (head["license"], head["license_name"]) == ("other", "mine: ask me")
     with pytest.raises(MismatchError, match="was not trained on the terminology MON"):
         add_to_card(folder, terminologies=[{**described, "fingerprint": "f" * 64}])
-    with pytest.raises(ConfigError, match="not a folder that Onoma wrote"):
+    with pytest.raises(ConfigError, match="not a folder that you wrote with Onoma"):
         add_to_card(trained.parent / "base")
 
 

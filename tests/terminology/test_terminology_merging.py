@@ -12,7 +12,7 @@ from small_terminologies import Name, Record, content, record, small_terminologi
 
 from onoma.artifacts import write_artifact
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, NotAnArtifactError
-from onoma.terminology import Terminology, merge_terminologies, uniting
+from onoma.terminology import Terminology, import_terminology, merge_terminologies, uniting
 
 TERMINOLOGY = small_terminologies()
 Place = pytest.TempPathFactory
@@ -236,3 +236,15 @@ def test_progress_ends_at_the_last_name(tmp_path: Path) -> None:
     merge_terminologies(parts, tmp_path / "out", progress=lambda *now: told.append(now))
     assert told
     assert all(total is None or done <= total for done, total, _ in told)
+
+
+@pytest.mark.parametrize(("language", "n_strangers"), [("es", 0), ("en-GB", 1), ("und", 1)])
+def test_names_in_other_languages_are_no_strangers(language: str, n_strangers: int, tmp_path: Path) -> None:
+    parts = []
+    for folder, text, tag in (("a", "Heart attack", "en"), ("b", "Infarto", language)):
+        (tmp_path / f"{folder}.csv").write_text(f"id,name\nX:1,{text}\n", encoding="utf-8")
+        options = {"id": "id", "name": "name", "default_language": tag}
+        import_terminology("table", tmp_path / f"{folder}.csv", tmp_path / folder, options=options)
+        parts.append(tmp_path / folder)
+    report = merge_terminologies(parts, tmp_path / "out")
+    assert (report.n_shared, report.n_strangers) == (1, n_strangers)

@@ -267,6 +267,17 @@ class TestTable:
         with FileLock(tmp_path / "g" / ".lock"), pytest.raises(TrainingError, match="another process"):
             train_combinations(cells(), tmp_path / "g", train, made_from=MADE_FROM)
 
+    def test_a_grid_that_did_not_begin_may_be_on_other_data(self, tmp_path: Path) -> None:
+        def refuse(*_: object) -> None:
+            raise InputError("so many synonyms cannot be hidden")
+
+        with pytest.raises(InputError):
+            train_combinations(cells(), tmp_path, refuse, made_from={**MADE_FROM, "hide": 50})
+        made = train_combinations(cells(), tmp_path, pretend({1e-4: 1, 1e-5: 1, 1e-6: 1}), made_from=MADE_FROM)
+        assert {one.status for one in made} == {"done"}
+        with pytest.raises(MismatchError, match="something else"):
+            train_combinations(cells(), tmp_path, refuse, made_from={**MADE_FROM, "hide": 50})
+
     def test_a_grid_may_grow(self, tmp_path: Path) -> None:
         train = pretend({1e-4: 1, 1e-5: 1, 1e-6: 1, 0.5: 0.5})
         train_combinations(cells(), tmp_path, train, made_from=MADE_FROM)

@@ -54,7 +54,8 @@ def add_precisions(
         source: An encoder's folder, a catalogue name or a hub id.
         precisions: See `onoma.encoders.onnx_precision`.
         names: To measure on, prepared as they will be: best those of the dictionary that will be searched.
-        out: The folder to write; the source itself if not given, which must then be a folder that Onoma wrote.
+        out: The folder to write; the source itself if not given, which must then be a folder (no name) that Onoma
+            wrote.
         overwrite: Replace an encoder at ``out``.
         threads: To measure with; all usable processors if not given.
         progress: Called with (names done, names in all).
@@ -76,7 +77,7 @@ def add_precisions(
                 f"{did_you_mean(precision, LOWER_PRECISIONS)} Known: {', '.join(LOWER_PRECISIONS)}."
             )
     found = locate_encoder(source)
-    with _rewritten(found, out, overwrite=overwrite) as folder:
+    with _rewritten(source, found, out, overwrite=overwrite) as folder:
         model = _load_model(folder / ONNX_NAME)
         exact = OnnxEncoder(dataclasses.replace(found, onnx=folder / ONNX_NAME, is_own=True), threads=threads)
         lowered = []
@@ -115,7 +116,7 @@ def add_to_card(
     """
     found = locate_encoder(source)
     read = [_read_result(Path(file), found) for file in results]
-    with _rewritten(found, None, overwrite=True) as folder:
+    with _rewritten(source, found, None, overwrite=True) as folder:
         for result in read:
             (folder / RESULTS_FOLDER).mkdir(exist_ok=True)
             name = "-".join((*_file_name_parts(result), result["precision"]))
@@ -132,17 +133,16 @@ def add_to_card(
 
 
 @contextlib.contextmanager
-def _rewritten(found: EncoderFolder, out: str | Path | None, *, overwrite: bool) -> Iterator[Path]:
+def _rewritten(source: str | Path, found: EncoderFolder, out: str | Path | None, *, overwrite: bool) -> Iterator[Path]:
     """A copy of an encoder's folder to add to; on leaving, it gets a card and takes its place at ``out``."""
-    if found.is_own:
-        manifest: Manifest | None = verify_artifact(found.path)  # or damage would be given a fresh checksum
-    elif out is None:
+    # A name stands for a folder that all on this machine share.
+    if out is None and not (found.is_own and Path(source).is_dir()):
         raise ConfigError(
-            f"{found.name} is not a folder that Onoma wrote, so nothing is added to it. Write one with "
+            f"{found.name} is not a folder that you wrote with Onoma, so nothing is added to it. Write one with "
             "onoma encoder export and -o ENCODER, and go on with that."
         )
-    else:
-        manifest = None
+    # Verified, or damage would be given a fresh checksum.
+    manifest: Manifest | None = verify_artifact(found.path) if found.is_own else None
     config = manifest.config if manifest else {}
     parents = manifest.parents if manifest else ()
     seed = manifest.seed if manifest else None

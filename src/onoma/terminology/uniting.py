@@ -263,6 +263,7 @@ def _is_new(rows: pl.DataFrame, what: Sequence[str], concordance: Concordance) -
 
 
 def _count_strangers(names: pl.DataFrame, concordance: Concordance) -> int:
+    """Codes that terminologies share and name in one language, without a name in common."""
     shared = names.filter(pl.Series(concordance.is_shared[concordance.code_of[names["record"].to_numpy()]]))
     texts = shared.select(
         "record",
@@ -270,8 +271,24 @@ def _count_strangers(names: pl.DataFrame, concordance: Concordance) -> int:
         text=pl.col("text").str.to_lowercase(),
     ).unique()
     n_sharing = texts.group_by("code", "text").len().group_by("code").agg(pl.col("len").max())
-    n_naming = texts.group_by("code").agg(n_naming=pl.col("record").n_unique())
-    return len(n_sharing.join(n_naming, on="code").filter((pl.col("len") == 1) & (pl.col("n_naming") > 1)))
+    # A name whose language nobody said may be of any.
+    languages = shared.select(
+        "record",
+        code=pl.Series(concordance.code_of[shared["record"].to_numpy()]),
+        language=pl.col("language").str.to_lowercase().str.extract("^([a-z]+)"),
+    ).unique()
+    unsaid = languages.filter(pl.col("language").is_null() | pl.col("language").is_in(["und", "mul"])).select("code")
+    comparable = pl.concat(
+        [
+            languages.group_by("code", "language").len().filter(pl.col("len") > 1).select("code"),
+            languages.join(unsaid, on="code", how="semi")
+            .group_by("code")
+            .agg(pl.col("record").n_unique())
+            .filter(pl.col("record") > 1)
+            .select("code"),
+        ]
+    )
+    return len(n_sharing.filter(pl.col("len") == 1).join(comparable, on="code", how="semi"))
 
 
 def _concepts(concordance: Concordance, first_named: RowArray, reading: Reading) -> pl.DataFrame:

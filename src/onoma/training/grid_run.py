@@ -258,8 +258,10 @@ def _alone(out: Path, made_from: Mapping[str, Any]) -> Iterator[None]:
         return
     report = out / REPORT_NAME
     if report.exists():
-        known = json.loads(report.read_text(encoding="utf-8"))["made_from"]
-        if known != json.loads(json.dumps(made_from)):
+        written = json.loads(report.read_text(encoding="utf-8"))
+        known = written["made_from"]
+        has_begun = any(out.glob("*.run")) or any(one["status"] != WAITING for one in written["combinations"])
+        if has_begun and known != json.loads(json.dumps(made_from)):
             differing = sorted(key for key in {*known, *made_from} if known.get(key) != made_from.get(key))
             raise MismatchError(
                 f"{out} holds a grid on something else ({', '.join(differing)}). Write to another place, or remove it."
