@@ -1,5 +1,6 @@
 """Measuring: tasks as declarations, published protocols, metrics with confidence intervals, results as files."""
 
+from onoma.benchmarks.comparing import Comparison, Difference, compare_results
 from onoma.benchmarks.hidden_synonyms import HiddenSynonymScores, score_hidden_synonyms
 from onoma.benchmarks.metrics import (
     Accuracy,
@@ -18,10 +19,13 @@ __all__ = [
     "Accuracy",
     "BenchmarkResult",
     "BenchmarkTask",
+    "Comparison",
+    "Difference",
     "HiddenSynonymScores",
     "accuracy_at",
     "bootstrap_interval",
     "cluster_interval",
+    "compare_results",
     "composite_rank",
     "first_hit_rank",
     "get_task",

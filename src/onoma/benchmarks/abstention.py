@@ -238,7 +238,7 @@ def judge_queries(
                 confidence=math.prod(confidences[part] or 0.0 for part in query.parts),
                 correct=composite_rank(ranks) == 1,
                 is_nil=known.isdisjoint(query.gold),
-                cluster=cluster_of(query),
+                cluster=cluster_of(query.text),
             )
         )
     return judged

@@ -93,9 +93,9 @@ def read_mentions_as_names(path: Path) -> list[DictionaryLine]:
     ]
 
 
-def cluster_of(query: Query) -> str:
+def cluster_of(mention: str) -> str:
     """What equal mentions share, however they are written: they have equal answers and are no independent evidence."""
-    return " ".join(query.text.lower().split())
+    return " ".join(mention.lower().split())
 
 
 def merged(lines: Iterable[DictionaryLine]) -> list[DictionaryLine]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onoma.errors import InputError, ShapeError, check_several
-from onoma.types import RowArray
+from onoma.types import DoubleArray, RowArray
 
 _DRAWN_AT_ONCE = 1_000_000
 """Clusters of several resamples that are in memory together."""
@@ -196,14 +196,26 @@ def cluster_interval(
     n_clusters = len(np.unique(cluster_of))
     if n_clusters == len(right):
         return bootstrap_interval(sum(right), len(right), seed=seed, confidence=confidence, n_resamples=n_resamples)
-    sizes = np.bincount(cluster_of).astype(np.float64)
-    n_right = np.bincount(cluster_of, weights=np.asarray(right, np.float64))
-    random = np.random.default_rng(seed)
-    shares = np.empty(n_resamples)
-    at_once = max(1, _DRAWN_AT_ONCE // n_clusters)
-    for first in range(0, n_resamples, at_once):
-        drawn = random.integers(0, n_clusters, (min(at_once, n_resamples - first), n_clusters))
-        shares[first : first + len(drawn)] = n_right[drawn].sum(1) / sizes[drawn].sum(1)
+    means = resampled_means(np.asarray(right, np.float64), cluster_of, seed=seed, n_resamples=n_resamples)
     tail = (1 - confidence) / 2
-    low, high = np.quantile(shares, [tail, 1 - tail])
+    low, high = np.quantile(means, [tail, 1 - tail])
     return float(low), float(high)
+
+
+def resampled_means(values: DoubleArray, cluster_of: RowArray, *, seed: int, n_resamples: int) -> DoubleArray:
+    """Means of values whose clusters are drawn with replacement, as many as there are, shape (n_resamples,).
+
+    Args:
+        values: One per query, shape (n,).
+        cluster_of: See `cluster_numbers`, shape (n,).
+        seed: Equal seeds give equal means.
+        n_resamples: How often clusters are drawn.
+    """
+    sizes, sums = np.bincount(cluster_of).astype(np.float64), np.bincount(cluster_of, weights=values)
+    random = np.random.default_rng(seed)
+    means = np.empty(n_resamples)
+    at_once = max(1, _DRAWN_AT_ONCE // len(sizes))
+    for first in range(0, n_resamples, at_once):
+        drawn = random.integers(0, len(sizes), (min(at_once, n_resamples - first), len(sizes)))
+        means[first : first + len(drawn)] = sums[drawn].sum(1) / sizes[drawn].sum(1)
+    return means

@@ -95,7 +95,7 @@ def run_benchmark(
                 "stands in the place of the cosine similarity"
             )
     ranks, exact_ranks = query_ranks(queries, ranking.found), query_ranks(queries, ranking.exact)
-    texts = [cluster_of(query) for query in queries]
+    texts = [cluster_of(query.text) for query in queries]
     result = BenchmarkResult(
         task=declared.name,
         split=chosen,

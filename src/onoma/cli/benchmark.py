@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from onoma.cli.options import Database, Force, Precision, Settings, parse_assignments
+from onoma.cli.options import Database, Force, Json, Precision, Settings, parse_assignments
 from onoma.cli.preparing import Spelling
 from onoma.errors import ConfigError
 
@@ -92,6 +93,24 @@ def run(
             progress=update,
         )
     show.out.print(str(result), markup=False)
+
+
+@app.command()
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="FIRST", help="Results of onoma benchmark run.")],
+    second: Annotated[Path, typer.Argument(metavar="SECOND", help="Results of another system on the same split.")],
+    seed: Annotated[int, typer.Option(min=0, help="Of the resampling.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Say how much better SECOND is than FIRST on the same queries, with confidence interval and p-value."""
+    from onoma.benchmarks import compare_results
+    from onoma.cli import show
+
+    found = compare_results(first, second, seed=seed)
+    if as_json:
+        show.out.print_json(json.dumps(found.as_json()))
+    else:
+        show.out.print(str(found), markup=False)
 
 
 def _shown(splits: tuple[str, ...]) -> str:

@@ -1,0 +1,168 @@
+"""Whether one system is better than another, by their results on the same queries.
+
+Two systems that answer the same mentions are right and wrong together for the most part, so that intervals of each may
+overlap widely where the difference is clear. Here the difference itself is resampled, with all queries of each distinct
+mention that is drawn, and tested by exchanging the two systems' answers.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from onoma.artifacts import open_artifact
+from onoma.benchmarks.biosyn import cluster_of
+from onoma.benchmarks.metrics import cluster_numbers, resampled_means
+from onoma.errors import MismatchError
+from onoma.types import BoolArray, RowArray
+
+_N_RESAMPLES = 10_000
+_EXCHANGED_AT_ONCE = 1_000_000
+"""Signs of clusters that are in memory together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """acc@k of the second system less that of the first, as fractions.
+
+    Attributes:
+        value: Above 0 where the second is better.
+        low: Lower end of the 95 % bootstrap interval over distinct mentions.
+        high: Its upper end.
+        p_value: Share of random exchanges of the two systems' answers, all queries of a distinct mention together, that
+            give a difference as large, in either direction; at least 1 / 10,001.
+        n_won: Queries that only the second has right.
+        n_lost: Queries that only the first has right.
+    """
+
+    value: float
+    low: float
+    high: float
+    p_value: float
+    n_won: int
+    n_lost: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two results of a task and split, side by side.
+
+    Attributes:
+        task: Name of the task.
+        split: What of it was measured.
+        first: How the first system is called.
+        second: How the second is.
+        n_queries: Number of queries.
+        n_distinct: Distinct mentions among them, case aside.
+        differences: By k of acc@k.
+        seed: Of the resampling.
+    """
+
+    task: str
+    split: str
+    first: str
+    second: str
+    n_queries: int
+    n_distinct: int
+    differences: dict[int, Difference]
+    seed: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Ready for ``json.dumps``; the keys of the differences are such as "acc@1"."""
+        return {**asdict(self), "differences": {f"acc@{k}": asdict(one) for k, one in self.differences.items()}}
+
+    def __str__(self) -> str:
+        """A few lines for people, in per cent."""
+        lines = [
+            f"{self.task}, {self.split}: {self.n_queries:,} queries ({self.n_distinct:,} distinct)",
+            f"{self.second} less {self.first}, points:",
+        ]
+        for k, one in self.differences.items():
+            value, low, high = (f"{100 * share:+.1f}" for share in (one.value, one.low, one.high))
+            lines.append(
+                f"acc@{k}  {value} ({low} to {high}), p = {one.p_value:.4f}; {one.n_won:,} won, {one.n_lost:,} lost"
+            )
+        lines.append("in brackets the 95 % confidence interval over distinct mentions; p by random exchange of answers")
+        return "\n".join(lines)
+
+
+def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> Comparison:
+    """Compare two folders that `onoma.benchmarks.run_benchmark` wrote.
+
+    Args:
+        first: Results of the one system.
+        second: Results of the other, on the same queries.
+        seed: Of the resampling.
+
+    Raises:
+        InputError: there is nothing at a place.
+        ArtifactError: a folder does not hold results, or is damaged.
+        MismatchError: the results are of different tasks, splits or queries.
+
+    Source:
+        Bootstrap of paired differences and randomisation test: Noreen 1989; clusters: Davison and Hinkley 1997, 3.8.
+    """
+    (about, answers), (other_about, other_answers) = (_read(Path(folder)) for folder in (first, second))
+    for key in ("task", "split"):
+        if about[key] != other_about[key]:
+            raise MismatchError(
+                f"{first} is of the {key} {about[key]}, {second} of {other_about[key]}; they cannot be compared."
+            )
+    if not answers.select("mention", "gold").equals(other_answers.select("mention", "gold")):
+        raise MismatchError(f"{first} and {second} are of different queries, so they cannot be compared.")
+    clusters = cluster_numbers([cluster_of(mention) for mention in answers["mention"]])
+    cutoffs = sorted(int(key.removeprefix("acc@")) for key in about if key.startswith("acc@"))
+    return Comparison(
+        task=about["task"],
+        split=about["split"],
+        first=_name(about, Path(first)),
+        second=_name(other_about, Path(second)),
+        n_queries=len(answers),
+        n_distinct=int(clusters.max()) + 1,
+        differences={k: _difference(_right(answers, k), _right(other_answers, k), clusters, seed) for k in cutoffs},
+        seed=seed,
+    )
+
+
+def _read(folder: Path) -> tuple[dict[str, Any], pl.DataFrame]:
+    """What ``results.json`` says, and a row for each query."""
+    open_artifact(folder, "benchmark-results")
+    about = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    rows = pl.read_parquet(folder / "predictions.parquet", columns=["query", "mention", "gold", "query_rank"])
+    return about, rows.unique("query", keep="first", maintain_order=True)
+
+
+def _name(about: dict[str, Any], folder: Path) -> str:
+    return f"{about['model']['name']} ({folder.name})"
+
+
+def _right(answers: pl.DataFrame, k: int) -> BoolArray:
+    right: BoolArray = (answers["query_rank"] <= k).fill_null(value=False).to_numpy()
+    return right
+
+
+def _difference(first: BoolArray, second: BoolArray, clusters: RowArray, seed: int) -> Difference:
+    gained = second.astype(np.float64) - first
+    means = resampled_means(gained, clusters, seed=seed, n_resamples=_N_RESAMPLES)
+    low, high = np.quantile(means, [0.025, 0.975])
+    sums = np.bincount(clusters, weights=gained)
+    sums = sums[sums != 0]  # the others are the same either way
+    random = np.random.default_rng(seed)
+    n_as_large = 0
+    at_once = max(1, _EXCHANGED_AT_ONCE // max(1, len(sums)))
+    for start in range(0, _N_RESAMPLES, at_once):
+        signs = random.integers(0, 2, (min(at_once, _N_RESAMPLES - start), len(sums)), np.int8) * 2 - 1
+        n_as_large += int((np.abs(signs @ sums) >= abs(sums.sum()) - 1e-9).sum())
+    return Difference(
+        value=float(gained.mean()),
+        low=float(low),
+        high=float(high),
+        p_value=(n_as_large + 1) / (_N_RESAMPLES + 1),
+        n_won=int((gained > 0).sum()),
+        n_lost=int((gained < 0).sum()),
+    )

@@ -1,0 +1,108 @@
+"""Two results side by side, against plain loops."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onoma.artifacts import write_artifact
+from onoma.benchmarks import compare_results
+from onoma.benchmarks.biosyn import Query
+from onoma.benchmarks.candidates import Candidate
+from onoma.benchmarks.run import predictions_table
+from onoma.cli import benchmark as commands
+from onoma.errors import InputError, MismatchError, NotAnArtifactError
+
+MENTIONS = ["cold", "Cold", "flu", "fever", "fever", "fever", "pain", "ache|itch"]
+
+
+def written(folder: Path, ranks: Sequence[int | None], mentions: Sequence[str] = MENTIONS, **about: str) -> Path:
+    """A folder of results in which each query has these ranks, as far as ten."""
+    queries = [Query(f"{text}", (f"{row}",), frozenset({"D1"})) for row, text in enumerate(mentions)]
+    found = {
+        f"{row}": [Candidate(("D1",) if place == rank else ("D2",), "x", 1.0) for place in range(1, 11)]
+        for row, rank in enumerate(ranks)
+    }
+    with write_artifact(folder, "benchmark-results") as aside:
+        predictions_table(queries, found, found).write_parquet(aside / "predictions.parquet")
+        told = {"task": "t", "split": "dev", "acc@1": 0.0, "acc@5": 0.0, "model": {"name": "m"}, **about}
+        (aside / "results.json").write_text(json.dumps(told))
+    return folder
+
+
+FIRST = [1, 1, None, 3, 3, 3, 1, 7]
+SECOND = [1, 1, 1, 1, 1, 1, 4, None]
+
+
+def test_differences_by_hand(tmp_path: Path) -> None:
+    found = compare_results(written(tmp_path / "a", FIRST), written(tmp_path / "b", SECOND))
+    assert (found.task, found.split, found.n_queries, found.n_distinct) == ("t", "dev", 8, 5)
+    assert (found.first, found.second) == ("m (a)", "m (b)")
+    one, five = found.differences[1], found.differences[5]
+    assert (one.value, one.n_won, one.n_lost) == (3 / 8, 4, 1)
+    assert (five.value, five.n_won, five.n_lost) == (1 / 8, 1, 0)
+    assert one.low <= one.value <= one.high
+    # Of the distinct mentions flu gains 1, fever 3, pain loses 1: eight ways to exchange, six give 3 or more.
+    ways = [abs(sum(signs)) for signs in itertools.product((1, -1), (3, -3), (1, -1))]
+    assert one.p_value == pytest.approx(sum(way >= 3 for way in ways) / 8, abs=0.02)
+    assert five.p_value == 1
+    again = compare_results(tmp_path / "b", tmp_path / "a")
+    assert again.differences[1].value == -one.value
+    assert (again.differences[1].n_won, again.differences[1].n_lost) == (1, 4)
+    assert "acc@1  +37.5 (" in str(found)
+
+
+def test_against_loops(tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    mentions = [f"m{number}" for number in range(40) for _ in range(int(random.integers(1, 6)))]
+    by_mention = {
+        text: (1 if random.random() < 0.6 else None, 1 if random.random() < 0.8 else None) for text in mentions
+    }
+    first, second = ([by_mention[text][side] for text in mentions] for side in (0, 1))
+    found = compare_results(
+        written(tmp_path / "a", first, mentions), written(tmp_path / "b", second, mentions)
+    ).differences[1]
+    gains: dict[str, list[int]] = {text: [] for text in mentions}
+    for text, one, other in zip(mentions, first, second, strict=True):
+        gains[text].append((other == 1) - (one == 1))
+    texts = list(gains)
+    means, n_as_large, total = [], 0, sum(map(sum, gains.values()))
+    for _ in range(4000):
+        drawn = [gain for row in random.integers(0, len(texts), len(texts)) for gain in gains[texts[row]]]
+        means.append(sum(drawn) / len(drawn))
+        n_as_large += abs(sum(int(random.choice([-1, 1])) * sum(gains[text]) for text in texts)) >= abs(total)
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.015)
+    assert found.p_value == pytest.approx(n_as_large / 4000, abs=0.03)
+
+
+def test_the_same_is_no_different(tmp_path: Path) -> None:
+    same = compare_results(written(tmp_path / "a", FIRST), written(tmp_path / "b", FIRST)).differences[1]
+    assert (same.value, same.low, same.high, same.p_value) == (0, 0, 0, 1)
+
+
+def test_what_cannot_be_compared(tmp_path: Path) -> None:
+    first = written(tmp_path / "a", FIRST)
+    with pytest.raises(MismatchError, match="of the split dev"):
+        compare_results(first, written(tmp_path / "b", FIRST, split="test"))
+    with pytest.raises(MismatchError, match="different queries"):
+        compare_results(first, written(tmp_path / "c", FIRST, [*MENTIONS[:-1], "other"]))
+    with pytest.raises(InputError, match="nothing here"):
+        compare_results(first, tmp_path / "none")
+    shutil.copytree(first, tmp_path / "d")
+    (tmp_path / "d" / "onoma.json").unlink()
+    with pytest.raises(NotAnArtifactError):
+        compare_results(first, tmp_path / "d")
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folders = written(tmp_path / "a", FIRST), written(tmp_path / "b", SECOND)
+    commands.compare(*folders, as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert told == json.loads(json.dumps(compare_results(*folders).as_json()))
+    assert list(told["differences"]) == ["acc@1", "acc@5"]
