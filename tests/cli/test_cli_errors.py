@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import errno
+import subprocess
+import sys
 
 import pytest
 from safetensors import SafetensorError
 
+import onoma
 from onoma import cli
 from onoma.cli import app as commands
 from onoma.errors import ConfigError
@@ -62,3 +65,8 @@ def test_what_nobody_foresaw_keeps_its_trace(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(commands, "app", fail)
     with pytest.raises(ZeroDivisionError):
         cli.main()
+
+
+def test_the_package_runs_as_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "onoma", "--version"], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == f"onoma {onoma.__version__}"
