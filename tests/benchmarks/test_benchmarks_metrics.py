@@ -119,8 +119,10 @@ def test_wrong_numbers_are_refused() -> None:
         with pytest.raises(InputError, match="counted from 1"):
             accuracy_at(ranks, k)  # type: ignore[arg-type]
     for n_right, n, confidence in ((0, 0, 0.95), (5, 3, 0.95), (1, 2, 95.0)):
-        with pytest.raises(InputError, match="no such interval"):
+        with pytest.raises(InputError, match="no such"):
             bootstrap_interval(n_right, n, seed=0, confidence=confidence)
+    with pytest.raises(InputError, match="no such confidence"):
+        cluster_interval([True, True, False], ["a", "a", "b"], seed=0, confidence=95)
     with pytest.raises(InputError, match="put it in a list"):
         first_hit_rank([{"D1"}], "D1")
     with pytest.raises(InputError, match=r"candidates\[1\].*put it in a list"):

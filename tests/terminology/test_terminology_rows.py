@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from onoma.errors import ConfigError, InputError
 from onoma.terminology import ImportReport, Terminology, import_terminology
+from onoma.terminology.files.text_files import BLOCK_BYTES
 from onoma.terminology.reading import OnError
 
 
@@ -280,6 +281,10 @@ def test_blank_lines_before_the_names_of_columns(tmp_path: Path) -> None:
     for body in (b"\n \nid,name\n1,a\n", b'\n\nid,name\n1,"a"\n'):
         terminology, _ = read(tmp_path, "table", "t.csv", body, id="id", name="name")
         assert named(terminology) == {"1": ["a"]}
+    terminology, _ = read(
+        tmp_path, "table", "t.tsv", b"\n" * (BLOCK_BYTES + 9) + b"id\tname\n1\ta\n", id="id", name="name"
+    )
+    assert named(terminology) == {"1": ["a"]}
     with pytest.raises(InputError, match="line 3, field code: there is no column 'code'"):
         read(tmp_path, "table", "t.csv", b"\n\nid,name\n1,a\n", id="code", name="name")
 

@@ -17,7 +17,7 @@ import polars as pl
 
 from onoma.artifacts import open_artifact
 from onoma.benchmarks.biosyn import cluster_of
-from onoma.benchmarks.metrics import cluster_numbers, resampled_means
+from onoma.benchmarks.metrics import cluster_numbers, percentile_interval, resampled_means
 from onoma.errors import MismatchError
 from onoma.types import BoolArray, RowArray
 
@@ -149,7 +149,7 @@ def _right(answers: pl.DataFrame, k: int) -> BoolArray:
 def _difference(first: BoolArray, second: BoolArray, clusters: RowArray, seed: int) -> Difference:
     gained = second.astype(np.float64) - first
     means = resampled_means(gained, clusters, seed=seed, n_resamples=_N_RESAMPLES)
-    low, high = np.quantile(means, [0.025, 0.975])
+    low, high = percentile_interval(means)
     sums = np.bincount(clusters, weights=gained)
     sums = sums[sums != 0]  # the others are the same either way
     random = np.random.default_rng(seed)
@@ -160,8 +160,8 @@ def _difference(first: BoolArray, second: BoolArray, clusters: RowArray, seed: i
         n_as_large += int((np.abs(signs @ sums) >= abs(sums.sum()) - 1e-9).sum())
     return Difference(
         value=float(gained.mean()),
-        low=float(low),
-        high=float(high),
+        low=low,
+        high=high,
         p_value=(n_as_large + 1) / (_N_RESAMPLES + 1),
         n_won=int((gained > 0).sum()),
         n_lost=int((gained < 0).sum()),

@@ -136,15 +136,24 @@ def bootstrap_interval(
         >>> round(low, 2), round(high, 2)
         (0.84, 0.95)
     """
-    if not 0 <= n_right <= n or n < 1 or not 0 < confidence < 1:
+    if not 0 <= n_right <= n or n < 1:
         raise InputError(
-            "there is no such interval",
-            expected="0 to n right queries of one or more, and a confidence between 0 and 1",
-            found=f"{n_right} of {n}, {confidence}",
+            "there is no such share", expected="0 to n right queries, of one or more", found=f"{n_right} of {n}"
         )
     draws = np.random.default_rng(seed).binomial(n, n_right / n, n_resamples) / n
+    return percentile_interval(draws, confidence=confidence)
+
+
+def percentile_interval(means: DoubleArray, *, confidence: float = 0.95) -> tuple[float, float]:
+    """Lower and upper end of the middle of resampled means that holds the share ``confidence`` of them.
+
+    Raises:
+        InputError: the confidence does not lie between 0 and 1.
+    """
+    if not 0 < confidence < 1:
+        raise InputError("there is no such confidence", expected="between 0 and 1", found=str(confidence))
     tail = (1 - confidence) / 2
-    low, high = np.quantile(draws, [tail, 1 - tail])
+    low, high = np.quantile(means, [tail, 1 - tail])
     return float(low), float(high)
 
 
@@ -197,9 +206,7 @@ def cluster_interval(
     if n_clusters == len(right):
         return bootstrap_interval(sum(right), len(right), seed=seed, confidence=confidence, n_resamples=n_resamples)
     means = resampled_means(np.asarray(right, np.float64), cluster_of, seed=seed, n_resamples=n_resamples)
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(means, [tail, 1 - tail])
-    return float(low), float(high)
+    return percentile_interval(means, confidence=confidence)
 
 
 def resampled_means(values: DoubleArray, cluster_of: RowArray, *, seed: int, n_resamples: int) -> DoubleArray:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from onoma.errors import ConfigError
 from onoma.linking.calibration import Calibration
 from onoma.linking.confidence_features import MentionEvidence, confidence_features
@@ -58,7 +60,7 @@ def threshold(confidence: Confidence | None, stages: tuple[Stage, ...], wished: 
     """
     if wished is None:
         return confidence.no_concept_below if confidence is not None and confidence.stages == stages else None
-    if not isinstance(wished, int | float) or not 0 <= wished <= 1:
+    if not isinstance(wished, int | float | np.number) or not 0 <= wished <= 1:
         raise ConfigError(f"no_concept_below is a confidence, from 0 to 1; found {wished!r}.")
     if confidence is None:
         raise ConfigError(f"this linker is not calibrated, so that no confidence can be asked for. {_TUNE}")

@@ -252,8 +252,8 @@ def _by_name(files: Iterator[SourceFile]) -> tuple[SourceFile, ...]:
 
 def _is_of_macos(name: str) -> bool:
     """Whether it is what macOS writes beside a file on other disks and into archives: icons and the like."""
-    parts = PurePosixPath(name).parts
-    return "__MACOSX" in parts or parts[-1].startswith("._")
+    path = PurePosixPath(name)
+    return "__MACOSX" in path.parts or path.name.startswith("._")
 
 
 def _members_of(file: SourceFile, stack: ExitStack) -> list[SourceFile]:

@@ -35,7 +35,7 @@ def text_rows(
     for block in read_blocks(file, reading):
         header = header or _first_line(block, file.path)
         has_quotes = has_quotes or (may_be_quoted and b'"' in block.data)
-        if has_quotes or not may_be_quoted:
+        if header and (has_quotes or not may_be_quoted):
             break
     if has_quotes:
         return read_quoted(
@@ -233,7 +233,7 @@ def _how_to_convert(line: bytes) -> str:
     for beginning, name in _BINARY.items():
         if line.startswith(beginning):
             return f"this is a {name} file: unpack it"
-    if line.count(b"\0") >= len(line) // 3:
+    if line.count(b"\0") > len(line) / 3:
         return "this looks like UTF-16: convert the file to UTF-8"
     return "convert the file to UTF-8"
 
