@@ -211,7 +211,7 @@ class OptimiserStep(ABC, Generic[Done]):
             if not gradients:  # nothing was to be learnt
                 return True
             self._scaler.unscale_(self._optimiser)
-            norm = torch.nn.utils.get_total_norm(gradients)
+            norm = _norm(gradients)
             if self._run_config.max_gradient_norm is not None:
                 torch.nn.utils.clip_grads_with_norm_(parameters, self._run_config.max_gradient_norm, norm)
             finite = bool(torch.isfinite(norm))
@@ -267,6 +267,16 @@ class OptimiserStep(ABC, Generic[Done]):
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
         self.phases[phase] += time.perf_counter() - started
+
+
+def _norm(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The Euclidean norm over all of them, shape ().
+
+    On a CPU torch's own takes three times as long: it reads all but the largest tensors on one thread.
+    """
+    if tensors[0].device.type != "cpu":
+        return torch.nn.utils.get_total_norm(tensors)
+    return torch.stack([torch.dot(numbers, numbers) for numbers in (one.reshape(-1) for one in tensors)]).sum().sqrt()
 
 
 def learning_rate_factor(step: int, total_steps: int, *, schedule: str, warmup_steps: int) -> float:
