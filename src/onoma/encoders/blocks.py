@@ -33,8 +33,9 @@ _ASKING_SLOTS = 8
 """If first tokens alone ask, a block has a multiple of these."""
 _TOKENS_AT_A_TIME = 8192
 """Slots of the blocks that are multiplied at a time, at most."""
-_NUMBERS_OF_BLOCKS = 16
-"""How many different numbers of blocks are multiplied at a time. oneDNN compiles and keeps a kernel for each."""
+_ROUNDING = 8
+"""The number of blocks that are multiplied at a time is rounded up, with empty ones, by a part in these at most. oneDNN
+compiles and keeps a kernel for each number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +157,10 @@ def _filled(groups: Sequence[tuple[int, int]]) -> list[_OneSize]:
         first, names_of_run, length_of_run, block_of_run, slot_of_run = np.array(rows, np.int64).T
         rank = np.arange(names_of_run.sum()) - np.repeat(np.cumsum(names_of_run) - names_of_run, names_of_run)
         lengths_here = np.repeat(length_of_run, names_of_run)
-        most = max(1, _TOKENS_AT_A_TIME // size)
-        n_batches = -(-n_blocks[size] // most)
-        step = max(1, most // _NUMBERS_OF_BLOCKS)
-        at_a_time = -(-n_blocks[size] // (n_batches * step)) * step
+        n_batches = -(-n_blocks[size] // max(1, _TOKENS_AT_A_TIME // size))
+        at_a_time = -(-n_blocks[size] // n_batches)
+        step = 1 << max(0, (at_a_time // _ROUNDING).bit_length() - 1)
+        at_a_time = -(-at_a_time // step) * step
         found.append(
             _OneSize(
                 n_blocks=n_batches * at_a_time,
