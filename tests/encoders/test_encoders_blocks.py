@@ -97,6 +97,14 @@ def test_several_batches_of_blocks(first_only: bool, monkeypatch: pytest.MonkeyP
         torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=1e-8)
 
 
+@given(groups=any_groups)
+@settings(deadline=None)
+def test_shapes_that_batches_of_long_texts_multiply(groups: Groups) -> None:
+    shapes = {mask.shape for mask in Blocks(groups, n_heads=N_HEADS).masks(torch.float32, first_only=False)}
+    for n_blocks, _, _, size in shapes:
+        assert size == 32 or n_blocks in {1, 512 // size}
+
+
 @pytest.mark.parametrize("first_only", [False, True])
 @pytest.mark.parametrize("native", [False, pytest.param(True, marks=needs_bf16)])
 def test_in_bf16(native: bool, first_only: bool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,10 +32,13 @@ _SMALLEST, _SLOTS = 32, 16
 _ASKING_SLOTS = 8
 """If first tokens alone ask, a block has a multiple of these."""
 _TOKENS_AT_A_TIME = 8192
-"""Slots of the blocks that are multiplied at a time, at most."""
+"""Slots of the smallest blocks that are multiplied at a time, at most."""
 _ROUNDING = 8
-"""The number of blocks that are multiplied at a time is rounded up, with empty ones, by a part in these at most. oneDNN
-compiles and keeps a kernel for each number."""
+"""The number of smallest blocks that are multiplied at a time is rounded up, with empty ones, by a part in these at
+most. oneDNN compiles and keeps a kernel for each number and size."""
+_LARGE_TOKENS_AT_A_TIME = 512
+"""Slots of larger blocks that are multiplied at a time; fewer are multiplied one by one. With as many numbers as the
+smallest has, kernels would take a gigabyte for texts of up to 200 tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +160,10 @@ def _filled(groups: Sequence[tuple[int, int]]) -> list[_OneSize]:
         first, names_of_run, length_of_run, block_of_run, slot_of_run = np.array(rows, np.int64).T
         rank = np.arange(names_of_run.sum()) - np.repeat(np.cumsum(names_of_run) - names_of_run, names_of_run)
         lengths_here = np.repeat(length_of_run, names_of_run)
-        n_batches = -(-n_blocks[size] // max(1, _TOKENS_AT_A_TIME // size))
-        at_a_time = -(-n_blocks[size] // n_batches)
-        step = 1 << max(0, (at_a_time // _ROUNDING).bit_length() - 1)
-        at_a_time = -(-at_a_time // step) * step
+        at_a_time = _at_a_time(n_blocks[size], size)
         found.append(
             _OneSize(
-                n_blocks=n_batches * at_a_time,
+                n_blocks=-(-n_blocks[size] // at_a_time) * at_a_time,
                 at_a_time=at_a_time,
                 size=size,
                 names=np.repeat(first, names_of_run) + rank,
@@ -173,6 +173,17 @@ def _filled(groups: Sequence[tuple[int, int]]) -> list[_OneSize]:
             )
         )
     return found
+
+
+def _at_a_time(n_blocks: int, size: int) -> int:
+    """How many blocks of a size are multiplied at a time."""
+    if size > _SMALLEST:
+        full = max(1, _LARGE_TOKENS_AT_A_TIME // size)
+        return full if n_blocks >= full else 1
+    n_batches = -(-n_blocks // (_TOKENS_AT_A_TIME // size))
+    at_a_time = -(-n_blocks // n_batches)
+    step = 1 << max(0, (at_a_time // _ROUNDING).bit_length() - 1)
+    return -(-at_a_time // step) * step
 
 
 def _spread(size: _OneSize, numbers: _Places, *, ascending: bool = False) -> _Places:
