@@ -28,6 +28,15 @@ def test_queries(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [(b"D1+||stroke", r"field ids: .*found D1\+\."), (b"D1||stroke|", r"field mention: .*found stroke\|\.")],
+)
+def test_empty_parts_are_shown_where_they_are(tmp_path: Path, line: bytes, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        read_queries(written(tmp_path, line))
+
+
 def test_equal_queries_stay(tmp_path: Path) -> None:
     assert len(read_queries(written(tmp_path, b"D1||a\nD1||a\n"))) == 2
 

@@ -22,7 +22,14 @@ from onoma.errors import InputError, MismatchError, NotAnArtifactError
 MENTIONS = ["cold", "Cold", "flu", "fever", "fever", "fever", "pain", "ache|itch"]
 
 
-def written(folder: Path, ranks: Sequence[int | None], mentions: Sequence[str] = MENTIONS, **about: str) -> Path:
+def written(
+    folder: Path,
+    ranks: Sequence[int | None],
+    mentions: Sequence[str] = MENTIONS,
+    *,
+    cutoffs: Sequence[int] = (1, 5),
+    **about: str,
+) -> Path:
     """A folder of results in which each query has these ranks, as far as ten."""
     queries = [Query(f"{text}", (f"{row}",), frozenset({"D1"})) for row, text in enumerate(mentions)]
     found = {
@@ -31,7 +38,7 @@ def written(folder: Path, ranks: Sequence[int | None], mentions: Sequence[str] =
     }
     with write_artifact(folder, "benchmark-results") as aside:
         predictions_table(queries, found, found).write_parquet(aside / "predictions.parquet")
-        told = {"task": "t", "split": "dev", "acc@1": 0.0, "acc@5": 0.0, "model": {"name": "m"}, **about}
+        told = {"task": "t", "split": "dev", **{f"acc@{k}": 0.0 for k in cutoffs}, "model": {"name": "m"}, **about}
         (aside / "results.json").write_text(json.dumps(told))
     return folder
 
@@ -84,6 +91,14 @@ def test_against_loops(tmp_path: Path) -> None:
 def test_the_same_is_no_different(tmp_path: Path) -> None:
     same = compare_results(written(tmp_path / "a", FIRST), written(tmp_path / "b", FIRST)).differences[1]
     assert (same.value, same.low, same.high, same.p_value) == (0, 0, 0, 1)
+
+
+def test_only_where_both_were_measured(tmp_path: Path) -> None:
+    first = written(tmp_path / "a", FIRST, cutoffs=(1, 5, 10))
+    second = written(tmp_path / "b", FIRST, cutoffs=(5,))
+    assert list(compare_results(first, second).differences) == list(compare_results(second, first).differences) == [5]
+    with pytest.raises(MismatchError, match="no k in common"):
+        compare_results(second, written(tmp_path / "c", FIRST, cutoffs=(1,)))
 
 
 def test_what_cannot_be_compared(tmp_path: Path) -> None:

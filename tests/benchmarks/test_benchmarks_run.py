@@ -166,6 +166,8 @@ def test_equal_scores_come_in_the_order_of_lines() -> None:
     equal = equal_lines(lines, ["aB", "x"], k=5, normalisation="sapbert")
     assert [candidate.ids for candidate in equal["aB"]] == [("1",), ("3",)]
     assert equal["x"] == []
+    nothing_left = [DictionaryLine("?!", ("1",)), DictionaryLine("a", ("2",))]
+    assert equal_lines(nothing_left, ["--", ""], k=5, normalisation="loose") == {"--": [], "": []}
 
 
 def test_names_and_texts_are_prepared_as_in_the_encoders_training() -> None:

@@ -99,6 +99,14 @@ def test_one_answer_whatever_the_batch(index: Index) -> None:
     assert np.array_equal(backwards[0][::-1], together[0])
 
 
+@pytest.mark.parametrize("factor", [1e-30, 0.25, 1000.0])
+def test_the_length_of_a_query_changes_nothing(index: Index, store: VectorStore, factor: float) -> None:
+    queries = clustered(40, store.width, seed=7)
+    rows, _ = index.search(queries, k=5)
+    scaled, _ = index.search((queries.astype(np.float64) * factor).astype(np.float32), k=5)
+    assert np.mean(rows == scaled) > 0.98  # rounding may exchange neighbours that are nearly tied
+
+
 def test_equal_vectors_come_by_row(index: Index, store: VectorStore) -> None:
     queries = store.part(0, 30)  # each of them is there twice
     rows, scores = index.search(queries, k=2)

@@ -199,6 +199,11 @@ def test_queries_that_are_not_finite_are_refused(make_index: IndexMaker, value: 
         make_index(unit_vectors(9, 4)).search(queries, k=1)
 
 
+def test_queries_whose_products_are_no_numbers_are_refused(make_index: IndexMaker) -> None:
+    with pytest.raises(InputError, match="too large for products"):
+        make_index(unit_vectors(9, 4)).search(np.full((1, 4), 3e38, np.float32), k=1)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_vectors_that_are_not_finite_are_refused(make_index: IndexMaker, value: float) -> None:
     vectors = unit_vectors(60, 4)

@@ -135,9 +135,17 @@ def test_wrong_vectors_leave_no_index(tmp_path: Path, precision: str) -> None:
         with pytest.raises(InputError, match="vector 5 has"):
             build_index(tmp_path / str(number), given, precision=precision)
     for folder in tmp_path.iterdir():
-        assert not (folder / "as-given").exists()
+        assert list(folder.iterdir()) == []
         with pytest.raises(InputError, match="no index here"):
             open_index(folder)
+        build_index(folder, clustered(9, 4), precision=precision)
+
+
+def test_what_else_lies_there_survives_a_refusal(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match="not finite"):
+        build_index(tmp_path, np.full((3, 2), np.nan, np.float32))
+    assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
 
 
 FILES = {

@@ -156,6 +156,22 @@ def test_a_search_that_misleads_has_no_weight() -> None:
     assert learn_weights(pools) == {"dense": 1.0, "sparse": 0.0}
 
 
+def test_weights_do_not_get_stuck_beside_zero() -> None:
+    rng = np.random.default_rng(1758)
+    pools = []
+    for _ in range(5):
+        scores, is_right = rng.random((6, 2)) * [1.0, 10.0], np.zeros(6, bool)
+        is_right[rng.integers(6)] = True
+        pools.append(LabelledPool(scores, is_right))
+    assert learn_weights(pools) == {"dense": 1.0, "sparse": 0.0}
+
+
+def test_scores_that_all_mislead_teach_nothing() -> None:
+    pools = [LabelledPool(-pool.scores, pool.is_right) for pool in make_pools((5.0, 20.0))]
+    with pytest.raises(InputError, match="speak against the right ones"):
+        learn_weights(pools)
+
+
 def test_mentions_that_are_all_answered_give_finite_weights() -> None:
     scores = np.array([[0.9, 0.8], [0.1, 0.2], [0.0, 0.1]])
     learned = learn_weights([LabelledPool(scores, np.array([True, False, False]))] * 5)

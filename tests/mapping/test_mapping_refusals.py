@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import shutil
 from pathlib import Path
@@ -145,6 +146,23 @@ def test_one_process_at_a_time(linker: Path, table: Path) -> None:
     with WorkFolder.beside(output).locked(), pytest.raises(UnavailableError, match="Another process is at work"):
         map_table(linker, table, output, column="mention")
     map_table(linker, table, output, column="mention")
+
+
+def test_work_that_ends_as_it_is_to_be_locked(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = WorkFolder.beside(table.with_name("y.csv"))
+    flock, calls = fcntl.flock, []
+
+    def finish_first(handle: int, how: int) -> None:
+        if not calls:
+            work.remove()
+        calls.append(how)
+        flock(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", finish_first)
+    with work.locked():
+        assert len(calls) == 2
+        with pytest.raises(UnavailableError, match="Another process is at work"), work.locked():
+            pass
 
 
 def test_an_input_that_changes_meanwhile(linker: Path, tmp_path: Path) -> None:

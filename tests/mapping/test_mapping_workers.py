@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mapping_data import make_linker, make_parts_small, rows_of, write_table
@@ -11,6 +14,8 @@ from test_mapping_resuming import start
 
 from onoma.errors import UnavailableError
 from onoma.mapping import map_table
+
+POPEN = subprocess.Popen
 
 pytestmark = pytest.mark.usefixtures("small_parts")
 
@@ -67,6 +72,23 @@ def test_what_a_worker_says_at_its_end_is_told(linker: Path, source: Path, tmp_p
 
     with pytest.raises(UnavailableError, match=r"A worker process died \(status 1: .*\)"):
         map_table(linker, source, tmp_path / "y.csv", column="mention", workers=2, progress=spoil)
+
+
+def test_workers_end_where_another_cannot_be_started(
+    linker: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[subprocess.Popen[str]] = []
+
+    def start_one(*arguments: Any, **options: Any) -> subprocess.Popen[str]:
+        if started:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        started.append(POPEN(*arguments, **options))
+        return started[0]
+
+    monkeypatch.setattr(subprocess, "Popen", start_one)
+    with pytest.raises(UnavailableError, match="cannot be started"):
+        map_table(linker, source, tmp_path / "y.csv", column="mention", workers=2)
+    assert started[0].poll() is not None
 
 
 @pytest.mark.slow

@@ -49,9 +49,9 @@ def read_queries(path: Path) -> list[Query]:
     queries = []
     for number, ids, text in _fields(path):
         gold, parts = [part.strip() for part in re.split(r"[|+]", ids)], re.split(r"[|+]", text)
-        for field, values in (("ids", gold), ("mention", parts)):
+        for field, values, found in (("ids", gold, ids), ("mention", parts, text)):
             if not all(value.strip() for value in values):
-                raise InputError("an empty part between separators", path=path, line=number, field=field, found=text)
+                raise InputError("an empty part between separators", path=path, line=number, field=field, found=found)
         queries.append(Query(text=text, parts=tuple(parts), gold=frozenset(gold)))
     if not queries:
         raise InputError("the file has no queries", path=path)

@@ -78,10 +78,14 @@ def best_lines(baseline: Baseline, dictionary: Sequence[DictionaryLine], texts: 
 def equal_lines(
     dictionary: Sequence[DictionaryLine], texts: Sequence[str], *, k: int, normalisation: str
 ) -> Candidates:
-    """The first ``k`` dictionary lines that are equal to each text once both are normalised: exact match alone."""
+    """The first ``k`` dictionary lines that are equal to each text once both are normalised: exact match alone.
+
+    A text of which nothing is left has none.
+    """
     lines = defaultdict(list)
     for line in dictionary:
-        lines[normalise(line.name, preset=normalisation)].append(Candidate(line.ids, line.name, 1.0))
+        if name := normalise(line.name, preset=normalisation):
+            lines[name].append(Candidate(line.ids, line.name, 1.0))
     return {text: lines.get(normalise(text, preset=normalisation), [])[:k] for text in texts}
 
 

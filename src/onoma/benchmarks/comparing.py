@@ -102,7 +102,7 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
     Raises:
         InputError: there is nothing at a place.
         ArtifactError: a folder does not hold results, or is damaged.
-        MismatchError: the results are of different tasks, splits or queries.
+        MismatchError: the results are of different tasks, splits or queries, or have no k in common.
 
     Source:
         Bootstrap of paired differences and randomisation test: Noreen 1989; clusters: Davison and Hinkley 1997, 3.8.
@@ -113,10 +113,12 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
             raise MismatchError(
                 f"{first} is of the {key} {about[key]}, {second} of {other_about[key]}; they cannot be compared."
             )
+    cutoffs = _cutoffs(about) & _cutoffs(other_about)
+    if not cutoffs:
+        raise MismatchError(f"{first} and {second} have no k in common at which both were measured.")
     if not answers.select("mention", "gold").equals(other_answers.select("mention", "gold")):
         raise MismatchError(f"{first} and {second} are of different queries, so they cannot be compared.")
     clusters = cluster_numbers([cluster_of(mention) for mention in answers["mention"]])
-    cutoffs = sorted(int(key.removeprefix("acc@")) for key in about if key.startswith("acc@"))
     return Comparison(
         task=about["task"],
         split=about["split"],
@@ -124,7 +126,9 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
         second=_name(other_about, Path(second)),
         n_queries=len(answers),
         n_distinct=int(clusters.max()) + 1,
-        differences={k: _difference(_right(answers, k), _right(other_answers, k), clusters, seed) for k in cutoffs},
+        differences={
+            k: _difference(_right(answers, k), _right(other_answers, k), clusters, seed) for k in sorted(cutoffs)
+        },
         seed=seed,
     )
 
@@ -135,6 +139,10 @@ def _read(folder: Path) -> tuple[dict[str, Any], pl.DataFrame]:
     about = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     rows = pl.read_parquet(folder / "predictions.parquet", columns=["query", "mention", "gold", "query_rank"])
     return about, rows.unique("query", keep="first", maintain_order=True)
+
+
+def _cutoffs(about: dict[str, Any]) -> set[int]:
+    return {int(key.removeprefix("acc@")) for key in about if key.startswith("acc@")}
 
 
 def _name(about: dict[str, Any], folder: Path) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from onoma.artifacts import ensure_writable, sha256_file, write_artifact
-from onoma.benchmarks.abstention import judge_queries, write_abstention
+from onoma.benchmarks.abstention import WISHED_PRECISIONS, judge_queries, write_abstention
 from onoma.benchmarks.biosyn import DictionaryLine, Query, cluster_of
 from onoma.benchmarks.candidates import Candidates, as_candidates, best_lines, equal_lines, nearest_lines
 from onoma.benchmarks.metrics import accuracy_at, composite_rank, first_hit_rank
@@ -25,8 +25,6 @@ from onoma.linking import Linker
 from onoma.linking.baselines import Baseline, get_baseline
 
 Progress = Callable[[int, int], None]
-
-_WISHED_PRECISIONS = (0.9, 0.95, 0.99)
 
 
 def run_benchmark(
@@ -197,7 +195,7 @@ def _rank_with_linker(linker: Linker, queries: Sequence[Query], *, k: int) -> _R
 def _thresholds(linker: Linker) -> dict[float, float]:
     """Of the wished precisions that the linker's tuning reached."""
     found = {}
-    for wish in _WISHED_PRECISIONS:
+    for wish in WISHED_PRECISIONS:
         with contextlib.suppress(InputError):
             found[wish] = linker.threshold_for(wish)
     return found

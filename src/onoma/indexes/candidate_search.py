@@ -67,7 +67,7 @@ class CandidateIndex(ABC):
             ShapeError: the queries have another width, or are no matrix.
             InputError: a query is not finite, or ``k`` is less than 1.
         """
-        queries = check_queries(queries, width=self.width, k=k)
+        queries = check_queries(queries, width=self.width, max_norm=self._vectors.max_norm, k=k)
         k = min(k, len(self))
         wanted = max(self._candidates, self._candidates_per_result * k)
         if not self._can_guess or _EXHAUSTIVE_SHARE * wanted >= len(self):

@@ -105,6 +105,7 @@ def build_index(
     place.mkdir(parents=True, exist_ok=True)
     if (place / VECTORS_FILE).exists():  # it may be what ``vectors`` maps
         raise ArtifactExistsError(f"{place} holds {VECTORS_FILE} already. Build the index in another folder.")
+    there_before = set(place.iterdir())
     aside = place / _GIVEN_FOLDER
     early_stop: approximate.EarlyStop | None = None
     try:
@@ -136,6 +137,10 @@ def build_index(
             recall=measure_recall(_open(place, chosen, store, rescored, early_stop), given, queries=queries),
             early_stop=early_stop,
         )
+    except BaseException:
+        for file in set(place.iterdir()) - there_before - {aside}:
+            file.unlink()
+        raise
     finally:
         if aside.exists():
             for file in aside.iterdir():

@@ -50,8 +50,6 @@ _EXHAUSTIVE_SHARE = 16
 _SPARE = 32
 """Rows that are asked for beyond twice the k best, since several can be equally good."""
 _QUERIES_AT_ONCE = 64
-_LARGEST_PRODUCT = 1e38
-"""Below it no sum in single precision overflows."""
 
 _Candidates = tuple[RowArray, FloatArray]
 
@@ -213,7 +211,7 @@ class PgVectorIndex:
             MismatchError: the table has been replaced or removed since it was opened.
             UnavailableError: the server cannot be reached, or refuses.
         """
-        queries = check_queries(queries, width=self.width, k=k)
+        queries = check_queries(queries, width=self.width, max_norm=self.record.max_norm, k=k)
         k = min(k, len(self))
         rows = np.empty((len(queries), k), np.int64)
         scores = np.empty((len(queries), k), np.float32)
@@ -315,14 +313,7 @@ class PgVectorIndex:
         return self._answers(statement, parameters, settings)
 
     def _direction(self, query: FloatArray) -> tuple[FloatArray, float]:
-        """What the server multiplies the vectors with, and by how much its products can mislead.
-
-        Raises:
-            InputError: the products can be too large for single precision.
-        """
-        length = np.linalg.norm(query.astype(np.float64))
-        if not float(length) * self.record.max_norm < _LARGEST_PRODUCT:
-            raise InputError("a query is too large for products in single precision", field="queries")
+        """What the server multiplies the vectors with, and by how much its products can mislead."""
         if self.record.precision == "fp32":
             return query, rounding_slack(query, max_norm=self.record.max_norm)
         # Both sides are in half precision. Scaled by a power of two, which changes no order, no component is too large.

@@ -99,7 +99,10 @@ class Session:
             UnavailableError: it had to be opened again, and cannot be.
         """
         if self._connection.closed or self._process != os.getpid():
-            self._use(connect(self._connection_string))
+            opened = connect(self._connection_string)
+            if self._process == os.getpid():  # after a fork it keeps the parent's connection, not ours to close
+                self._closer.detach()
+            self._use(opened)
         return self._connection
 
     def close(self) -> None:

@@ -17,14 +17,22 @@ from onoma.indexes.protocol import StoredVectors
 from onoma.types import FloatArray, RowArray
 
 _SCORED_AT_ONCE = 4096
+_LARGEST_PRODUCT = 1e38
+"""Lengths of query and vector multiplied stay below this, so that their dot product is a number in single precision."""
 
 
-def check_queries(queries: FloatArray, *, width: int, k: int) -> FloatArray:
+def check_queries(queries: FloatArray, *, width: int, max_norm: float, k: int) -> FloatArray:
     """The queries as a matrix of float32.
+
+    Args:
+        queries: Shape (Q, W).
+        width: Of the indexed vectors.
+        max_norm: Bound of their lengths.
+        k: Results asked for.
 
     Raises:
         ShapeError: the queries have another width, or are no matrix.
-        InputError: a query is not finite, or ``k`` is less than 1.
+        InputError: a query is not finite, or too large for its products, or ``k`` is less than 1.
     """
     queries = np.asarray(queries)
     if queries.ndim != 2 or queries.shape[1] != width:
@@ -34,6 +42,9 @@ def check_queries(queries: FloatArray, *, width: int, k: int) -> FloatArray:
     queries = np.ascontiguousarray(queries, dtype=np.float32)
     if not np.isfinite(queries).all():
         raise InputError("a query has components that are not finite", field="queries")
+    longest = np.sqrt(np.einsum("qw,qw->q", queries, queries, dtype=np.float64).max(initial=0))
+    if not float(longest) * max_norm < _LARGEST_PRODUCT:
+        raise InputError("a query is too large for products in single precision", field="queries")
     return queries
 
 

@@ -106,7 +106,10 @@ class SignBitIndex(CandidateIndex):
         if self._scanner is None:  # opening a linker must not wait for it
             self._scanner = SignScanner(self._signs)
         directions = np.zeros((len(queries), 8 * self._signs.shape[1]), np.float32)
-        moved = queries - _QUERY_CENTRING * self._centre
+        # As long as the vectors: a longer or shorter query asks for the same.
+        lengths = np.sqrt(np.einsum("qw,qw->q", queries, queries, dtype=np.float64))[:, None]
+        factors = np.divide(self._vectors.max_norm, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+        moved = (queries * factors).astype(np.float32) - _QUERY_CENTRING * self._centre
         largest = np.abs(moved).max(axis=1, keepdims=True)
         np.divide(moved, largest, out=directions[:, : self.width], where=largest > 0)
         rows = self._scanner.nearest(directions, n_rows)

@@ -189,9 +189,7 @@ class NameDictionary:
             At most ``top_k`` entries; ``None`` if texts that were not given could change them.
         """
         rounded = np.asarray(scores, np.float64).round(SCORE_DECIMALS)
-        begins, ends = self.entry_offsets[text_rows], self.entry_offsets[text_rows + 1]
-        entries = np.concatenate([np.arange(b, e) for b, e in zip(begins, ends, strict=True)] or [np.empty(0, int)])
-        places = np.repeat(np.arange(len(text_rows)), ends - begins)
+        entries, places = self.entries_of(text_rows)
         if allowed is not None:
             entries, places = entries[allowed[entries]], places[allowed[entries]]
         entry_scores = rounded[places]
@@ -204,6 +202,14 @@ class NameDictionary:
         if not complete and (len(best) < top_k or entry_scores[best[-1]] <= rounded[-1]):
             return None
         return RankedEntries(entries[best], concepts[best], np.asarray(text_rows)[places[best]], entry_scores[best])
+
+    def entries_of(self, text_rows: RowArray) -> tuple[RowArray, RowArray]:
+        """The entries of texts, one text after the other, and of each the place of its text among ``text_rows``."""
+        begins = self.entry_offsets[text_rows]
+        n_entries = self.entry_offsets[text_rows + 1] - begins
+        places = np.repeat(np.arange(len(text_rows)), n_entries)
+        first_places = np.cumsum(n_entries) - n_entries
+        return (begins - first_places)[places] + np.arange(len(places)), places
 
     def rank_concepts(
         self, text_rows: RowArray, scores: FloatArray, *, top_k: int, complete: bool = True

@@ -120,12 +120,13 @@ def learn_weights(pools: Sequence[LabelledPool]) -> dict[Stage, float]:
         pools: Of the mentions, with the scores of each of `SEARCHES`; mentions without a right candidate say nothing.
 
     Raises:
-        InputError: no mention has both a right and a wrong candidate.
+        InputError: no mention has both a right and a wrong candidate, or no search puts the right ones first.
     """
     weights = maximise_likelihood(pools)
     if weights is None:
         raise InputError(
-            "no development mention has a right and a wrong candidate, so no weights can be learned",
+            "no weights can be learned: no development mention has a right and a wrong candidate, or the scores speak "
+            "against the right ones",
             fix="take more mentions, of concepts that the linker knows and that are no names in it already",
         )
     shares = weights / weights.sum()

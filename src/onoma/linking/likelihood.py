@@ -40,7 +40,7 @@ class LabelledPool:
 
 
 def maximise_likelihood(pools: Sequence[LabelledPool]) -> DoubleArray | None:
-    """Weights from 0 of the F numbers, shape (F,), one of them above 0.
+    """Weights from 0 of the F numbers, shape (F,).
 
     Maximises the mean over the mentions of ``log sum_right softmax(weights . scores)``.
 
@@ -49,10 +49,11 @@ def maximise_likelihood(pools: Sequence[LabelledPool]) -> DoubleArray | None:
             right say nothing.
 
     Returns:
-        ``None`` if no mention says anything.
+        ``None`` if no mention says anything, or all numbers speak against what is right.
     """
     telling = [pool for pool in pools if pool.is_right.any() and not pool.is_right.all()]
-    return _maximise(telling) if telling else None
+    weights = _maximise(telling) if telling else None
+    return None if weights is None or not weights.any() else weights
 
 
 def _maximise(pools: Sequence[LabelledPool]) -> DoubleArray:
@@ -64,10 +65,9 @@ def _maximise(pools: Sequence[LabelledPool]) -> DoubleArray:
         length = 1.0
         while length > 1e-8:
             tried = np.maximum(weights + length * step, 0)
-            if tried.any():
-                new_value, new_gradient, new_curvature = _likelihood(pools, tried)
-                if new_value > value:
-                    break
+            new_value, new_gradient, new_curvature = _likelihood(pools, tried)
+            if new_value > value:
+                break
             length /= 2
         else:
             break

@@ -200,10 +200,8 @@ class Trial:
             pool = outcomes[mention.text].pool
             if pool is None or mention.fold == but or not mention.concepts:
                 continue
-            begins, ends = dictionary.entry_offsets[pool.rows], dictionary.entry_offsets[pool.rows + 1]
-            entries = np.concatenate([np.arange(b, e) for b, e in zip(begins, ends, strict=True)])
+            entries, texts = dictionary.entries_of(pool.rows)
             is_right = np.isin(dictionary.entry_concepts[entries], list(mention.concepts))
-            texts = np.repeat(np.arange(len(pool.rows)), ends - begins)
             scores = np.stack([pool.parts[search] for search in SEARCHES], axis=1)
             pools.append(LabelledPool(scores, np.bincount(texts, is_right, len(pool.rows)) > 0, mention.n))
         return pools

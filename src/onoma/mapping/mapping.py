@@ -130,7 +130,9 @@ def map_table(
         raise InputError("input and output are the same file", path=target, fix="choose another output")
     work = WorkFolder.beside(target)
     if work.is_done:  # all but taking the folder away
-        work.remove()
+        with work.locked():
+            if work.is_done:
+                work.remove()
     ensure_file_writable(target, overwrite=overwrite)
     preparation = preparation or Preparation()
     opened = Linker.open(linker, database=database).preparing(preparation)

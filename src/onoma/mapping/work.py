@@ -19,7 +19,6 @@ Every file appears only when it is whole, and none is changed afterwards.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import shutil
@@ -29,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from onoma.artifacts import write_text_atomically
+from onoma.artifacts.locking import open_locked
 from onoma.errors import DamagedArtifactError, MismatchError, UnavailableError
 from onoma.linking.expansion import AbbreviationTable
 from onoma.linking.mentions import Preparation
@@ -220,14 +220,18 @@ class WorkFolder:
         Raises:
             UnavailableError: another process is at work here.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "lock").open("w") as handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise UnavailableError(
-                    f"Another process is at work in {self.folder}. Wait for it, or end it first."
-                ) from None
+        handle = None
+        while handle is None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            # Whoever was at work here may have finished, and removed the folder, just now.
+            with contextlib.suppress(FileNotFoundError):
+                try:
+                    handle = open_locked(self.folder / "lock")
+                except BlockingIOError:
+                    raise UnavailableError(
+                        f"Another process is at work in {self.folder}. Wait for it, or end it first."
+                    ) from None
+        with handle:
             yield
 
     def clear(self) -> None:

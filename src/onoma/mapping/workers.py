@@ -55,16 +55,16 @@ def link_in_processes(
         progress: Called with how many mentions were linked since the last call.
 
     Raises:
-        UnavailableError: a worker died. What was linked stays; the next run goes on from there.
+        UnavailableError: a worker cannot be started, or died. What was linked stays; the next run goes on from there.
     """
     waiting = deque(tasks)
     heard: queue.Queue[tuple[_Worker, str]] = queue.Queue()
     n_started = min(n_workers, len(tasks))
-    workers = [
-        _Worker(linker, work, processors=_share(number, n_started), database=database, heard=heard)
-        for number in range(n_started)
-    ]
+    workers: list[_Worker] = []
     try:
+        for number in range(n_started):
+            processors = _share(number, n_started)
+            workers.append(_Worker(linker, work, processors=processors, database=database, heard=heard))
         at_work = 0
         for worker in workers:
             worker.give(waiting.popleft())
@@ -110,16 +110,23 @@ class _Worker:
         code = _START.format(
             processors=processors, path=sys.path, folder=str(work.folder.resolve()), linker=str(linker.resolve())
         )
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", code],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-            # Not among the arguments, which everybody on the machine can see.
-            env=None if database is None else {**os.environ, DATABASE_VARIABLE: database},
-            start_new_session=True,  # an interrupt from the keyboard is for us to handle
-        )
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", code],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                text=True,
+                # Not among the arguments, which everybody on the machine can see.
+                env=None if database is None else {**os.environ, DATABASE_VARIABLE: database},
+                start_new_session=True,  # an interrupt from the keyboard is for us to handle
+            )
+        except OSError as error:
+            self._errors.close()
+            raise UnavailableError(
+                f"A worker process cannot be started ({error.strerror or error}). Run the command again, with fewer "
+                "workers."
+            ) from None
         self._heard = heard
         threading.Thread(target=self._listen, daemon=True).start()
 

@@ -19,14 +19,14 @@ _NAMES_AT_ONCE = 1 << 16
 
 
 class EqualNames:
-    """Names equal to the text, with the score 1."""
+    """Names equal to the text, with the score 1; a text that is empty has none."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = SortedStrings(names, order_of(names))
 
     def best(self, texts: Sequence[str], *, k: int) -> list[RankedNames]:
         """See `NameSearch.best`."""
-        found = [self._names.rows(text)[:k] for text in texts]
+        found = [self._names.rows(text)[: k if text else 0] for text in texts]
         return [(rows, np.ones(len(rows), np.float32)) for rows in found]
 
 

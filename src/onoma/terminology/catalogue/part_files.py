@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from onoma.artifacts import write_text_atomically
+from onoma.artifacts.locking import open_locked
 from onoma.errors import InputError, UnavailableError
 
 
@@ -136,31 +136,16 @@ def exclusive_part(path: Path) -> Iterator[PartFile]:
     """
     part = part_path(path)
     with _in_words(part):
-        handle = _locked(part)
+        try:
+            handle = open_locked(part)
+        except BlockingIOError:
+            raise UnavailableError(f"Another process is downloading to {part}. Wait for it, or end it first.") from None
     with handle:
         try:
             yield PartFile(path, handle)
         finally:
             if part.exists() and not _begun_path(path).exists():
                 part.unlink()
-
-
-def _locked(part: Path) -> FileIO:
-    while True:
-        handle = FileIO(os.open(part, os.O_RDWR | os.O_CREAT, 0o666), "r+")
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            handle.close()
-            raise UnavailableError(f"Another process is downloading to {part}. Wait for it, or end it first.") from None
-        except BaseException:
-            handle.close()
-            raise
-        # Whoever held the lock until now may have renamed or removed the file.
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(handle.fileno()), part.stat()):
-                return handle
-        handle.close()
 
 
 def _begun_path(path: Path) -> Path:

@@ -1,0 +1,47 @@
+"""One process at a time has a locked file, also where the file is removed as it is opened."""
+
+from __future__ import annotations
+
+import fcntl
+from pathlib import Path
+
+import pytest
+
+from onoma.artifacts.locking import open_locked
+
+
+def test_one_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with open_locked(path) as handle:
+        handle.write(b"mine")
+        with pytest.raises(BlockingIOError):
+            open_locked(path)
+    with open_locked(path) as handle:
+        assert handle.read() == b"mine"
+
+
+@pytest.mark.parametrize("made_anew", [False, True])
+def test_a_file_that_was_removed_before_it_was_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made_anew: bool
+) -> None:
+    path = tmp_path / "lock"
+    flock, calls = fcntl.flock, []
+
+    def remove_first(handle: int, how: int) -> None:
+        if not calls:
+            path.unlink()
+            if made_anew:
+                path.touch()
+        calls.append(how)
+        flock(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", remove_first)
+    with open_locked(path):
+        assert len(calls) == 2
+        with pytest.raises(BlockingIOError):
+            open_locked(path)
+
+
+def test_its_folder_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        open_locked(tmp_path / "none" / "lock")
