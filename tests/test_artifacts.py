@@ -320,12 +320,19 @@ def test_an_interrupted_overwrite_keeps_the_old(tmp_path: Path, monkeypatch: pyt
     assert (tmp_path / "x" / "data.bin").read_bytes() == b"old content"
 
 
-def test_the_current_folder_may_be_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    with write_artifact(Path(), "thing") as folder:
-        (folder / "data.bin").write_bytes(b"content")
-    verify_artifact(tmp_path / "here")
+@pytest.mark.parametrize("place", [".", "..", "../../here", "/"])
+def test_the_folder_that_one_stands_in_is_not_replaced(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here" / "deep").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here" / "deep")
+    with (
+        pytest.raises(ArtifactExistsError, match="that this command runs in, or one above it"),
+        write_artifact(Path(place), "thing"),
+    ):
+        pass
+    make(Path("new"))
+    verify_artifact(tmp_path / "here" / "deep" / "new")
 
 
 def test_a_file_of_the_users_in_our_folder_is_kept(tmp_path: Path) -> None:

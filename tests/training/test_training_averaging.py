@@ -10,6 +10,8 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
+from onoma.encoders.lora import insert_lora
+from onoma.encoders.packed import load_packed
 from onoma.pairs import PairSet, build_pairs
 from onoma.training.averaging import WeightAverage
 from onoma.training.config import TrainingConfig
@@ -93,6 +95,21 @@ def test_the_base_keeps_its_share(decay: float | None) -> None:
         found = model.get_parameter("0.weight").detach().numpy().copy()
     np.testing.assert_allclose(found, 0.75 * trained + 0.25 * seen[0], atol=1e-6)
     np.testing.assert_array_equal(model.get_parameter("0.weight").detach().numpy(), seen[-1])
+
+
+def test_of_a_product_that_is_added_half_is_half(tmp_path: Path) -> None:
+    encoder = load_packed(tiny_encoder(tmp_path / "base"))
+    insert_lora(encoder.model, rank=2, alpha=4.0, dropout=0.0)
+    average = WeightAverage(encoder, None, base_share=0.25)
+    (layer,) = [
+        module for name, module in encoder.model.named_modules() if name.endswith("layer.0.attention.self.query")
+    ]
+    with torch.no_grad():
+        for factor in (layer.lora_A["default"], layer.lora_B["default"]):
+            factor.weight.add_(torch.randn_like(factor.weight))
+    update = layer.get_delta_weight("default").detach()
+    with average.in_use():
+        np.testing.assert_allclose(layer.get_delta_weight("default").detach(), 0.75 * update, atol=1e-6)
 
 
 def test_only_what_is_trained_is_averaged() -> None:

@@ -83,11 +83,17 @@ def test_an_unknown_key_is_refused_with_the_nearest() -> None:
         ("normalisation", "codr", "Did you mean 'coder'"),
         ("matryoshka", "64,128", r"matryoshka: write the widths as a list: \[64, 128\]"),
         ("seed", "2024-05-01", "seed.*found '2024-05-01'"),
+        ("seed", str(2**64), "seed: .*less than 18446744073709551616"),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(key: str, value: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         load_recipe("quickstart", {key: value})
+
+
+@pytest.mark.parametrize("name", ["2024", "1e5", "true", "none", "[1]"])
+def test_a_base_may_be_called_as_it_likes(name: str) -> None:
+    assert load_recipe("quickstart", {"base": name}).config.base == name
 
 
 @pytest.mark.parametrize("lengths", [{}, {"steps": 1, "epochs": 1}])

@@ -378,6 +378,9 @@ def test_what_no_combination_can_be_is_refused_before_anything_is_written(place:
         train_grid("quickstart", keep, out, overrides=overrides(place), terminology=place / "t")
     with pytest.raises(ConfigError, match="g varies languages, max_tokens, which pairs made before have settled"):
         train_grid("quickstart", tokens, out, pairs=place / "t")
+    languages = Grid("g", "", ({"languages": ("all", "xx")},))
+    with pytest.raises(InputError, match="no name is of the language 'xx'"):
+        train_grid("quickstart", languages, out, overrides=overrides(place), terminology=place / "t")
     with pytest.raises(ConfigError, match="no tracker 'paper'"):
         train_grid("quickstart", RATES, out, overrides=overrides(place), terminology=place / "t", trackers=["paper"])
     with pytest.raises(ConfigError, match="either a terminology or pairs"):

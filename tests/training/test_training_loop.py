@@ -91,6 +91,59 @@ def test_what_a_run_killed_at_its_very_end_left_is_cleared(base: Path, pairs: Pa
     assert [path.name for path in tmp_path.iterdir()] == ["e"]
 
 
+def killed_after_saving(out: Path, train: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    def kill(_run: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("onoma.training.run_folder._remove", kill)
+        with pytest.raises(KeyboardInterrupt):
+            train()
+    assert (out / "train.json").exists()
+    assert run_folder(out).exists()
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_run_killed_after_saving_is_finished_by_the_same_call(
+    overwrite: bool, base: Path, pairs: PairSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, config = tmp_path / "e", config_for(base, steps=3)
+    killed_after_saving(out, lambda: train_encoder(config, pairs, out), monkeypatch)
+    saved, steps = weights(out), list[StepReport]()
+    report = train_encoder(config, pairs, out, overwrite=overwrite, on_step=steps.append)
+    assert (steps, report.steps, report.resumed_at) == ([], 3, 3)
+    assert all(torch.equal(saved[name], tensor) for name, tensor in weights(out).items())
+    assert [path.name for path in tmp_path.iterdir()] == ["e"]
+    with pytest.raises(ArtifactExistsError, match="exists already"):
+        train_encoder(config, pairs, out)
+
+
+def test_other_settings_do_not_finish_it(
+    base: Path, pairs: PairSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "e"
+    killed_after_saving(out, lambda: train_encoder(config_for(base, steps=3), pairs, out), monkeypatch)
+    with pytest.raises(ArtifactExistsError, match="exists already"):
+        train_encoder(config_for(base, steps=2), pairs, out)
+    steps: list[StepReport] = []
+    train_encoder(config_for(base, steps=2), pairs, out, overwrite=True, on_step=steps.append)
+    assert len(steps) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["e"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"), [("{", "not readable"), ("1", "not readable"), ("", "the 3 steps of the checkpoint")]
+)
+def test_a_log_that_was_damaged_is_refused(
+    damage: str, told: str, base: Path, pairs: PairSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, config = tmp_path / "e", config_for(base, steps=3)
+    killed_after_saving(out, lambda: train_encoder(config, pairs, out), monkeypatch)
+    (run_folder(out) / "log.jsonl").write_text(damage)
+    with pytest.raises(TrainingError, match=told):
+        train_encoder(config, pairs, out)
+
+
 KILLED = """
     import os, signal, sys
     from pathlib import Path

@@ -65,9 +65,16 @@ def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> 
     """Refuse early to write where something lies that may not be replaced.
 
     Raises:
-        ArtifactExistsError: ``path`` is taken, and ``overwrite`` is not set or it holds something of another kind.
+        ArtifactExistsError: ``path`` is taken, and ``overwrite`` is not set or it holds something of another kind; or
+            this process stands in it.
     """
     target = Path(path)
+    here = Path.cwd()
+    if target.resolve() in (here, *here.parents):
+        raise ArtifactExistsError(
+            f"{target} is the folder that this command runs in, or one above it, and a folder is replaced as a whole. "
+            "Name another one, or run the command elsewhere."
+        )
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     if not overwrite:

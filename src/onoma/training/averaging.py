@@ -30,7 +30,8 @@ class WeightAverage:
     Args:
         model: Whose weights that need gradients are averaged. They are taken as they are now, in fp32, as a_0.
         decay: Between 0 and 1; unset: a_t is w_t.
-        base_share: From 0 up to, but not, 1.
+        base_share: From 0 up to, but not, 1. Of LoRA's two factors, whose product is added to a weight, the one that
+            begins at 0 alone is drawn back, so that the sum lies on the line.
 
     Source:
         Polyak and Juditsky 1992; the growing decay is that of TensorFlow's ExponentialMovingAverage (``num_updates``).
@@ -42,7 +43,8 @@ class WeightAverage:
         self._decay = decay
         self._base_share = base_share
         self._averages = self._copies() if decay is not None else None
-        self._base = self._copies() if base_share else None
+        drawn_back = self._copies() if base_share else {}
+        self._base = {name: weight for name, weight in drawn_back.items() if "lora_A" not in name}
         self._updates = 0
 
     def update(self) -> None:
@@ -68,10 +70,10 @@ class WeightAverage:
         """Give the model the served weights for good."""
         if self._averages is not None:
             put_weights(self._trained, self._averages)
-        if self._base is not None:
+        if self._base_share:
             with torch.no_grad():
-                for name, weight in self._trained.items():
-                    weight.lerp_(self._base[name], self._base_share)
+                for name, weight in self._base.items():
+                    self._trained[name].lerp_(weight, self._base_share)
 
     def state(self) -> dict[str, Tensor]:
         """What a resumed run needs; the weights before training it has from the base."""

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from onoma.artifacts import Parent, ensure_writable
+from onoma.artifacts import Parent
 from onoma.encoders import locate_tokenizer
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.packed import pack
@@ -38,6 +38,7 @@ from onoma.training.course import Course
 from onoma.training.development import DevelopmentSet, queries_over, read_dictionary
 from onoma.training.evaluating import Evaluation, check_development
 from onoma.training.report import TrainingReport
+from onoma.training.run_folder import ensure_encoder_writable
 from onoma.training.sitting import Tell, Watching, take_course
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import load_base
@@ -95,7 +96,7 @@ def train_biosyn(
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
     """
     config, out = recipe.config, Path(out)
-    ensure_writable(out, "encoder", overwrite=overwrite)
+    ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
     check_several(development, "development")
     if development_dictionary is not None and not development:
         raise ConfigError("development_dictionary is where development files are looked for, and there are none.")

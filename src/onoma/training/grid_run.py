@@ -26,6 +26,7 @@ from onoma.encoders import locate_encoder
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.errors import ArtifactExistsError, ConfigError, MismatchError, TrainingError
 from onoma.pairs import PairSet
+from onoma.pairs.languages import check_languages
 from onoma.terminology import Terminology
 from onoma.terminology.files.text_files import check_is_file
 from onoma.training.config import Recipe, TrainingConfig
@@ -137,6 +138,10 @@ def train_grid(
     check_trackers(trackers)
     for base in dict.fromkeys(combination.recipe.config.base for combination in found):
         locate_encoder(base)
+    if terminology is not None:
+        opened = Terminology.open(terminology)
+        for languages in dict.fromkeys(combination.recipe.config.languages for combination in found):
+            check_languages(opened, languages)
     for file in development:
         check_is_file(Path(file))
     look: Watch = watch or (lambda: contextlib.nullcontext((lambda *_: None,) * 3))

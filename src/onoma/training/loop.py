@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from onoma.artifacts import ensure_writable
 from onoma.encoders import locate_tokenizer
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.saving import save_encoder
@@ -28,6 +27,7 @@ from onoma.training.evaluating import HIDE_OR_GIVE, Evaluation, check_developmen
 from onoma.training.measuring import Measure
 from onoma.training.objective import check_widths
 from onoma.training.report import TrainingReport
+from onoma.training.run_folder import ensure_encoder_writable
 from onoma.training.sitting import Tell, Watching, take_course
 from onoma.training.step import Step, StepReport, make_optimiser
 from onoma.training.trackers import check_trackers
@@ -70,7 +70,7 @@ def train_encoder(
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
     """
     out = Path(out)
-    ensure_writable(out, "encoder", overwrite=overwrite)
+    ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
     check_development(config, [data.name for data in development], fix=HIDE_OR_GIVE)
     check_trackers(trackers)
     return take_course(

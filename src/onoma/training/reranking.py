@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import polars as pl
 import torch
 
-from onoma.artifacts import Parent, ensure_writable
+from onoma.artifacts import Parent
 from onoma.encoders.cross_encoder import RERANKER_KIND, CrossEncoderAbout
 from onoma.encoders.cross_encoder_model import PackedCrossEncoder, new_cross_encoder
 from onoma.encoders.cross_encoder_ranking import WEIGHTS
@@ -55,6 +55,7 @@ from onoma.training.reranking_step import (
     RerankingStepReport,
     make_optimiser,
 )
+from onoma.training.run_folder import ensure_encoder_writable
 from onoma.training.sitting import Watching, take_course
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import tune
@@ -113,7 +114,7 @@ def train_reranker(
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
     """
     out = Path(out)
-    ensure_writable(out, RERANKER_KIND, overwrite=overwrite)
+    ensure_encoder_writable(out, RERANKER_KIND, config, overwrite=overwrite)
     named = _named(development)
     fix = "give a file of mentions (development, --development FILE), or train without (--set keep=last)"
     check_development(config, [name for name, _ in named], fix=fix)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from onoma.artifacts import ensure_writable, verify_artifact
+from onoma.artifacts import verify_artifact
 from onoma.encoders import locate_tokenizer
 from onoma.errors import ConfigError, MismatchError, check_several
 from onoma.pairs import PairSet, build_pairs, hold_out_synonyms
@@ -21,7 +21,7 @@ from onoma.training.distributed import barrier, is_main, processes
 from onoma.training.evaluating import HIDE_OR_GIVE, Evaluation, check_development
 from onoma.training.loop import train_encoder
 from onoma.training.report import TrainingReport
-from onoma.training.run_folder import check_settings, claimed_run
+from onoma.training.run_folder import check_settings, claimed_run, ensure_encoder_writable
 from onoma.training.step import StepReport
 from onoma.training.trackers import check_trackers
 from onoma.types import RowArray
@@ -78,7 +78,7 @@ def train_on_terminology(
     """
     config = _loaded(recipe).config
     out = Path(out)
-    ensure_writable(out, "encoder", overwrite=overwrite)
+    ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
     _check(config, development, development_terminology, trackers, hides=development_synonyms > 0)
     with processes(config.device):
         opened = _opened(terminology)
@@ -98,7 +98,7 @@ def train_on_terminology(
             sets += _read(development, opened, config, hidden_names=hidden, tell=on_event)
         else:
             sets += _read(development, _opened(development_terminology), config, tell=on_event)
-        with claimed_run(out) as run:  # before pairs are made in it, which another run may be reading
+        with claimed_run(out, config) as run:  # before pairs are made in it, which another run may be reading
             folder = Path(pairs_folder) if pairs_folder is not None else run / "pairs"
             if is_main():
                 check_settings(run, config)

@@ -79,7 +79,7 @@ class RunConfig(BaseModel):
     patience: int | None = Field(
         None, ge=1, description="stop after so many evaluations without a better one; unset: train to the end"
     )
-    seed: int = Field(0, ge=0, description="of what is drawn to train on, of batches and dropout")
+    seed: int = Field(0, ge=0, lt=2**64, description="of what is drawn to train on, of batches and dropout")
 
     @field_validator("languages", mode="before")
     @classmethod

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from filelock import FileLock, Timeout
 
-from onoma.artifacts import sha256_file, write_text_atomically
+from onoma.artifacts import ensure_writable, sha256_file, write_text_atomically
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.errors import MismatchError, TrainingError
 from onoma.training.checkpoints import CHECKPOINT_NAME
@@ -34,18 +34,37 @@ LOCK_NAME = ".lock"
 
 def run_folder(out: Path) -> Path:
     """Where the unfinished run of the encoder ``out`` lies."""
+    out = out.absolute()
     return out.with_name(out.name + ".run")
 
 
+def ensure_encoder_writable(out: Path, kind: str, config: RunConfig, *, overwrite: bool) -> None:
+    """As `onoma.artifacts.ensure_writable`, for what a run makes.
+
+    An encoder whose run was killed between saving and cleaning up is no obstacle to the same settings: that run goes
+    on, saves the same once more, and cleans up.
+    """
+    if not (out.name and _goes_on(out, config)):
+        ensure_writable(out, kind, overwrite=overwrite)
+
+
 @contextlib.contextmanager
-def claimed_run(out: Path) -> Iterator[Path]:
+def claimed_run(out: Path, config: RunConfig) -> Iterator[Path]:
     """The run folder, made if need be, for this run alone; may be nested.
 
-    What a run left that was killed between saving and cleaning up is removed.
+    What a run with other settings left that was killed between saving and cleaning up is removed.
 
     Raises:
         TrainingError: another run works in it.
     """
+    with _locked_run(out) as run:
+        if is_main() and _is_saved(run, out) and not _goes_on(out, config):
+            _empty(run)
+        yield run
+
+
+@contextlib.contextmanager
+def _locked_run(out: Path) -> Iterator[Path]:
     run = run_folder(out)
     if not is_main():
         yield run
@@ -59,17 +78,15 @@ def claimed_run(out: Path) -> Iterator[Path]:
             f"another process is training {out} just now; wait for it, or write to another place."
         ) from None
     try:
-        if _is_saved(run, out):
-            _empty(run)
         yield run
     finally:
         lock.release()
 
 
 @contextlib.contextmanager
-def unfinished_run(out: Path) -> Iterator[Path]:
+def unfinished_run(out: Path, config: RunConfig) -> Iterator[Path]:
     """As `claimed_run`; the folder is removed if the block ends well."""
-    with claimed_run(out) as run:
+    with claimed_run(out, config) as run:
         yield run
         if is_main():
             _remove(run)
@@ -85,7 +102,7 @@ def remove_saved_run(out: Path) -> None:
     if is_main():
         shutil.rmtree(_spent(run), ignore_errors=True)
         if _is_saved(run, out):
-            with claimed_run(out):
+            with _locked_run(out):
                 _remove(run)
 
 
@@ -107,6 +124,14 @@ def _is_saved(run: Path, out: Path) -> bool:
         return bool(report.get("run") == sha256_file(run / RUN_NAME))
     except (OSError, ValueError):
         return False
+
+
+def _goes_on(out: Path, config: RunConfig) -> bool:
+    """Whether a run with these settings made the encoder at ``out`` and has only cleaning up left."""
+    run = run_folder(out)
+    if not _is_saved(run, out):
+        return False
+    return not _other_settings(_begun(run, type(config))["config"], config.model_dump(mode="json"))
 
 
 def _empty(run: Path) -> None:
@@ -197,6 +222,9 @@ class RunLog:
         run: The run folder.
         done: Steps done at the checkpoint.
         evaluations: What was measured up to it.
+
+    Raises:
+        TrainingError: the steps up to the checkpoint are not all there.
     """
 
     def __init__(self, run: Path, *, done: int, evaluations: Sequence[dict[str, Any]]) -> None:
@@ -207,7 +235,15 @@ class RunLog:
             return
         file = run / LOG_NAME
         lines = file.read_text(encoding="utf-8").splitlines()[:done] if file.exists() else []
-        self.steps += [json.loads(line) for line in lines]
+        try:
+            self.steps += [json.loads(line) for line in lines]
+            numbers = [line["step"] for line in self.steps]
+        except (ValueError, KeyError, TypeError) as error:
+            raise TrainingError(f"{file} is not readable ({error}). Remove {run} to begin anew.") from None
+        if numbers != list(range(1, done + 1)):
+            raise TrainingError(
+                f"{file} does not have the {done:,} steps of the checkpoint. Remove {run} to begin anew."
+            )
         for name, kept in ((LOG_NAME, lines), (EVALUATIONS_NAME, [json.dumps(line) for line in evaluations])):
             write_text_atomically(run / name, "".join(f"{line}\n" for line in kept))
             self._files[name] = (run / name).open("a", encoding="utf-8")

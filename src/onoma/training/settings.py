@@ -56,7 +56,7 @@ def load_settings(kind: str, name: str, recipe: type[R], overrides: Mapping[str,
                 values.pop(length, None)
         # A part before its name, and that before its other settings.
         for key, value in sorted(given.items(), key=lambda item: ("." in item[0], not item[0].endswith(".name"))):
-            _set(model, values, key, _parse(value) if isinstance(value, str) else value)
+            _set(model, values, key, _parse(model, key, value) if isinstance(value, str) else value)
     return recipe(name=Path(name).stem, description=description, config=resolve(model, values, source=name))
 
 
@@ -170,8 +170,10 @@ def _set(model: type[BaseModel], values: dict[str, Any], key: str, value: Any) -
     values[part] = {**former, name: value}
 
 
-def _parse(text: str) -> Any:
-    """Text of ``--set`` to a value: a TOML value where it is one, else the words themselves."""
+def _parse(model: type[BaseModel], key: str, text: str) -> Any:
+    """Text of ``--set`` to a value: the words themselves for a setting of text, else a TOML value where it is one."""
+    if key in model.model_fields and model.model_fields[key].annotation is str:
+        return text
     if text.lower() in {"none", "null", ""}:
         return None
     if text.lower() in {"true", "false"}:

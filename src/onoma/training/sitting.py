@@ -71,7 +71,7 @@ def take_course(
         TrainingError: the loss is not a number, or memory does not suffice.
     """
     keep_freed_memory()
-    with processes(config.device), unfinished_run(out) as run:
+    with processes(config.device), unfinished_run(out, config) as run:
         tell = _by_main(watching.on_event)
         course = make(run, tell)
         sitting = _Sitting(course, run, _by_main(watching.on_step), _by_main(watching.on_evaluation), tell)
