@@ -129,6 +129,19 @@ def test_what_cannot_be_amended(tmp_path: Path) -> None:
         amend(tmp_path / "y", version=2)
 
 
+def test_what_is_not_as_expected_is_left_alone(tmp_path: Path) -> None:
+    make(tmp_path / "x")
+    expected = open_artifact(tmp_path / "x", "thing")
+    with amend_artifact(tmp_path / "x", "thing", config={"who": "first"}, expected=expected):
+        pass
+    with (
+        pytest.raises(ArtifactExistsError, match="changed by another process"),
+        amend_artifact(tmp_path / "x", "thing", config={"who": "second"}, expected=expected),
+    ):
+        pass
+    assert verify_artifact(tmp_path / "x").config["who"] == "first"
+
+
 def test_what_another_process_changed_meanwhile_is_kept(tmp_path: Path) -> None:
     make(tmp_path / "x")
 

@@ -38,7 +38,8 @@ def written(
     }
     with write_artifact(folder, "benchmark-results") as aside:
         predictions_table(queries, found, found).write_parquet(aside / "predictions.parquet")
-        told = {"task": "t", "split": "dev", **{f"acc@{k}": 0.0 for k in cutoffs}, "model": {"name": "m"}, **about}
+        told = {"task": "t", "split": "dev", **{f"acc@{k}": 0.0 for k in cutoffs}, "model": {"name": "m"}}
+        told |= {"protocol": "biosyn: rules", **about}
         (aside / "results.json").write_text(json.dumps(told))
     return folder
 
@@ -105,6 +106,8 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
     first = written(tmp_path / "a", FIRST)
     with pytest.raises(MismatchError, match="of the split dev"):
         compare_results(first, written(tmp_path / "b", FIRST, split="test"))
+    with pytest.raises(MismatchError, match=r"of the protocol biosyn, .* of linker: their figures say nothing"):
+        compare_results(first, written(tmp_path / "e", FIRST, protocol="linker: concepts"))
     with pytest.raises(MismatchError, match="different queries"):
         compare_results(first, written(tmp_path / "c", FIRST, [*MENTIONS[:-1], "other"]))
     with pytest.raises(InputError, match="nothing here"):

@@ -33,6 +33,14 @@ def spelling() -> Spelling:
     return Spelling.of_names(NAMES)
 
 
+@pytest.mark.parametrize("mention", ["acgt" * 2500, "x" * 100])
+def test_words_far_longer_than_all_names_are_left_alone(
+    spelling: Spelling, mention: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spelling, "_one_off", lambda word: pytest.fail(f"{len(word)} letters"))
+    assert read(spelling, mention) == mention
+
+
 @pytest.mark.parametrize(
     ("mention", "expected"),
     [

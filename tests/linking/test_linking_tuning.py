@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 from linking_data import write_letter_linker
 
-from onoma.artifacts import open_artifact, verify_artifact, write_artifact
+from onoma.artifacts import amend_artifact, open_artifact, verify_artifact, write_artifact
 from onoma.encoders import export_encoder, open_encoder
-from onoma.errors import ConfigError, InputError
+from onoma.errors import ArtifactExistsError, ConfigError, InputError
 from onoma.indexes.vector_store import write_vectors
 from onoma.linking import Linker, build_dictionary, tune_linker
 from onoma.linking.folder import FORMAT_VERSION
@@ -288,6 +288,20 @@ def test_settings_that_cannot_be(place: Path, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=said):
             settings.replaced(**changes)
     assert LinkerSettings.model_validate_json(settings.model_dump_json()) == settings
+
+
+def test_a_linker_that_another_process_changes_meanwhile_is_kept(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "untuned", tmp_path / "linker")
+    changed: list[str] = []
+
+    def change(*_: object) -> None:
+        if not changed:
+            with amend_artifact(tmp_path / "linker", "linker", format_version=FORMAT_VERSION, config={"who": "other"}):
+                changed.append("once")
+
+    with pytest.raises(ArtifactExistsError, match="changed by another process"):
+        tune_linker(tmp_path / "linker", MENTIONS, progress=change)
+    assert "tuning" not in verify_artifact(tmp_path / "linker").config
 
 
 def test_what_is_counted_is_not_learned_from(place: Path, tmp_path: Path) -> None:

@@ -178,7 +178,8 @@ def test_settings_stay_and_what_was_learned_is_marked(place: Path, linker: Path)
     assert updated.manifest.config["tuning"] == {"n_mentions": 60, "terminology": first}
     again = update_linker(linker, place / "new")
     assert (again.is_current, again.is_tuned) == (True, True)
-    update_linker(linker, place / "t")
+    back = update_linker(linker, place / "t")
+    assert (back.is_tuned, Linker.open(linker).manifest.config["tuning"]) == (False, {"n_mentions": 60})
     update_linker(linker, place / "new")
     assert Linker.open(linker).manifest.config["tuning"]["terminology"] == first, "that it was tuned with"
 

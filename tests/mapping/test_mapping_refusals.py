@@ -148,6 +148,30 @@ def test_one_process_at_a_time(linker: Path, table: Path) -> None:
     map_table(linker, table, output, column="mention")
 
 
+def test_an_output_that_appears_meanwhile_is_kept(linker: Path, table: Path) -> None:
+    output = table.with_name("y.csv")
+
+    def appear(_done: int, _total: int | None, what: str) -> None:
+        if what == "writing":
+            output.write_text("precious")
+
+    with pytest.raises(ArtifactExistsError, match="exists already"):
+        map_table(linker, table, output, column="mention", progress=appear)
+    assert output.read_text() == "precious"
+    map_table(linker, table, output, column="mention", overwrite=True)
+    map_table(linker, table, table.with_name("z.csv"), column="mention")
+    assert output.read_bytes() == table.with_name("z.csv").read_bytes()
+
+
+def test_an_output_that_is_a_link_is_written_where_it_points(linker: Path, table: Path) -> None:
+    real, link = table.with_name("real.csv"), table.with_name("link.csv")
+    real.write_text("old")
+    link.symlink_to(real)
+    map_table(linker, table, link, column="mention", overwrite=True)
+    assert link.is_symlink()
+    assert real.read_text().startswith("mention")
+
+
 def test_work_that_ends_as_it_is_to_be_locked(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = WorkFolder.beside(table.with_name("y.csv"))
     flock, calls = fcntl.flock, []

@@ -162,6 +162,9 @@ def test_parquet_keeps_its_types(linker: Path, tmp_path: Path) -> None:
     assert mapped.schema["score"] == pl.Float64
     map_table(linker, tmp_path / "x.parquet", tmp_path / "n.parquet", column="n")
     assert pl.read_parquet(tmp_path / "n.parquet")["concept_id"].is_null().to_list()[1]
+    pl.DataFrame({"mention": [None, None]}).write_parquet(tmp_path / "none.parquet")
+    map_table(linker, tmp_path / "none.parquet", tmp_path / "o.parquet", column="mention")
+    assert pl.read_parquet(tmp_path / "o.parquet")["concept_id"].is_null().all()
 
 
 def test_json_lines_stay_as_they_stand(linker: Path, tmp_path: Path) -> None:

@@ -216,6 +216,9 @@ def test_tables_of_mentions(tmp_path: Path, kind: str) -> None:
     else:
         rows.write_csv(file, separator="," if kind == "csv" else "\t")
     assert read_mentions(file, Reading()).rows() == [("heart, bad", "D1|D2"), ("x+y", "D3")]
+    if kind == "parquet":
+        rows.with_columns(pl.col("mention", "concept_id").cast(pl.Categorical)).write_parquet(file)
+        assert read_mentions(file, Reading()).rows() == [("heart, bad", "D1|D2"), ("x+y", "D3")]
     other = tmp_path / f"o.{kind}"
     rows = rows.rename({"mention": "text"})
     if kind == "parquet":

@@ -236,8 +236,11 @@ def by_lists(own: list[Record], others: list[list[Record]], by: Sequence[str]) -
         ]
 
     def sharing(entry: Record, other: list[Seen], level: str) -> set[tuple[str, bool]]:
-        def owners(part: list[Seen], key: str) -> set[str]:
-            return {one.code for one in part if getattr(one, level) == key}
+        def is_alone(part: list[Seen], one: Seen) -> bool:
+            return all(
+                len({other.code for other in part if getattr(other, by) == getattr(one, by)}) == 1
+                for by in ("key", level)
+            )
 
         return {
             (mine.code, any(o.is_preferred for o in other if o.code == entry.code and getattr(o, level) == key))
@@ -246,7 +249,8 @@ def by_lists(own: list[Record], others: list[list[Record]], by: Sequence[str]) -
             if its.code == entry.code
             and (key := getattr(its, level)) == getattr(mine, level)
             and its.language == mine.language
-            and len(owners(other, key)) == len(owners(seen(own), key)) == 1
+            and is_alone(other, its)
+            and is_alone(seen(own), mine)
         }
 
     def referring(entry: Record, part: list[Record]) -> set[tuple[str, bool]]:
@@ -339,6 +343,12 @@ def test_names_are_added_as_the_rules_say(
 def test_short_names_and_capitals_are_no_short_forms(tmp_path: Path, name: str) -> None:
     texts, _ = enriched(tmp_path, [record("L1", name)], [record("H:1", name, "Synonym")])
     assert texts == {"L1": [name, "Synonym"]}
+
+
+def test_what_two_concepts_are_called_in_two_languages_decides_nothing(tmp_path: Path) -> None:
+    others = [Record("H:1", [Name("oedema", "de")]), Record("H:2", [Name("oedema", "en"), Name("Swelling", "en")])]
+    texts, _ = enriched(tmp_path, [Record("L1", [Name("oedema", "en")])], others)
+    assert texts == {"L1": ["oedema"]}
 
 
 def test_a_language_that_nobody_said_may_be_any(tmp_path: Path) -> None:

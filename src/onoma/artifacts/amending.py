@@ -11,7 +11,7 @@ from typing import Any
 
 from onoma._version import __version__
 from onoma.artifacts.files import write_text_atomically
-from onoma.artifacts.manifest import MANIFEST_NAME, open_artifact, read_manifest
+from onoma.artifacts.manifest import MANIFEST_NAME, Manifest, open_artifact, read_manifest
 from onoma.artifacts.writing import finish_files, now, replacing
 from onoma.errors import ArtifactExistsError
 
@@ -24,6 +24,7 @@ def amend_artifact(
     format_version: int = 1,
     config: Mapping[str, Any] | None = None,
     dropping: Sequence[str] = (),
+    expected: Manifest | None = None,
 ) -> Iterator[Path]:
     """Give an empty folder for what changes in an artefact; on leaving the block it and all else becomes the artefact.
 
@@ -37,16 +38,19 @@ def amend_artifact(
         format_version: Of the folder as it will be.
         config: Settings that are added, or replaced, in the manifest.
         dropping: Beginnings of names ("reranker/") of files that shall not stay.
+        expected: What the changes were worked out for; unset: whatever is there now.
 
     Yields:
         The folder to write into. A file written there takes the place of the one of the same name.
 
     Raises:
         InputError: there is nothing at ``path``.
-        ArtifactError: it is not a whole artefact of this kind, or has changed meanwhile.
+        ArtifactError: it is not a whole artefact of this kind, is not what was expected, or has changed meanwhile.
     """
     target = Path(path).resolve()
     before = open_artifact(target, kind, format_version=format_version)
+    if expected is not None and before != expected:
+        raise _changed(target)
     with replacing(target, kind, overwrite=True) as aside:
         yield aside
         files = finish_files(aside)
@@ -65,7 +69,11 @@ def amend_artifact(
         )
         write_text_atomically(aside / MANIFEST_NAME, amended.model_dump_json(indent=1, exclude_none=True))
         if read_manifest(target) != before:
-            raise ArtifactExistsError(f"{target} was changed by another process meanwhile; try again.")
+            raise _changed(target)
+
+
+def _changed(target: Path) -> ArtifactExistsError:
+    return ArtifactExistsError(f"{target} was changed by another process meanwhile; try again.")
 
 
 def _link_or_copy(source: Path, destination: Path) -> None:

@@ -58,8 +58,8 @@ def write_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     Raises:
         ArtifactExistsError: ``path`` is taken.
     """
-    target = Path(path)
-    ensure_file_writable(target, overwrite=overwrite)
+    ensure_file_writable(path, overwrite=overwrite)
+    target = Path(path).resolve()  # what a link points to is replaced, not the link
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = target.with_name(f".{target.name}.partial-{os.getpid()}")
     try:

@@ -18,6 +18,7 @@ import polars as pl
 from onoma.artifacts import open_artifact
 from onoma.benchmarks.biosyn import cluster_of
 from onoma.benchmarks.metrics import cluster_numbers, percentile_interval, resampled_means
+from onoma.benchmarks.results import name_of
 from onoma.errors import MismatchError
 from onoma.types import BoolArray, RowArray
 
@@ -102,7 +103,7 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
     Raises:
         InputError: there is nothing at a place.
         ArtifactError: a folder does not hold results, or is damaged.
-        MismatchError: the results are of different tasks, splits or queries, or have no k in common.
+        MismatchError: the results are of different tasks, splits, protocols or queries, or have no k in common.
 
     Source:
         Bootstrap of paired differences and randomisation test: Noreen 1989; clusters: Davison and Hinkley 1997, 3.8.
@@ -113,6 +114,12 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
             raise MismatchError(
                 f"{first} is of the {key} {about[key]}, {second} of {other_about[key]}; they cannot be compared."
             )
+    protocols = [_protocol(about), _protocol(other_about)]
+    if protocols[0] != protocols[1]:
+        raise MismatchError(
+            f"{first} is of the protocol {protocols[0]}, {second} of {protocols[1]}: their figures say nothing of each "
+            "other. Measure both as encoders, or both as linkers."
+        )
     cutoffs = _cutoffs(about) & _cutoffs(other_about)
     if not cutoffs:
         raise MismatchError(f"{first} and {second} have no k in common at which both were measured.")
@@ -141,12 +148,17 @@ def _read(folder: Path) -> tuple[dict[str, Any], pl.DataFrame]:
     return about, rows.unique("query", keep="first", maintain_order=True)
 
 
+def _protocol(about: dict[str, Any]) -> str:
+    """Its name, without the rules."""
+    return str(about["protocol"]).partition(":")[0]
+
+
 def _cutoffs(about: dict[str, Any]) -> set[int]:
     return {int(key.removeprefix("acc@")) for key in about if key.startswith("acc@")}
 
 
 def _name(about: dict[str, Any], folder: Path) -> str:
-    return f"{about['model']['name']} ({folder.name})"
+    return f"{name_of(about['model'])} ({folder.name})"
 
 
 def _right(answers: pl.DataFrame, k: int) -> BoolArray:

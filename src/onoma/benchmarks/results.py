@@ -79,7 +79,7 @@ class BenchmarkResult:
 
     def __str__(self) -> str:
         """A few lines for people, in per cent."""
-        measured = " + ".join(self.model[part] for part in ("name", "preparation") if part in self.model)
+        measured = name_of(self.model)
         if self.model["kind"] == "linker":
             measured = f"linker of {measured}"
         rows = [
@@ -106,3 +106,8 @@ def versions_in_use() -> dict[str, str]:
     packages = ("numpy", "polars", "tokenizers", "onnxruntime", "torch", "transformers")
     found = {name: metadata.version(name) for name in packages if name in sys.modules}
     return {"onoma": __version__, "python": platform.python_version(), **found}
+
+
+def name_of(model: Mapping[str, str]) -> str:
+    """What was measured, for people: its name, and how it makes mentions ready."""
+    return " + ".join(model[part] for part in ("name", "preparation") if part in model)

@@ -79,7 +79,8 @@ def link(
             min=0,
             max=1,
             metavar="P",
-            help="The same, below the confidence from which so large a share of the answers was right in tuning.",
+            help="The same, below the confidence from which so large a share of the answers, above 0, was right in "
+            "tuning.",
         ),
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show why: names, stages, scores, near misses.")] = False,

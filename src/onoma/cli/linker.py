@@ -137,7 +137,8 @@ def tune(
             min=0,
             max=1,
             metavar="P",
-            help="From now on answer 'no such concept' below the confidence from which so large a share is right.",
+            help="From now on answer 'no such concept' below the confidence from which so large a share, above 0, is "
+            "right.",
         ),
     ] = None,
     on_error: OnError = "strict",
@@ -284,6 +285,6 @@ def _show_prior(report: PriorReport) -> None:
 
 def _lengths(text: str) -> tuple[int, int]:
     first, _, last = text.partition("-")
-    if not (first.isdigit() and last.isdigit()):
+    if not (first.isdecimal() and last.isdecimal()):
         raise ConfigError(f"--ngrams takes the shortest and the longest length, such as 1-2; found '{text}'.")
     return int(first), int(last)

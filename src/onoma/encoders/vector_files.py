@@ -72,7 +72,8 @@ def encode_file(
                 np.save(empty, vectors)
         else:
             table = pl.DataFrame(
-                {"name": texts, "vector": pl.Series(vectors, dtype=pl.Array(pl.Float32, encoder.width))}
+                {"name": texts, "vector": pl.Series(vectors, dtype=pl.Array(pl.Float32, encoder.width))},
+                schema_overrides={"name": pl.String},
             )
             table.write_parquet(aside)
     return len(texts)

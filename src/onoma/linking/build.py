@@ -174,6 +174,7 @@ def add_reranker(linker: str | Path, reranker: str | Path, *, database: str | No
         format_version=FORMAT_VERSION,
         config={"reranker": manifest.fingerprint},
         dropping=[f"{RERANKER_FOLDER}/"],
+        expected=before.manifest,
     ) as folder:
         shutil.copytree(reranker, folder / RERANKER_FOLDER)
         settings.save(folder)
@@ -214,7 +215,7 @@ def add_prior(
         )
         before.with_prior(counted.counts).tuned(settings)  # refuses a stage that cannot be
     config = {"prior": dataclasses.asdict(counted.report)}
-    with amend_artifact(linker, KIND, format_version=FORMAT_VERSION, config=config) as folder:
+    with amend_artifact(linker, KIND, format_version=FORMAT_VERSION, config=config, expected=before.manifest) as folder:
         save_prior(folder, counted.counts)
         settings.save(folder)
     return counted.report

@@ -62,6 +62,7 @@ class Spelling:
     def __init__(self, words: Mapping[str, int], is_known: Callable[[str], bool] | None = None) -> None:
         self._words, self._is_known = words, is_known
         self._letters = "".join(sorted({letter for word in words for letter in word}))
+        self._longest = max(map(len, words), default=0)
         self._nearest = lru_cache(_REMEMBERED)(self._find_nearest)
 
     @classmethod
@@ -108,6 +109,8 @@ class Spelling:
         return read.upper() if written.isupper() else _with_capitals(read, written)
 
     def _find_nearest(self, word: str) -> str:
+        if len(word) > self._longest + 1:
+            return word
         if word in self._words or (self._is_known is not None and self._is_known(word)):
             return word
         near = {other for other in self._one_off(word) if other in self._words}

@@ -97,7 +97,7 @@ def tune_linker(
             confidences; or the stage "prior" is asked for and they show no use of it.
         ConfigError: the prior holds all of the mentions, an option has a value it cannot have, or a stage is wanted
             that the linker does not have.
-        ArtifactError: the folder is no linker, or damaged.
+        ArtifactError: the folder is no linker, or damaged, or another process has changed it meanwhile.
         OnomaError: the linker cannot be opened, see `Linker.open`.
     """
     if wished_precision is not None and not calibrate:
@@ -175,7 +175,7 @@ def tune_linker(
     tuning = dataclasses.asdict(report)
     of_prior = tuning.pop("prior")
     config = {"tuning": tuning, **({} if of_prior is None else {"prior": of_prior})}
-    with amend_artifact(linker, KIND, format_version=FORMAT_VERSION, config=config) as folder:
+    with amend_artifact(linker, KIND, format_version=FORMAT_VERSION, config=config, expected=opened.manifest) as folder:
         learned.save(folder)
         if counted is not None:
             save_prior(folder, counted.counts)

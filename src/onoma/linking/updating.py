@@ -220,7 +220,7 @@ def update_linker(
             if (place / models).is_dir():  # as they are: an export would tell anew where the encoder is from
                 shutil.rmtree(folder / models, ignore_errors=True)
                 shutil.copytree(place / models, folder / models)
-        config |= _carried(before.manifest, config)
+        config |= _carried(before.manifest, config, release.manifest.fingerprint)
         if read_manifest(place) != before.manifest:
             raise ArtifactExistsError(f"{place} was changed by another process meanwhile; try again.")
     after = Linker.open(target, database=database)
@@ -236,7 +236,7 @@ def update_linker(
         n_encoded=0 if known is None else known.n_encoded,
         concepts=concepts,
         counts={change: counted.get(change, 0) for change in CHANGES},
-        is_tuned="tuning" in config,
+        is_tuned="terminology" in config.get("tuning", {}),
         answers=None if earlier is None else earlier.compare(after, concepts),
         seconds=time.perf_counter() - started,
     )
@@ -359,12 +359,20 @@ def _said_of_index(before: Path, folder: Path, config: dict[str, Any]) -> dict[s
     return {"index": {**config["index"], **said.model_dump(include={"agreement", "recall"})}}
 
 
-def _carried(before: Manifest, config: dict[str, Any]) -> dict[str, Any]:
-    """What building does not say: the cross-encoder; tuning and prior, with the terminology that they are of."""
+def _carried(before: Manifest, config: dict[str, Any], fingerprint: str) -> dict[str, Any]:
+    """What building does not say: the cross-encoder; tuning and prior, with the terminology that they are of.
+
+    Args:
+        before: Of the linker as it was.
+        config: What building says.
+        fingerprint: Of the terminology from now on.
+    """
     carried = {name: value for name, value in before.config.items() if name not in config}
     made_from = [parent.fingerprint for parent in before.parents if parent.kind == "terminology"]
     for name in {"tuning", "prior"} & carried.keys():
         carried[name] = {"terminology": made_from[0] if made_from else None, **carried[name]}
+    if "tuning" in carried and carried["tuning"]["terminology"] == fingerprint:  # back at what it was learned with
+        del carried["tuning"]["terminology"]
     return carried
 
 

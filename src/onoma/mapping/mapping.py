@@ -25,7 +25,7 @@ from onoma.mapping.keyed_texts import KeyedTexts
 from onoma.mapping.outputs import FORMATS, answered, check_types, join_parts, write_part
 from onoma.mapping.parquet_tables import ParquetTable
 from onoma.mapping.parts import InputTable, Wanted, parts_of
-from onoma.mapping.ray_engine import link_on_ray
+from onoma.mapping.ray_engine import check_ray, link_on_ray
 from onoma.mapping.text_tables import TextTable
 from onoma.mapping.work import ReadInput, Settings, WorkFolder, WrittenPart
 from onoma.mapping.workers import link_in_processes
@@ -125,6 +125,8 @@ def map_table(
     started = time.monotonic()
     _check_options(top_k, workers, engine, address, database)
     source, target = Path(input), Path(output)
+    if target.is_symlink():  # what it points to is replaced, not the link
+        target = target.resolve()
     formats = _format_of(source, _INPUT_FORMATS, may_be_gzip=True), _format_of(target, FORMATS)
     if target.exists() and source.exists() and target.samefile(source):
         raise InputError("input and output are the same file", path=target, fix="choose another output")
@@ -151,6 +153,7 @@ def map_table(
     tell = progress or _tell_nobody
     definitions = None if preparation.table is None else json.dumps(preparation.table.definitions, sort_keys=True)
     with work.locked():
+        ensure_file_writable(target, overwrite=overwrite)  # whoever worked here until now may have written it
         before = source.stat()
         settings = Settings(
             input=sha256_file(source),
@@ -189,6 +192,7 @@ def map_table(
             work.remove()
             raise InputError("the file was changed while it was mapped", path=source, fix="run the command again")
         n_mentions = sum(len(KeyedTexts(work.answers(task)).keys) for task in range(read.n_tasks))
+        ensure_file_writable(target, overwrite=overwrite)
         work.put_in_place(target)
     least = opened.settings.no_concept_below if opened.is_calibrated else None
     return MapReport(read.n_rows, n_mentions, n_linked, least, time.monotonic() - started)
@@ -202,6 +206,8 @@ def _check_options(top_k: int, workers: int | None, engine: str, address: str | 
         raise ConfigError(f"engine must be one of {', '.join(get_args(Engine))}; found '{engine}'.")
     if address is not None and engine != "ray":
         raise ConfigError("address is that of a Ray cluster; it needs the engine 'ray' (--engine ray).")
+    if engine == "ray":
+        check_ray()
     if database is not None and engine == "ray":  # it may hold a password, and Ray shows what its actors are given
         raise ConfigError(
             "leave the database out, and set ONOMA_DATABASE in the environment of each node of the cluster."

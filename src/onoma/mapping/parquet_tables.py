@@ -61,7 +61,7 @@ class ParquetTable:
 
 
 def _is_text(dtype: pl.DataType) -> bool:
-    return dtype.is_integer() or isinstance(dtype, pl.String | pl.Categorical | pl.Enum)
+    return dtype.is_integer() or isinstance(dtype, pl.String | pl.Categorical | pl.Enum | pl.Null)
 
 
 @contextlib.contextmanager

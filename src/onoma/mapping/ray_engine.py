@@ -9,6 +9,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,16 @@ def _one_processor() -> Iterator[None]:
         os.sched_setaffinity(0, usable)
 
 
+def check_ray() -> None:
+    """Refuse to work without Ray.
+
+    Raises:
+        UnavailableError: it is not installed.
+    """
+    if find_spec("ray") is None:
+        raise missing_extra("ray", "ray", "Linking on a cluster (--engine ray)")
+
+
 def link_on_ray(
     linker: Path,
     work: WorkFolder,
@@ -73,11 +84,10 @@ def link_on_ray(
     Raises:
         UnavailableError: Ray is not installed, or the cluster cannot be reached or gives up.
     """
-    try:
-        import ray
-        import ray.data
-    except ImportError:
-        raise missing_extra("ray", "ray", "Linking on a cluster (--engine ray)") from None
+    check_ray()
+    import ray
+    import ray.data
+
     is_ours = not ray.is_initialized()
     try:
         if is_ours:

@@ -169,10 +169,15 @@ def _shared(own: pl.DataFrame, other: pl.DataFrame, level: str) -> pl.DataFrame:
 
 
 def _deciding(names: pl.DataFrame, level: str) -> pl.DataFrame:
-    """Names that one concept alone has and nobody writes as a short form, compared by the column ``level``."""
+    """Names that one concept alone has and nobody writes as a short form, compared by the column ``level``.
+
+    "oedema" in German and in English is one name by `KEY`, two by `LEXICAL_KEY`; if two concepts have it, it decides by
+    neither.
+    """
     text = pl.col("text").str.replace_all(_SMALL, "").str.strip_chars(" ,;:()[]")
     is_short_form = (text.str.len_chars() <= _LONGEST_SHORT_FORM) & text.str.contains(_SHORT_FORM)
-    return names.filter((pl.col("concept_row").n_unique().over(level) == 1) & ~is_short_form.any().over(level))
+    has_one_concept = [pl.col("concept_row").n_unique().over(by) == 1 for by in {KEY, level}]
+    return names.filter(*has_one_concept, ~is_short_form.any().over(level))
 
 
 def _same_codes(own: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:

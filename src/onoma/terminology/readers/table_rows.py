@@ -81,7 +81,7 @@ def parquet_rows(
             converted.append(as_list.cast(pl.List(pl.String)))
         elif dtype == pl.Null:  # no cell has a value
             converted.append(pl.lit("").alias(column))
-        elif dtype.is_integer() or dtype in {pl.String, pl.Boolean, pl.Categorical} or isinstance(dtype, pl.Enum):
+        elif dtype.is_integer() or isinstance(dtype, pl.String | pl.Boolean | pl.Categorical | pl.Enum):
             converted.append(pl.col(column).cast(pl.String).fill_null(""))
         else:
             raise InputError(
