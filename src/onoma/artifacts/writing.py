@@ -69,8 +69,7 @@ def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> 
             this process stands in it.
     """
     target = Path(path)
-    here = Path.cwd()
-    if target.resolve() in (here, *here.parents):
+    if _stands_in(target):
         raise ArtifactExistsError(
             f"{target} is the folder that this command runs in, or one above it, and a folder is replaced as a whole. "
             "Name another one, or run the command elsewhere."
@@ -97,6 +96,15 @@ def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> 
             f"{target} holds a file that Onoma did not write ({foreign[0].relative_to(target)}); "
             "it will not be replaced. Move that file away first."
         )
+
+
+def _stands_in(target: Path) -> bool:
+    """Whether a folder is that in which this process works, or one above it."""
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:  # it was removed
+        return False
+    return target.resolve() in (here, *here.parents)
 
 
 @contextlib.contextmanager
