@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from onoma.artifacts import (
     MANIFEST_NAME,
     Manifest,
+    leftovers,
     open_artifact,
     read_manifest,
     read_while_unchanged,
@@ -23,6 +24,7 @@ from onoma.artifacts import (
     write_artifact,
     write_file,
 )
+from onoma.artifacts.locking import held
 from onoma.errors import (
     ArtifactExistsError,
     DamagedArtifactError,
@@ -363,6 +365,31 @@ def test_a_living_writer_is_left_alone(tmp_path: Path) -> None:
     other.mkdir()
     make(tmp_path / "x")
     assert other.is_dir()
+
+
+@pytest.mark.parametrize("number", [str(os.getpid()), "4999999"])
+def test_a_writer_of_another_container_is_left_alone(number: str, tmp_path: Path) -> None:
+    """Its process has no number here, or that of another one."""
+    other = tmp_path / f".x.partial-{number}-abc"
+    other.mkdir()
+    with held(other):
+        make(tmp_path / "x")
+        assert leftovers(tmp_path / "x") == []
+        assert other.is_dir()
+    assert leftovers(tmp_path / "x") == [other]
+    make(tmp_path / "x", overwrite=True)
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+def test_what_another_container_is_replacing_is_not_put_back(tmp_path: Path) -> None:
+    make(tmp_path / "x")
+    with held(tmp_path / "x"):
+        old = (tmp_path / "x").rename(tmp_path / ".x.partial-4999999-old")
+        with pytest.raises(InputError, match="nothing here"):
+            read_manifest(tmp_path / "x")
+    assert not (tmp_path / "x").exists()
+    assert read_manifest(tmp_path / "x").kind == "thing"
+    assert not old.exists()
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -74,6 +74,13 @@ def test_training_lowers_the_loss_and_saves_an_encoder(base: Path, pairs: PairSe
     assert similarity[0, 1] > similarity[0, 2]
 
 
+@pytest.mark.parametrize(("warmup", "is_told"), [(3, True), (2, False)])
+def test_a_warm_up_without_end_is_told(warmup: int, is_told: bool, base: Path, pairs: PairSet, tmp_path: Path) -> None:
+    told: list[str] = []
+    train_encoder(config_for(base, steps=2, warmup_steps=warmup), pairs, tmp_path / "e", on_event=told.append)
+    assert any("does not come to its height" in line for line in told) == is_told
+
+
 def test_a_run_is_repeatable(base: Path, pairs: PairSet, tmp_path: Path) -> None:
     for name in ("a", "b"):
         train_encoder(config_for(base), pairs, tmp_path / name)

@@ -1,12 +1,16 @@
-"""Files that one process at a time works with."""
+"""Files and folders that one process at a time works with, whichever container it lives in."""
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
+import sys
+from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
+
+if sys.platform != "win32":
+    import fcntl
 
 
 def open_locked(path: Path) -> FileIO:
@@ -30,3 +34,36 @@ def open_locked(path: Path) -> FileIO:
             handle.close()
             raise
         handle.close()
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Let others see, by `is_held`, that a process works in a folder, also where it is renamed meanwhile.
+
+    Without effect where the file system has no locks of folders.
+    """
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a process, this one or another, is inside a block of `held` for a folder."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:  # it is gone
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # the file system has no such locks
+        return False
+    else:
+        return False
+    finally:
+        os.close(descriptor)

@@ -7,6 +7,8 @@ import os
 import shutil
 from pathlib import Path
 
+from onoma.artifacts.locking import is_held
+
 being_written: set[str] = set()
 """Partial folders of this process."""
 
@@ -23,9 +25,10 @@ def _leftovers(target: Path) -> list[Path]:
     found = []
     for leftover in sorted(target.parent.glob(f".{glob.escape(target.name)}.partial-*")):
         pid = leftover.name.rsplit(".partial-", 1)[1].partition("-")[0]
-        # In a container a new process may have the number of the one that left this behind.
+        # In a container a new process may have the number of the one that left this behind, and a living one of another
+        # container has none here.
         alive = leftover.name in being_written if pid == str(os.getpid()) else pid.isdigit() and _is_alive(int(pid))
-        if not alive:
+        if not alive and not is_held(leftover):
             found.append(leftover)
     return found
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from onoma._version import __version__
 from onoma.artifacts.files import fsync, write_text_atomically
+from onoma.artifacts.locking import held
 from onoma.artifacts.manifest import MANIFEST_NAME, FileEntry, Manifest, Parent, read_manifest
 from onoma.artifacts.unfinished import being_written, remove_leftovers
 from onoma.errors import ArtifactExistsError, DamagedArtifactError, FormatVersionError, NotAnArtifactError
@@ -119,16 +120,18 @@ def replacing(target: Path, kind: str, *, overwrite: bool) -> Iterator[Path]:
     old = target.parent / f".{target.name}.partial-{os.getpid()}-old"
     being_written.add(old.name)
     try:
-        yield aside
-        ensure_writable(target, kind, overwrite=overwrite)
-        if target.exists():
-            target.rename(old)
-            aside.rename(target)
-            spent = old.with_name(f"{aside.name}-spent")
-            old.rename(spent)
-            shutil.rmtree(spent)
-        else:
-            aside.rename(target)
+        with held(aside):
+            yield aside
+            ensure_writable(target, kind, overwrite=overwrite)
+            if target.exists():
+                with held(target):
+                    target.rename(old)
+                    aside.rename(target)
+                    spent = old.with_name(f"{aside.name}-spent")
+                    old.rename(spent)
+                    shutil.rmtree(spent)
+            else:
+                aside.rename(target)
         fsync(target.parent)
     except BaseException:
         if old.exists() and not target.exists():

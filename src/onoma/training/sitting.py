@@ -101,6 +101,11 @@ class _Sitting(Generic[Done]):
     def train(self, trackers: Sequence[str]) -> None:
         """Begin the run, or go on with it, to its end; ``trackers`` by name."""
         self._total_steps = self._begin_or_recall()
+        if self._config.warmup_steps > self._total_steps:
+            self._tell(
+                f"the learning rate does not come to its height: warmup_steps={self._config.warmup_steps:,}, and the "
+                f"run has {self._total_steps:,} steps"
+            )
         self._run_id = broadcast(sha256_file(self._run / RUN_NAME) if is_main() else "")
         progress = self._resume()
         self._steps_done, self._seconds_before = progress.step, progress.seconds
