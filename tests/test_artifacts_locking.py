@@ -25,7 +25,7 @@ def test_a_file_that_was_removed_before_it_was_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made_anew: bool
 ) -> None:
     path = tmp_path / "lock"
-    flock, calls = fcntl.flock, []
+    flock, calls = fcntl.flock, list[int]()
 
     def remove_first(handle: int, how: int) -> None:
         if not calls:

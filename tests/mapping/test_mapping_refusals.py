@@ -174,7 +174,7 @@ def test_an_output_that_is_a_link_is_written_where_it_points(linker: Path, table
 
 def test_work_that_ends_as_it_is_to_be_locked(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = WorkFolder.beside(table.with_name("y.csv"))
-    flock, calls = fcntl.flock, []
+    flock, calls = fcntl.flock, list[int]()
 
     def finish_first(handle: int, how: int) -> None:
         if not calls:
