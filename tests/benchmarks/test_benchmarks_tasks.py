@@ -24,7 +24,7 @@ def askapatient(tmp_path: Path) -> Path:
     third.unlink()
     content = b"22253000\tPain\tcouldn\x92t sit\n22253000\tPain\tcaf\xc3\xa9\n"
     third.with_name(third.name + ".gz").write_bytes(gzip.compress(content))
-    (tmp_path / "AskAPatient.fold-4.test.txt").write_bytes(b"1001\tTired\tTIRED\r\n1001\tTired\tTIRED\r\n")
+    (tmp_path / "AskAPatient.fold-4.test.txt").write_bytes(b"\xef\xbb\xbf1001\tTired\tTIRED\r\n1001\tTired\tTIRED\r\n")
     return tmp_path
 
 

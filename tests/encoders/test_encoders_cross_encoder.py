@@ -188,8 +188,15 @@ def test_bad_pairs_are_refused(folder: Path) -> None:
         model.scores("a", ["c"])
     with pytest.raises(InputError, match="trained without contexts"):
         model.scores(["a"], ["c"], ["a b"])
-    with pytest.raises(InputError, match="is no text"):
-        model.scores([3], ["c"])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="lists of mentions and names"):
+        model.scores(["a"], ["c"], "x")
+    for bad in ([3], [["a"]], [None]):
+        with pytest.raises(InputError, match="is no text"):
+            model.scores(bad, ["c"])  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="is no text"):
+            model.scores(["c"], bad)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"is no text; found nan|field contexts"):
+        model.scores(["c"], ["c"], [float("nan")])  # type: ignore[list-item]
 
 
 def test_other_families_are_refused(tmp_path: Path) -> None:

@@ -399,6 +399,8 @@ def test_the_cross_encoder_orders_homonyms_and_leaves_a_single_hit_alone(linker:
     assert [link.concept_id for link in links[:4]] == ["D6", "D2", "D3", "D4"]
     assert [link.score for link in links[:4]] == [1.0] * 4
     assert reranked.link(["cold"], stages=stages, top_k=1)[0] == links[:1]
+    (links,) = reranked.link(["cold"], stages=stages, top_k=4, expected_types="Disease")
+    assert [link.concept_id for link in links] == ["D3", "D4", "D6", "D2"]
     model.asked.clear()
     (links,) = reranked.link(["lung cancer"], stages=stages, top_k=3)
     assert links == linker.link(["lung cancer"], stages=["exact", "dense"], top_k=3)[0]

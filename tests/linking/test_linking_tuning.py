@@ -16,10 +16,12 @@ from onoma.artifacts import amend_artifact, open_artifact, verify_artifact, writ
 from onoma.encoders import export_encoder, open_encoder
 from onoma.errors import ArtifactExistsError, ConfigError, InputError
 from onoma.indexes.vector_store import write_vectors
-from onoma.linking import Linker, build_dictionary, tune_linker
+from onoma.linking import Linker, add_reranker, build_dictionary, tune_linker
 from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.settings import LinkerSettings
 from onoma.terminology import Terminology
+from tiny import tiny_encoder
+from tiny_rerankers import write_reranker
 
 SYLLABLES = [
     "car",
@@ -288,6 +290,20 @@ def test_settings_that_cannot_be(place: Path, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=said):
             settings.replaced(**changes)
     assert LinkerSettings.model_validate_json(settings.model_dump_json()) == settings
+
+
+def test_confidences_with_a_cross_encoder_go_with_it(place: Path, tmp_path: Path) -> None:
+    linker, base = tmp_path / "linker", tiny_encoder(tmp_path / "bert", weight_std=0.3)
+    shutil.copytree(place / "untuned", linker)
+    for seed in (0, 1):
+        write_reranker(tmp_path / f"r{seed}", base, seed=seed, depth=3)
+    add_reranker(linker, tmp_path / "r0")
+    tune_linker(linker, MENTIONS, wished_precision=0.2)
+    add_reranker(linker, tmp_path / "r0")
+    assert Linker.open(linker).is_calibrated, "the same"
+    changed = add_reranker(linker, tmp_path / "r1")
+    assert not changed.is_calibrated
+    assert (changed.settings.no_concept_below, changed.settings.calibrated_stages) == (None, ())
 
 
 def test_a_linker_that_another_process_changes_meanwhile_is_kept(place: Path, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def as_queries(rows: list[tuple[str, str, str]]) -> list[Query]:
 
 def _decoded(line: bytes, path: Path, number: int) -> str:
     try:
-        return line.decode()
+        return line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError:
         pass
     try:

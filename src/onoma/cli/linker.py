@@ -217,10 +217,13 @@ def add_cross_encoder(
 ) -> None:
     """Put a cross-encoder into a linker, as its last stage, and switch it on."""
     from onoma.cli import show
-    from onoma.linking import add_reranker
+    from onoma.linking import LinkerSettings, add_reranker
 
+    was_calibrated = LinkerSettings.open(linker).calibration is not None
     opened = add_reranker(linker, reranker, database=database)
     show.out.print(f"{linker}: stages {', '.join(opened.settings.stages)}", markup=False)
+    if was_calibrated and opened.settings.calibration is None:
+        show.remark("the confidences were learned with another cross-encoder and are dropped")
 
 
 @app.command("add-prior")

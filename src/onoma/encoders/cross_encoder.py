@@ -150,7 +150,7 @@ class CrossEncoder:
             InputError: an entry is no text, or there are contexts and the model was trained without.
             ShapeError: there are not as many of each.
         """
-        if isinstance(mentions, str) or isinstance(names, str):
+        if isinstance(mentions, str) or isinstance(names, str) or isinstance(contexts, str):
             raise InputError("scores takes lists of mentions and names, not one string", fix="write scores([..], [..])")
         if len(mentions) != len(names) or (contexts is not None and len(contexts) != len(mentions)):
             raise ShapeError(
@@ -159,6 +159,10 @@ class CrossEncoder:
             )
         if len(mentions) == 0:
             return np.empty(0, np.float32)
+        for field, texts in (("mentions", mentions), ("names", names), ("contexts", contexts or ())):
+            for text in texts:
+                if not (isinstance(text, str) or (text is None and field == "contexts")):
+                    raise InputError("an entry is no text", field=field, found=repr(text))
         sides = list(zip(mentions, contexts or [None] * len(mentions), strict=True))
         left, left_rows = _distinct(sides)
         right, right_rows = _distinct(names)

@@ -152,7 +152,8 @@ def build_linker(
 def add_reranker(linker: str | Path, reranker: str | Path, *, database: str | None = None) -> Linker:
     """Put a cross-encoder into a linker's folder, in place of one that is there, and switch it on.
 
-    The other files are neither read nor copied. A calibration stays, for the stages without the cross-encoder.
+    The other files are neither read nor copied. A calibration stays, for the stages without the cross-encoder; one that
+    was learned with another cross-encoder is dropped, and so is the confidence below which there was no such concept.
 
     Args:
         linker: The linker's folder.
@@ -168,6 +169,8 @@ def add_reranker(linker: str | Path, reranker: str | Path, *, database: str | No
     manifest = open_artifact(reranker, RERANKER_KIND, format_version=RERANKER_FORMAT)
     verify_artifact(reranker)
     settings = before.settings.replaced(stages=ordered_stages([*before.settings.stages, "rerank"]))
+    if "rerank" in settings.calibrated_stages and manifest.fingerprint != before.manifest.config.get("reranker"):
+        settings = settings.replaced(calibration=None, calibrated_stages=(), no_concept_below=None)
     with amend_artifact(
         linker,
         KIND,

@@ -322,9 +322,17 @@ class Run:
             answer = answers[place]
             place_of = {link.concept_id: position for position, link in enumerate(links_before)}
             order = np.array([place_of[link.concept_id] for link in found.links], np.int64)
+            scores = np.array([link.score for link in found.links])
+            if self._expected is not None:
+                unexpected = ~self._expected[_tier(answer).concepts[order]]
+                # Hits keep their score, and so have one and the same.
+                by_score = np.lexsort(
+                    (np.arange(len(order)), unexpected, np.zeros(len(order)) if answer.n_hits else -scores)
+                )
+                order, scores = order[by_score], scores[by_score]
             tier = _tier(answer).take(order)
             if not answer.n_hits:
-                tier = tier.scored(np.array([link.score for link in found.links]))
+                tier = tier.scored(scores)
                 answer = dataclasses.replace(answer, no_concept=found.no_concept, is_nil=found.is_nil)
             rest = answer.ranked.take(slice(len(tier), None))
             order = np.append(order, np.arange(len(tier), len(answer.ranked)))
