@@ -7,6 +7,7 @@ import json
 import random
 import shutil
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -14,6 +15,7 @@ from linking_data import write_letter_linker
 
 from onoma.artifacts import amend_artifact, open_artifact, verify_artifact, write_artifact
 from onoma.encoders import export_encoder, open_encoder
+from onoma.encoders.cross_encoder import CrossEncoder
 from onoma.errors import ArtifactExistsError, ConfigError, InputError
 from onoma.indexes.vector_store import write_vectors
 from onoma.linking import Linker, add_reranker, build_dictionary, tune_linker
@@ -290,6 +292,25 @@ def test_settings_that_cannot_be(place: Path, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=said):
             settings.replaced(**changes)
     assert LinkerSettings.model_validate_json(settings.model_dump_json()) == settings
+
+
+def test_a_cross_encoder_reads_mentions_as_they_are_written(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    linker, read, scores = tmp_path / "linker", set[str](), CrossEncoder.scores
+    shutil.copytree(place / "untuned", linker)
+    write_reranker(tmp_path / "r", tiny_encoder(tmp_path / "bert", weight_std=0.3), depth=3)
+    add_reranker(linker, tmp_path / "r")
+
+    def spy(model: CrossEncoder, mentions: list[str], *arguments: Any, **options: Any) -> Any:
+        read.update(mentions)
+        return scores(model, mentions, *arguments, **options)
+
+    monkeypatch.setattr(CrossEncoder, "scores", spy)
+    written = MENTIONS.with_columns(pl.col("mention").str.to_titlecase())
+    tune_linker(linker, written, calibrate=False)
+    assert read
+    assert read <= set(written["mention"])
 
 
 def test_confidences_with_a_cross_encoder_go_with_it(place: Path, tmp_path: Path) -> None:

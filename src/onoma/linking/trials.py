@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -65,13 +65,17 @@ class CalibrationReport:
 
 @dataclass(frozen=True)
 class Labelled:
-    """A distinct development mention: normalised text, rows of the right concepts, how often it occurs, its fold."""
+    """A distinct development mention: normalised text, rows of the right concepts, how often it occurs, its fold.
+
+    And how it is written, most often if in several ways: a cross-encoder prepares mentions in its own way.
+    """
 
     text: str
     concepts: frozenset[int]
     has_concept: bool
     n: int
     fold: int
+    written: str
 
 
 @dataclass(frozen=True)
@@ -94,16 +98,19 @@ def label_mentions(linker: Linker, mentions: pl.DataFrame, n_folds: int) -> Deve
     rows_of = linker.dictionary.concept_rows({code for codes in codes_of.values() for code in codes})
     merged: Counter[tuple[str, frozenset[int], bool]] = Counter()
     unknown: Counter[str] = Counter()
+    forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for (mention, label), n in counted.items():
         codes = [code for code in codes_of[label] if code in rows_of or code not in NO_CONCEPT]
         concepts = frozenset(row for code in codes for row in rows_of.get(code, ()))
         text = normalise(mention, linker.normalisation)
         if text:
             merged[text, concepts, bool(codes)] += n
+            forms[text][mention] += n
             if codes and not concepts:
                 unknown[label] += n
     fold_of = _folds({text for text, _, _ in merged}, n_folds)
-    labelled = [Labelled(*key, n=n, fold=fold_of[key[0]]) for key, n in merged.items()]
+    written = {text: min(counts, key=lambda form: (-counts[form], form)) for text, counts in forms.items()}
+    labelled = [Labelled(*key, n=n, fold=fold_of[key[0]], written=written[key[0]]) for key, n in merged.items()]
     labelled.sort(key=lambda mention: (mention.text, sorted(mention.concepts), mention.has_concept))
     n_known = sum(1 for mention in labelled if mention.concepts)
     if n_known < MIN_MENTIONS:
@@ -147,7 +154,8 @@ class Trial:
         self, linker: Linker, development: Development, progress: ProgressCallback | None, *, n_runs: int
     ) -> None:
         self._linker, self._mentions, self._progress = linker, development.mentions, progress
-        self._texts = list(dict.fromkeys(mention.text for mention in self._mentions))
+        self._written = {mention.text: mention.written for mention in self._mentions}
+        self._texts = list(self._written)
         self._done, self._total = 0, n_runs * len(self._texts)
 
     def outcomes(
@@ -161,7 +169,8 @@ class Trial:
         """Of all texts, or of some, by the linker that is tuned or another one."""
         found = {}
         wanted = self._texts if texts is None else texts
-        for part, run in (linker or self._linker).tuned(settings).runs(wanted, top_k=top_k):
+        written = [self._written[text] for text in wanted]
+        for part, run in (linker or self._linker).tuned(settings).runs(written, top_k=top_k):
             for place, (asked, answer) in enumerate(zip(part, run.answers(part), strict=True)):
                 is_answered = len(answer.ranked) > 0 and not answer.is_nil
                 found[asked.text] = Outcome(
