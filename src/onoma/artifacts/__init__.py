@@ -6,8 +6,9 @@ was made from (parents, by fingerprint), with which settings and seed.
 
 The manifest is the last file written before the folder is renamed into place, so a process killed at any
 moment leaves either the old folder or the new one; what it was working on lies in a hidden
-``.NAME.partial-…`` that nothing opens and the next write to the same place removes. (A folder that is being
-replaced is moved aside first; if the process dies just then, the next look at the place puts it back.)
+``.NAME.partial-…`` that nothing opens and the next write to the same place removes, once no process holds it
+(`onoma.artifacts.locking`). (A folder that is being replaced is moved aside first; if the process dies just then,
+the next look at the place puts it back.)
 """
 
 from onoma.artifacts.amending import amend_artifact

@@ -59,11 +59,8 @@ def is_held(folder: Path) -> bool:
         return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # the file system has no such locks
-        return False
-    else:
-        return False
+    except OSError as error:  # of another kind: the file system has no such locks
+        return isinstance(error, BlockingIOError)
     finally:
         os.close(descriptor)
+    return False
