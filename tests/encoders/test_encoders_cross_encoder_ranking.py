@@ -140,6 +140,36 @@ def test_mentions_are_judged_as_by_a_plain_loop(
     assert choice.mrr == pytest.approx(sum(1 / rank for rank in ranks if rank) / n_lists)
 
 
+@given(LISTS, st.data(), st.sampled_from(WEIGHTS), st.sampled_from([None, 0.0, 2.0]))
+def test_hits_of_look_up_are_judged_as_the_linker_treats_them(
+    lists: Lists, data: st.DataObject, weight: float, nil_score: float | None
+) -> None:
+    lists = [sorted(one, key=lambda candidate: -candidate[0]) for one in lists]
+    n_hits = [data.draw(st.integers(0, len(one))) for one in lists]
+    lists = [
+        [(1.0 if place < n else f, s, right) for place, (f, s, right) in enumerate(one)]
+        for one, n in zip(lists, n_hits, strict=True)
+    ]
+    first, scores, right, offsets = columns(lists)
+    ranks = []
+    for candidates, n in zip(lists, n_hits, strict=True):
+        # What a linker asks its cross-encoder about: its hits, or where it has none all that it found.
+        asked = candidates[: n or None]
+        odds = [math.exp(score) for _, score, _ in asked]
+        total = sum(odds) + (0.0 if nil_score is None else math.exp(nil_score))
+        final = [round((1 - weight) * one[0] + weight * part / total, 6) for one, part in zip(asked, odds, strict=True)]
+        order = sorted(range(len(asked)), key=lambda place: (-final[place], place))
+        ranking = [asked[place] for place in order] + candidates[len(asked) :]
+        is_nil = not n and nil_score is not None and round(math.exp(nil_score) / total, 6) > 0.5
+        ranks.append(0 if is_nil else next((rank for rank, one in enumerate(ranking, 1) if one[2]), 0))
+    (choice,) = judge_weights(
+        first, scores, right, offsets, n_hits=np.array(n_hits, int), weights=[weight], nil_scores=[nil_score]
+    )
+    n_lists = max(1, len(lists))
+    assert choice.at_1 == pytest.approx(sum(rank == 1 for rank in ranks) / n_lists)
+    assert choice.mrr == pytest.approx(sum(1 / rank for rank in ranks if rank) / n_lists)
+
+
 def test_nil_answers_where_it_is_more_probable_than_all_others_together() -> None:
     first, scores, offsets = np.array([0.9, 0.8, 0.9]), np.array([1.0, 3.0, -2.0]), np.array([0, 2, 3, 3])
     _, of_nil = probabilities(scores, offsets, nil_score=0.0)

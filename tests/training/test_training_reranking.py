@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,13 +20,14 @@ from safetensors.torch import load_file
 
 from onoma.artifacts import open_artifact
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError
-from onoma.linking import Link
+from onoma.linking import Link, Linker, add_reranker, build_linker
 from onoma.linking.reranking import Reranked, Reranker
+from onoma.linking.settings import Stage
 from onoma.training.reranking import train_reranker
 from onoma.training.reranking_config import RerankingConfig, load_reranking_recipe
 from onoma.training.reranking_data import find_candidates
 from onoma.training.reranking_step import RerankingStepReport
-from tiny import WORDS, tiny_encoder
+from tiny import WORDS, make_terminology, tiny_encoder
 from tiny_rerankers import TableLinker, links
 
 # The name spelt most alike is always a wrong one, and the right one is spelt otherwise: letters mislead.
@@ -289,6 +291,85 @@ def test_own_names_are_hidden_from_their_mentions_alone() -> None:
     assert both.names[kept.offsets[-1] :] == [*found.names[:4], *found.names[10:]]
 
 
+@pytest.fixture(scope="module")
+def linker(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Linker:
+    folder = tmp_path_factory.mktemp("linker")
+    names = {word: [f"ill {word}", f"{word} cold", "cold"] for word in WORDS}
+    make_terminology(folder / "t", {**names, "lung-2": ["Ill-Lung x", "cold lung"]})
+    return build_linker(folder / "t", base, folder / "linker")
+
+
+def with_stages(linker: Linker, *stages: Stage) -> Linker:
+    return linker.tuned(linker.settings.replaced(stages=stages))
+
+
+def test_candidates_know_which_of_them_look_up_found(linker: Linker) -> None:
+    table = pl.DataFrame({"mention": ["cold", "ILL heart", "ill-heart", "x"], "concept_id": ["heart"] * 4})
+    for stages, expected in (
+        (("exact", "dense"), [6, 1, 0, 0]),
+        (("exact", "loose", "dense"), [6, 1, 1, 0]),
+        (("dense",), [0] * 4),
+    ):
+        found = find_candidates(with_stages(linker, *stages), table, depth=6, text="matched")
+        assert found.n_hits.tolist() == expected
+        assert found.telling().n_hits.tolist() == expected[: len(found.telling())]
+
+
+def test_names_that_the_looser_look_up_finds_are_hidden_too(linker: Linker, monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden: list[set[str]] = []
+
+    def without(asked: Linker, name_rows: Any) -> Linker:
+        rows = np.flatnonzero(np.isin(asked.dictionary.entry_name_rows, name_rows))
+        texts = np.searchsorted(asked.dictionary.entry_offsets, rows, side="right") - 1
+        hidden.append({asked.dictionary.texts[int(row)] for row in texts})
+        return original(asked, name_rows)
+
+    original = Linker.without
+    monkeypatch.setattr(Linker, "without", without)
+    table = pl.DataFrame({"mention": ["ill-heart", "Cold (Lung)"], "concept_id": ["heart", "lung"]})
+    for stages, expected in ((("exact", "dense"), []), (("exact", "loose", "dense"), [{"ill heart"}, {"cold lung"}])):
+        found = find_candidates(with_stages(linker, *stages), table, depth=9, text="matched", own_names="hide")
+        assert found.n_hits.tolist() == [0, 0]
+        assert hidden == expected
+
+
+@pytest.mark.parametrize("stages", [("exact", "dense"), ("exact", "loose", "dense"), ("dense",)])
+def test_training_measures_what_the_linker_then_does(
+    base: Path, linker: Linker, tmp_path: Path, stages: tuple[Stage, ...]
+) -> None:
+    told = pl.DataFrame(
+        {
+            "mention": [f"{word} x" for word in WORDS] + [f"cold {word}" for word in WORDS],
+            "concept_id": [*WORDS, *["NIL"] * len(WORDS)],
+        }
+    )
+    development = pl.DataFrame(
+        {
+            "mention": ["cold"] * 3 + ["ill heart", "Ill-Lung", "ill-lung X", "heart y", "lung y", "cold y"],
+            "concept_id": [*WORDS[:3], "heart", "lung", "lung-2", "heart", "lung", "NIL"],
+        }
+    )
+    config = config_for(base, steps=12, nil=True, keep="last", own_names="both", weight=0.9)
+    chosen = with_stages(linker, *stages)
+    # What an earlier reranker, a prior or a threshold would make of candidates is no matter.
+    counted = chosen.with_prior(np.arange(linker.n_concepts)).tuned(
+        chosen.settings.replaced(stages=[*stages, "prior"], prior_weight=0.5)
+    )
+    report = train_reranker(config, counted, told, tmp_path / "r", development={"own": development})
+    copied = shutil.copytree(linker.path, tmp_path / "linker")
+    add_reranker(copied, tmp_path / "r")
+    final = with_stages(Linker.open(copied), *stages, "rerank")
+    answers = final.link(development["mention"], top_k=1)
+    is_right = [
+        (answer[0].concept_id == code) if answer else code == "NIL"
+        for answer, code in zip(answers, development["concept_id"], strict=True)
+    ]
+    assert report.evaluations[-1]["at_1"] == pytest.approx(sum(is_right) / len(is_right))
+    alone = chosen.link(development["mention"], top_k=1)
+    n_right = sum(a[0].concept_id == code for a, code in zip(alone, development["concept_id"], strict=True))
+    assert report.data["development"][0]["linker"]["at_1"] == pytest.approx(n_right / len(is_right))
+
+
 def test_a_linker_without_names_cannot_hide_them() -> None:
     with pytest.raises(ConfigError, match="set own_names=keep"):
         find_candidates(MISLEADING, MENTIONS, depth=2, text="both", own_names="hide")
@@ -361,6 +442,11 @@ def test_tables_of_other_columns_are_refused(base: Path, tmp_path: Path) -> None
     for table in (MENTIONS.rename({"mention": "text"}), MENTIONS.with_columns(concept_id=None)):
         with pytest.raises(InputError, match="no table of mentions"):
             train_reranker(config_for(base), MISLEADING, table, tmp_path / "r")
+    with pytest.raises(InputError, match="no mentions to measure on"):
+        train_reranker(config_for(base), MISLEADING, MENTIONS, tmp_path / "r", development=[MENTIONS.clear()])
+    with pytest.raises(InputError, match="have contexts, and the mentions to learn from have none"):
+        told = MENTIONS.with_columns(context=pl.col("mention"))
+        train_reranker(config_for(base), MISLEADING, MENTIONS, tmp_path / "r", development=[told])
     with pytest.raises(InputError, match="no mentions to train on"):
         train_reranker(config_for(base), MISLEADING, MENTIONS[:0], tmp_path / "r")
 

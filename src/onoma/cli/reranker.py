@@ -57,11 +57,6 @@ def train(
 
     loaded = load_reranking_recipe(recipe, parse_assignments(settings or []))
     opened = Linker.open(linker, database=database)
-    if not {"prior", "rerank"}.isdisjoint(opened.settings.stages) or opened.settings.no_concept_below is not None:
-        # The candidates of the searches, not what an earlier reranker, a threshold or counts of, it may be, these very
-        # mentions have made of them.
-        stages = [stage for stage in opened.settings.stages if stage not in ("prior", "rerank")]
-        opened = opened.tuned(opened.settings.replaced(stages=tuple(stages), no_concept_below=None))
     with show.training_bar() as bar:
         report = train_reranker(
             loaded.config,

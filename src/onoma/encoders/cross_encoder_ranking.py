@@ -15,6 +15,9 @@ score of NIL is a number that was chosen on development mentions: there NIL is a
 the mentions learnt from, and a constant factor of its odds is what sets that right. NIL is the answer where it is more
 probable than all candidates together.
 
+**Look-up.** What a linker's look-up found is a name that equals the mention. Such hits stay before all else and are
+never NIL; a cross-encoder orders them among themselves.
+
 Shapes: M mentions, C candidates over all mentions; those of mention ``i`` stand at ``offsets[i]:offsets[i + 1]``, in
 the order of the first stage.
 """
@@ -105,8 +108,16 @@ def answers_nil(of_nil: _Float64) -> BoolArray:
     return is_nil
 
 
-def right_ranks(final: _Float64, is_right: BoolArray, offsets: RowArray) -> RowArray:
+def right_ranks(
+    final: _Float64, is_right: BoolArray, offsets: RowArray, *, is_behind: BoolArray | None = None
+) -> RowArray:
     """Rank of the first right candidate of each mention, from 1; 0 where there is none, shape (M,).
+
+    Args:
+        final: Scores, shape (C,).
+        is_right: Whether the candidate is a right one, shape (C,).
+        offsets: Shape (M + 1,).
+        is_behind: Whether the candidate comes behind those that are not, whatever its score, shape (C,).
 
     Example:
         >>> right_ranks(np.array([0.5, 0.7, 0.7, 0.1]), np.array([False, False, True, False]), np.array([0, 3, 4]))
@@ -114,7 +125,8 @@ def right_ranks(final: _Float64, is_right: BoolArray, offsets: RowArray) -> RowA
     """
     n_mentions = len(offsets) - 1
     mention = np.repeat(np.arange(n_mentions), np.diff(offsets))
-    order = np.lexsort((-final, mention))  # stable: of equal scores the earlier first
+    tiers = np.zeros(len(final), np.bool_) if is_behind is None else is_behind
+    order = np.lexsort((-final, tiers, mention))  # stable: of equal scores the earlier first
     places = np.arange(len(final)) - offsets[mention]
     is_found = is_right[order]
     nothing = len(final) + 1
@@ -130,6 +142,7 @@ def judge_weights(
     is_right: BoolArray,
     offsets: RowArray,
     *,
+    n_hits: RowArray | None = None,
     weights: Sequence[float] = WEIGHTS,
     means_nil: BoolArray | None = None,
     nil_scores: Sequence[float | None] = (None,),
@@ -144,16 +157,22 @@ def judge_weights(
         scores: Of the cross-encoder, shape (C,).
         is_right: Whether the candidate is a right one, shape (C,).
         offsets: Shape (M + 1,).
+        n_hits: How many candidates look-up found, shape (M,); they come first. Unset: none.
         weights: To be tried.
         means_nil: Whether there is no concept to be found for a mention, shape (M,); unset: there is for each.
         nil_scores: To be tried.
     """
+    lengths = np.diff(offsets)
+    hits = np.zeros(len(lengths), np.int64) if n_hits is None else n_hits
+    places = np.arange(len(scores)) - np.repeat(offsets[:-1], lengths)
+    is_behind = np.repeat(hits > 0, lengths) & (places >= np.repeat(hits, lengths))
+    reranked = np.where(is_behind, -np.inf, scores)  # behind hits nothing is reranked
     choices = []
     for nil_score in nil_scores:
-        shares, of_nil = probabilities(scores, offsets, nil_score=nil_score)
-        is_nil = answers_nil(of_nil)
+        shares, of_nil = probabilities(reranked, offsets, nil_score=nil_score)
+        is_nil = answers_nil(of_nil) & (hits == 0)
         for weight in weights:
-            ranks = right_ranks(interpolated(first, shares, weight), is_right, offsets)
+            ranks = right_ranks(interpolated(first, shares, weight), is_right, offsets, is_behind=is_behind)
             ranks[is_nil] = 0 if means_nil is None else means_nil[is_nil]
             choices.append(_judged(ranks, weight, nil_score))
     return choices

@@ -46,13 +46,12 @@ from onoma.linking.searching import (
     gather_pools,
     nearest_of_each,
 )
-from onoma.linking.settings import Stage
+from onoma.linking.settings import LOOK_UPS, Stage
 from onoma.terminology import normalise
 from onoma.types import SCORE_DECIMALS, BoolArray, DoubleArray, FloatArray, RowArray
 
 _TEXTS_PER_CONCEPT = 4
 """Texts looked at first for each concept wanted; if they turn out to be too few, more are."""
-_LOOK_UPS: tuple[Stage, ...] = ("exact", "loose")
 
 
 @dataclass(frozen=True)
@@ -188,7 +187,7 @@ class Run:
         return self._with_confidence(asked, answers)
 
     def _look_up(self, text: str) -> Answer:
-        for stage in _LOOK_UPS:
+        for stage in LOOK_UPS:
             if stage in self._stages:
                 rows = self._parts.lookup.exact(text) if stage == "exact" else self._parts.lookup.loose(text)
                 ranked = self._rank(rows, np.ones(len(rows)), len(self._parts.dictionary.concept_ids))

@@ -15,6 +15,7 @@ Stage: TypeAlias = Literal["exact", "loose", "dense", "sparse", "prior", "rerank
 """What can be switched: look-up, more loosely; search by vectors, by character n-grams; how often concepts are meant;
 the cross-encoder."""
 STAGES: tuple[Stage, ...] = get_args(Stage)
+LOOK_UPS: tuple[Stage, ...] = ("exact", "loose")
 SEARCHES: tuple[Stage, ...] = ("dense", "sparse")
 _ORDERING: tuple[Stage, ...] = ("prior", "rerank")
 
@@ -75,6 +76,16 @@ class LinkerSettings(BaseModel):
             raise DamagedArtifactError(
                 f"{file} cannot be read ({first_problem(error)}). Build the linker again."
             ) from None
+
+    @property
+    def look_ups(self) -> tuple[Stage, ...]:
+        """Those of the stages that look a mention up."""
+        return tuple(stage for stage in self.stages if stage in LOOK_UPS)
+
+    def of_first_stages(self) -> LinkerSettings:
+        """Look-up and searches alone, without what orders or withholds their answers: prior, reranker, threshold."""
+        stages = tuple(stage for stage in self.stages if stage not in _ORDERING)
+        return self.replaced(stages=stages, no_concept_below=None)
 
     def replaced(self, **changes: Any) -> LinkerSettings:
         """These settings with some changed, checked.

@@ -42,6 +42,7 @@ from onoma.training.reranking_config import RerankingConfig
 from onoma.training.reranking_data import (
     CandidateLinker,
     Candidates,
+    StagedLinker,
     distinct_mentions,
     find_candidates,
     tokenise_candidates,
@@ -88,7 +89,8 @@ def train_reranker(
 
     Args:
         config: Settings of the run.
-        linker: Finds the candidates, in training and development. A mention of which no candidate is right, or all are,
+        linker: Finds the candidates, in training and development, by look-up and searches alone: its prior, reranker
+            and threshold are left out. A mention of which no candidate is right, or all are,
             is not learnt from, unless NIL is to be learnt (``config.nil``).
         mentions: To learn from; equal ones count once.
         out: The folder to write, see `onoma.encoders.cross_encoder`. The unfinished run lies in ``OUT.run`` and goes on
@@ -120,6 +122,10 @@ def train_reranker(
     check_development(config, [name for name, _ in named], fix=fix)
     check_trackers(trackers)
     tell = on_event if on_event is not None and is_main() else lambda _: None
+    if isinstance(linker, StagedLinker):
+        # Not what an earlier reranker, a threshold or counts of, it may be, these very mentions make of candidates.
+        linker = linker.with_prior(None)
+        linker = linker.tuned(linker.settings.of_first_stages())
     find = partial(
         find_candidates,
         linker,
@@ -129,6 +135,16 @@ def train_reranker(
     )
     table = distinct_mentions(_read(mentions, context, tell))
     tables = {name: _read(data, context, tell) for name, data in named}
+    for name, data in tables.items():
+        if data.is_empty():
+            raise InputError("there are no mentions to measure on", field="development", found=name)
+        if "context" in data.columns and "context" not in table.columns:
+            raise InputError(
+                "these development mentions have contexts, and the mentions to learn from have none",
+                field="development",
+                found=name,
+                fix="give contexts to both, or to neither",
+            )
     means_nil: dict[str, BoolArray | None] = dict.fromkeys(tables)
     if config.nil and tables:
         known = {name: without_concept(linker, data) for name, data in tables.items()}

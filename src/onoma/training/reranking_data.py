@@ -7,7 +7,7 @@ Whether the linker does not have the concept or only finds it too far down makes
 candidates, and of both it must not take one. In what is measured it does make one: NIL is the right answer to mentions
 of concepts that the linker does not have (`without_concept`).
 
-A training mention that is a name of the linker, spelt alike, is found by equality, and from such mentions a model
+A training mention that is a name of the linker, spelt alike, is found by look-up, and from such mentions a model
 learns only to compare letters. If `find_candidates` is asked to, it is therefore linked as if nothing in the linker
 were called so: its concept has to be found by another name, as that of an unknown mention has to. Hiding is done for a
 part of the mentions at a time, so that a mention loses its own name and, of the other mentions' names, only those of
@@ -20,6 +20,7 @@ order of the linker.
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
@@ -41,6 +42,8 @@ OwnNames: TypeAlias = Literal["hide", "keep", "both"]
 N_PARTS = 8
 """Parts into which mentions whose names are hidden are divided."""
 
+_LOOSE = "loose"
+"""The looser look-up and its preset."""
 _MENTIONS_AT_ONCE = 1024
 _Progress: TypeAlias = Callable[[int, int, str], None]
 
@@ -63,6 +66,27 @@ class CandidateLinker(Protocol):
 
     def link(self, mentions: Iterable[str], *, top_k: int = 5) -> Sequence[Sequence[LinkedConcept]]:
         """The best concepts of each mention, best first."""
+
+
+class StageSettings(Protocol):
+    """Which stages of a linker are on; `onoma.linking.LinkerSettings` is one."""
+
+    @property
+    def look_ups(self) -> Sequence[str]: ...
+    def of_first_stages(self) -> StageSettings: ...
+
+
+@runtime_checkable
+class StagedLinker(Protocol):
+    """A linker whose stages can be chosen; `onoma.linking.Linker` is one."""
+
+    @property
+    def settings(self) -> StageSettings: ...
+    def tuned(self, settings: StageSettings) -> CandidateLinker: ...
+    def with_prior(self, prior: None) -> StagedLinker: ...
+    def link(
+        self, mentions: Iterable[str], *, top_k: int = 5, stages: Iterable[str] | None = None
+    ) -> Sequence[Sequence[LinkedConcept]]: ...
 
 
 class Names(Protocol):
@@ -113,6 +137,8 @@ class Candidates:
     """The linker's, shape (C,)."""
     is_right: BoolArray
     """Whether a candidate is one of the mention's concepts, shape (C,)."""
+    n_hits: RowArray
+    """How many of a mention's candidates look-up found, shape (M,): they come first, and in use stay there."""
 
     def __len__(self) -> int:
         return len(self.mentions)
@@ -145,6 +171,7 @@ class Candidates:
             names=[self.names[place] for place in kept.tolist()],
             first_scores=self.first_scores[kept],
             is_right=self.is_right[kept],
+            n_hits=self.n_hits[rows],
         )
 
 
@@ -165,8 +192,9 @@ def find_candidates(
             ``context``.
         depth: Candidates of a mention, at most.
         text: What is read of a candidate, see `onoma.encoders.cross_encoder_tokens.candidate_text`.
-        own_names: What becomes of mentions that are a name of the linker, spelt alike after normalisation: they are
-            linked as if nothing was called so ("hide"), as any other ("keep"), or once in each way ("both").
+        own_names: What becomes of mentions that are a name of the linker, spelt alike after normalisation (that of its
+            looser look-up too, where that is on): they are linked as if nothing was called so ("hide"), as any other
+            ("keep"), or once in each way ("both").
         progress: Called with (mentions linked, mentions in all, what).
 
     Returns:
@@ -180,11 +208,13 @@ def find_candidates(
     if own_names != "keep":
         ways = _ways_without_own_names(linker, texts, keep_too=own_names == "both")
     in_all, done = sum(len(rows) for _, rows in ways), 0
-    found: list[tuple[int, Sequence[LinkedConcept]]] = []
+    found: list[tuple[int, Sequence[LinkedConcept], int]] = []
     for asked, rows in ways:
         for begin in range(0, len(rows), _MENTIONS_AT_ONCE):
             part = rows[begin : begin + _MENTIONS_AT_ONCE]
-            found += zip(part, asked.link([texts[row] for row in part], top_k=depth), strict=True)
+            mentioned = [texts[row] for row in part]
+            links = asked.link(mentioned, top_k=depth)
+            found += zip(part, links, _n_looked_up(asked, mentioned, links), strict=True)
             done += len(part)
             if progress is not None:
                 progress(done, in_all, "finding candidates")
@@ -193,19 +223,20 @@ def find_candidates(
     codes = [set(split_codes(value)) for value in mentions["concept_id"].to_list()]
     contexts = mentions["context"].to_list() if "context" in mentions.columns else None
     return Candidates(
-        mentions=[texts[row] for row, _ in found],
-        contexts=None if contexts is None else [contexts[row] for row, _ in found],
-        offsets=np.concatenate([[0], np.cumsum([len(links) for _, links in found])]).astype(np.int64),
+        mentions=[texts[row] for row, _, _ in found],
+        contexts=None if contexts is None else [contexts[row] for row, _, _ in found],
+        offsets=np.concatenate([[0], np.cumsum([len(links) for _, links, _ in found])]).astype(np.int64),
         names=[
             candidate_text(link.matched_name, link.preferred_name, both=text == "both")
-            for _, links in found
+            for _, links, _ in found
             for link in links
         ],
-        first_scores=np.array([link.score for _, links in found for link in links], np.float64),
+        first_scores=np.array([link.score for _, links, _ in found for link in links], np.float64),
         is_right=np.array(
-            [not codes[row].isdisjoint(split_codes(link.concept_id)) for row, links in found for link in links],
+            [not codes[row].isdisjoint(split_codes(link.concept_id)) for row, links, _ in found for link in links],
             np.bool_,
         ),
+        n_hits=np.array([n_hits for _, _, n_hits in found], np.int64),
     )
 
 
@@ -230,6 +261,23 @@ def without_concept(linker: CandidateLinker, mentions: pl.DataFrame) -> BoolArra
     return np.array([known.isdisjoint(of_mention) for of_mention in codes], np.bool_)
 
 
+def _n_looked_up(
+    linker: CandidateLinker, mentions: Sequence[str], found: Sequence[Sequence[LinkedConcept]]
+) -> list[int]:
+    """How many of the first links of each mention are what look-up found."""
+    if not isinstance(linker, StagedLinker) or not linker.settings.look_ups:
+        return [0] * len(mentions)
+    depth = max(1, *map(len, found))
+    looked_up = linker.link(mentions, top_k=depth, stages=linker.settings.look_ups)
+    return [_n_equal(hits, links) for hits, links in zip(looked_up, found, strict=True)]
+
+
+def _n_equal(hits: Sequence[LinkedConcept], links: Sequence[LinkedConcept]) -> int:
+    """With how many links of one list another begins."""
+    pairs = zip(hits, links, strict=False)
+    return len(list(itertools.takewhile(lambda pair: pair[0].concept_id == pair[1].concept_id, pairs)))
+
+
 def _ways_without_own_names(
     linker: CandidateLinker, texts: Sequence[str], *, keep_too: bool
 ) -> list[tuple[CandidateLinker, list[int]]]:
@@ -239,22 +287,30 @@ def _ways_without_own_names(
             "this linker cannot be asked as if it did not know some names, so the names of training mentions cannot be "
             "hidden from their candidates; set own_names=keep."
         )
-    asked = [normalise(text, linker.normalisation) for text in texts]
-    wanted = set(asked)
-    row_of_text = {text: row for row, text in enumerate(linker.dictionary.texts) if text in wanted}
-    own = {row: row_of_text[text] for row, text in enumerate(asked) if text in row_of_text}
-    part_of_text = {text_row: place % N_PARTS for place, text_row in enumerate(dict.fromkeys(own.values()))}
+    is_loose = isinstance(linker, StagedLinker) and _LOOSE in linker.settings.look_ups
+    asked = [_looked_up_as(normalise(text, linker.normalisation), loosely=is_loose) for text in texts]
+    rows_of_text: dict[str, list[int]] = {text: [] for text in asked}
+    for row, name in enumerate(linker.dictionary.texts):
+        if (text := _looked_up_as(name, loosely=is_loose)) in rows_of_text:
+            rows_of_text[text].append(row)
+    own = {row: text for row, text in enumerate(asked) if rows_of_text[text]}
+    part_of_text = {text: place % N_PARTS for place, text in enumerate(dict.fromkeys(own.values()))}
     ways: list[tuple[CandidateLinker, list[int]]] = [
         (linker, [row for row in range(len(texts)) if keep_too or row not in own])
     ]
     offsets, name_rows = linker.dictionary.entry_offsets, linker.dictionary.entry_name_rows
     for part in range(N_PARTS):
-        text_rows = [text_row for text_row, its_part in part_of_text.items() if its_part == part]
-        if text_rows:
-            entries = np.concatenate([np.arange(offsets[row], offsets[row + 1]) for row in text_rows])
-            rows = [row for row, text_row in own.items() if part_of_text[text_row] == part]
+        rows = [row for row, text in own.items() if part_of_text[text] == part]
+        if rows:
+            text_rows = {text_row for row in rows for text_row in rows_of_text[own[row]]}
+            entries = np.concatenate([np.arange(offsets[row], offsets[row + 1]) for row in sorted(text_rows)])
             ways.append((linker.without(np.asarray(name_rows[entries], np.int64)), rows))
     return ways
+
+
+def _looked_up_as(text: str, *, loosely: bool) -> str:
+    """What look-up compares of a normalised text."""
+    return (normalise(text, _LOOSE) if loosely else "") or text
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -271,6 +327,8 @@ class TokenisedCandidates:
     """The linker's, shape (C,)."""
     is_right: BoolArray
     """Whether a candidate is a right one, shape (C,)."""
+    n_hits: RowArray
+    """How many of a mention's candidates look-up found, shape (M,)."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -289,6 +347,7 @@ class TokenisedCandidates:
             self.offsets,
             self.first_scores,
             self.is_right,
+            self.n_hits,
         ):
             digest.update(f"{array.dtype.str}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).data)
@@ -321,6 +380,7 @@ def tokenise_candidates(candidates: Candidates, tokeniser: PairTokeniser) -> Tok
         offsets=candidates.offsets,
         first_scores=candidates.first_scores,
         is_right=candidates.is_right,
+        n_hits=candidates.n_hits,
     )
 
 

@@ -79,6 +79,7 @@ class RerankingMeasure:
             scores,
             held.is_right,
             held.offsets,
+            n_hits=held.n_hits,
             weights=weights,
             means_nil=self._means_nil,
             nil_scores=nil_scores,
