@@ -43,6 +43,18 @@ def test_askapatient(askapatient: Path) -> None:
     assert [(line.ids, line.name) for line in dictionary] == [(("1001",), "Tired"), (("22253000",), "Pain")]
 
 
+def test_one_fold_of_askapatient_needs_its_own_files_alone(askapatient: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    for file in list(askapatient.glob("AskAPatient.fold-2.*")):
+        file.rename(own / file.name)
+    task = get_task("askapatient")
+    assert [query.text for query in task.queries(own, "fold-2-validation")[0]] == ["pain 2 validation"]
+    assert [line.name for line in task.dictionary(own, "fold-2-validation")[0]] == ["Pain"]
+    with pytest.raises(InputError, match=r"AskAPatient\.fold-0"):
+        task.dictionary(own, "test")
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [(b"1\tA\ta\n1\tA\n", "another form"), (b"1\tA\t\x81\xff\n", "neither UTF-8"), (b"1\tA\t \n", "another form")],

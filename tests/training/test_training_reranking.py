@@ -444,8 +444,8 @@ def test_tables_of_other_columns_are_refused(base: Path, tmp_path: Path) -> None
             train_reranker(config_for(base), MISLEADING, table, tmp_path / "r")
     with pytest.raises(InputError, match="no mentions to measure on"):
         train_reranker(config_for(base), MISLEADING, MENTIONS, tmp_path / "r", development=[MENTIONS.clear()])
+    told = MENTIONS.with_columns(context=pl.col("mention"))
     with pytest.raises(InputError, match="have contexts, and the mentions to learn from have none"):
-        told = MENTIONS.with_columns(context=pl.col("mention"))
         train_reranker(config_for(base), MISLEADING, MENTIONS, tmp_path / "r", development=[told])
     with pytest.raises(InputError, match="no mentions to train on"):
         train_reranker(config_for(base), MISLEADING, MENTIONS[:0], tmp_path / "r")

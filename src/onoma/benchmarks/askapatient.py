@@ -7,12 +7,10 @@ are not UTF-8 are Windows-1252.
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from pathlib import Path
 
-from onoma.benchmarks.biosyn import DictionaryLine, Query, find_file
+from onoma.benchmarks.biosyn import DictionaryLine, Query, file_content, find_file
 from onoma.errors import InputError
 
 N_FOLDS = 10
@@ -34,13 +32,8 @@ def read_fold(path: Path) -> list[tuple[str, str, str]]:
     Raises:
         InputError: the file is damaged, or a line has other fields (file and line are named).
     """
-    raw = path.read_bytes()
-    try:
-        content = gzip.decompress(raw) if path.suffix == ".gz" else raw
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(f"not a whole gzip file ({error})", path=path, fix="get the file again") from None
     rows = []
-    for number, line in enumerate(re.split(rb"\r?\n", content.removesuffix(b"\n")), 1):
+    for number, line in enumerate(re.split(rb"\r?\n", file_content(path).removesuffix(b"\n")), 1):
         text = _decoded(line, path, number)
         fields = text.split("\t")
         if len(fields) != 3 or not all(field.strip() for field in fields):

@@ -138,6 +138,19 @@ def has_file(folder: Path, name: str, *, subfolder: str = "biosyn") -> bool:
     return _place_of(folder, name, subfolder) is not None
 
 
+def file_content(path: Path) -> bytes:
+    """A benchmark's file, unpacked if it is gzip.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    try:
+        raw = path.read_bytes()
+        return gzip.decompress(raw) if path.suffix == ".gz" else raw
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"not a whole gzip file ({error})", path=path, fix="get the file again") from None
+
+
 def _place_of(folder: Path, name: str, subfolder: str) -> Path | None:
     candidates = [place / file for place in (folder, folder / subfolder) for file in (name, f"{name}.gz")]
     return next((candidate for candidate in candidates if candidate.is_file()), None)
@@ -145,11 +158,7 @@ def _place_of(folder: Path, name: str, subfolder: str) -> Path | None:
 
 def _fields(path: Path) -> Iterator[tuple[int, str, str]]:
     """Line number, what stands before and what stands after ``||``."""
-    try:
-        raw = path.read_bytes()
-        content = gzip.decompress(raw) if path.suffix == ".gz" else raw
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(f"not a whole gzip file ({error})", path=path, fix="get the file again") from None
+    content = file_content(path)
     for number, line in enumerate(content.removesuffix(b"\n").split(b"\n") if content else [], 1):
         try:
             text = line.removesuffix(b"\r").decode("utf-8-sig" if number == 1 else "utf-8")

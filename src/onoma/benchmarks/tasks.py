@@ -99,18 +99,23 @@ def biosyn_dictionary(folder: Path, split: str) -> tuple[list[DictionaryLine], l
 
 def askapatient_queries(folder: Path, split: str) -> tuple[list[Query], list[Path]]:
     """All folds of "test" or "validation", or of one fold: "fold-0" its test part, "fold-0-validation" the other."""
-    folds, part = list(range(askapatient.N_FOLDS)), split
-    if split.startswith("fold-"):
-        fold, _, part_of_fold = split.removeprefix("fold-").partition("-")
-        folds, part = [int(fold)], part_of_fold or "test"
+    folds, part = _folds_and_part(split)
     files = [askapatient.fold_file(folder, fold, part) for fold in folds]
     return askapatient.as_queries([row for file in files for row in askapatient.read_fold(file)]), files
 
 
 def askapatient_dictionary(folder: Path, split: str) -> tuple[list[DictionaryLine], list[Path]]:
     """One name for each concept of the corpus, whatever the split."""
-    files = [askapatient.fold_file(folder, 0, part) for part in askapatient.PARTS]  # each fold holds all concepts
+    (fold, *_), _ = _folds_and_part(split)  # each fold holds all concepts
+    files = [askapatient.fold_file(folder, fold, part) for part in askapatient.PARTS]
     return askapatient.concept_names([row for file in files for row in askapatient.read_fold(file)]), files
+
+
+def _folds_and_part(split: str) -> tuple[list[int], str]:
+    if not split.startswith("fold-"):
+        return list(range(askapatient.N_FOLDS)), split
+    fold, _, part = split.removeprefix("fold-").partition("-")
+    return [int(fold)], part or "test"
 
 
 _LINKER_TIES = (

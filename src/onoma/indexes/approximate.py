@@ -40,7 +40,7 @@ from onoma.errors import DamagedArtifactError
 from onoma.indexes.candidate_search import IN_REGISTERS, CandidateIndex
 from onoma.indexes.centroids import QUERIES_AT_ONCE, Centroids
 from onoma.indexes.exact import ExactIndex
-from onoma.indexes.recall import AS_NEAR, spaced_rows
+from onoma.indexes.recall import AS_NEAR, N_QUERIES
 from onoma.indexes.threads import single_thread
 from onoma.indexes.vector_store import PART_ROWS, VectorStore
 from onoma.types import FloatArray, RowArray
@@ -252,8 +252,8 @@ def _built(vectors: VectorStore) -> faiss.IndexIVFPQFastScan:
     plain.by_residual = False
     plain.cp.niter = _TRAINING_ROUNDS
     plain.cp.max_points_per_centroid = _TRAINING_ROWS_PER_LIST
-    sample = np.unique(np.linspace(0, n - 1, min(n, _TRAINING_ROWS_PER_LIST * n_lists)).astype(np.int64))
-    plain.train(_with_columns(vectors.take(sample), width))
+    sample = vectors.take(vectors.spaced_rows(_TRAINING_ROWS_PER_LIST * n_lists))
+    plain.train(_with_columns(sample, width))
     for number, part in enumerate(vectors.parts()):
         padded = _with_columns(part, width)
         rows = np.arange(len(part)) + number * PART_ROWS
@@ -293,7 +293,7 @@ class _Pairs:
 def _nearest_pairs(vectors: VectorStore, lists: faiss.IndexIVFPQFastScan) -> _Pairs:
     step = len(vectors) / min(len(vectors), _ASKING)
     own = np.unique((np.arange(0.5, len(vectors) / step) * step).astype(np.int64))
-    own = np.setdiff1d(own, spaced_rows(len(vectors)))  # those measure recall
+    own = np.setdiff1d(own, vectors.spaced_rows(N_QUERIES))  # those measure recall
     queries = vectors.take(own)
     own, queries = own[queries.any(axis=1)], queries[queries.any(axis=1)]
     others, scores = _first_other(own, *ExactIndex(vectors).search(queries, k=2))

@@ -226,7 +226,7 @@ def check_kind(kind: str) -> IndexKind | TableKind:
 def _agreement(given: VectorStore, stored: VectorStore) -> PrecisionAgreement:
     if given.precision == stored.precision:
         return PrecisionAgreement(mean_cosine=1.0, lowest_cosine=1.0)
-    rows = np.unique(np.linspace(0, max(len(given) - 1, 0), min(len(given), _COMPARED_ROWS)).astype(np.int64))
+    rows = given.spaced_rows(_COMPARED_ROWS)
     true, found = given.take(rows).astype(np.float64), stored.take(rows).astype(np.float64)
     lengths = np.sqrt(np.square(true).sum(axis=1) * np.square(found).sum(axis=1))
     cosines = np.divide((true * found).sum(axis=1), lengths, out=np.ones(len(rows)), where=lengths > 0)

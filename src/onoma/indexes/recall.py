@@ -82,14 +82,9 @@ def measure_recall(
     return Recall(n_queries=len(best), queries=how, at_1=round(first / len(best), 4), at_10=round(right / len(best), 4))
 
 
-def spaced_rows(n_vectors: int, n_rows: int = N_QUERIES) -> RowArray:
-    """Some rows, evenly spaced, ascending, shape (n,); without another number those that recall is measured with."""
-    return np.unique(np.linspace(0, max(n_vectors - 1, 0), min(n_vectors, n_rows)).astype(np.int64))
-
-
 def _asking(vectors: VectorStore, n_queries: int) -> RowArray:
     """Rows, evenly spaced, whose vectors are not zero."""
-    rows = spaced_rows(len(vectors), n_queries)
+    rows = vectors.spaced_rows(n_queries)
     return rows[np.any(vectors.take(rows) != 0, axis=1)]
 
 

@@ -135,7 +135,7 @@ def centre_of(vectors: VectorStore) -> FloatArray:
     """Mean of at most `_CENTRE_ROWS` vectors, evenly spaced; summed in double precision in their order."""
     if len(vectors) == 0:
         return np.zeros(vectors.width, np.float32)
-    rows = np.unique(np.linspace(0, len(vectors) - 1, min(len(vectors), _CENTRE_ROWS)).astype(np.int64))
+    rows = vectors.spaced_rows(_CENTRE_ROWS)
     total = np.zeros(vectors.width, np.float64)
     for start in range(0, len(rows), PART_ROWS):
         total += vectors.take(rows[start : start + PART_ROWS]).sum(axis=0, dtype=np.float64)

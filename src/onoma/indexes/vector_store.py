@@ -137,6 +137,10 @@ class VectorStore:
         for start in range(0, len(self), PART_ROWS):
             yield self.part(start, start + PART_ROWS)
 
+    def spaced_rows(self, n_rows: int) -> RowArray:
+        """At most so many rows, evenly spaced, ascending, shape (n,)."""
+        return np.unique(np.linspace(0, max(len(self) - 1, 0), min(len(self), n_rows)).astype(np.int64))
+
     def take(self, rows: RowArray) -> FloatArray:
         """Vectors of these rows, shape (n, W)."""
         if self._resident is not None:

@@ -37,7 +37,7 @@ CUTOFF = 5
 
 
 @dataclass(frozen=True)
-class Accuracy:
+class Accuracies:
     """Share of the mentions with a concept whose right concept is the first, or among the first five."""
 
     at_1: float
@@ -192,14 +192,14 @@ class Trial:
             found.update(self.outcomes(settings, [text for text in self._texts if fold_of[text] == fold]))
         return found
 
-    def accuracy(self, outcomes: dict[str, Outcome]) -> Accuracy:
+    def accuracy(self, outcomes: dict[str, Outcome]) -> Accuracies:
         """Over the mentions with a concept, as often as they occur."""
         n_all = sum(mention.n for mention in self._mentions if mention.has_concept)
         at = [
             sum(m.n for m in self._mentions if not m.concepts.isdisjoint(outcomes[m.text].concepts[:cutoff])) / n_all
             for cutoff in (1, CUTOFF)
         ]
-        return Accuracy(*at)
+        return Accuracies(*at)
 
     def pools(self, outcomes: dict[str, Outcome], *, but: int | None = None) -> list[LabelledPool]:
         """Candidates of the mentions that look-up does not decide, without those of one fold."""

@@ -22,7 +22,7 @@ from onoma.linking.fusion import learn_weights
 from onoma.linking.linker import Linker
 from onoma.linking.prior import PRIOR_DEPTH, PriorReport, count_prior, learn_prior_weight, save_prior
 from onoma.linking.settings import SEARCHES, LinkerSettings, Stage, ordered_stages
-from onoma.linking.trials import SHOWN, Accuracy, CalibrationReport, Outcome, Remembering, Trial, label_mentions
+from onoma.linking.trials import SHOWN, Accuracies, CalibrationReport, Outcome, Remembering, Trial, label_mentions
 from onoma.pairs.mentions import check_mentions
 from onoma.types import RowArray
 
@@ -54,7 +54,7 @@ class TuningReport:
     n_no_concept: int
     n_unknown: int
     unknown: tuple[str, ...]
-    accuracy: dict[str, Accuracy]
+    accuracy: dict[str, Accuracies]
     weights: dict[Stage, float] | None
     calibration: CalibrationReport | None
     no_concept_below: float | None
@@ -183,7 +183,7 @@ def tune_linker(
 
 
 def _learn_fusion(
-    trial: Trial, plain: LinkerSettings, n_folds: int, accuracy: dict[str, Accuracy]
+    trial: Trial, plain: LinkerSettings, n_folds: int, accuracy: dict[str, Accuracies]
 ) -> tuple[LinkerSettings, list[LinkerSettings]]:
     """Settings with weights of the searches learned from all mentions, and from those outside each fold."""
     for search in SEARCHES:
@@ -212,7 +212,7 @@ def _with_prior(settings: LinkerSettings, weight: float | None) -> LinkerSetting
     return settings.replaced(stages=stages, prior_weight=_NEXT_TO_NOTHING if weight is None else weight)
 
 
-def _both(accuracy: Accuracy) -> tuple[float, float]:
+def _both(accuracy: Accuracies) -> tuple[float, float]:
     return accuracy.at_1, accuracy.at_5
 
 
