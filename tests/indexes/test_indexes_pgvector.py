@@ -532,6 +532,10 @@ def test_the_server_of_the_tests_says_why_it_is_not_there(tmp_path: Path, monkey
     settings.chmod(0o755)
     with pytest.raises(NoServerError, match="without pgvector"), private_server():
         pass
+    (tmp_path / "extension").mkdir()
+    (tmp_path / "extension" / "vector.control").touch()
+    with pytest.raises(NoServerError, match="initdb cannot be run"), private_server():
+        pass  # it is no program
 
 
 def test_the_benchmark_measures_each_way_of_searching(database: str, sql: Sql) -> None:
