@@ -98,6 +98,7 @@ WHOLE = [
     " Breast  cancer ",
     "Charcot-Marie-Tooth",
     "head and neck cancer",
+    "Lung cancer and lung cancer",
     "foot and mouth disease",
     "signs and symptoms",
     "ataxia, spastic, childhood-onset",

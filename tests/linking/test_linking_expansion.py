@@ -92,6 +92,10 @@ def test_trace_says_what_was_expanded() -> None:
         Expansion("HD", "Huntington disease"),
     )
     assert expand_with_trace("lymphoma", DEFINITIONS) == ("lymphoma", ())
+    defined, in_table = {"HCCs": "liver cancers"}, {"HCC": "lung cancer", "DM": "diabetes"}
+    for mention in ("HCC", "hcc", "HCCs"):  # whoever defines it first, in whatever spelling
+        assert expand_with_trace(mention, defined, in_table)[0] == "liver cancers"
+    assert expand_with_trace("HCC, DM", in_table, defined)[0] == "lung cancer, diabetes"
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,18 @@ def test_a_successor_has_the_counts_too(place: Path) -> None:
     assert carry_prior(counts, dictionary, fewer, {}).tolist() == [0, 0, 0, 0, 5, 0]
 
 
+def test_counts_go_with_alternative_codes(place: Path) -> None:
+    dictionary = Linker.open(place / "linker").dictionary
+    before = dataclasses.replace(
+        dictionary, concept_ids=StringColumn.from_strings(["A", "B|b", "C|c", "D", "E|F", "G"])
+    )
+    after = dataclasses.replace(dictionary, concept_ids=StringColumn.from_strings(["A|a", "B", "c", "X|d", "E", "F"]))
+    counts = np.array([1, 2, 4, 8, 16, 32])
+    # E|F is two concepts now, and G is gone.
+    assert carry_prior(counts, before, after, {"D": "d"}).tolist() == [1, 2, 4, 8, 0, 0]
+    assert carry_prior(counts, before, after, {"G": "C"}).tolist() == [1, 2, 4, 0, 0, 0]
+
+
 def test_a_cross_encoder_leaves_homonyms_so_unless_it_reads_a_context(linker: Path, tmp_path: Path) -> None:
     base = tiny_encoder(tmp_path / "bert", weight_std=0.3)
     write_reranker(tmp_path / "reranker", base, contexts=True, weight=1.0)

@@ -16,7 +16,7 @@ from mapping_data import Row, make_linker, read_table, write_table
 from onoma.linking import Link, Linker
 from onoma.linking.mentions import Preparation, PreparedMention
 from onoma.mapping import map_table, parts
-from onoma.mapping.parts import Wanted, parts_of
+from onoma.mapping.parts import Part, Wanted, parts_of, slices
 
 WANTED = Wanted("m", "c", ())
 
@@ -73,6 +73,22 @@ def test_parts_do_not_depend_on_how_the_table_is_read(
         assert sum(len(text.encode()) for row in texts[:-1] for text in row) < max_bytes
     expected = [(mention if mention and mention.strip() else None, text or "") for mention, text in rows]
     assert pl.concat([part.texts for part in found]).rows() == expected
+
+
+@given(st.lists(st.text(max_size=9), max_size=20), st.integers(1, 9), st.integers(1, 30), st.integers(1, 90))
+def test_slices_are_the_part_within_its_bounds(names: list[str], n_copies: int, max_rows: int, max_bytes: int) -> None:
+    rows = pl.DataFrame({"m": names}, schema={"m": pl.String})
+    part = Part(rows, rows.rename({"m": "mention"}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts, "PART_ROWS", max_rows)
+        patch.setattr(parts, "PART_BYTES", max_bytes)
+        found = list(slices(part, n_copies))
+    assert pl.concat([one.rows for one in found]).equals(part.rows)
+    assert pl.concat([one.texts for one in found]).equals(part.texts)
+    assert all(one.rows.height == 1 or one.rows.height * n_copies <= max(max_rows, n_copies) for one in found)
+    n_bytes = sum(len(name.encode()) for name in names)
+    assert len(found) >= min(len(names), n_bytes * n_copies // max_bytes)
+    assert len(found) == 1 or min(one.rows.height for one in found) > 0
 
 
 @pytest.mark.parametrize("has_context", [True, False])

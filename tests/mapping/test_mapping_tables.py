@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from mapping_data import (
+    WORDS,
     Row,
     assert_same,
     expected_rows,
@@ -98,6 +99,39 @@ def test_the_output_does_not_depend_on_the_size_of_parts_and_tasks(
     monkeypatch.setattr("onoma.mapping.collecting.TASK_MENTIONS", 3)
     map_table(linker, tmp_path / source, tmp_path / "z.csv", column="mention", top_k=2)
     assert_same(tmp_path / "y.csv", tmp_path / "z.csv")
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("source", ["x.csv", "x.tsv", "x.parquet", "x.jsonl"])
+def test_columns_may_have_any_name(source: str, output: str, linker: Path, tmp_path: Path) -> None:
+    names = ["*", "line", "^.*$", "^l.*$", "mention", "field 0", "$", "a b"]
+    rows = [{name: f"{name} {row}" for name in names} | {"*": WORDS[row % 3]} for row in range(40)]
+    write_table(tmp_path / source, rows)
+    map_table(linker, tmp_path / source, tmp_path / output, column="*", context=None, top_k=2)
+    found = read_table(tmp_path / output)
+    expected = Linker.open(linker).link([row["*"] for row in rows], top_k=2)
+    assert [[row[name] for name in names] for row in found[::2]] == [list(row.values()) for row in rows]
+    assert [row["concept_id"] for row in found] == [link.concept_id for links in expected for link in links]
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_json_may_be_nested_deeply(output: str, linker: Path, tmp_path: Path) -> None:
+    for depth, escaped in ((400, "\\ud83d\\ude00"), (400, "x")):
+        nested = "[" * depth + f'{{"a": "{escaped}", "b": 1.50}}, null, true' + "]" * depth
+        (tmp_path / "x.jsonl").write_text(f'{{"m": "cold", "n": {nested}}}\n')
+        map_table(linker, tmp_path / "x.jsonl", tmp_path / output, column="m", overwrite=True)
+        if output == "y.jsonl":
+            assert nested in (tmp_path / output).read_text()
+        else:
+            assert read_table(tmp_path / output)[0]["n"] == nested.replace("\\ud83d\\ude00", "\U0001f600")
+
+
+@pytest.mark.parametrize("text", ["m\n{}\ncold\n", "m,n\n{},1\ncold,2\n"])
+def test_a_long_cell_is_a_cell(text: str, linker: Path, tmp_path: Path) -> None:
+    cell = "x\n" * 100_000 + "y"
+    (tmp_path / "x.csv").write_text(text.format(f'"{cell}"'))
+    map_table(linker, tmp_path / "x.csv", tmp_path / "y.parquet", column="m")
+    assert [row["m"] for row in read_table(tmp_path / "y.parquet")] == [cell, "cold"]
 
 
 @pytest.mark.parametrize("source", ["x.csv", "x.tsv", "x.parquet", "x.jsonl"])

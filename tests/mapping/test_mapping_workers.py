@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,10 @@ from test_mapping_resuming import start
 
 from onoma.errors import UnavailableError
 from onoma.mapping import map_table
+from onoma.mapping.answers import link_task
+from onoma.mapping.keyed_texts import KeyedTexts
+from onoma.mapping.work import WorkFolder
+from onoma.mapping.worker import open_linker
 
 POPEN = subprocess.Popen
 
@@ -60,9 +65,58 @@ def test_a_worker_that_is_killed_is_noticed_and_its_work_done_by_the_next_run(
     status, said = start(linker, source, tmp_path / "y.csv", 2, "kill-worker", "told", 3)
     assert status == 1
     assert "UnavailableError: A worker process died (signal 9). What was linked so far is kept" in said.splitlines()[-1]
-    assert list((tmp_path / ".y.csv.map" / "answers").glob("*.keys.npy"))
+    assert list((tmp_path / ".y.csv.map" / "answers").glob("*/*.keys.npy"))
     map_table(linker, source, tmp_path / "y.csv", column="mention", top_k=2)
     assert (tmp_path / "y.csv").read_bytes() == (tmp_path / "z.csv").read_bytes()
+
+
+def begin(linker: Path, source: Path, output: Path, **options: Any) -> WorkFolder:
+    """Work that ends as linking begins."""
+
+    def interrupt(_done: int, _total: int | None, what: str) -> None:
+        if what == "linking":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        map_table(linker, source, output, column="mention", progress=interrupt, **options)
+    return WorkFolder.beside(output)
+
+
+def test_a_worker_that_outlives_its_run_spoils_no_other(linker: Path, source: Path, tmp_path: Path) -> None:
+    map_table(linker, source, tmp_path / "z.csv", column="mention", top_k=3)
+    outliving = begin(linker, source, tmp_path / "y.csv", top_k=2)
+    opened = open_linker(linker, outliving)
+    late = outliving.answers(0)
+    begin(linker, source, tmp_path / "y.csv", top_k=3)
+    link_task(opened, outliving, 0)
+    assert KeyedTexts.exists(late)
+    assert not KeyedTexts.exists(WorkFolder(outliving.folder).answers(0))
+    map_table(linker, source, tmp_path / "y.csv", column="mention", top_k=3)
+    assert (tmp_path / "y.csv").read_bytes() == (tmp_path / "z.csv").read_bytes()
+
+
+def test_a_worker_leaves_with_who_gave_it_its_task(linker: Path, source: Path, tmp_path: Path) -> None:
+    work = begin(linker, source, tmp_path / "y.csv")
+    code = f"""
+import time
+from onoma.linking import Linker
+from onoma.mapping.worker import work
+def link(*_, **__):
+    print("at work", flush=True)
+    time.sleep(600)
+Linker.link = link
+work({str(work.folder)!r}, {str(linker)!r})
+"""
+    with POPEN(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+    ) as worker:
+        assert worker.stdin is not None
+        assert worker.stderr is not None
+        worker.stdin.write(b"0\n")
+        worker.stdin.flush()
+        assert worker.stderr.readline() == b"at work\n"
+        worker.stdin.close()
+        assert worker.wait(timeout=60) == 0
 
 
 def test_what_a_worker_says_at_its_end_is_told(linker: Path, source: Path, tmp_path: Path) -> None:

@@ -91,8 +91,11 @@ def split_composite(mention: str, *, is_name: Callable[[str], bool] | None = Non
     if len(parts) == 1 or max(map(len, parts)) >= len(mention):
         return [mention]
     # A part is split as any mention is, from its text: what comes back is therefore not split any further.
-    found = dict.fromkeys(smaller for part in parts for smaller in split_composite(part, is_name=is_name))
-    return list(found) if 1 < len(found) <= _MAX_PARTS else [mention]
+    found: dict[str, str] = {}
+    for part in parts:
+        for smaller in split_composite(part, is_name=is_name):
+            found.setdefault(smaller.casefold(), smaller)
+    return list(found.values()) if 1 < len(found) <= _MAX_PARTS else [mention]
 
 
 def _split_once(words: _Words, is_name: Callable[[str], bool] | None) -> list[str]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import codecs
 import csv
+import itertools
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -93,7 +94,7 @@ def expand(mention: str, definitions: Mapping[str, str]) -> str:
     return expand_with_trace(mention, definitions)[0]
 
 
-def expand_with_trace(mention: str, definitions: Mapping[str, str]) -> tuple[str, tuple[Expansion, ...]]:
+def expand_with_trace(mention: str, *definitions: Mapping[str, str]) -> tuple[str, tuple[Expansion, ...]]:
     """The mention with its short forms replaced, and which these were.
 
     A short form is replaced where it stands as a word, that is, beside no letter, digit or accent ("BRCA1-linked",
@@ -110,7 +111,8 @@ def expand_with_trace(mention: str, definitions: Mapping[str, str]) -> tuple[str
 
     Args:
         mention: Any text.
-        definitions: Long forms by short form.
+        definitions: Long forms by short form; at each place the first mapping that has the short form, in whatever
+            spelling, decides.
     """
     text, trace = mention, dict[Expansion, None]()
     for _ in range(_MAX_ROUNDS):
@@ -123,15 +125,15 @@ def expand_with_trace(mention: str, definitions: Mapping[str, str]) -> tuple[str
     return mention, ()
 
 
-def _expand_once(text: str, definitions: Mapping[str, str], trace: dict[Expansion, None]) -> str:
+def _expand_once(text: str, definitions: Sequence[Mapping[str, str]], trace: dict[Expansion, None]) -> str:
     """Replace the short forms of ``text`` from left to right, the longest at each place."""
     pieces, done = [], 0
     for begin in _word_begins(text):
         found = _short_form_at(text, begin, definitions) if begin >= done else None
         if found is None:
             continue
-        end, short = found
-        long = one_line(definitions[short])
+        end, short, defined = found
+        long = one_line(defined)
         start, end, replacement = _in_context(text, begin, end, long)
         if start < done:
             continue
@@ -166,15 +168,16 @@ def _in_word(character: str) -> bool:
     return character.isalnum() or unicodedata.category(character)[0] == "M"
 
 
-def _short_form_at(text: str, begin: int, definitions: Mapping[str, str]) -> tuple[int, str] | None:
-    """Where the longest short form that begins here ends, and how the definitions spell it."""
+def _short_form_at(text: str, begin: int, definitions: Sequence[Mapping[str, str]]) -> tuple[int, str, str] | None:
+    """Where the longest short form that begins here ends, how it is spelt where it is defined, and its long form."""
     ends = _word_ends(text, begin)
     length = len(text.strip()) if ends else 0
     for end in ends:
         alone = end - begin == length
-        for spelling in _spellings(one_line(text[begin:end]), alone=alone):
-            if spelling in definitions:
-                return end, spelling
+        spellings = list(_spellings(one_line(text[begin:end]), alone=alone))
+        for defined, spelling in itertools.product(definitions, spellings):
+            if spelling in defined:
+                return end, spelling, defined[spelling]
     return None
 
 
@@ -262,7 +265,7 @@ def _checked_definition(fields: list[str], file: Path, line: int) -> tuple[str, 
             expected=f"at most {_MAX_WORDS} words and {_MAX_CHARACTERS} characters, beginning with a letter or digit",
             found=short,
         )
-    if any(_short_form_at(long, begin, {short: long}) for begin in _word_begins(long)):
+    if any(_short_form_at(long, begin, [{short: long}]) for begin in _word_begins(long)):
         raise InputError(
             "a long form that contains its short form",
             path=file,

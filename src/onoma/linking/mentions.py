@@ -10,7 +10,6 @@ These are the stages before all others of a linker (`Linker.preparing`), each of
 from __future__ import annotations
 
 import dataclasses
-from collections import ChainMap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -145,7 +144,7 @@ class Preparation:
         text, expansions, corrections = mention, tuple[Expansion, ...](), tuple[Correction, ...]()
         in_table = {} if self.table is None else self.table.definitions
         if defined or in_table:
-            text, expansions = expand_with_trace(mention, ChainMap(defined, in_table))
+            text, expansions = expand_with_trace(mention, defined, in_table)
         if self.spelling and spelling is not None:
             text, corrections = spelling.correct(text)
         parts = split_composite(text, is_name=is_name) if self.composites else [text]

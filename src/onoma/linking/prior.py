@@ -158,17 +158,23 @@ def carry_prior(
         before: Names and concepts of the linker.
         after: Of the new release.
         replaced_by: Of concepts that are gone, the code of the one that took their place: it has their counts too.
-            Those of concepts without a successor are left out.
+            Those of concepts without a successor are left out. One whose alternative codes changed (``a``, now
+            ``a|b``) keeps its counts, if its codes are those of one concept.
     """
     row_of = {code: row for row, code in enumerate(after.concept_ids)}
     carried = np.zeros(len(row_of), np.int64)
+    counted = (code for code, n in zip(before.concept_ids, counts.tolist(), strict=True) if n)
+    unknown = {*counted, *replaced_by.values()} - row_of.keys()
+    alternative = after.concept_rows({part for code in unknown for part in split_codes(code)})
     for concept_id, n in zip(before.concept_ids, counts.tolist(), strict=True):
         code, passed = concept_id, set[str]()
         while n and code not in row_of and code in replaced_by and code not in passed:
             passed.add(code)
             code = replaced_by[code]
-        if code in row_of:
-            carried[row_of[code]] += n
+        parts = () if code in row_of else split_codes(code)
+        rows = {row_of[code]} if code in row_of else {row for part in parts for row in alternative.get(part, ())}
+        if n and len(rows) == 1:
+            carried[rows.pop()] += n
     return carried
 
 

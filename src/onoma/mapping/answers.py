@@ -30,8 +30,8 @@ ANSWER_TYPES = {
 """Columns that answers can have, as `onoma.linking.Link` calls them."""
 _LINKS = "links"
 _LINKS_TYPE = pl.List(pl.Struct(ANSWER_TYPES))
-_MENTIONS_AT_ONCE = 1 << 12
-"""Between two reports of progress."""
+_LINKS_AT_ONCE = 1 << 12
+"""Between two reports of progress, at most."""
 
 
 def link_task(
@@ -48,20 +48,22 @@ def link_task(
     Returns:
         How many mentions there were, each counted once.
     """
+    name = work.answers(task)
     read, settings = work.reading, work.settings
     if read is None or settings is None:
         raise DamagedArtifactError(f"{work.folder} is not whole. Remove it to start anew.")
     columns = (MENTION,) if settings.context is None else (MENTION, CONTEXT)
     keys, texts = _of_task(work, task, columns, n_parts=read.n_parts, n_tasks=read.n_tasks)
     answers: list[str] = []
-    for start in range(0, len(keys), _MENTIONS_AT_ONCE):
-        some = {column: values[start : start + _MENTIONS_AT_ONCE] for column, values in texts.items()}
+    at_once = max(1, _LINKS_AT_ONCE // settings.top_k)
+    for start in range(0, len(keys), at_once):
+        some = {column: values[start : start + at_once] for column, values in texts.items()}
         contexts = [text or None for text in some[CONTEXT]] if CONTEXT in some else None
         prepared = linker.prepare(some[MENTION], contexts=contexts)
         found = linker.link(prepared, top_k=settings.top_k)
         answers += [_as_json(*of_one) for of_one in zip(prepared, found, strict=True)]
         progress(len(answers) - start)
-    KeyedTexts.write(work.answers(task), keys, {_LINKS: answers})
+    KeyedTexts.write(name, keys, {_LINKS: answers})
     return len(keys)
 
 

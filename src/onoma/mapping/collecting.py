@@ -19,17 +19,20 @@ MAX_REMEMBERED = 1 << 21
 """Keys (32 MiB)."""
 TASK_MENTIONS = 1 << 14
 """About how many mentions are linked at a time, and lost when a process dies: some ten seconds' worth."""
+TASK_LINKS = 1 << 17
+"""About how many links they get at most."""
 TASK_BYTES = 1 << 26
 """About how much text they have at most, contexts included: as much memory as a process needs for them."""
 
 
-def collect_mentions(table: InputTable, work: WorkFolder, progress: Progress) -> ReadInput:
+def collect_mentions(table: InputTable, work: WorkFolder, progress: Progress, *, top_k: int) -> ReadInput:
     """Read the input and write its mentions; parts that are there already are not written again.
 
     Args:
         table: The input.
         work: Where the files go.
         progress: Called with rows read and in all.
+        top_k: Links that each mention may get.
 
     Raises:
         InputError: the input cannot be read, saying the line.
@@ -57,7 +60,9 @@ def collect_mentions(table: InputTable, work: WorkFolder, progress: Progress) ->
         n_rows=n_rows,
         n_parts=n_parts,
         n_mentions=n_mentions,
-        n_tasks=max(1, -(-n_mentions // TASK_MENTIONS), -(-n_bytes // TASK_BYTES)),
+        n_tasks=max(
+            1, -(-n_mentions // TASK_MENTIONS), -(-n_mentions * top_k // TASK_LINKS), -(-n_bytes // TASK_BYTES)
+        ),
         columns=table.columns,
     )
     work.finish_reading(read)

@@ -110,6 +110,12 @@ class _Number(str):
     __slots__ = ()
 
 
+class _Piece(str):
+    """What stands between the values of lists and objects."""
+
+    __slots__ = ()
+
+
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) != len(pairs):
@@ -152,11 +158,23 @@ def _text(value: Any) -> str | None:
 
 
 def _spelt(value: Any) -> str:
-    """A value as JSON, its numbers as they were spelt."""
-    if isinstance(value, _Number):
-        return str(value)
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_spelt(key)}: {_spelt(inner)}" for key, inner in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(_spelt(inner) for inner in value) + "]"
-    return json.dumps(value, ensure_ascii=False)
+    """A value as JSON, its numbers as they were spelt; however deeply it is nested."""
+    pieces: list[str] = []
+    waiting: list[Any] = [value]
+    while waiting:
+        match waiting.pop():
+            case _Piece() | _Number() as text:
+                pieces.append(str(text))
+            case dict() as record:
+                waiting.append(_Piece("}"))
+                for number, (key, inner) in reversed(list(enumerate(record.items()))):
+                    waiting += [inner, _Piece(f"{', ' if number else ''}{json.dumps(key, ensure_ascii=False)}: ")]
+                pieces.append("{")
+            case list() as values:
+                waiting.append(_Piece("]"))
+                for number, inner in reversed(list(enumerate(values))):
+                    waiting += [inner, _Piece(", " if number else "")]
+                pieces.append("[")
+            case other:
+                pieces.append(json.dumps(other, ensure_ascii=False))
+    return "".join(pieces)

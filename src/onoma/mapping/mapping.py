@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import time
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from onoma.mapping.json_tables import JsonLinesTable
 from onoma.mapping.keyed_texts import KeyedTexts
 from onoma.mapping.outputs import FORMATS, answered, check_types, join_parts, write_part
 from onoma.mapping.parquet_tables import ParquetTable
-from onoma.mapping.parts import InputTable, Wanted, parts_of
+from onoma.mapping.parts import InputTable, Wanted, parts_of, slices
 from onoma.mapping.ray_engine import check_ray, link_on_ray
 from onoma.mapping.text_tables import TextTable
 from onoma.mapping.work import ReadInput, Settings, WorkFolder, WrittenPart
@@ -169,11 +170,11 @@ def map_table(
             output_format=formats[1],
             onoma=__version__,
             polars=pl.__version__,
-            sizes=f"{parts.PART_ROWS}/{parts.PART_BYTES}/{collecting.TASK_MENTIONS}/{collecting.TASK_BYTES}"
-            f"/{collecting.MAX_REMEMBERED}",
+            sizes=f"{parts.PART_ROWS}/{parts.PART_BYTES}/{collecting.TASK_MENTIONS}/{collecting.TASK_LINKS}"
+            f"/{collecting.TASK_BYTES}/{collecting.MAX_REMEMBERED}",
         )
         work.begin(settings, abbreviations=definitions, discard=overwrite)
-        read = work.reading or _read(table, work, tell)
+        read = work.reading or _read(table, work, tell, top_k=top_k)
         todo = [task for task in range(read.n_tasks) if not KeyedTexts.exists(work.answers(task))]
         if todo:
             count = _Count(tell, "linking", round(read.n_mentions * len(todo) / read.n_tasks))
@@ -186,7 +187,7 @@ def map_table(
                     link_task(opened, work, task, progress=count)
         if isinstance(table, JsonLinesTable):
             table = table.with_columns(read.columns)
-        n_linked = _write(table, work, read, answers, formats[1], tell)
+        n_linked = _write(table, work, read, answers, formats[1], tell, top_k=top_k)
         after = source.stat()
         if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
             work.remove()
@@ -237,9 +238,9 @@ def _open_table(source: Path, formats: tuple[str, str], wanted: Wanted) -> Input
     return TextTable(source, wanted, delimiter="," if formats[0] == ".csv" else "\t")
 
 
-def _read(table: InputTable, work: WorkFolder, tell: MapProgress) -> ReadInput:
+def _read(table: InputTable, work: WorkFolder, tell: MapProgress, *, top_k: int) -> ReadInput:
     try:
-        return collect_mentions(table, work, lambda done, total, _: tell(done, total, "reading"))
+        return collect_mentions(table, work, lambda done, total, _: tell(done, total, "reading"), top_k=top_k)
     except InputError:
         work.remove()  # once the input is mended, this is not its work any more
         raise
@@ -252,12 +253,15 @@ def _write(
     answers: tuple[str, ...],
     output_format: str,
     tell: MapProgress,
+    *,
+    top_k: int,
 ) -> int:
     """Write all parts of the output that are not there yet, and put them together; says how many rows are linked."""
     files = AnswerFiles(work, read.n_tasks)
     written: list[WrittenPart] = []
     count = _Count(tell, "writing", read.n_rows)
-    for number, part in enumerate(parts_of(table, _tell_nobody)):
+    pieces = itertools.chain.from_iterable(slices(part, top_k) for part in parts_of(table, _tell_nobody))
+    for number, part in enumerate(pieces):
         there = work.written_part(number)
         if there is None:
             rows, n_linked = answered(part, files, answers)

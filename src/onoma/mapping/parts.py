@@ -124,11 +124,12 @@ class Wanted:
 
     def with_texts(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows and, behind their columns, what is to be linked."""
-        mention = pl.col(self.column).cast(pl.String)
-        added: dict[str, pl.Expr] = {_MENTION: pl.when(mention.str.strip_chars() != "").then(mention)}
+        # Not by expressions on the columns, to which a name such as "*" would be a pattern.
+        texts = rows[self.column].alias(_MENTION).cast(pl.String).to_frame()
         if self.context is not None:
-            added[_CONTEXT] = pl.col(self.context).cast(pl.String).fill_null("")
-        return rows.with_columns(**added)
+            texts = texts.with_columns(rows[self.context].alias(_CONTEXT).cast(pl.String).fill_null(""))
+        mention = pl.col(_MENTION)
+        return rows.hstack(texts.with_columns(pl.when(mention.str.strip_chars() != "").then(mention)))
 
 
 def texts_frame(mentions: Sequence[str | None], contexts: Sequence[str] | None) -> pl.DataFrame:
@@ -165,6 +166,15 @@ def parts_of(table: InputTable, progress: Progress) -> Iterator[Part]:
         yield _part(held)
 
 
+def slices(part: Part, n_copies: int) -> Iterator[Part]:
+    """A part in pieces that stay within its bounds when each row is there so many times; one at least."""
+    n_rows, n_bytes = part.rows.height * n_copies, int(_row_bytes(part.rows).sum()) * n_copies
+    n_slices = max(1, -(-n_rows // PART_ROWS), -(-n_bytes // PART_BYTES))
+    step = max(1, part.rows.height // n_slices)
+    for begin in range(0, max(1, part.rows.height), step):
+        yield Part(part.rows[begin : begin + step], part.texts[begin : begin + step])
+
+
 def _part(frames: Sequence[pl.DataFrame]) -> Part:
     whole = pl.concat(frames, rechunk=True)
     texts = [name for name in whole.columns if name in {_MENTION, _CONTEXT}]
@@ -174,7 +184,7 @@ def _part(frames: Sequence[pl.DataFrame]) -> Part:
 def _row_bytes(frame: pl.DataFrame) -> npt.NDArray[np.int64]:
     """About how much memory each row takes, by its values alone."""
     sizes = np.zeros(frame.height, np.int64)
-    for column in frame:
+    for column in (named.alias("") for named in frame):  # a name such as "*" would be a pattern
         if column.dtype == pl.String:
             sizes += column.str.len_bytes().fill_null(0).to_numpy()
         elif column.dtype == pl.Binary:

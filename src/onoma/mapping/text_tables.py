@@ -15,7 +15,7 @@ import polars as pl
 from onoma.errors import InputError
 from onoma.mapping.parts import Wanted
 from onoma.terminology.files.delimited import read_delimited, read_header
-from onoma.terminology.files.quoted import ROWS_PER_BATCH, csv_problem, read_quoted
+from onoma.terminology.files.quoted import ROWS_PER_BATCH, csv_problem, long_fields, read_quoted
 from onoma.terminology.files.text_files import only_file, text_lines
 from onoma.terminology.reading import Progress, Reading
 
@@ -39,6 +39,8 @@ class TextTable:
         self._file = only_file(path)
         self.columns = self._read_columns()
         wanted.check(self.columns, path, line=1)
+        # What columns are called while they are read: some names ("*", "line") mean something to who reads them.
+        self._fields = [f"field {number}" for number in range(len(self.columns))]
 
     def _read_columns(self) -> list[str]:
         reading = Reading(may_skip=False)
@@ -58,26 +60,31 @@ class TextTable:
         reading = Reading(progress=progress, may_skip=False)
         for rows in self._rows(reading):
             # An empty frame too: it says what the columns are.
-            yield self._wanted.with_texts(
-                rows.select(pl.when(pl.col(name) != "").then(pl.col(name)).alias(name) for name in self.columns)
-            )
+            cells = rows.select(pl.when(pl.col(field) != "").then(pl.col(field)).alias(field) for field in self._fields)
+            cells.columns = self.columns
+            yield self._wanted.with_texts(cells)
 
     def _rows(self, reading: Reading) -> Iterator[pl.DataFrame]:
-        yield pl.DataFrame(schema=dict.fromkeys(self.columns, pl.String))
+        yield pl.DataFrame(schema=dict.fromkeys(self._fields, pl.String))
         if self._delimiter == "\t":
             yield from read_delimited(
                 self._file,
                 reading,
                 separator="\t",
-                fields=self.columns,
-                keep=self.columns,
+                fields=self._fields,
+                keep=self._fields,
                 skip_lines=1,
                 skip_blank_lines=len(self.columns) > 1,
             )
         elif len(self.columns) > 1:
-            yield from read_quoted(self._file, reading, delimiter=",", keep=self.columns, advice=_ADVICE)
+            batches = read_quoted(
+                self._file, reading, delimiter=",", fields=self._fields, keep=self._fields, advice=_ADVICE
+            )
+            for number, rows in enumerate(batches):
+                yield rows if number else rows[1:]  # without the names of the columns
         else:
-            yield from self._single_column(reading)
+            with long_fields():
+                yield from self._single_column(reading)
 
     def _single_column(self, reading: Reading) -> Iterator[pl.DataFrame]:
         """Rows of a CSV of one column, in which a line with nothing in it is a row."""
@@ -122,4 +129,4 @@ class TextTable:
         yield self._frame(values)
 
     def _frame(self, values: Sequence[str]) -> pl.DataFrame:
-        return pl.DataFrame({self.columns[0]: values}, schema={self.columns[0]: pl.String})
+        return pl.DataFrame({self._fields[0]: values}, schema={self._fields[0]: pl.String})

@@ -8,17 +8,19 @@
     ├── lock                held by the process at work
     ├── mentions/N.*        mentions of part N of the input that no part before had
     ├── reading.json        when all are there: rows, parts, tasks, columns
-    ├── answers/N.*         links of the mentions of task N
+    ├── answers/SHA/N.*     links of the mentions of task N, by the digest of the settings
     ├── written/N.*         part N of the output; N.json when it is there: rows, rows linked
     ├── whole               the output, put together
     └── done                it is about to be moved to its place
 
-Every file appears only when it is whole, and none is changed afterwards.
+Every file appears only when it is whole, and none is changed afterwards. Answers lie by what they were made with: a
+worker that outlived a run of other settings must not give this one its own.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -116,6 +118,7 @@ class WorkFolder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._answers: Path | None = None
 
     @classmethod
     def beside(cls, output: Path) -> WorkFolder:
@@ -155,7 +158,15 @@ class WorkFolder:
 
     def answers(self, task: int) -> Path:
         """Links of a task's mentions, see `onoma.mapping.keyed_texts`."""
-        return self.folder / "answers" / f"{task:06}"
+        if self._answers is None:
+            settings = self.settings
+            if settings is None:
+                raise DamagedArtifactError(f"{self.folder} is not whole. Remove it to start anew.")
+            self._answers = self._answers_of(settings)
+        return self._answers / f"{task:06}"
+
+    def _answers_of(self, settings: Settings) -> Path:
+        return self.folder / "answers" / hashlib.sha256(json.dumps(asdict(settings)).encode()).hexdigest()[:16]
 
     def written(self, part: int, suffix: str) -> Path:
         """A part of the output."""
@@ -193,7 +204,7 @@ class WorkFolder:
         Raises:
             MismatchError: there is unfinished work of other settings.
         """
-        may_go = discard or not any((self.folder / "answers").glob("[!.]*"))
+        may_go = discard or not any((self.folder / "answers").rglob("[!.]*.keys.npy"))
         try:
             there = self.settings
         except (MismatchError, DamagedArtifactError):
@@ -207,8 +218,9 @@ class WorkFolder:
                     "command as it was to finish that work, or start anew (--force)."
                 )
             self.clear()
-        for name in ("mentions", "answers", "written"):
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        self._answers = self._answers_of(settings)
+        for folder in (self.folder / "mentions", self.folder / "written", self._answers):
+            folder.mkdir(parents=True, exist_ok=True)
         if abbreviations is not None:
             write_text_atomically(self.folder / "abbreviations.json", abbreviations)
         write_text_atomically(self.folder / "settings.json", json.dumps(asdict(settings), indent=1))

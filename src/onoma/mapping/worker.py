@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import queue
 import sys
+import threading
 from pathlib import Path
 
 from onoma.errors import MismatchError, OnomaError
@@ -26,16 +29,24 @@ def open_linker(folder: str | Path, work: WorkFolder) -> Linker:
 
 
 def work(folder: str, linker: str) -> None:
-    """Work on tasks until there are no more."""
+    """Work on tasks until who gives them is gone."""
     work_folder = WorkFolder(Path(folder))
+    tasks: queue.Queue[int] = queue.Queue()
+    threading.Thread(target=_hear, args=(tasks,), daemon=True).start()
     # What a library prints must not be taken for an answer.
     answers, sys.stdout = sys.stdout, sys.stderr
     try:
         opened = open_linker(linker, work_folder)
-        for line in sys.stdin:
-            n_mentions = link_task(opened, work_folder, int(line))
+        while True:
+            n_mentions = link_task(opened, work_folder, tasks.get())
             answers.write(json.dumps({"mentions": n_mentions}) + "\n")
             answers.flush()
     except (OnomaError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(1)
+
+
+def _hear(tasks: queue.Queue[int]) -> None:
+    for line in sys.stdin:
+        tasks.put(int(line))
+    os._exit(0)  # also in the middle of a task: nobody waits for it, and files appear only when they are whole

@@ -2,7 +2,7 @@
 
 Each worker is a Python process of its own that opens the linker's folder (all share one memory map), is told the number
 of a task on its standard input, and answers on its standard output when the task's files are there. When this process
-dies, however, its workers read the end of their input and leave.
+dies, however, its workers read the end of their input and leave, whatever they are doing.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ without quoting.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
@@ -145,8 +146,7 @@ def _rows(
             block = next(further, None)
             n_taken += block.n_lines if block else 0
 
-    former_limit = csv.field_size_limit(_MAX_FIELD_BYTES)
-    try:
+    with long_fields():
         rows = csv.reader(lines(), delimiter=delimiter, strict=True)
         while rows.line_num < n_taken:
             line = first.first_line + rows.line_num
@@ -161,6 +161,14 @@ def _rows(
                 continue
             if row:
                 yield line, row
+
+
+@contextlib.contextmanager
+def long_fields() -> Iterator[None]:
+    """Let the csv module read fields as long as can be; its limit is one for the whole process."""
+    former_limit = csv.field_size_limit(_MAX_FIELD_BYTES)
+    try:
+        yield
     finally:
         csv.field_size_limit(former_limit)
 
