@@ -105,8 +105,8 @@ def test_concepts_and_their_synonyms_are_chosen_evenly(terminology: Terminology)
 
 
 def test_languages_limit_what_is_hidden(terminology: Terminology) -> None:
-    hidden = hold_out_synonyms(terminology, n_names=59, languages=["fr"])
-    assert all(text.startswith("autre") for text in hidden.texts)
+    hidden = hold_out_synonyms(terminology, n_names=59, languages=["en"])
+    assert not any(text.startswith("autre") for text in hidden.texts)
 
 
 @pytest.mark.parametrize("n_names", [0, -1, 60])
@@ -128,6 +128,19 @@ def test_concepts_with_many_synonyms_are_no_likelier(tmp_path: Path) -> None:
     held_out = hold_out_synonyms(make_terminology(tmp_path / "t", concepts), n_names=100, seed=0)
     of_many = sum(concept_id.startswith("M") for concept_id in held_out.concept_ids)
     assert 30 < of_many < 70  # 50 expected, standard deviation 3.5
+
+
+def test_two_other_names_remain_in_the_languages(tmp_path: Path) -> None:
+    concepts: dict[str, list[str | Name]] = {
+        f"E{number}": [f"a{number}", f"b{number}", f"c{number}", Name(f"d{number}", language="es")]
+        for number in range(3)
+    }
+    concepts["S"] = ["heart", *(Name(text, language="es") for text in ("corazon", "cardio", "cor"))]
+    made = make_terminology(tmp_path / "t", concepts)
+    assert hold_out_synonyms(made, n_names=1, languages=["es"]).concept_ids == ("S",)
+    assert len(hold_out_synonyms(made, n_names=3, languages=["en"]).texts) == 3
+    with pytest.raises(InputError, match="1 to 3"):
+        hold_out_synonyms(made, n_names=4, languages=["en"])
 
 
 def test_a_language_is_in_a_list_and_there(tmp_path: Path) -> None:

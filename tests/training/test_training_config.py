@@ -52,6 +52,7 @@ def test_true_and_false_in_any_case() -> None:
 def test_sets_of_languages(tmp_path: Path) -> None:
     assert load_recipe("quickstart", {"languages": "all"}).config.languages is None
     assert load_recipe("quickstart", {"languages": "es"}).config.languages == ("es",)
+    assert load_recipe("quickstart", {"languages": "nan"}).config.languages == ("nan",)  # Min Nan, and no number
     assert load_recipe("quickstart", {"languages": '["en", "es"]'}).config.languages == ("en", "es")
     own = tmp_path / "own.toml"
     own.write_text('\ufeffsteps = 5\nlanguages = "en+es"\n', encoding="utf-8")  # as editors on Windows write it

@@ -336,6 +336,11 @@ def planned(config: TrainingConfig, *, each_step: float, each_evaluation: float)
     return plan_steps(config, batches, step, encode, evaluations)
 
 
+@pytest.mark.parametrize(("epochs", "n_steps"), [(0.7, 7), (0.71, 8), (3, 30), (0.01, 1)])
+def test_epochs_become_steps(base: Path, epochs: float, n_steps: int) -> None:
+    assert planned(config_for(base, steps=None, epochs=epochs), each_step=1, each_evaluation=0) == n_steps
+
+
 def test_a_budget_of_minutes_pays_for_the_evaluations(base: Path) -> None:
     minutes: dict[str, Any] = {"steps": None, "minutes": 10}
     assert planned(config_for(base, **minutes), each_step=0.5, each_evaluation=0) == 1200

@@ -18,7 +18,7 @@ from onoma.training.config import Recipe, load_recipe
 from onoma.training.grid import Combination, Grid, combinations, grid_names, load_grid
 from onoma.training.grid_plot import draw_grid, plot_grid
 from onoma.training.grid_run import Trained, train_combinations, train_grid
-from tiny import WORDS, make_terminology, tiny_encoder
+from tiny import WORDS, Name, make_terminology, tiny_encoder
 
 
 def written(folder: Path, text: str) -> str:
@@ -219,6 +219,18 @@ class TestTable:
             ("done", ""),
             ("failed", "not with this base"),
         ]
+
+    def test_others_go_on_where_the_names_do_not_suffice_for_one(self, place: Path, tmp_path: Path) -> None:
+        names = {word: [Name(f"{word} disease"), Name(f"ill {word}"), Name(word, language="es")] for word in WORDS}
+        table = train_grid(
+            "quickstart",
+            Grid("g", "", ({"languages": ("es", "en")},)),
+            tmp_path / "out",
+            overrides=overrides(place),
+            terminology=make_terminology(tmp_path / "t", names).path,
+        )
+        assert [(made.name, made.status) for made in table] == [("languages=en", "done"), ("languages=es", "failed")]
+        assert "two names" in table[1].why
 
     def test_finished_ones_are_kept_and_failed_ones_tried_again(self, tmp_path: Path) -> None:
         calls: list[str] = []

@@ -357,6 +357,22 @@ def test_an_existing_encoder_is_kept(base: Path, pairs: PairSet, tmp_path: Path)
     train_encoder(config, pairs, tmp_path / "e", overwrite=True)
 
 
+def test_what_is_no_run_is_not_taken_for_one(base: Path, pairs: PairSet, tmp_path: Path) -> None:
+    config = config_for(base, steps=1)
+    train_encoder(config, pairs, tmp_path / "x.run")
+    (tmp_path / "y.run").mkdir()
+    (tmp_path / "y.run" / "thesis.txt").write_text("mine")
+    (tmp_path / "z.run").write_text("mine")
+    before = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*"))
+    for name in "xyz":
+        with pytest.raises(ArtifactExistsError, match=rf"{name}\.run is where the unfinished run would lie"):
+            train_encoder(config, pairs, tmp_path / name, overwrite=True)
+    assert sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*")) == before
+    (tmp_path / "e.run").mkdir()  # an empty one is as good as none
+    train_encoder(config, pairs, tmp_path / "e")
+    assert not (tmp_path / "e.run").exists()
+
+
 def test_a_diverging_run_says_so(base: Path, pairs: PairSet, tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="not a number"):
         train_encoder(config_for(base, learning_rate=1e30), pairs, tmp_path / "e")

@@ -123,6 +123,23 @@ def test_nil_that_is_never_right_is_not_said_to_help_other_answers(
     assert Reranker.open(tmp_path / "r").about.nil_score is None
 
 
+def test_several_sets_are_measured_with_one_weight_as_is_saved(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The linker is right of the first mention, the cross-encoder of the second: no weight is right of both.
+    linker = TableLinker({name: links(("A", f"{name} a", 0.9), ("B", f"{name} b", 0.8)) for name in ("near", "far")})
+    scores = torch.tensor([0.0, 3.0] * 2)
+    monkeypatch.setattr(reranking, "pair_scores", lambda _model, _store, rows, **_: scores[torch.from_numpy(rows)])
+    tables = {
+        name: pl.DataFrame({"mention": [name], "concept_id": [code]}) for name, code in (("near", "A"), ("far", "B"))
+    }
+    config = config_for(base, steps=1)
+    report = train_reranker(config, linker, pl.concat(tables.values()), tmp_path / "r", development=tables)
+    assert report.evaluations[-1]["at_1"] == 0.5
+    assert [report.evaluations[-1]["sets"][name]["at_1"] for name in tables] == [1.0, 0.0]
+    assert Reranker.open(tmp_path / "r").about.weight == 0.0
+
+
 def test_nil_cannot_be_learnt_from_everything(base: Path, tmp_path: Path) -> None:
     config = config_for(base, nil=True)
     with pytest.raises(InputError, match="NIL cannot be learnt: one of the linker's candidates is right for every"):

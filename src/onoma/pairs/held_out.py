@@ -48,9 +48,9 @@ def hold_out_synonyms(
 ) -> HeldOut:
     """Choose synonyms to hide, at random and uniformly over the concepts that can spare one.
 
-    A concept can spare a synonym when two other distinct normalised names remain. The preferred name is never
-    hidden, nor a text that is a name of another concept too (it could not be told whose it is). One synonym of
-    a concept at most, so that the answers are independent of one another.
+    A concept can spare a synonym when two other distinct normalised names, of the same languages, remain. The
+    preferred name is never hidden, nor a text that is a name of another concept too (it could not be told whose it
+    is). One synonym of a concept at most, so that the answers are independent of one another.
 
     Args:
         terminology: Whose names to hide, or its folder.
@@ -116,7 +116,7 @@ def _spare_texts(names: pl.DataFrame, terminology: Terminology, languages: Seque
         .group_by("concept_row", "text")
         .agg(pl.col("is_preferred").any(), pl.col("in_language").any())
         .filter(
-            pl.len().over("concept_row") >= 3,
+            pl.col("in_language").sum().over("concept_row") >= 3,
             pl.len().over("text") == 1,
             ~pl.col("is_preferred"),
             pl.col("in_language"),

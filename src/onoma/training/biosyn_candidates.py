@@ -133,6 +133,8 @@ class CandidateBatches(Batches):
 
     def preparation_seconds(self, encode: Encode) -> float:
         """About how long searching takes, in seconds per batch; measured on a part of the texts."""
+        if self._n_sparse == self._n_candidates:
+            return 0.0
         rows, data = self._data.rows, self._data
         started = time.perf_counter()
         vectors = encode(rows[:: max(1, len(rows) // _TIMED_TEXTS)])

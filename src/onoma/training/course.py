@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -15,7 +15,7 @@ from onoma.training.batches import Batches
 from onoma.training.checkpoints import Part
 from onoma.training.distributed import world_size
 from onoma.training.evaluating import Evaluations, NamedMeasure
-from onoma.training.measuring import EncodeRows
+from onoma.training.measuring import EncodeRows, Scores
 from onoma.training.optimiser_step import Done, OptimiserStep
 from onoma.training.precision import PRECISION_NAMES, training_device, training_precision
 from onoma.training.report import TrainingReport
@@ -70,6 +70,7 @@ class Course(ABC, Generic[Settings, Done]):
         *,
         base_share: float = 0.0,
         interval: int | None = None,
+        together: Callable[[EncodeRows], dict[str, Scores]] | None = None,
     ) -> None:
         """Settle what is measured while the model, which must be there, is trained, and which weights are kept.
 
@@ -78,6 +79,7 @@ class Course(ABC, Generic[Settings, Done]):
             encode: The model as it is.
             base_share: See `onoma.training.averaging.WeightAverage`.
             interval: See `onoma.training.evaluating.Evaluations`.
+            together: Likewise.
         """
         config = self.config
         self.average: WeightAverage | None = None
@@ -85,7 +87,9 @@ class Course(ABC, Generic[Settings, Done]):
         if config.average is not None or base_share:
             self.average = WeightAverage(self.model, config.average, base_share=base_share)
         self.measures, self.encode = measures, encode
-        self.evaluations = Evaluations(config, measures, encode, self.model, self.average, interval=interval)
+        self.evaluations = Evaluations(
+            config, measures, encode, self.model, self.average, interval=interval, together=together
+        )
 
     @property
     @abstractmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -87,6 +87,7 @@ class Evaluations:
         model: Whose weights are kept.
         average: Of its weights, if there is one.
         interval: Steps between evaluations where the recipe does not say; unset: a tenth of the run.
+        together: Measures all sets at once, where what is chosen by them is one thing for all; unset: one by one.
 
     Raises:
         ConfigError: a setting needs development data and there are none, or two sets have one name.
@@ -101,9 +102,11 @@ class Evaluations:
         average: WeightAverage | None,
         *,
         interval: int | None = None,
+        together: Callable[[EncodeRows], dict[str, Scores]] | None = None,
     ) -> None:
         check_development(config, [measure.name for measure in measures])
         self._config, self._measures, self._encode, self._average = config, measures, encode, average
+        self._together = together
         self._trained = trained_weights(model)
         self._interval = config.evaluate_steps or interval
         self._kept: dict[str, Tensor] = {}
@@ -131,7 +134,10 @@ class Evaluations:
         """Measure the encoder as it is after so many steps; keep its weights if they are the best and shall be kept."""
         started = time.perf_counter()
         with self._average.in_use() if self._average else contextlib.nullcontext():
-            sets = {measure.name: measure(self._encode) for measure in self._measures}
+            if self._together is not None:
+                sets = self._together(self._encode)
+            else:
+                sets = {measure.name: measure(self._encode) for measure in self._measures}
             at_1 = sum(scores.at_1 for scores in sets.values()) / len(sets)
             done = broadcast(Evaluation(step, at_1, sets, round(time.perf_counter() - started, 3)))
             self.done.append(done)

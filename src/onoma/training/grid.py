@@ -19,6 +19,7 @@ own works in their place. `onoma.training.grid_run` trains them.
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import itertools
 import json
@@ -157,5 +158,10 @@ def _texts(name: str, table: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
             raise ConfigError(f"{name}: {key} takes a list of values, [a, b]; found {values!r}.")
         if any(isinstance(value, dict) for value in values):
             raise ConfigError(f'{name}: {key} takes plain values; vary its settings as "{key}.SETTING" = [...].')
-        texts[key] = tuple(value if isinstance(value, str) else json.dumps(value) for value in values)
+        texts[key] = tuple(_text(value) for value in values)
     return texts
+
+
+def _text(value: Any) -> str:
+    """A value as ``--set`` would have it; TOML has dates, which are words here."""
+    return str(value) if isinstance(value, str | datetime.date | datetime.time) else json.dumps(value, default=str)

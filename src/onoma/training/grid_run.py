@@ -24,7 +24,7 @@ from filelock import FileLock, Timeout
 from onoma.artifacts import open_artifact, sha256_file, write_text_atomically
 from onoma.encoders import locate_encoder
 from onoma.encoders.model_card import TRAIN_NAME
-from onoma.errors import ArtifactExistsError, ConfigError, MismatchError, TrainingError
+from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError, TrainingError
 from onoma.pairs import PairSet
 from onoma.pairs.languages import check_languages
 from onoma.terminology import Terminology
@@ -218,6 +218,7 @@ def train_combinations(
         finished = sum(made.status == DONE for made in table.values())
         tell(f"{len(table)} combinations in {out}, {finished} of them finished")
         _write(out, made_from, table)
+        refused: list[OnomaError] = []
         for number, combination in enumerate(found, start=1):
             if table[combination.name].status == DONE:
                 remove_saved_run(out / combination.name)
@@ -226,14 +227,18 @@ def train_combinations(
             folder = out / combination.name
             try:
                 train(combination.recipe, folder, _pairs_folder(out, combination.recipe.config))
-            except (ConfigError, TrainingError) as error:  # the encoder may not allow what its recipe does
+            except (ConfigError, InputError, TrainingError) as error:  # base and names may not allow what is asked
                 if world_size() > 1:
                     raise  # the others may not have failed, and would wait
+                refused += [error] * isinstance(error, InputError)
                 tell(f"failed: {error}")
                 table[combination.name] = replace(table[combination.name], status=FAILED, why=str(error))
             else:
                 table[combination.name] = broadcast(_known(out, combination, keys))
             _write(out, made_from, table)
+        if refused and len(refused) == len(found):  # the data suit none of them: nothing has begun
+            _write(out, made_from, {name: replace(made, status=WAITING, why="") for name, made in table.items()})
+            raise refused[0]
         if is_main() and all(made.status == DONE for made in table.values()):
             shutil.rmtree(out / ".pairs", ignore_errors=True)
     return best_first(table.values())

@@ -32,7 +32,8 @@ def plan_steps(
     if config.steps is not None:
         return config.steps
     if config.epochs is not None:
-        return max(1, math.ceil(config.epochs * batches.steps_per_epoch / config.accumulation))
+        n_steps = config.epochs * batches.steps_per_epoch / config.accumulation
+        return max(1, math.ceil(round(n_steps, 6)))  # 0.07 x 100 is a little more than 7
     budget = 60 * (config.minutes or 0.0)
     # The optimiser's own time was not measured; a tenth is more than it takes for small models.
     # The clocks of several processes differ, and all shall come to the same number.

@@ -48,7 +48,7 @@ from onoma.training.reranking_data import (
     tokenise_candidates,
     without_concept,
 )
-from onoma.training.reranking_measure import RerankingMeasure, best_on_average
+from onoma.training.reranking_measure import RerankingMeasure, judged_together, scores_together
 from onoma.training.reranking_step import (
     TRAINED_NIL_SCORE,
     MentionBatches,
@@ -214,7 +214,11 @@ class _Reranking(Course[RerankingConfig, RerankingStepReport]):
             RerankingMeasure(set_name, tokenise_candidates(found, tokeniser), weights=weights, means_nil=means_nil)
             for set_name, (found, means_nil) in development.items()
         ]
-        self.measure_on(self._measures, partial(pair_scores, model, precision=self.precision))
+        self.measure_on(
+            self._measures,
+            partial(pair_scores, model, precision=self.precision),
+            together=partial(scores_together, self._measures),
+        )
 
     @property
     def names_in_step(self) -> int:
@@ -243,7 +247,7 @@ class _Reranking(Course[RerankingConfig, RerankingStepReport]):
         nil_score = TRAINED_NIL_SCORE if config.nil else None
         if self._measures and (config.weight is None or config.nil):
             score = partial(pair_scores, self._cross_encoder, precision=torch.float32)  # as in use
-            best = best_on_average(self._measures, score)
+            best, _ = judged_together(self._measures, score)
             weight, nil_score = best.weight, best.nil_score
         source = self.encoder.source
         assert source is not None  # it was loaded from a folder

@@ -36,6 +36,9 @@ class RerankingMeasure:
     ) -> None:
         self.name, self._candidates, self._weights, self._means_nil = name, candidates, weights, means_nil
 
+    def __len__(self) -> int:
+        return len(self._candidates)
+
     @property
     def fingerprint(self) -> str:
         """SHA-256 over all that the scores depend on besides the model."""
@@ -66,9 +69,8 @@ class RerankingMeasure:
         return self._judged(scores, self._weights, (None,) if self._means_nil is None else NIL_SCORES)
 
     def __call__(self, encode: EncodeRows) -> Scores:
-        """How the mentions fare with the best choice; argument as of `judged`."""
-        best = best_choice(self.judged(encode))
-        return Scores(at_1=best.at_1, at_5=best.at_5, mrr=best.mrr, n_queries=len(self._candidates))
+        """How the mentions fare with the choice that is best for them; argument as of `judged`."""
+        return scores_together([self], encode)[self.name]
 
     def _judged(
         self, scores: npt.NDArray[np.float32], weights: Sequence[float], nil_scores: Sequence[float | None]
@@ -86,17 +88,37 @@ class RerankingMeasure:
         )
 
 
-def best_on_average(measures: Sequence[RerankingMeasure], score: EncodeRows) -> WeightChoice:
-    """The weight and the score of NIL that are best on average over the development sets."""
+def judged_together(
+    measures: Sequence[RerankingMeasure], score: EncodeRows
+) -> tuple[WeightChoice, dict[str, WeightChoice]]:
+    """The weight and the score of NIL that are best on average over the development sets, and how each fares with them.
+
+    Args:
+        measures: The sets, at least one.
+        score: See `RerankingMeasure.judged`.
+
+    Returns:
+        The best choice, with the average figures, and the figures of each set by its name.
+    """
     of_sets = [measure.judged(score) for measure in measures]
-    return best_choice(
-        [
-            dataclasses.replace(
-                choices[0],
-                at_1=sum(choice.at_1 for choice in choices) / len(choices),
-                at_5=sum(choice.at_5 for choice in choices) / len(choices),
-                mrr=sum(choice.mrr for choice in choices) / len(choices),
-            )
-            for choices in zip(*of_sets, strict=True)
-        ]
-    )
+    averages = [
+        dataclasses.replace(
+            choices[0],
+            at_1=sum(choice.at_1 for choice in choices) / len(choices),
+            at_5=sum(choice.at_5 for choice in choices) / len(choices),
+            mrr=sum(choice.mrr for choice in choices) / len(choices),
+        )
+        for choices in zip(*of_sets, strict=True)
+    ]
+    best = best_choice(averages)
+    place = averages.index(best)
+    return best, {measure.name: choices[place] for measure, choices in zip(measures, of_sets, strict=True)}
+
+
+def scores_together(measures: Sequence[RerankingMeasure], score: EncodeRows) -> dict[str, Scores]:
+    """How the sets fare with one weight and one score of NIL for all, as a saved reranker has them."""
+    _, of_sets = judged_together(measures, score)
+    return {
+        measure.name: Scores(at_1=choice.at_1, at_5=choice.at_5, mrr=choice.mrr, n_queries=len(measure))
+        for measure, choice in zip(measures, of_sets.values(), strict=True)
+    }

@@ -149,7 +149,8 @@ def train_on_pairs(
 
     Args:
         recipe: See `load_recipe`, or its name. How names are prepared is a matter of the pairs, and the recipe must
-            agree; what it says of `SETTINGS_OF_PAIRS` plays no part.
+            agree; what it says of `SETTINGS_OF_PAIRS` plays no part, but that development queries are looked for among
+            the names of its ``languages``.
         pairs: A pair set or its folder.
         out: As in `train_on_terminology`.
         development: Files of queries to measure on while training, see `read_development`.

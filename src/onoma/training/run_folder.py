@@ -21,7 +21,7 @@ from filelock import FileLock, Timeout
 
 from onoma.artifacts import ensure_writable, sha256_file, write_text_atomically
 from onoma.encoders.model_card import TRAIN_NAME
-from onoma.errors import MismatchError, TrainingError
+from onoma.errors import ArtifactExistsError, MismatchError, TrainingError
 from onoma.training.checkpoints import CHECKPOINT_NAME
 from onoma.training.distributed import is_main
 from onoma.training.run_config import RunConfig
@@ -55,6 +55,7 @@ def claimed_run(out: Path, config: RunConfig) -> Iterator[Path]:
     What a run with other settings left that was killed between saving and cleaning up is removed.
 
     Raises:
+        ArtifactExistsError: something else lies there.
         TrainingError: another run works in it.
     """
     with _locked_run(out) as run:
@@ -69,6 +70,11 @@ def _locked_run(out: Path) -> Iterator[Path]:
     if not is_main():
         yield run
         return
+    if run.is_symlink() or (run.exists() and not _may_be_run(run)):
+        raise ArtifactExistsError(
+            f"{run} is where the unfinished run would lie, and is something else; it will not be touched. Move it, or "
+            "write to another place."
+        )
     run.mkdir(parents=True, exist_ok=True)
     lock = FileLock(run / LOCK_NAME, timeout=0, is_singleton=True)
     try:
@@ -81,6 +87,13 @@ def _locked_run(out: Path) -> Iterator[Path]:
         yield run
     finally:
         lock.release()
+
+
+def _may_be_run(path: Path) -> bool:
+    """Whether a folder is empty or that of a run; whoever begins one locks it before anything else."""
+    if not path.is_dir():
+        return False
+    return not any(path.iterdir()) or any((path / name).exists() for name in (LOCK_NAME, RUN_NAME))
 
 
 @contextlib.contextmanager

@@ -172,12 +172,15 @@ def _set(model: type[BaseModel], values: dict[str, Any], key: str, value: Any) -
 
 def _parse(model: type[BaseModel], key: str, text: str) -> Any:
     """Text of ``--set`` to a value: the words themselves for a setting of text, else a TOML value where it is one."""
-    if key in model.model_fields and model.model_fields[key].annotation is str:
+    annotation = model.model_fields[key].annotation if key in model.model_fields else None
+    if annotation is str:
         return text
     if text.lower() in {"none", "null", ""}:
         return None
     if text.lower() in {"true", "false"}:
         return text.lower() == "true"
+    if annotation == tuple[str, ...] | None and not text.startswith("["):
+        return text  # "nan" is a language
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
