@@ -9,6 +9,7 @@ import pytest
 
 from onoma.benchmarks import TASKS, get_task
 from onoma.benchmarks.askapatient import N_FOLDS
+from onoma.benchmarks.tasks import doubts
 from onoma.errors import InputError
 
 
@@ -41,6 +42,18 @@ def test_askapatient(askapatient: Path) -> None:
     assert len(task.queries(askapatient, "validation")[0]) == 10
     dictionary, _ = task.dictionary(askapatient, "test")
     assert [(line.ids, line.name) for line in dictionary] == [(("1001",), "Tired"), (("22253000",), "Pain")]
+
+
+def test_files_of_another_task_are_doubted() -> None:
+    assert doubts("ncbi-disease", "test", 960) is None
+    assert doubts("bc5cdr-disease", "test", 960) == (
+        "960 queries are those of ncbi-disease: are these the files of bc5cdr-disease?"
+    )
+    assert doubts("ncbi-disease", "dev", 4178) == (
+        "4,178 queries are those of bc5cdr-disease: are these the files of ncbi-disease?"
+    )
+    assert doubts("ncbi-disease", "dev", 3) == "the published files of ncbi-disease, dev, have 787 queries, these 3"
+    assert doubts("askapatient", "fold-3", 3) is None
 
 
 def test_one_fold_of_askapatient_needs_its_own_files_alone(askapatient: Path, tmp_path: Path) -> None:

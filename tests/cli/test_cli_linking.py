@@ -15,7 +15,8 @@ from commands import run
 from onoma.artifacts import read_manifest, verify_artifact
 from onoma.cli.app import app
 from onoma.errors import ConfigError, InputError, OnomaError
-from tiny import Name, make_terminology
+from tiny import Name, make_terminology, tiny_encoder
+from tiny_rerankers import write_reranker
 
 sys.path.append(str(Path(__file__).parents[1] / "linking"))
 from linking_data import write_letter_encoder
@@ -124,6 +125,17 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
     told = json.loads(run("linker", "info", tmp_path / "linker", "--json"))
     assert told["confidence_with_stages"] == told["stages"]
     assert 0 < told["no_concept_below"] < 1
+    assert told["confidence_in_force"] is True
+    other = CliRunner().invoke(app, ["link", str(tmp_path / "linker"), "zzz", "--stages", "exact,dense"])
+    assert "no confidences are given, and nothing is 'no such concept' below 0." in other.stderr
+    assert f"learned for the stages {', '.join(told['stages'])} (onoma linker tune" in other.stderr
+    assert CliRunner().invoke(app, ["link", str(tmp_path / "linker"), "zzz"]).stderr == ""
+    write_reranker(tmp_path / "reranker", tiny_encoder(tmp_path / "bert"))
+    shutil.copytree(tmp_path / "linker", tmp_path / "reranked")
+    done = CliRunner().invoke(app, ["linker", "add-reranker", str(tmp_path / "reranked"), str(tmp_path / "reranker")])
+    assert "no confidences are given" in done.stderr
+    assert json.loads(run("linker", "info", tmp_path / "reranked", "--json"))["confidence_in_force"] is False
+    assert "no: other stages are on" in run("linker", "info", tmp_path / "reranked")
     (tmp_path / "notes.csv").write_text("m\nthe ak syndrome\nzzz\n")
     mapping = ["map", tmp_path / "linker", "-i", tmp_path / "notes.csv", "-c", "m", "-o", tmp_path / "mapped.csv"]
     done = CliRunner().invoke(app, [*map(str, mapping)])

@@ -311,9 +311,11 @@ def test_a_precision_adds_to_those_that_are_there(bert: Path, tmp_path: Path) ->
 
 
 def test_options_that_exclude_each_other(bert: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"has no ONNX model in int8.*onoma encoder export .*--precision int8\."):
+    with pytest.raises(
+        ConfigError, match=r"has no ONNX model in int8.*onoma encoder export .*--precision int8 --terminology"
+    ):
         open_encoder(bert, precision="int8")
-    with pytest.raises(ConfigError, match="-o ENCODER"):
+    with pytest.raises(ConfigError, match="--out ENCODER"):
         open_encoder(bert.parent / "base", precision="int8")
     add_precisions(bert, ["int8"], MANY_NAMES, out=tmp_path / "out", threads=1)
     with pytest.raises(ConfigError, match="precision of ONNX models"):

@@ -30,6 +30,8 @@ def linker(tmp_path_factory: pytest.TempPathFactory) -> Path:
             b"id\tMention\n1\ta\n",
             r"line 1, field mention: there is no column 'mention'. Did you mean 'Mention'",
         ),
+        ("x.csv", b"id;mention\n1;a\n", r"the columns seem to be divided by semicolons; expected commas in a .csv"),
+        ("x.tsv", b"id,mention\n1,a\n", r"the columns seem to be divided by commas"),
         ("x.jsonl", b'{"menton": "a"}\n', r"no line has the key 'mention'. Did you mean 'menton'\?"),
         ("x.csv", b"mention,id,id\n1,a,b\n", "line 1: two columns are called 'id'"),
         ("x.csv", b"mention,score\na,1\n", "line 1, field score: the table has a column 'score' already"),

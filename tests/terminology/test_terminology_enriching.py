@@ -381,3 +381,8 @@ def test_bad_places_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ArtifactExistsError):
         enrich_terminology(own, [other], tmp_path / "out")
     enrich_terminology(own, [other], tmp_path / "out", overwrite=True)
+
+
+def test_one_folder_is_not_several(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="field others: several are meant here, not one"):
+        enrich_terminology(tmp_path, "hpo", tmp_path / "out")

@@ -248,3 +248,8 @@ def test_names_in_other_languages_are_no_strangers(language: str, n_strangers: i
         parts.append(tmp_path / folder)
     report = merge_terminologies(parts, tmp_path / "out")
     assert (report.n_shared, report.n_strangers) == (1, n_strangers)
+
+
+def test_one_folder_is_not_several(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="field folders: several are meant here, not one"):
+        merge_terminologies("symp", tmp_path / "out")

@@ -50,6 +50,15 @@ def test_biosyn_lines(tmp_path: Path) -> None:
     assert names["is_preferred"].to_list() == [True, False, True, False, False, True]
 
 
+@pytest.mark.parametrize(("format", "options"), [("biosyn", {}), ("table", {"id": "code", "name": "name"})])
+def test_names_are_divided_by_a_sign(format: str, options: dict[str, str], tmp_path: Path) -> None:
+    text = "1||stable angina\tangina\n" if format == "biosyn" else 'code,name\n1,"stable angina\tangina"\n'
+    terminology, _ = read(tmp_path, format, "d.csv", text, separator="tab", **options)
+    assert named(terminology) == {"1": ["stable angina", "angina"]}
+    with pytest.raises(ConfigError, match="names are divided by a sign, such as"):
+        read(tmp_path, format, "d.csv", text, separator="comma", **options)
+
+
 def test_biosyn_several_names_in_a_line(tmp_path: Path) -> None:
     terminology, _ = read(tmp_path, "biosyn", "d.txt", "C1||a| b ||\nC2|| c\n", separator="|")
     assert named(terminology) == {"C1": ["a", "b"], "C2": ["c"]}

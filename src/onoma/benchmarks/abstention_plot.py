@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _LINE, _IDEAL, _TEXT, _MARK = "#2f6f9f", "#9a9a9a", "#444444", "#c23b22"
 _HISTOGRAM_BINS = 20
+_OF_ALL = " (each mention as one of its own)"
+"""Intervals are too narrow where mentions repeat, and shall not be taken for those over distinct mentions."""
 
 
 def plot_reliability(result: AbstentionResult, file: str | Path, *, title: str = "", overwrite: bool = False) -> None:
@@ -77,7 +79,7 @@ def draw_reliability(result: AbstentionResult, *, title: str = "") -> Figure:
         markersize=5,
         elinewidth=1,
         capsize=2,
-        label=f"{len(result.bins)} bins of nearly equal numbers, 95 % intervals",
+        label=f"{len(result.bins)} bins of nearly equal numbers, 95 % intervals{_OF_ALL}",
     )
     above.set_ylabel("share of right answers")
     above.set_xlim(-0.01, 1.01)
@@ -123,7 +125,7 @@ def draw_precision_coverage(result: AbstentionResult, *, title: str = "") -> Fig
         color=_LINE,
         alpha=0.18,
         linewidth=0,
-        label="95 % interval",
+        label=f"95 % interval{_OF_ALL}",
     )
     axes.plot(coverage, [point.precision for point in result.curve], color=_LINE, linewidth=1.5, marker=".", ms=3)
     for (wish, scores), marker in zip(sorted(result.at_precision.items()), itertools.cycle("os^Dv"), strict=False):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -45,6 +45,7 @@ class BenchmarkTask:
         tie_rule: Which of two equal scores comes first, and why.
         linker_tie_rule: The same for a linker.
         cutoffs: The k of each acc@k.
+        n_queries: How many queries the published files have, of splits of which it is known.
     """
 
     name: str
@@ -60,6 +61,7 @@ class BenchmarkTask:
     tie_rule: str
     linker_tie_rule: str
     cutoffs: tuple[int, ...]
+    n_queries: Mapping[str, int] = field(default_factory=dict)
 
     def split(self, name: str | None) -> str:
         """The name of a split; unset: the one to report.
@@ -154,6 +156,7 @@ _NCBI_DISEASE = BenchmarkTask(
     tie_rule=_TIES,
     linker_tie_rule=_LINKER_TIES,
     cutoffs=(1, 5),
+    n_queries={"test": 960, "dev": 787},
 )
 _BC5CDR_DISEASE = BenchmarkTask(
     name="bc5cdr-disease",
@@ -169,6 +172,7 @@ _BC5CDR_DISEASE = BenchmarkTask(
     tie_rule=_TIES,
     linker_tie_rule=_LINKER_TIES,
     cutoffs=(1, 5),
+    n_queries={"dev": 4178},
 )
 _ASKAPATIENT = BenchmarkTask(
     name="askapatient",
@@ -194,10 +198,24 @@ _ASKAPATIENT = BenchmarkTask(
     tie_rule="of equal scores the concept with the smaller code comes first",
     linker_tie_rule=_LINKER_TIES,
     cutoffs=(1, 5),
+    n_queries={"test": 8662},
 )
 
 TASKS: dict[str, BenchmarkTask] = {task.name: task for task in (_NCBI_DISEASE, _BC5CDR_DISEASE, _ASKAPATIENT)}
 """All benchmarks by name."""
+
+
+def doubts(task: str, split: str, n_queries: int) -> str | None:
+    """Why the files may not be those of the task, if their number of queries says so."""
+    published = TASKS[task].n_queries.get(split)
+    if n_queries == published:
+        return None
+    for other in TASKS.values():
+        if other.name != task and n_queries == other.n_queries.get(split):
+            return f"{n_queries:,} queries are those of {other.name}: are these the files of {task}?"
+    if published is None:
+        return None
+    return f"the published files of {task}, {split}, have {published:,} queries, these {n_queries:,}"
 
 
 def get_task(name: str) -> BenchmarkTask:

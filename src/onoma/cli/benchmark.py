@@ -61,6 +61,7 @@ def run(
     jaro, jaro-winkler) for fuzzy; vectors=FILE for word-vectors, which needs it; normalisation=PRESET for all.
     """
     from onoma.benchmarks import run_benchmark
+    from onoma.benchmarks.tasks import doubts
     from onoma.cli import show
     from onoma.encoders import open_encoder
     from onoma.linking import Linker, Preparation
@@ -93,6 +94,8 @@ def run(
             progress=update,
         )
     show.out.print(str(result), markup=False)
+    if (said := doubts(result.task, result.split, result.n_queries)) is not None:
+        show.remark(said)
 
 
 @app.command()

@@ -95,7 +95,9 @@ def link(
     belongs to, "expansions" which short forms were replaced, and where they were defined, and "corrections" which
     words were misspelt.
     """
+    from onoma.cli import show
     from onoma.linking import Linker
+    from onoma.linking.settings import ordered_stages
 
     if min_confidence is not None and min_precision is not None:
         raise ConfigError("give either --min-confidence or --min-precision.")
@@ -110,6 +112,8 @@ def link(
         "expected_types": expect_type or (),
         "no_concept_below": threshold,
     }
+    if stages is not None and threshold is None:
+        show.calibration_out_of_force(opened.settings, ordered_stages(asked["stages"]))
     wanted, contexts = _read(list(mentions or []), context, tabbed=tabbed)
     if expand is not None and contexts is None:
         raise ConfigError("--expand looks for short forms in contexts, and there are none: give --context or --tabbed.")

@@ -195,7 +195,8 @@ def tune(
         show.out.print("stage prior off: counts order equally good concepts alone", markup=False)
     if (held := report.calibration) is not None:
         show.out.print(
-            f"confidence ({held.method}): {held.mean_confidence:.3f} on average, {held.share_right:.3f} right; "
+            f"confidence ({held.method}), of the first answers to {held.n_answers:,} different mentions: "
+            f"{held.mean_confidence:.3f} on average, {held.share_right:.3f} right; "
             f"expected calibration error {held.expected_calibration_error:.3f}",
             markup=False,
         )
@@ -224,6 +225,7 @@ def add_cross_encoder(
     show.out.print(f"{linker}: stages {', '.join(opened.settings.stages)}", markup=False)
     if was_calibrated and opened.settings.calibration is None:
         show.remark("the confidences were learned with another cross-encoder and are dropped")
+    show.calibration_out_of_force(opened.settings, opened.settings.stages)
 
 
 @app.command("add-prior")

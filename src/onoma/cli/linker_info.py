@@ -63,6 +63,7 @@ def _facts(manifest: Manifest, settings: LinkerSettings) -> dict[str, Any]:
         "prior_weight": settings.prior_weight,
         "confidence_with_stages": list(settings.calibrated_stages) or None,
         "no_concept_below": settings.no_concept_below,
+        "confidence_in_force": None if settings.calibration is None else settings.calibrated_stages == settings.stages,
         "created": manifest.created,
         "onoma": manifest.onoma_version,
     }
@@ -73,4 +74,6 @@ def _shown(value: Any) -> str:
         return f"{value['at_1']} at 1, {value['at_10']} at 10 ({value['n_queries']:,} queries)"
     if isinstance(value, list):
         return ("-" if isinstance(value[0], int) else ", ").join(map(str, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no: other stages are on; run onoma linker tune"
     return f"{value:,}" if isinstance(value, int) else str(value)

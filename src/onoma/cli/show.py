@@ -27,6 +27,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from onoma.linking.settings import LinkerSettings
     from onoma.training.evaluating import Evaluation
     from onoma.training.optimiser_step import DoneStep
     from onoma.training.report import TrainingReport
@@ -57,6 +58,18 @@ def plain(text: str) -> Text:
 def remark(text: str) -> None:
     """A line for the person at the terminal, not part of the result."""
     err.print(text, markup=False)
+
+
+def calibration_out_of_force(settings: LinkerSettings, stages: Sequence[str]) -> None:
+    """Remark on a linker's confidences where they do not hold for the stages that are on, and so are not given."""
+    if settings.calibration is None or tuple(stages) == settings.calibrated_stages:
+        return
+    least = settings.no_concept_below
+    withheld = "" if least is None else f", and nothing is 'no such concept' below {least:.3f}"
+    remark(
+        f"no confidences are given{withheld}: they were learned for the stages "
+        f"{', '.join(settings.calibrated_stages)} (onoma linker tune learns them anew)"
+    )
 
 
 @contextlib.contextmanager

@@ -207,10 +207,10 @@ def read_folder(
     weights = _weights(model_path)
     onnx = folder / onnx_name(precision)
     if precision != "fp32" and not (about and onnx.is_file()):
-        elsewhere = "" if about else " -o ENCODER"
         raise ConfigError(
-            f"{name or folder} has no ONNX model in {precision}. Make one, and see how well it agrees: "
-            f"onoma encoder export {name or folder} --precision {precision}{elsewhere}."
+            f"{name or folder} has no ONNX model in {precision}. Make one, see how well it agrees on the names of a "
+            f"terminology, and give ENCODER instead: onoma encoder export {name or folder} --precision {precision} "
+            "--terminology DIR --out ENCODER."
         )
     if not weights and not onnx.is_file():
         raise _no_weights(model_path, folder)

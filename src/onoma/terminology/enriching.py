@@ -23,7 +23,7 @@ from pathlib import Path
 import polars as pl
 
 from onoma.artifacts import ensure_writable
-from onoma.errors import InputError
+from onoma.errors import InputError, check_several
 from onoma.terminology.matching import (
     EVIDENCE,
     KEY,
@@ -141,6 +141,7 @@ def enrich_terminology(
     """
     started = time.perf_counter()
     tell = progress or no_progress
+    check_several(others, "others")
     paths = [Path(folder), *(Path(other) for other in others)]
     if len(paths) == 1:
         raise InputError("there is no terminology to take names from", expected="terminology folders")

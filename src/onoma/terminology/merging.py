@@ -26,7 +26,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from onoma.artifacts import ensure_writable
-from onoma.errors import ConfigError, InputError, did_you_mean
+from onoma.errors import ConfigError, InputError, check_several, did_you_mean
 from onoma.terminology.joining import JOINING_RELATIONS
 from onoma.terminology.reading import Progress, Reading, no_progress
 from onoma.terminology.tables import KIND, OBSOLETE, write_terminology
@@ -153,6 +153,7 @@ def merge_terminologies(
         ArtifactError: a folder is no whole terminology, or ``out`` is taken.
     """
     started = time.perf_counter()
+    check_several(folders, "folders")
     paths = [Path(folder) for folder in folders]
     check_places(paths, Path(out))
     relations = _checked_relations(join_by_cross_references)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from onoma.errors import ConfigError, did_you_mean
 
@@ -56,6 +56,16 @@ LanguageTag = Annotated[str, AfterValidator(tidy_language)]
 
 LanguageTags = Annotated[tuple[LanguageTag, ...], BeforeValidator(split_words)]
 """Several of them, e.g. the languages to keep."""
+
+
+def _sign(value: str) -> str:
+    if value.isalnum() and value != "tab":
+        raise ValueError(f"names are divided by a sign, such as | or ;, or by a tab (tab), not by '{value}'")
+    return "\t" if value == "tab" else value
+
+
+Separator = Annotated[str, Field(min_length=1), AfterValidator(_sign)]
+"""What divides several names in one cell or line."""
 
 OptionsT = TypeVar("OptionsT", bound=ReaderOptions)
 

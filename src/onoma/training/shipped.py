@@ -44,7 +44,8 @@ def read_shipped(kind: str, name: str) -> dict[str, Any]:
         text = resources.files("onoma.training").joinpath(f"{kind}s", f"{name}.toml").read_text(encoding="utf-8")
     else:
         names = shipped_names(kind)
-        elsewhere = [command for other, command in _COMMANDS.items() if name in shipped_names(other)]
+        commands = {**_COMMANDS, "grid": "onoma recipes grid RECIPE, or onoma train RECIPE --grid"}
+        elsewhere = [command for other, command in commands.items() if name in shipped_names(other)]
         raise InputError(
             f"there is no {kind} '{name}'.{did_you_mean(name, names)} Shipped {kind}s: {', '.join(names)}",
             fix=f"use it with {elsewhere[0]}" if elsewhere else "name one of these, or the path of a .toml file",

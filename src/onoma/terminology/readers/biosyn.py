@@ -21,7 +21,7 @@ from pydantic import Field
 from onoma.terminology.assembly import SOURCE_NAMES, SourceTables
 from onoma.terminology.files.text_files import text_lines
 from onoma.terminology.formats import Format
-from onoma.terminology.options import LanguageTag, ReaderOptions
+from onoma.terminology.options import LanguageTag, ReaderOptions, Separator
 from onoma.terminology.reading import Check, Reading
 
 _DIVIDER = "||"
@@ -36,8 +36,8 @@ class BiosynOptions(ReaderOptions):
 
     language: LanguageTag = Field(default="und", description="language of the names (BCP 47); the format does not say")
     source: str = Field(default="", description="what to write as source of the names, e.g. CTD")
-    separator: str | None = Field(
-        default=None, min_length=1, description="what divides several names in one line, e.g. | (MEDIC of 2012)"
+    separator: Separator | None = Field(
+        default=None, description="what divides several names in one line, e.g. | (MEDIC of 2012)"
     )
 
 

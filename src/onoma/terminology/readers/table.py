@@ -24,7 +24,7 @@ from onoma.terminology.assembly import SOURCE_NAMES, SOURCE_TYPES, SourceTables
 from onoma.terminology.files.archives import SourceFile
 from onoma.terminology.files.text_files import only_file
 from onoma.terminology.formats import Format
-from onoma.terminology.options import LANGUAGE_TAG, LanguageTag, ReaderOptions, Words, tidy_language
+from onoma.terminology.options import LANGUAGE_TAG, LanguageTag, ReaderOptions, Separator, Words, tidy_language
 from onoma.terminology.readers.table_rows import json_rows, parquet_rows, text_rows
 from onoma.terminology.reading import Check, Reading
 
@@ -47,7 +47,9 @@ class TableOptions(ReaderOptions):
     language: str | None = Field(default=None, description="column with the language (BCP 47)")
     semantic_type: str | None = Field(default=None, description="column with the semantic type")
     source: str | None = Field(default=None, description="column with the source vocabulary")
-    separator: str | None = Field(default=None, description="what divides several names (or types) in one cell, e.g. |")
+    separator: Separator | None = Field(
+        default=None, description="what divides several names (or types) in one cell: a sign, e.g. |, or tab"
+    )
     default_language: LanguageTag = Field(default="und", description="language (BCP 47) where the table does not say")
     delimiter: str = Field(
         default="auto", description="what divides the columns: auto (by file name), tab, or a character"
