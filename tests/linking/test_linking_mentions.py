@@ -76,6 +76,8 @@ def test_names_of_the_terminology_stay_whole() -> None:
 def test_refused() -> None:
     with pytest.raises(ConfigError, match="schwartz-hearst"):
         Preparation(finder="schwarz-hearst")
+    with pytest.raises(ConfigError, match="spelling is True or False; found 'no'"):
+        Preparation(spelling="no")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="not one"):
         Preparation().prepare("MS")
     with pytest.raises(InputError, match=r"mentions\[1\]"):

@@ -67,4 +67,4 @@ def test_random_batches_are_slices_of_a_permutation_and_need_no_preparation() ->
         batches.prepare(number, never)
         order = np.random.default_rng([9, number // 4]).permutation(20)[number % 4 * 6 : number % 4 * 6 + 6]
         assert batches.names_of_step(number).tolist() == [*pairs[order, 0].tolist(), *pairs[order, 1].tolist()]
-    assert batches.preparation_seconds(never) == 0
+    assert batches.preparation_seconds(never) == (0, 0)

@@ -215,4 +215,4 @@ def test_sparse_candidates_alone_need_no_encoder(base: Path, data: RankingData, 
     batches = batches_of(data, base, tmp_path, candidates=4, sparse_candidates=4)
     batches.prepare(0, never)
     assert batches.of_batch(0).names.shape[1] == 4
-    assert batches.preparation_seconds(never) == 0
+    assert batches.preparation_seconds(never) == (0, 0)

@@ -323,7 +323,9 @@ def test_files_of_queries_are_measured_on(base: Path, pairs: PairSet, tmp_path: 
         train_on_terminology(recipe, terminology, tmp_path / "c", development_terminology=terminology)
 
 
-def planned(config: TrainingConfig, *, each_step: float, each_evaluation: float) -> int:
+def planned(
+    config: TrainingConfig, *, each_step: float, each_evaluation: float, preparing: tuple[float, float] = (0.0, 0.0)
+) -> int:
     """Steps of a run whose speed is known."""
     evaluations: Any = SimpleNamespace(
         wanted=each_evaluation > 0,
@@ -331,7 +333,7 @@ def planned(config: TrainingConfig, *, each_step: float, each_evaluation: float)
         cost=lambda seconds: Evaluations.cost(SimpleNamespace(_interval=config.evaluate_steps), seconds),  # type: ignore[arg-type]
     )
     step: Any = SimpleNamespace(seconds_per_step=lambda: each_step / 1.1)
-    batches: Any = SimpleNamespace(preparation_seconds=lambda _: 0.0, steps_per_epoch=10)
+    batches: Any = SimpleNamespace(preparation_seconds=lambda _: preparing, steps_per_epoch=10)
     encode: Any = None
     return plan_steps(config, batches, step, encode, evaluations)
 
@@ -339,6 +341,15 @@ def planned(config: TrainingConfig, *, each_step: float, each_evaluation: float)
 @pytest.mark.parametrize(("epochs", "n_steps"), [(0.7, 7), (0.71, 8), (3, 30), (0.01, 1)])
 def test_epochs_become_steps(base: Path, epochs: float, n_steps: int) -> None:
     assert planned(config_for(base, steps=None, epochs=epochs), each_step=1, each_evaluation=0) == n_steps
+
+
+def test_a_budget_of_minutes_pays_for_what_the_first_batch_needs(base: Path) -> None:
+    config = config_for(base, steps=None, minutes=10)
+    # 60 seconds however short the run, and a tenth of a second of each step's share in the next times
+    assert planned(config, each_step=0.5, each_evaluation=0, preparing=(60, 0.1)) == 900
+    assert planned(config, each_step=0.5, each_evaluation=10, preparing=(60, 0.1)) == int(430 / 0.6)
+    # half of the time is for steps in any case
+    assert planned(config, each_step=0.5, each_evaluation=0, preparing=(700, 0.1)) == 500
 
 
 def test_a_budget_of_minutes_pays_for_the_evaluations(base: Path) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LINE, _IDEAL, _TEXT, _MARK = "#2f6f9f", "#9a9a9a", "#444444", "#c23b22"
 _HISTOGRAM_BINS = 20
-_OF_ALL = " (each mention as one of its own)"
+_OF_ALL = ", over all mentions"
 """Intervals are too narrow where mentions repeat, and shall not be taken for those over distinct mentions."""
 
 

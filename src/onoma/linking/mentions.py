@@ -65,7 +65,7 @@ class Preparation:
         spelling: Whether misspelt words are put right, after short forms were replaced; see `onoma.linking.spelling`.
 
     Raises:
-        ConfigError: there is no such finder, or the table is none.
+        ConfigError: there is no such finder, the table is none, or what is on or off is neither.
         UnavailableError: Ab3P is asked for and not installed.
 
     Example:
@@ -87,6 +87,9 @@ class Preparation:
                 f"the table of short forms is a {type(self.table).__name__}, where an AbbreviationTable is needed: "
                 "AbbreviationTable.from_file(FILE)."
             )
+        for name in ("composites", "spelling"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(f"{name} is True or False; found {getattr(self, name)!r}.")
 
     @property
     def is_on(self) -> bool:

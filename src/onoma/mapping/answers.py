@@ -30,7 +30,7 @@ ANSWER_TYPES = {
 """Columns that answers can have, as `onoma.linking.Link` calls them."""
 _LINKS = "links"
 _LINKS_TYPE = pl.List(pl.Struct(ANSWER_TYPES))
-_LINKS_AT_ONCE = 1 << 12
+_MENTIONS_AT_ONCE, _LINKS_AT_ONCE = 1 << 12, 1 << 16
 """Between two reports of progress, at most."""
 
 
@@ -55,7 +55,7 @@ def link_task(
     columns = (MENTION,) if settings.context is None else (MENTION, CONTEXT)
     keys, texts = _of_task(work, task, columns, n_parts=read.n_parts, n_tasks=read.n_tasks)
     answers: list[str] = []
-    at_once = max(1, _LINKS_AT_ONCE // settings.top_k)
+    at_once = max(1, min(_MENTIONS_AT_ONCE, _LINKS_AT_ONCE // settings.top_k))
     for start in range(0, len(keys), at_once):
         some = {column: values[start : start + at_once] for column, values in texts.items()}
         contexts = [text or None for text in some[CONTEXT]] if CONTEXT in some else None

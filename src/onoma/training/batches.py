@@ -95,9 +95,9 @@ class Batches(ABC):
         """
         return
 
-    def preparation_seconds(self, encode: Encode) -> float:
-        """About how long `prepare` takes, shared out over all batches, in seconds per batch."""
-        return 0.0
+    def preparation_seconds(self, encode: Encode) -> tuple[float, float]:
+        """About how long `prepare` takes, in seconds: the first time, and in the mean of a batch."""
+        return 0.0, 0.0
 
 
 def make_batches(
@@ -285,8 +285,8 @@ class NeighbourBatches(Batches):
             table = kept_table(file, f"neighbours found at batch {first}", shape=(n_seeds, self._neighbours))
         self._first, self._table = first, table
 
-    def preparation_seconds(self, encode: Encode) -> float:
-        """About how long comparing takes, in seconds per batch that it serves; measured on a part of the names."""
+    def preparation_seconds(self, encode: Encode) -> tuple[float, float]:
+        """About how long comparing takes, once and per batch that it serves; measured on a part of the names."""
         candidates = np.unique(self._pairs)
         n_asking = min(len(self._seeds_of_window(self._warmup)), 2 * len(self._pairs))
         sample = candidates[:: -(-len(candidates) // _TIMED_NAMES)]
@@ -294,7 +294,8 @@ class NeighbourBatches(Batches):
         width = encode(sample).shape[1]
         encoding = (time.perf_counter() - started) / len(sample) * len(candidates)
         searching = search_seconds(n_asking, len(candidates), width=width, neighbours=self._neighbours)
-        return (encoding + searching / world_size()) / self._refresh
+        once = encoding + searching / world_size()
+        return once, once / self._refresh
 
     def _compare(self, first: int, encode: Encode) -> RowArray:
         """Companions of the seeds of all batches up to the next comparison, pair rows, shape (seeds, neighbours).

@@ -131,10 +131,10 @@ class CandidateBatches(Batches):
             table = kept_table(file, "candidates found when this pass began", shape=self._sparse.shape)
         self._pass, self._table = number, table
 
-    def preparation_seconds(self, encode: Encode) -> float:
-        """About how long searching takes, in seconds per batch; measured on a part of the texts."""
+    def preparation_seconds(self, encode: Encode) -> tuple[float, float]:
+        """About how long searching takes, once and per batch; measured on a part of the texts."""
         if self._n_sparse == self._n_candidates:
-            return 0.0
+            return 0.0, 0.0
         rows, data = self._data.rows, self._data
         started = time.perf_counter()
         vectors = encode(rows[:: max(1, len(rows) // _TIMED_TEXTS)])
@@ -142,7 +142,8 @@ class CandidateBatches(Batches):
         started = time.perf_counter()
         ExactIndex(vectors).search(vectors[:_TIMED_QUERIES], k=self._n_candidates)
         of_each = (time.perf_counter() - started) / len(vectors) / min(_TIMED_QUERIES, len(vectors))
-        return (encoding + of_each * len(data.names) * len(data.queries)) / self.steps_per_epoch
+        once = encoding + of_each * len(data.names) * len(data.queries)
+        return once, once / self.steps_per_epoch
 
     def _search(self, encode: Encode) -> RowArray:
         started = time.perf_counter()

@@ -37,12 +37,15 @@ def plan_steps(
     budget = 60 * (config.minutes or 0.0)
     # The optimiser's own time was not measured; a tenth is more than it takes for small models.
     # The clocks of several processes differ, and all shall come to the same number.
-    each_step = broadcast(1.1 * step.seconds_per_step() + config.accumulation * batches.preparation_seconds(encode))
+    once, each_batch = batches.preparation_seconds(encode)
+    # However short the run, what its first batch needs is made ready whole; steps have half of the time in any case.
+    once, each_step = broadcast((once, 1.1 * step.seconds_per_step() + config.accumulation * each_batch))
+    left = budget - min(once, budget / 2)
     if not evaluations.wanted:
-        return max(1, int(budget / each_step))
+        return max(1, int(left / each_step))
     each_evaluation = evaluations.measure(0).seconds
     fixed, with_steps = evaluations.cost(each_evaluation)
-    steps = max(1, int((budget - fixed) / (each_step + with_steps)))
+    steps = max(1, int((left - fixed) / (each_step + with_steps)))
     if fixed + steps * with_steps > budget / 2:
         raise TrainingError(
             f"an evaluation takes {each_evaluation:,.1f} s, so that evaluations would take more than half of the "
