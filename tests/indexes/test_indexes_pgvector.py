@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 import sys
+import threading
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,6 +29,7 @@ from onoma.errors import (
 )
 from onoma.indexes import ExactIndex, VectorStore, pgvector, pgvector_server
 from onoma.indexes.pgvector import PgVectorIndex
+from onoma.indexes.pgvector_folder import prepare_table
 from onoma.indexes.vector_store import rounded
 from onoma.types import FloatArray
 
@@ -69,6 +73,12 @@ def sql(database: str) -> Iterator[Sql]:
             return cursor.fetchall() if cursor.description else []
 
         yield run
+
+
+def with_options(database: str, options: str) -> str:
+    import psycopg
+
+    return psycopg.conninfo.make_conninfo(database, options=options)
 
 
 def tables(sql: Sql) -> set[str]:
@@ -520,6 +530,86 @@ def test_an_index_that_is_dropped_gives_its_connection_back(database: str, table
     connection = index._session.connection()
     del index
     assert connection.closed
+
+
+def test_a_table_of_another_schema_is_neither_replaced_nor_in_the_way(database: str, table: str, sql: Sql) -> None:
+    PgVectorIndex.build(database, table, VECTORS).close()
+    sql("CREATE SCHEMA {}", "onoma_own")
+    own = with_options(database, r"-c search_path=onoma_own")
+    for overwrite in (False, True):
+        PgVectorIndex.build(own, table, VECTORS[:9], overwrite=overwrite).close()
+        with PgVectorIndex.open(database, table) as index:
+            assert len(index) == 40
+        with PgVectorIndex.open(own, table) as index:
+            assert len(index) == 9
+    sql("DROP SCHEMA {} CASCADE", "onoma_own")
+
+
+def test_a_search_path_without_a_schema_is_refused(database: str, table: str) -> None:
+    mistaken = with_options(database, "-c search_path=pubic")
+    with pytest.raises(ConfigError, match=r"none of the search path \(pubic\) exists"):
+        PgVectorIndex.build(mistaken, table, VECTORS)
+    with pytest.raises(ConfigError, match="no schema to make a table in"):
+        prepare_table(mistaken, stem="x", kind="pgvector", precision="fp32", width=6)
+
+
+def test_a_schema_that_no_folder_could_name_is_refused_at_once(database: str, sql: Sql) -> None:
+    sql('CREATE SCHEMA "jane.doe"')
+    named = with_options(database, '-c search_path="jane.doe"')
+    with pytest.raises(ConfigError, match="without further dots"):
+        prepare_table(named, stem="x", kind="pgvector", precision="fp32", width=6)
+    sql('DROP SCHEMA "jane.doe"')
+
+
+@pytest.mark.parametrize("setting", ["enable_seqscan=off", "enable_sort=off", "enable_indexscan=off"])
+def test_what_a_role_prefers_does_not_matter(setting: str, database: str, table: str) -> None:
+    vectors, queries = unit_vectors(3000, 24), unit_vectors(20, 24, seed=1)
+    PgVectorIndex.build(database, table, vectors, approximate="hnsw", queries=queries[:2]).close()
+    with PgVectorIndex.open(with_options(database, f"-c {setting}"), table) as index:
+        found = index.search(queries, k=200)  # of which the graph is not asked
+        assert np.array_equal(found[0], ExactIndex(vectors).search(queries, k=200)[0])
+        assert index.search(queries, k=5)[0].shape == (20, 5)
+
+
+def test_a_database_without_an_encoding(database: str, sql: Sql) -> None:
+    sql("CREATE DATABASE plain ENCODING 'SQL_ASCII' TEMPLATE template0")
+    import psycopg
+
+    plain = psycopg.conninfo.make_conninfo(database, dbname="plain")
+    with psycopg.connect(plain, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION vector")
+    with PgVectorIndex.build(plain, "väctors", VECTORS) as index:
+        assert np.array_equal(index.search(QUERIES, k=3)[0], ExactIndex(VECTORS).search(QUERIES, k=3)[0])
+    sql("DROP DATABASE plain WITH (FORCE)")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_process_forked_while_another_thread_searches_has_its_turn(database: str, table: str) -> None:
+    index = PgVectorIndex.build(database, table, VECTORS)
+    taken, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with index._session.lock:
+            taken.set()
+            done.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    taken.wait(60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that several threads are there
+        child = os.fork()
+    if not child:
+        signal.alarm(30)
+        code = 1
+        try:
+            code = int(len(index.search(QUERIES, k=1)[0]) != len(QUERIES))
+        finally:
+            os._exit(code)
+    done.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    index.close()
 
 
 def test_the_server_of_the_tests_says_why_it_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,13 +10,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
 from updating_data import MENTIONS, contents, letters, prepared
 
 from onoma.artifacts import amend_artifact, verify_artifact
 from onoma.errors import ArtifactExistsError, InputError, MismatchError
 from onoma.indexes.pgvector_folder import DATABASE_VARIABLE, TABLE_FILE
-from onoma.linking import Linker, build_linker
+from onoma.linking import Linker, add_prior, build_linker
 from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.updating import update_linker
 
@@ -200,6 +201,17 @@ def test_a_killed_build(place: Path, tmp_path: Path, schema: Schema, where: str)
     assert left_beside(tmp_path / "linker") == []
     exact = Linker.open(place / "linker")
     assert linker.link(MENTIONS) == exact.link(MENTIONS)
+
+
+def test_a_linker_that_is_amended_after_a_killed_update_leaves_no_table(
+    place: Path, tmp_path: Path, schema: Schema
+) -> None:
+    linker = tmp_path / "linker"
+    before = build(place, linker, schema)
+    killed(place, linker, schema, "update", "pgvector_folder.write_index_record")
+    assert len(schema.tables()) == 2
+    add_prior(linker, pl.DataFrame({"mention": ["cold"], "concept_id": ["D2"]}), database=schema.string)
+    assert schema.tables() == [table_of(before)]
 
 
 @pytest.mark.parametrize("where", [*MOMENTS, "pgvector_replacing.drop_table"])

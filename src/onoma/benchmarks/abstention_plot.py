@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LINE, _IDEAL, _TEXT, _MARK = "#2f6f9f", "#9a9a9a", "#444444", "#c23b22"
 _HISTOGRAM_BINS = 20
-_OF_ALL = ", over all mentions"
+_OF_ALL = " over all mentions"
 """Intervals are too narrow where mentions repeat, and shall not be taken for those over distinct mentions."""
 
 
@@ -79,7 +79,7 @@ def draw_reliability(result: AbstentionResult, *, title: str = "") -> Figure:
         markersize=5,
         elinewidth=1,
         capsize=2,
-        label=f"{len(result.bins)} bins of nearly equal numbers, 95 % intervals{_OF_ALL}",
+        label=f"{len(result.bins)} bins of equal size, 95 % intervals{_OF_ALL}",
     )
     above.set_ylabel("share of right answers")
     above.set_xlim(-0.01, 1.01)

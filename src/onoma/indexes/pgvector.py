@@ -20,7 +20,7 @@ import numpy as np
 
 from onoma.errors import InputError, MismatchError
 from onoma.indexes.pgvector_limits import COLUMN_TYPES, MOST_CANDIDATES, check_candidate_number, check_choices
-from onoma.indexes.pgvector_server import Session, TableName, check_server, connect, in_words
+from onoma.indexes.pgvector_server import Session, TableName, check_server, connect, in_words, schema_to_write
 from onoma.indexes.pgvector_tables import (
     PgVectorRecord,
     read_fingerprint,
@@ -121,6 +121,8 @@ class PgVectorIndex:
         try:
             with in_words():
                 check_server(connection, half=stored_as == "fp16", graph=approximate is not None)
+                if name.schema is None:  # or one of that name in another schema of the search path would be meant
+                    name = TableName(schema_to_write(connection), name.table)
                 with writing(connection, name, overwrite=overwrite) as aside:
                     record = write_vectors(connection, aside, store, precision=stored_as)
                     if approximate is not None:
@@ -307,9 +309,11 @@ class PgVectorIndex:
         for query in queries:
             direction, slack = self._direction(query)
             parameters.append({"direction": direction, "slack": slack, "n_rows": n_rows, "last": min(k, n_rows) - 1})
-        settings = {"jit": "off", **({"enable_seqscan": "off"} if by_graph else {"enable_indexscan": "off"})}
+        # All of them, whatever is set for the role or the database.
+        graph, scan = ("on", "off") if by_graph else ("off", "on")
+        settings = {"jit": "off", "enable_indexscan": graph, "enable_seqscan": scan, "enable_sort": scan}
         if by_graph:
-            settings |= {"enable_sort": "off", "hnsw.ef_search": str(n_rows)}
+            settings["hnsw.ef_search"] = str(n_rows)
         return self._answers(statement, parameters, settings)
 
     def _direction(self, query: FloatArray) -> tuple[FloatArray, float]:

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from onoma.errors import ConfigError, DamagedArtifactError, InputError, MismatchError
 from onoma.indexes.pgvector import PgVectorIndex
 from onoma.indexes.pgvector_limits import check_choices
-from onoma.indexes.pgvector_server import TableName, check_server, connect, in_words, one_row
+from onoma.indexes.pgvector_server import TableName, check_server, connect, in_words, schema_to_write
 from onoma.indexes.pgvector_tables import write_vectors as write_table
 from onoma.indexes.recall import measure_recall
 from onoma.indexes.records import FORMAT_VERSION, IndexRecord, TableKind, write_index_record
@@ -88,8 +88,8 @@ def prepare_table(database: str | None, *, stem: str, kind: TableKind, precision
     plain = re.sub(r"[^a-z0-9]+", "_", stem.lower())[:_LONGEST_STEM].strip("_")
     with contextlib.closing(connect(string)) as connection, in_words():
         check_server(connection, half=stored_as == "fp16", graph=approximate is not None)
-        (schema,) = one_row(connection.execute("SELECT current_schema()"))
-        name = TableName(schema, "_".join(part for part in ("onoma", plain, uuid.uuid4().hex[:12]) if part))
+        table = "_".join(part for part in ("onoma", plain, uuid.uuid4().hex[:12]) if part)
+        name = TableName.parse(str(TableName(schema_to_write(connection), table)))  # as it is read from the folder
         with connection.transaction(force_rollback=True):
             write_table(connection, name, VectorStore(np.empty((0, width), np.float32)), precision=stored_as)
     return str(name)

@@ -41,17 +41,9 @@ def replacing_tables(place: str | Path, database: str | None, *, keeping: Path |
     Warns:
         RuntimeWarning: a table could not be dropped.
     """
-    left_behind = leftovers(place)  # puts back what may be at the place, so before that is looked at
+    drop_unfinished(place, database)  # puts back what may be at the place, so before that is looked at
     before = _tables([Path(place)])
     kept = [] if keeping is None else _tables([keeping])
-    # A folder that was moved away, or was about to be amended, can have the table of a linker that is in use.
-    unfinished = [
-        found.table
-        for folder in left_behind
-        for found in _places(file.parent for file in folder.rglob(TABLE_FILE))
-        if folder.name in found.written_in
-    ]
-    _drop(unfinished, database)
     made: list[str] = []
     try:
         yield made
@@ -60,6 +52,28 @@ def replacing_tables(place: str | Path, database: str | None, *, keeping: Path |
         unneeded = [*before, *made] if Path(place).exists() else made
         needed = [*_tables([Path(place)]), *kept]
         _drop([table for table in unneeded if table not in needed], database)
+
+
+def drop_unfinished(place: str | Path, database: str | None) -> None:
+    """Drop the tables that were written for folders at a place which stayed unfinished, because their processes died.
+
+    To be called before something else removes these folders, and with them what is known of the tables.
+
+    Args:
+        place: Of the artefact.
+        database: Connection string; unset: the environment's. Where none is known nothing is done.
+
+    Warns:
+        RuntimeWarning: a table could not be dropped.
+    """
+    # A folder that was moved away, or was about to be amended, can have the table of a linker that is in use.
+    unfinished = [
+        found.table
+        for folder in leftovers(place)
+        for found in _places(file.parent for file in folder.rglob(TABLE_FILE))
+        if folder.name in found.written_in
+    ]
+    _drop(unfinished, database)
 
 
 def tables_in(folder: Path) -> list[str]:

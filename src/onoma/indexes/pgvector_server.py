@@ -91,6 +91,7 @@ class Session:
         self.lock = threading.RLock()
         """Held by the thread whose turn it is."""
         self._use(connection)
+        _sessions.add(self)
 
     def connection(self) -> Connection:
         """The connection; only for the thread whose turn it is.
@@ -113,6 +114,19 @@ class Session:
     def _use(self, connection: Connection) -> None:
         self._connection, self._process = connection, os.getpid()
         self._closer = weakref.finalize(self, _close, connection, self._process)
+
+
+_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
+
+
+def _unlock() -> None:
+    """In a process that was forked: the thread whose turn it was is not there."""
+    for session in list(_sessions):
+        session.lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock)
 
 
 def connect(connection_string: str) -> Connection:
@@ -140,6 +154,7 @@ def connect(connection_string: str) -> Connection:
             "the connection string has an '@' where there can be none. In a URL write special characters of a password "
             "as %40 (for @), %2F (/) or %25 (%), or give settings: 'host=... dbname=... user=... password=...'."
         )
+    settings["client_encoding"] = "UTF8"  # a database in SQL_ASCII would give bytes
     if "connect_timeout" not in settings:
         settings["connect_timeout"] = _CONNECT_TIMEOUT_S
     with in_words():
@@ -200,6 +215,24 @@ def check_server(connection: Connection, *, half: bool, graph: bool) -> None:
                 f"The database has pgvector {version}; {what} needs {since} or newer. Install a newer one on the "
                 "server and run ALTER EXTENSION vector UPDATE there."
             )
+
+
+def schema_to_write(connection: Connection) -> str:
+    """The schema in which a table without one would be made: the first there is in the search path as it was given.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    with connection.transaction(force_rollback=True):
+        (path,) = one_row(connection.execute("SELECT reset_val FROM pg_settings WHERE name = 'search_path'"))
+        connection.execute("SELECT set_config('search_path', %s, true)", (path,))
+        (schema,) = one_row(connection.execute("SELECT current_schema()"))
+    if schema is None:
+        raise ConfigError(
+            f"there is no schema to make a table in: none of the search path ({path}) exists, or may be used. Create "
+            "it, or name another (options='-c search_path=SCHEMA')."
+        )
+    return str(schema)
 
 
 def _find_extension(connection: Connection) -> None:

@@ -20,7 +20,7 @@ from onoma.errors import ConfigError, InputError
 from onoma.indexes.char_ngrams import CharNgramIndex
 from onoma.indexes.opening import build_index, check_kind
 from onoma.indexes.pgvector_folder import is_table_kind, prepare_table
-from onoma.indexes.pgvector_replacing import replacing_tables
+from onoma.indexes.pgvector_replacing import drop_unfinished, replacing_tables
 from onoma.indexes.records import TableKind
 from onoma.linking.dictionary import collect_entries, dictionary_of
 from onoma.linking.facts import collect_facts
@@ -171,6 +171,7 @@ def add_reranker(linker: str | Path, reranker: str | Path, *, database: str | No
     settings = before.settings.replaced(stages=ordered_stages([*before.settings.stages, "rerank"]))
     if "rerank" in settings.calibrated_stages and manifest.fingerprint != before.manifest.config.get("reranker"):
         settings = settings.replaced(calibration=None, calibrated_stages=(), no_concept_below=None)
+    drop_unfinished(linker, database)
     with amend_artifact(
         linker,
         KIND,
@@ -218,6 +219,7 @@ def add_prior(
         )
         before.with_prior(counted.counts).tuned(settings)  # refuses a stage that cannot be
     config = {"prior": dataclasses.asdict(counted.report)}
+    drop_unfinished(linker, database)
     with amend_artifact(linker, KIND, format_version=FORMAT_VERSION, config=config, expected=before.manifest) as folder:
         save_prior(folder, counted.counts)
         settings.save(folder)

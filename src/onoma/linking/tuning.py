@@ -16,6 +16,7 @@ import polars as pl
 from onoma.artifacts import amend_artifact, ensure_writable
 from onoma.encoders import ProgressCallback
 from onoma.errors import ConfigError, InputError
+from onoma.indexes.pgvector_replacing import drop_unfinished
 from onoma.linking.calibration import Method
 from onoma.linking.folder import FORMAT_VERSION, KIND
 from onoma.linking.fusion import learn_weights
@@ -175,6 +176,7 @@ def tune_linker(
     tuning = dataclasses.asdict(report)
     of_prior = tuning.pop("prior")
     config = {"tuning": tuning, **({} if of_prior is None else {"prior": of_prior})}
+    drop_unfinished(linker, database)
     with amend_artifact(linker, KIND, format_version=FORMAT_VERSION, config=config, expected=opened.manifest) as folder:
         learned.save(folder)
         if counted is not None:
