@@ -94,14 +94,6 @@ class Wanted:
         for asked in self.asked:
             if not columns:
                 raise InputError("there is no line with the names of the columns", path=path, line=line, field=asked)
-            if asked not in columns and len(columns) == 1 and (divided := _other_division(columns[0])):
-                raise InputError(
-                    f"the columns seem to be divided by {divided}",
-                    path=path,
-                    line=line,
-                    found=columns[0],
-                    expected="commas in a .csv, tabs in a .tsv",
-                )
             if asked not in columns:
                 raise InputError(
                     f"there is no column '{asked}'.{did_you_mean(asked, columns)}",
@@ -138,12 +130,6 @@ class Wanted:
             texts = texts.with_columns(rows[self.context].alias(_CONTEXT).cast(pl.String).fill_null(""))
         mention = pl.col(_MENTION)
         return rows.hstack(texts.with_columns(pl.when(mention.str.strip_chars() != "").then(mention)))
-
-
-def _other_division(header: str) -> str | None:
-    """What divides the columns, in words, if it seems to be something else."""
-    signs = {";": "semicolons", "\t": "tabs", "|": "'|'", ",": "commas"}
-    return next((word for sign, word in signs.items() if sign in header), None)
 
 
 def texts_frame(mentions: Sequence[str | None], contexts: Sequence[str] | None) -> pl.DataFrame:

@@ -19,6 +19,7 @@ from onoma.terminology.files.quoted import ROWS_PER_BATCH, csv_problem, long_fie
 from onoma.terminology.files.text_files import only_file, text_lines
 from onoma.terminology.reading import Progress, Reading
 
+_DIVIDERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "'|'"}
 _ADVICE = "close it, or double it if it is part of the text"
 
 
@@ -38,9 +39,24 @@ class TextTable:
         self.path, self._wanted, self._delimiter = path, wanted, delimiter
         self._file = only_file(path)
         self.columns = self._read_columns()
+        self._check_division()
         wanted.check(self.columns, path, line=1)
         # What columns are called while they are read: some names ("*", "line") mean something to who reads them.
         self._fields = [f"field {number}" for number in range(len(self.columns))]
+
+    def _check_division(self) -> None:
+        """Refuse what seems to be divided by something else, where a column is asked for that is not there."""
+        if len(self.columns) != 1 or self._wanted.column in self.columns:
+            return
+        for sign, word in _DIVIDERS.items():
+            if sign != self._delimiter and sign in self.columns[0]:
+                raise InputError(
+                    f"the columns seem to be divided by {word}",
+                    path=self.path,
+                    line=1,
+                    found=self.columns[0],
+                    expected=f"{_DIVIDERS[self._delimiter]}, by the file's name",
+                )
 
     def _read_columns(self) -> list[str]:
         reading = Reading(may_skip=False)
