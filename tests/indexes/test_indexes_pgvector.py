@@ -286,6 +286,14 @@ def test_a_changed_vector_is_found_by_reading_all(database: str, table: str, sql
             index.verify()
 
 
+def test_a_row_that_others_add_is_noticed(database: str, table: str, sql: Sql) -> None:
+    with PgVectorIndex.build(database, table, VECTORS) as index:
+        sql(f"INSERT INTO {{}} VALUES ({len(VECTORS)}, '[9,0,0,0,0,0]')", table)
+        for ask in (lambda: index.search(np.eye(1, 6, dtype=np.float32)), index.verify):
+            with pytest.raises(MismatchError, match="replaced, changed or removed"):
+                ask()
+
+
 def test_a_table_replaced_or_removed_meanwhile_is_noticed(database: str, table: str, sql: Sql) -> None:
     with PgVectorIndex.build(database, table, VECTORS) as index:
         with PgVectorIndex.build(database, table, VECTORS[::-1].copy(), overwrite=True) as second:
@@ -498,7 +506,9 @@ def test_a_user_who_may_not_write(database: str, table: str, sql: Sql) -> None:
         assert index.search(QUERIES)[0].shape == (5, 5)
 
 
-def test_a_lost_connection_is_opened_again(database: str, table: str, sql: Sql) -> None:
+def test_a_lost_connection_is_opened_again(
+    database: str, table: str, sql: Sql, capfd: pytest.CaptureFixture[str]
+) -> None:
     with PgVectorIndex.build(database, table, VECTORS) as index:
         expected = index.search(QUERIES)
         process = index._session.connection().info.backend_pid
@@ -507,6 +517,9 @@ def test_a_lost_connection_is_opened_again(database: str, table: str, sql: Sql) 
         assert index._session.connection().info.backend_pid != process
         index.close()
         again = index.search(QUERIES)
+        sql(f"SELECT pg_terminate_backend({index._session.connection().info.backend_pid})")
+        index.verify()
+    assert capfd.readouterr().err == ""  # psycopg's log has the user's name
     assert found[0].tobytes() == again[0].tobytes() == expected[0].tobytes()
 
 

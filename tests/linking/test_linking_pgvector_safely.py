@@ -16,7 +16,9 @@ from updating_data import MENTIONS, contents, letters, prepared
 
 from onoma.artifacts import amend_artifact, verify_artifact
 from onoma.errors import ArtifactExistsError, InputError, MismatchError
+from onoma.indexes import pgvector_folder
 from onoma.indexes.pgvector_folder import DATABASE_VARIABLE, TABLE_FILE
+from onoma.indexes.records import write_index_record
 from onoma.linking import Linker, add_prior, build_linker
 from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.updating import update_linker
@@ -137,6 +139,26 @@ def test_an_interrupt_while_the_replaced_folder_goes(
     after = Linker.open(tmp_path / "linker", database=schema.string)
     assert schema.tables() == [table_of(after)] != [before]
     after.link(MENTIONS)
+
+
+def test_what_is_at_the_place_in_the_end_is_replaced(
+    place: Path, tmp_path: Path, schema: Schema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a build was at work its place was moved away, to be kept, and another build finished there."""
+    linker, kept = tmp_path / "linker", tmp_path / "kept"
+    first = table_of(build(place, linker, schema))
+
+    def meanwhile(*args: Any) -> None:
+        write_index_record(*args)
+        monkeypatch.setattr(pgvector_folder, "write_index_record", write_index_record)
+        linker.rename(kept)
+        build(place, linker, schema)
+
+    monkeypatch.setattr(pgvector_folder, "write_index_record", meanwhile)
+    last = build(place, linker, schema, overwrite=True)
+    assert set(schema.tables()) == {first, table_of(last)}
+    assert Linker.open(kept, database=schema.string).link(MENTIONS) == last.link(MENTIONS)
+    assert left_beside(linker) == []
 
 
 def test_the_table_of_a_folder_that_is_put_back_goes_too(place: Path, tmp_path: Path, schema: Schema) -> None:

@@ -7,7 +7,7 @@ import datetime
 import os
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ def write_artifact(
     parents: Sequence[Parent] = (),
     seed: int | None = None,
     overwrite: bool = False,
+    on_replaced: Callable[[Path], None] | None = None,
 ) -> Iterator[Path]:
     """Give a temporary folder to fill; on leaving the block it becomes the artefact at ``path``.
 
@@ -40,6 +41,7 @@ def write_artifact(
         parents: What it was made from.
         seed: Of every random choice made.
         overwrite: Replace an artefact of the same kind. Anything else at ``path`` is never touched.
+        on_replaced: Called with the folder whose place was taken, before that is removed.
 
     Yields:
         The folder to write into. If the block raises, the folder is removed and ``path`` stays as it was.
@@ -47,7 +49,7 @@ def write_artifact(
     Raises:
         ArtifactExistsError: ``path`` holds something that may not be replaced.
     """
-    with replacing(Path(path).resolve(), kind, overwrite=overwrite) as aside:
+    with replacing(Path(path).resolve(), kind, overwrite=overwrite, on_replaced=on_replaced) as aside:
         yield aside
         manifest = Manifest(
             kind=kind,
@@ -109,7 +111,9 @@ def _stands_in(target: Path) -> bool:
 
 
 @contextlib.contextmanager
-def replacing(target: Path, kind: str, *, overwrite: bool) -> Iterator[Path]:
+def replacing(
+    target: Path, kind: str, *, overwrite: bool, on_replaced: Callable[[Path], None] | None = None
+) -> Iterator[Path]:
     """An empty folder beside ``target`` that takes its place on leaving the block."""
     target.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(target)
@@ -129,6 +133,8 @@ def replacing(target: Path, kind: str, *, overwrite: bool) -> Iterator[Path]:
                     aside.rename(target)
                     spent = old.with_name(f"{aside.name}-spent")
                     old.rename(spent)
+                    if on_replaced is not None:
+                        on_replaced(spent)
                     shutil.rmtree(spent)
             else:
                 aside.rename(target)

@@ -13,8 +13,9 @@ vectors can miss different rows. Its recall is measured when it is built.
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from collections.abc import Callable, Mapping
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -52,6 +53,7 @@ _SPARE = 32
 _QUERIES_AT_ONCE = 64
 
 _Candidates = tuple[RowArray, FloatArray]
+_Answer = TypeVar("_Answer")
 
 
 class PgVectorIndex:
@@ -241,7 +243,9 @@ class PgVectorIndex:
             raise InputError("there is no such row", field="rows", expected=f"whole numbers from 0 to {len(self) - 1}")
         wanted, places = np.unique(rows, return_inverse=True)
         statement = self._sql("SELECT tableoid::bigint, id, embedding::vector FROM {table} WHERE id = ANY(%(rows)s)")
-        ((ids, vectors),) = self._answers(statement, [{"rows": wanted.tolist()}], {})
+        ((ids, vectors),) = self._asked(
+            lambda connection: self._ask(connection, statement, [{"rows": wanted.tolist()}])
+        )
         if len(ids) != len(wanted):
             raise self._changed()
         return vectors[np.argsort(ids)][places]
@@ -253,8 +257,7 @@ class PgVectorIndex:
             MismatchError: they are others.
             UnavailableError: the server cannot be reached, or refuses.
         """
-        with self._session.lock, in_words():
-            found = read_fingerprint(self._session.connection(), self._name, self.record)
+        found = self._asked(lambda connection: read_fingerprint(connection, self._name, self.record))
         if found != self.record.fingerprint:
             raise self._changed()
 
@@ -314,7 +317,7 @@ class PgVectorIndex:
         settings = {"jit": "off", "enable_indexscan": graph, "enable_seqscan": scan, "enable_sort": scan}
         if by_graph:
             settings["hnsw.ef_search"] = str(n_rows)
-        return self._answers(statement, parameters, settings)
+        return self._asked(lambda connection: self._ask(connection, statement, parameters, settings))
 
     def _direction(self, query: FloatArray) -> tuple[FloatArray, float]:
         """What the server multiplies the vectors with, and by how much its products can mislead."""
@@ -329,24 +332,19 @@ class PgVectorIndex:
         slack = rounding_slack(longer, max_norm=self.record.max_norm)
         return direction, slack + 2 * rounded_off * self.record.max_norm
 
-    def _answers(
-        self, statement: sql.Composed, parameters: list[dict[str, Any]], settings: dict[str, str]
-    ) -> list[_Candidates]:
-        """Rows and vectors that a statement gives, once for each set of parameters.
-
-        A connection that has broken, because the server was started again, is opened once more.
-        """
+    def _asked(self, ask: Callable[[Connection], _Answer]) -> _Answer:
+        """What is asked with the connection; one that has broken, as the server was started again, is opened anew."""
         import psycopg
 
         with self._session.lock, in_words():
             connection = self._session.connection()
             try:
                 try:
-                    return self._ask(connection, statement, parameters, settings)
+                    return ask(connection)
                 except psycopg.OperationalError:
                     if not connection.closed:
                         raise
-                    return self._ask(self._session.connection(), statement, parameters, settings)
+                    return ask(self._session.connection())
             except psycopg.errors.UndefinedTable:
                 raise self._changed() from None
 
@@ -355,8 +353,9 @@ class PgVectorIndex:
         connection: Connection,
         statement: sql.Composed,
         parameters: list[dict[str, Any]],
-        settings: dict[str, str],
+        settings: Mapping[str, str] = MappingProxyType({}),
     ) -> list[_Candidates]:
+        """Rows and vectors that a statement gives, once for each set of parameters."""
         with connection.pipeline(), connection.transaction():  # all are sent before the first answer is waited for
             for setting, value in settings.items():
                 connection.execute("SELECT set_config(%s, %s, true)", (setting, value))
@@ -364,7 +363,7 @@ class PgVectorIndex:
             answers = [cursor.fetchall() for cursor in cursors]
         found = []
         for answer in answers:
-            if any(number != self._number for number, _, _ in answer):
+            if any(number != self._number or not 0 <= row < len(self) for number, row, _ in answer):
                 raise self._changed()
             ids = np.array([row for _, row, _ in answer], np.int64)
             vectors = np.empty((len(answer), self.width), np.float32)

@@ -21,14 +21,30 @@ _LOCK_TIMEOUT = "10s"
 """How long to wait for those who read a table that is dropped."""
 
 
+class TablesOfWriting:
+    """The tables that the writing of one artefact has to do with."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+        """Names of those that were written for it."""
+        self.replaced: list[str] = []
+        """Names of those of the folder whose place it took."""
+
+    def note_replaced(self, folder: Path) -> None:
+        """Note the tables of the folder that was replaced: only then is it sure which that was."""
+        self.replaced += _tables([folder])
+
+
 @contextlib.contextmanager
-def replacing_tables(place: str | Path, database: str | None, *, keeping: Path | None = None) -> Iterator[list[str]]:
+def replacing_tables(
+    place: str | Path, database: str | None, *, keeping: Path | None = None
+) -> Iterator[TablesOfWriting]:
     """Around the writing of an artefact: drop the tables that nothing needs any more.
 
     Those that were written for folders which stayed unfinished, because their processes died, are dropped at once. When
-    the block ends, that of the folder which was at ``place`` and those in the list are, but for what the folder that is
-    there now needs. Tables of another database, and what Onoma did not write, stay. Where no database is known, nothing
-    is done.
+    the block ends, those of the folder that was replaced and those that were written are, but for what the folder that
+    is there now needs. Tables of another database, and what Onoma did not write, stay. Where no database is known,
+    nothing is done.
 
     Args:
         place: Of the artefact.
@@ -36,22 +52,20 @@ def replacing_tables(place: str | Path, database: str | None, *, keeping: Path |
         keeping: Another folder, which may share the table of the one at ``place``.
 
     Yields:
-        A list, for the names of tables that are written in the block.
+        What is to be told of the writing.
 
     Warns:
         RuntimeWarning: a table could not be dropped.
     """
-    drop_unfinished(place, database)  # puts back what may be at the place, so before that is looked at
-    before = _tables([Path(place)])
+    drop_unfinished(place, database)
     kept = [] if keeping is None else _tables([keeping])
-    made: list[str] = []
+    tables = TablesOfWriting()
     try:
-        yield made
+        yield tables
     finally:
-        # Also if the block raised: that can be after the folder was renamed. What was moved away comes back.
-        unneeded = [*before, *made] if Path(place).exists() else made
+        # Also if the block raised: that can be after the folder was renamed.
         needed = [*_tables([Path(place)]), *kept]
-        _drop([table for table in unneeded if table not in needed], database)
+        _drop([table for table in (*tables.replaced, *tables.written) if table not in needed], database)
 
 
 def drop_unfinished(place: str | Path, database: str | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import weakref
@@ -23,6 +24,9 @@ ID_KEY, GRAPH_KEY = "_id", "_graph"
 _LONGEST_NAME = 63
 """Bytes of a name in PostgreSQL, which shortens longer ones without a word."""
 _CONNECT_TIMEOUT_S = 10
+_NO_LOG = logging.NullHandler()
+"""Where a program has set up no logging, Python writes warnings to standard error. Psycopg's, when a connection is
+lost, name user and database, and the loss is told as an error anyway."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,7 @@ def connect(connection_string: str) -> Connection:
         from pgvector.psycopg import register_vector
     except ImportError as error:
         raise missing_extra(str(error.name or "psycopg"), "pgvector", "an index in PostgreSQL") from None
+    logging.getLogger("psycopg").addHandler(_NO_LOG)
     try:
         settings = psycopg.conninfo.conninfo_to_dict(connection_string)
     except psycopg.Error:  # its text could repeat a password

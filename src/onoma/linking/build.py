@@ -120,7 +120,13 @@ def build_linker(
     with (
         replacing_tables(out, database) as tables,
         write_artifact(
-            out, KIND, format_version=FORMAT_VERSION, config=config, parents=parents, overwrite=overwrite
+            out,
+            KIND,
+            format_version=FORMAT_VERSION,
+            config=config,
+            parents=parents,
+            overwrite=overwrite,
+            on_replaced=tables.note_replaced,
         ) as folder,
     ):
         dictionary.save(folder)
@@ -132,7 +138,7 @@ def build_linker(
         if opened is not None:
             export_encoder(opened.folder, folder / ENCODER_FOLDER, onnx_only=True)
             vectors = _vectors(dictionary.texts, opened, progress)
-            tables.extend([] if table is None else [table])
+            tables.written += [] if table is None else [table]
             record = build_index(
                 folder,
                 vectors,

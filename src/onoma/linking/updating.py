@@ -201,12 +201,13 @@ def update_linker(
             config=config,
             parents=parents,
             overwrite=overwrite or is_in_place,
+            on_replaced=tables.note_replaced,
         ) as folder,
     ):
         try:
             built = _build(before, release, known, folder, database, tell)
         finally:
-            tables.extend(tables_in(folder))
+            tables.written += tables_in(folder)
         parents += built.parents
         config |= built.config
         if known is not None and known.n_copied:
