@@ -81,10 +81,12 @@ def test_wished_precisions_are_read_off_the_curve() -> None:
 
 def test_a_threshold_chosen_elsewhere_is_judged_here() -> None:
     judged = mentions()
-    result = measure_abstention(judged, thresholds={0.95: 0.9, 0.9: 0.8})
+    result = measure_abstention(judged, thresholds={0.95: 0.9, 0.9: 0.8}, no_concept_below=0.9)
     assert list(result.chosen) == [0.9, 0.95]
     kept = [mention.correct for mention in judged if mention.confidence >= 0.9]
     assert result.chosen[0.95].precision == sum(kept) / len(kept)
+    assert result.as_tuned == result.chosen[0.95]
+    assert "threshold of the linker as it was tuned: from confidence 0.900" in str(result)
     assert result.chosen[0.95].coverage == len(kept) / len(judged)
 
 
@@ -206,7 +208,8 @@ def test_files_say_all_and_are_the_same_each_time(tmp_path: Path) -> None:
     folders = [tmp_path / "a", tmp_path / "b"]
     for folder in folders:
         folder.mkdir()
-        result = write_abstention(folder, judged, thresholds={0.9: 0.8}, title="a $title$ of_mine")
+        result = measure_abstention(judged, thresholds={0.9: 0.8})
+        write_abstention(folder, result, title="a $title$ of_mine")
     names = sorted(file.name for file in folders[0].iterdir())
     assert names == [
         "abstention.json",
@@ -225,16 +228,16 @@ def test_files_say_all_and_are_the_same_each_time(tmp_path: Path) -> None:
     assert written["curve"][-1]["coverage"] == 1
     assert "400 mentions, 20 of them without a concept" in str(result)
     assert "threshold chosen elsewhere for 90%: from confidence 0.800" in str(result)
-    write_abstention(folders[0], judged[:50], pictures=False)
+    write_abstention(folders[0], measure_abstention(judged[:50]), pictures=False)
     assert json.loads((folders[0] / "abstention.json").read_text())["n_mentions"] == 50
 
 
 def test_without_matplotlib_there_are_figures_and_no_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    write_abstention(tmp_path, mentions(50))
+    write_abstention(tmp_path, measure_abstention(mentions(50)))
     assert [file.name for file in tmp_path.iterdir()] == ["abstention.json"]
     with pytest.raises(UnavailableError, match=r"pip install 'onoma\[plot\]'"):
-        write_abstention(tmp_path, mentions(50), pictures=True)
+        write_abstention(tmp_path, measure_abstention(mentions(50)), pictures=True)
 
 
 def drawn(result: AbstentionResult) -> None:

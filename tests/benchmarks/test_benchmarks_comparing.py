@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,8 @@ def written(
     mentions: Sequence[str] = MENTIONS,
     *,
     cutoffs: Sequence[int] = (1, 5),
-    **about: str,
+    dictionary: str = "a",
+    **about: Any,
 ) -> Path:
     """A folder of results in which each query has these ranks, as far as ten."""
     queries = [Query(f"{text}", (f"{row}",), frozenset({"D1"})) for row, text in enumerate(mentions)]
@@ -38,8 +40,14 @@ def written(
     }
     with write_artifact(folder, "benchmark-results") as aside:
         predictions_table(queries, found, found).write_parquet(aside / "predictions.parquet")
-        told = {"task": "t", "split": "dev", **{f"acc@{k}": 0.0 for k in cutoffs}, "model": {"name": "m"}}
-        told |= {"protocol": "biosyn: rules", **about}
+        told = {
+            "task": "t",
+            "split": "dev",
+            **{f"acc@{k}": 0.0 for k in cutoffs},
+            "model": {"name": "m", "kind": "encoder"},
+        }
+        told |= {"protocol": "biosyn: rules", "n_dictionary": 7, **about}
+        told["data"] = {"test_queries.txt": {"sha256": str(folder)}, "test_dictionary.txt": {"sha256": dictionary}}
         (aside / "results.json").write_text(json.dumps(told))
     return folder
 
@@ -102,6 +110,12 @@ def test_only_where_both_were_measured(tmp_path: Path) -> None:
         compare_results(second, written(tmp_path / "c", FIRST, cutoffs=(1,)))
 
 
+def test_linkers_have_dictionaries_of_their_own(tmp_path: Path) -> None:
+    linker = {"name": "m", "kind": "linker"}
+    first = written(tmp_path / "a", FIRST, model=linker, n_dictionary=7)
+    assert compare_results(first, written(tmp_path / "b", SECOND, model=linker, n_dictionary=8)).n_queries == 8
+
+
 def test_what_cannot_be_compared(tmp_path: Path) -> None:
     first = written(tmp_path / "a", FIRST)
     with pytest.raises(MismatchError, match="of the split dev"):
@@ -110,6 +124,10 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
         compare_results(first, written(tmp_path / "e", FIRST, protocol="linker: concepts"))
     with pytest.raises(MismatchError, match="different queries"):
         compare_results(first, written(tmp_path / "c", FIRST, [*MENTIONS[:-1], "other"]))
+    with pytest.raises(MismatchError, match=r"7 names, .* 7 other ones \(test_dictionary.txt differs\)"):
+        compare_results(first, written(tmp_path / "f", FIRST, dictionary="b"))
+    with pytest.raises(MismatchError, match=r"7 names, .* 8 other ones: a difference would be one of dictionaries"):
+        compare_results(first, written(tmp_path / "g", FIRST, n_dictionary=8))
     with pytest.raises(InputError, match="nothing here"):
         compare_results(first, tmp_path / "none")
     shutil.copytree(first, tmp_path / "d")

@@ -9,6 +9,7 @@ import pytest
 
 from onoma.benchmarks import TASKS, get_task
 from onoma.benchmarks.askapatient import N_FOLDS
+from onoma.benchmarks.biosyn import read_dictionary, write_dictionary
 from onoma.benchmarks.tasks import doubts
 from onoma.errors import InputError
 
@@ -94,6 +95,8 @@ def test_development_dictionary_is_made_where_there_is_none(tmp_path: Path) -> N
     ]
     assert [(line.name, line.ids) for line in lines] == expected
     assert [file.name for file in files] == ["dictionary.txt", "train_queries.txt"]
+    write_dictionary(lines, tmp_path / "written.txt")
+    assert read_dictionary(tmp_path / "written.txt") == lines
     (tmp_path / "dev_dictionary.txt").write_text("D1||flu\n")
     assert [line.name for line in task.dictionary(tmp_path, "dev")[0]] == ["flu"]
     with pytest.raises(InputError, match="test_dictionary"):

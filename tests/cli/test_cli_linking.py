@@ -103,13 +103,15 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
     tune: list[str | Path] = ["linker", "tune", tmp_path / "linker", "--mentions", mentions]
     with pytest.raises(InputError, match="line 123"):
         run(*tune)
-    done = CliRunner().invoke(app, [*map(str, tune), "--on-error", "skip", "--min-precision", "0.3"])
+    wish = ["--min-precision", "0.3", "--certainty", "0.9"]
+    done = CliRunner().invoke(app, [*map(str, tune), "--on-error", "skip", *wish])
     assert done.exit_code == 0, done.output
     for words in (
         "122 mentions, 1 of them without a concept",
         "reciprocal ranks",
         "weights: dense",
         "calibration error",
+        "of the different mentions answered, 0.",
     ):
         assert words in done.stdout
     assert "line 123: left out" in done.stderr

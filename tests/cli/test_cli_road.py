@@ -169,6 +169,8 @@ def test_benchmark(place: Path) -> None:
     ok("benchmark", "run", "ncbi-disease", "--data", data, "--encoder", place / "encoder", "-o", place / "results")
     results = json.loads((place / "results" / "results.json").read_text())
     assert (results["acc@1"], results["acc@5"], results["n_queries"]) == (1.0, 1.0, 2)
+    ok("benchmark", "dictionary", "ncbi-disease", "--data", data, "-o", place / "names-of-task.txt")
+    assert (place / "names-of-task.txt").read_text() == (data / "test_dictionary.txt").read_text()
     ok("benchmark", "run", "ncbi-disease", "--data", data, "--linker", place / "linker", "-o", place / "results2")
     assert json.loads((place / "results2" / "results.json").read_text())["acc@1"] == 1.0
 
@@ -193,6 +195,7 @@ def test_verify(place: Path) -> None:
         ("link",),
         ("encode",),
         ("benchmark", "run"),
+        ("benchmark", "dictionary"),
         ("quickstart",),
         ("verify",),
     ],

@@ -19,6 +19,7 @@ from onoma.encoders import open_encoder
 from onoma.errors import ConfigError, InputError
 from onoma.linking import Linker, LinkerSettings, Reranker, build_linker
 from onoma.terminology import normalise
+from tiny import make_terminology
 
 CONCEPTS = {
     "D1": ["Diabetes Mellitus", "sugar disease", "type-1 diabetes"],
@@ -284,6 +285,15 @@ def test_the_looser_look_up_is_asked_only_where_the_exact_one_has_nothing(linker
     assert hits("type-1 diabetes") == ["D1"]
     assert hits("(Type 1) diabetes") == ["D5", "D1"], "preferred name first"
     assert hits("type one diabetes") == []
+
+
+def test_all_homonyms_are_counted(tmp_path: Path) -> None:
+    make_terminology(tmp_path / "t", {f"D{row}": ["cold"] for row in range(30)})
+    linker = build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True)
+    explained = linker.explain("cold")
+    assert "29 other concepts have that name" in explained.outcome
+    assert explained.links[0].n_homonyms == 29
+    assert explained.links[0].homonyms == tuple(f"D{row}" for row in range(1, 21))
 
 
 def test_expected_types_order_homonyms_and_leave_nothing_out(linker: Linker) -> None:

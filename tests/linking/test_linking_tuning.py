@@ -14,11 +14,13 @@ import pytest
 from linking_data import write_letter_linker
 
 from onoma.artifacts import amend_artifact, open_artifact, verify_artifact, write_artifact
+from onoma.benchmarks import run_benchmark
 from onoma.encoders import export_encoder, open_encoder
 from onoma.encoders.cross_encoder import CrossEncoder
 from onoma.errors import ArtifactExistsError, ConfigError, InputError
 from onoma.indexes.vector_store import write_vectors
 from onoma.linking import Linker, add_reranker, build_dictionary, tune_linker
+from onoma.linking.calibration import Calibration
 from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.settings import LinkerSettings
 from onoma.terminology import Terminology
@@ -208,6 +210,53 @@ def test_a_wished_precision_is_kept_to_from_then_on(place: Path, tmp_path: Path)
     mentions = MENTIONS["mention"].to_list()
     assert linker.link(mentions) == linker.link(mentions, no_concept_below=report.no_concept_below)
     assert sum(map(bool, linker.link(mentions, no_concept_below=0))) > sum(map(bool, linker.link(mentions)))
+
+
+def test_the_certainty_of_a_wish(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "untuned", tmp_path / "linker")
+    chosen: dict[str, Any] = {"method": "platt", "stages": ["exact", "sparse"]}
+    plain = tune_linker(tmp_path / "linker", MENTIONS, wished_precision=0.8, **chosen)
+    certain = tune_linker(tmp_path / "linker", MENTIONS, wished_precision=0.8, certainty=0.95, **chosen)
+    calibration = Calibration.from_json(Linker.open(tmp_path / "linker").settings.calibration or "")
+    assert plain.no_concept_below is not None
+    assert certain.no_concept_below == calibration.threshold_for(0.8, certainty=0.95) > plain.no_concept_below
+    shares = []
+    for report in (plain, certain):
+        assert report.calibration is not None
+        assert report.calibration.abstention is not None
+        shares.append(report.calibration.abstention.share_answered)
+    assert shares[0] > shares[1] > 0
+    least = tune_linker(tmp_path / "linker", MENTIONS, wished_precision=1e-9, **chosen).calibration
+    assert least is not None
+    assert least.abstention is not None
+    # A few mentions have less confidence than all that were seen.
+    assert 0.9 < least.abstention.share_answered * plain.n_distinct / least.n_answers < 1
+    assert least.abstention.share_right == pytest.approx(least.share_right, abs=0.02)
+    for certainty, wished in ((0.95, None), (0.4, 0.8), (1.0, 0.8)):
+        with pytest.raises(ConfigError, match="certainty is of a wished precision"):
+            tune_linker(tmp_path / "linker", MENTIONS, wished_precision=wished, certainty=certainty)
+
+
+def test_a_benchmark_tells_what_is_withheld(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "untuned", tmp_path / "linker")
+    report = tune_linker(tmp_path / "linker", MENTIONS, wished_precision=0.8)
+    known = MENTIONS.filter(pl.col("concept_id").is_in(list(CONCEPTS)) & (pl.col("mention").str.strip_chars() != ""))
+    mentions, codes = (known[column].to_list() for column in ("mention", "concept_id"))
+    lines = [f"{code}||{mention}" for mention, code in zip(mentions, codes, strict=True)]
+    (tmp_path / "test_queries.txt").write_text("\n".join(lines) + "\n")
+    linker = Linker.open(tmp_path / "linker")
+    result = run_benchmark("ncbi-disease", tmp_path, linker=linker, out=tmp_path / "out")
+    links = linker.link(mentions, top_k=1)
+    n_right = sum(bool(found) and found[0].concept_id == code for found, code in zip(links, codes, strict=True))
+    assert result.abstention is not None
+    tuned = result.abstention.as_tuned
+    assert tuned is not None
+    assert tuned.threshold == report.no_concept_below
+    assert tuned.coverage == sum(map(bool, links)) / len(known) < 1
+    assert tuned.accuracy == n_right / len(known) < result.accuracy[1].value
+    share = f"{100 * tuned.coverage:.1f} % answered, {100 * tuned.accuracy:.1f} % of all right"
+    told = f"as the linker was tuned, 'no such concept' below a confidence of {tuned.threshold:.3f}: {share}"
+    assert told in str(result)
 
 
 def test_without_calibration(place: Path, tmp_path: Path) -> None:

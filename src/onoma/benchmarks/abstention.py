@@ -118,6 +118,7 @@ class AbstentionResult:
         at_precision: For each wished precision the point of the curve with the highest coverage that has it, ``None``
             if there is none. The threshold is chosen on these very mentions: what could be reached, not a forecast.
         chosen: For each wished precision what its threshold, chosen elsewhere (on development mentions), gives here.
+        as_tuned: What the threshold gives below which the linker, as it was tuned, gives no concept; unset without one.
         seed: Of the resampling.
     """
 
@@ -135,6 +136,7 @@ class AbstentionResult:
     curve: tuple[CurvePoint, ...]
     at_precision: Mapping[float, AbstentionScores | None]
     chosen: Mapping[float, AbstentionScores]
+    as_tuned: AbstentionScores | None
     seed: int
 
     def as_json(self) -> dict[str, Any]:
@@ -161,6 +163,8 @@ class AbstentionResult:
             lines.append(f"precision {wish:.0%}: {'not reached' if scores is None else _in_words(scores)}")
         for wish, scores in self.chosen.items():
             lines.append(f"threshold chosen elsewhere for {wish:.0%}: {_in_words(scores)}")
+        if self.as_tuned is not None:
+            lines.append(f"threshold of the linker as it was tuned: {_in_words(self.as_tuned)}")
         return "\n".join(lines)
 
 
@@ -169,6 +173,7 @@ def measure_abstention(
     *,
     wished: Sequence[float] = WISHED_PRECISIONS,
     thresholds: Mapping[float, float] | None = None,
+    no_concept_below: float | None = None,
     seed: int = 0,
 ) -> AbstentionResult:
     """All figures of a set of mentions.
@@ -178,6 +183,7 @@ def measure_abstention(
         wished: Precisions to read coverages at.
         thresholds: Wished precision to the threshold that was chosen for it on development mentions
             (`Calibration.threshold_for`), to see what it does here.
+        no_concept_below: Threshold of the linker as it was tuned.
         seed: Of the resampling.
 
     Raises:
@@ -208,6 +214,7 @@ def measure_abstention(
         curve=_curve_points(curve),
         at_precision={wish: None if (found := _reaches(curve, wish)) is None else at(found) for wish in wished},
         chosen={wish: at(threshold) for wish, threshold in sorted((thresholds or {}).items())},
+        as_tuned=None if no_concept_below is None else at(no_concept_below),
         seed=seed,
     )
 
@@ -244,30 +251,18 @@ def judge_queries(
     return judged
 
 
-def write_abstention(
-    folder: Path,
-    judged: Sequence[JudgedMention],
-    *,
-    thresholds: Mapping[float, float] | None = None,
-    seed: int = 0,
-    title: str = "",
-    pictures: bool | None = None,
-) -> AbstentionResult:
+def write_abstention(folder: Path, result: AbstentionResult, *, title: str = "", pictures: bool | None = None) -> None:
     """Write ``abstention.json`` and the pictures of `onoma.benchmarks.abstention_plot` into a folder.
 
     Args:
         folder: Exists, e.g. the one that `write_artifact` gives; files of these names are replaced.
-        judged: As for `measure_abstention`, like the next two.
-        thresholds: See there.
-        seed: See there.
+        result: What is written.
         title: What the pictures are of, e.g. task, split and linker.
         pictures: Whether to draw; unset: where matplotlib is installed.
 
     Raises:
-        InputError: as `measure_abstention`.
         UnavailableError: pictures are asked for, and matplotlib is not installed.
     """
-    result = measure_abstention(judged, thresholds=thresholds, seed=seed)
     text = json.dumps(result.as_json(), indent=1, allow_nan=False)
     write_text_atomically(folder / RESULT_FILE, text + "\n")
     if importlib.util.find_spec("matplotlib") is not None if pictures is None else pictures:
@@ -277,7 +272,6 @@ def write_abstention(
             plot_reliability(result, folder / f"reliability.{kind}", title=title, overwrite=True)
             if result.curve:
                 plot_precision_coverage(result, folder / f"precision-coverage.{kind}", title=title, overwrite=True)
-    return result
 
 
 def _calibration_error(

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from onoma.artifacts import write_file
 from onoma.errors import InputError
 
 
@@ -91,6 +92,17 @@ def read_mentions_as_names(path: Path) -> list[DictionaryLine]:
         DictionaryLine(" ".join(re.sub(r"[|+]", " ", text).split()), tuple(one.strip() for one in ids.split("|")))
         for _, ids, text in _fields(path)
     ]
+
+
+def write_dictionary(lines: Iterable[DictionaryLine], path: str | Path, *, overwrite: bool = False) -> None:
+    """Write names as lines ``id|id||name``, which `read_dictionary` reads.
+
+    Raises:
+        ArtifactExistsError: ``path`` is taken.
+    """
+    with write_file(path, overwrite=overwrite) as aside:
+        text = "".join(f"{'|'.join(line.ids)}||{line.name}\n" for line in lines)
+        aside.write_text(text, encoding="utf-8", newline="\n")
 
 
 def cluster_of(mention: str) -> str:

@@ -103,7 +103,8 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
     Raises:
         InputError: there is nothing at a place.
         ArtifactError: a folder does not hold results, or is damaged.
-        MismatchError: the results are of different tasks, splits, protocols or queries, or have no k in common.
+        MismatchError: the results are of different tasks, splits, protocols, dictionaries or queries, or have no k in
+            common.
 
     Source:
         Bootstrap of paired differences and randomisation test: Noreen 1989; clusters: Davison and Hinkley 1997, 3.8.
@@ -125,6 +126,7 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
         raise MismatchError(f"{first} and {second} have no k in common at which both were measured.")
     if not answers.select("mention", "gold").equals(other_answers.select("mention", "gold")):
         raise MismatchError(f"{first} and {second} are of different queries, so they cannot be compared.")
+    _check_dictionaries(about, other_about, Path(first), Path(second))
     clusters = cluster_numbers([cluster_of(mention) for mention in answers["mention"]])
     return Comparison(
         task=about["task"],
@@ -151,6 +153,24 @@ def _read(folder: Path) -> tuple[dict[str, Any], pl.DataFrame]:
 def _protocol(about: dict[str, Any]) -> str:
     """Its name, without the rules."""
     return str(about["protocol"]).partition(":")[0]
+
+
+def _check_dictionaries(about: dict[str, Any], other: dict[str, Any], first: Path, second: Path) -> None:
+    """Refuse results that were chosen from different names; those that a linker has are part of what is measured."""
+    if about["model"]["kind"] == "linker":
+        return
+    files, other_files = about["data"], other["data"]
+    differing = [
+        name
+        for name, entry in files.items()
+        if "queries" not in name and name in other_files and entry["sha256"] != other_files[name]["sha256"]
+    ]
+    if differing or about["n_dictionary"] != other["n_dictionary"]:
+        what = f" ({', '.join(sorted(differing))} differs)" if differing else ""
+        raise MismatchError(
+            f"{first} was chosen from {about['n_dictionary']:,} names, {second} from {other['n_dictionary']:,} other "
+            f"ones{what}: a difference would be one of dictionaries. Measure both with the same files."
+        )
 
 
 def _cutoffs(about: dict[str, Any]) -> set[int]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from onoma._version import __version__
+from onoma.benchmarks.abstention import AbstentionResult
 from onoma.benchmarks.metrics import Accuracy
 
 
@@ -31,6 +32,7 @@ class BenchmarkResult:
         coverage: Share of queries of which at least one gold id occurs among the names' ids.
         model: Kind (encoder, linker or baseline), name and fingerprint of what was measured; of a linker that makes
             mentions ready, how ("preparation").
+        abstention: How well a calibrated linker knows when to answer; written to files of its own.
         seed: Of the confidence intervals.
         versions: Of Onoma, Python and the packages that took part.
         data: SHA-256 and size of each file read.
@@ -49,6 +51,7 @@ class BenchmarkResult:
     n_dictionary: int
     coverage: float
     model: Mapping[str, str]
+    abstention: AbstentionResult | None
     seed: int
     versions: Mapping[str, str]
     data: Mapping[str, Mapping[str, str | int]]
@@ -91,11 +94,18 @@ class BenchmarkResult:
         table = "\n".join(
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
         )
+        tuned = None if self.abstention is None else self.abstention.as_tuned
+        withheld = (
+            ""
+            if tuned is None
+            else f"\nas the linker was tuned, 'no such concept' below a confidence of {tuned.threshold:.3f}: "
+            f"{100 * tuned.coverage:.1f} % answered, {100 * tuned.accuracy:.1f} % of all right"
+        )
         return (
             f"{self.task}, {self.split}: {self.n_queries:,} queries ({self.n_distinct:,} distinct), "
             f"{self.n_dictionary:,} names; "
             f"gold among them for {100 * self.coverage:.1f} % of the queries\n"
-            f"{table}\nper cent, in brackets the 95 % confidence interval over distinct mentions; "
+            f"{table}{withheld}\nper cent, in brackets the 95 % confidence interval over distinct mentions; "
             f"protocol {self.protocol.split(':')[0]}; "
             f"results in {self.path}"
         )

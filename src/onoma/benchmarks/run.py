@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from onoma.artifacts import ensure_writable, sha256_file, write_artifact
-from onoma.benchmarks.abstention import WISHED_PRECISIONS, judge_queries, write_abstention
+from onoma.benchmarks.abstention import WISHED_PRECISIONS, judge_queries, measure_abstention, write_abstention
 from onoma.benchmarks.biosyn import DictionaryLine, Query, cluster_of
 from onoma.benchmarks.candidates import Candidates, as_candidates, best_lines, equal_lines, nearest_lines
 from onoma.benchmarks.metrics import accuracy_at, composite_rank, first_hit_rank
@@ -93,6 +93,14 @@ def run_benchmark(
                 "stands in the place of the cosine similarity"
             )
     ranks, exact_ranks = query_ranks(queries, ranking.found), query_ranks(queries, ranking.exact)
+    abstention = None
+    if ranking.confidences is not None:
+        abstention = measure_abstention(
+            judge_queries(queries, ranking.found, ranking.confidences, ranking.known_ids),
+            thresholds=ranking.thresholds,
+            no_concept_below=ranking.no_concept_below,
+            seed=seed,
+        )
     texts = [cluster_of(query.text) for query in queries]
     result = BenchmarkResult(
         task=declared.name,
@@ -106,6 +114,7 @@ def run_benchmark(
         n_dictionary=ranking.n_dictionary,
         coverage=sum(not ranking.known_ids.isdisjoint(query.gold) for query in queries) / len(queries),
         model=ranking.model,
+        abstention=abstention,
         seed=seed,
         versions=versions_in_use(),
         data={file.name: {"sha256": sha256_file(file), "bytes": file.stat().st_size} for file in files},
@@ -129,6 +138,8 @@ class _Ranking:
     """Of the first candidate of each part, if the linker is calibrated."""
     thresholds: dict[float, float] = field(default_factory=dict)
     """Confidence from which the linker's tuning had so large a share right."""
+    no_concept_below: float | None = None
+    """Confidence below which the linker, as it was tuned, gives no concept."""
 
 
 def _rank_with_encoder(
@@ -189,6 +200,7 @@ def _rank_with_linker(linker: Linker, queries: Sequence[Query], *, k: int) -> _R
         },
         confidences=first if calibrated else None,
         thresholds=_thresholds(linker) if calibrated else {},
+        no_concept_below=linker.settings.no_concept_below if calibrated else None,
     )
 
 
@@ -266,14 +278,9 @@ def _write(result: BenchmarkResult, queries: Sequence[Query], ranking: _Ranking,
         text = json.dumps(result.as_json(), indent=1, ensure_ascii=False)
         (folder / "results.json").write_text(text + "\n", encoding="utf-8")
         predictions_table(queries, ranking.found, ranking.exact).write_parquet(folder / "predictions.parquet")
-        if ranking.confidences is not None:
-            write_abstention(
-                folder,
-                judge_queries(queries, ranking.found, ranking.confidences, ranking.known_ids),
-                thresholds=ranking.thresholds,
-                seed=result.seed,
-                title=f"{result.task}, {result.split}: {result.model['name']}",
-            )
+        if result.abstention is not None:
+            title = f"{result.task}, {result.split}: {result.model['name']}"
+            write_abstention(folder, result.abstention, title=title)
 
 
 def _require_common_ids(queries: Sequence[Query], known: set[str], linker: Linker) -> None:

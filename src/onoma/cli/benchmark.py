@@ -99,6 +99,32 @@ def run(
 
 
 @app.command()
+def dictionary(
+    task: Annotated[str, typer.Argument(metavar="TASK", help="See: onoma benchmark list.")],
+    data: Annotated[Path, typer.Option("--data", metavar="DIR", help="The folder with the task's files.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Lines ids||name.")],
+    split: Annotated[
+        str | None, typer.Option(metavar="SPLIT", help="E.g. dev; unset: the one that is reported (test).")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Write the names that a task chooses from, as it measures them: lines of ids, divided by |, and a name.
+
+    For onoma train-biosyn --development-dictionary, and for other tools.
+    """
+    from onoma.artifacts import ensure_file_writable
+    from onoma.benchmarks.biosyn import write_dictionary
+    from onoma.benchmarks.tasks import get_task
+    from onoma.cli import show
+
+    ensure_file_writable(out, overwrite=force)
+    declared = get_task(task)
+    lines, _ = declared.dictionary(data, declared.split(split))
+    write_dictionary(lines, out, overwrite=force)
+    show.out.print(f"{out}: {show.count(len(lines), 'name')}", markup=False)
+
+
+@app.command()
 def compare(
     first: Annotated[Path, typer.Argument(metavar="FIRST", help="Results of onoma benchmark run.")],
     second: Annotated[Path, typer.Argument(metavar="SECOND", help="Results of another system on the same split.")],

@@ -141,6 +141,16 @@ def tune(
             "right.",
         ),
     ] = None,
+    certainty: Annotated[
+        float | None,
+        typer.Option(
+            min=0.5,
+            max=1,
+            metavar="C",
+            help="With --min-precision: how certain it shall be that other mentions reach it, from 0.5, such as 0.95. "
+            "Unset: these reach it, and others fall a little short.",
+        ),
+    ] = None,
     on_error: OnError = "strict",
     database: Database = None,
 ) -> None:
@@ -167,6 +177,7 @@ def tune(
             calibrate=calibration != "none",
             method="platt" if calibration == "none" else calibration,
             wished_precision=min_precision,
+            certainty=certainty,
             database=database,
             progress=update,
         )
@@ -200,8 +211,14 @@ def tune(
             f"expected calibration error {held.expected_calibration_error:.3f}",
             markup=False,
         )
-    if report.no_concept_below is not None:
-        show.out.print(f"no such concept below a confidence of {report.no_concept_below:.3f}", markup=False)
+    if held is not None and held.abstention is not None and report.no_concept_below is not None:
+        kept = held.abstention
+        right = "" if kept.share_right is None else f", {kept.share_right:.3f} of the answers right"
+        show.out.print(
+            f"no such concept below a confidence of {report.no_concept_below:.3f}: {kept.share_answered:.3f} of the "
+            f"different mentions answered{right}",
+            markup=False,
+        )
 
 
 app.command("update")(linker_update.update)

@@ -43,7 +43,8 @@ class Reason:
         scores: What each search gives the matched text: cosines.
         ranks: Its rank among the candidates in each search, where reciprocal ranks were fused.
         contributions: What adds up to the score.
-        homonyms: Other concepts that have a name of this text.
+        n_homonyms: How many other concepts have a name of this text.
+        homonyms: The first 20 of them.
     """
 
     concept_id: str
@@ -58,6 +59,7 @@ class Reason:
     scores: Mapping[Stage, float]
     ranks: Mapping[Stage, int]
     contributions: Mapping[str, float]
+    n_homonyms: int
     homonyms: tuple[str, ...]
 
 
@@ -221,6 +223,7 @@ def _reason(run: Run, parts: Parts, answer: Answer, stages: tuple[Stage, ...], p
     dictionary, ranked = parts.dictionary, answer.ranked
     entry, text_row = int(ranked.entries[place]), int(ranked.text_rows[place])
     concept_id = dictionary.concept_ids[int(ranked.concepts[place])]
+    homonyms = _homonyms(parts, text_row, concept_id)
     return Reason(
         concept_id=concept_id,
         preferred_name=dictionary.preferred_names[int(ranked.concepts[place])],
@@ -237,7 +240,8 @@ def _reason(run: Run, parts: Parts, answer: Answer, stages: tuple[Stage, ...], p
         },
         ranks=_ranks(answer, parts, text_row),
         contributions=_contributions(answer, parts, stages, place),
-        homonyms=_homonyms(parts, text_row, concept_id),
+        n_homonyms=len(homonyms),
+        homonyms=homonyms[:_MOST_HOMONYMS],
     )
 
 
@@ -296,7 +300,7 @@ def _homonyms(parts: Parts, text_row: int, concept_id: str) -> tuple[str, ...]:
     if parts.entries is not None:
         rows = rows[parts.entries[rows]]
     codes = [dictionary.concept_ids[int(row)] for row in dictionary.entry_concepts[rows]]
-    return tuple(code for code in codes if code != concept_id)[:_MOST_HOMONYMS]
+    return tuple(code for code in codes if code != concept_id)
 
 
 def _outcome(text: str, reasons: tuple[Reason, ...], answer: Answer, threshold: float | None) -> str:
@@ -327,8 +331,8 @@ def _outcome(text: str, reasons: tuple[Reason, ...], answer: Answer, threshold: 
     }[first.stage]
     if first.stage == "rerank" and not first.contributions.get("rerank"):
         how = "its name was nearest before the cross-encoder, which counts for nothing here"
-    others = f" {len(first.homonyms):,} other concepts have that name." if len(first.homonyms) > 1 else ""
-    others = f" {first.homonyms[0]} has that name too." if len(first.homonyms) == 1 else others
+    others = f" {first.n_homonyms:,} other concepts have that name." if first.n_homonyms > 1 else ""
+    others = f" {first.homonyms[0]} has that name too." if first.n_homonyms == 1 else others
     if first.prior is not None and (others or first.contributions.get("prior")):
         times = "once" if first.prior == 1 else f"{first.prior:,} times"
         others += f" Annotated mentions mean {first.concept_id} {times}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -45,6 +46,42 @@ class Accuracies:
 
 
 @dataclass(frozen=True)
+class Wish:
+    """How much of what is answered shall be right.
+
+    Attributes:
+        precision: Share of right answers among those given.
+        certainty: With which they are so many; see `onoma.linking.confidence_metrics.PrecisionCoverage.threshold_for`.
+    """
+
+    precision: float
+    certainty: float | None = None
+
+    def threshold(self, calibration: Calibration) -> float:
+        """The smallest confidence that fulfils it.
+
+        Raises:
+            InputError: none does.
+        """
+        return calibration.threshold_for(self.precision, certainty=self.certainty)
+
+
+@dataclass(frozen=True)
+class AbstentionReport:
+    """What answers from a threshold on come to, for mentions that it was not learned from.
+
+    Attributes:
+        wish: What the threshold was learned for.
+        share_answered: Of all distinct mentions.
+        share_right: Of the answers given; unset if there are none.
+    """
+
+    wish: Wish
+    share_answered: float
+    share_right: float | None
+
+
+@dataclass(frozen=True)
 class CalibrationReport:
     """How well confidences hold on mentions that they were not fitted to.
 
@@ -54,6 +91,7 @@ class CalibrationReport:
         share_right: Of them whose first answer is right.
         mean_confidence: Their mean confidence; equals ``share_right`` where it holds.
         expected_calibration_error: See `onoma.linking.confidence_metrics`.
+        abstention: If a precision was wished: what is answered from the threshold on that was learned for it.
     """
 
     method: Method
@@ -61,6 +99,7 @@ class CalibrationReport:
     share_right: float
     mean_confidence: float
     expected_calibration_error: float
+    abstention: AbstentionReport | None = None
 
 
 @dataclass(frozen=True)
@@ -231,10 +270,13 @@ class Trial:
             pools.append(LabelledPool(scores, np.isin(candidates.concepts, list(mention.concepts)), mention.n))
         return pools
 
-    def calibrated(self, outcomes: dict[str, Outcome], method: Method) -> tuple[Calibration, CalibrationReport]:
+    def calibrated(
+        self, outcomes: dict[str, Outcome], method: Method, wish: Wish | None = None
+    ) -> tuple[Calibration, CalibrationReport]:
         """A calibration fitted to all first answers, and how those hold that were fitted without a fold.
 
-        Each mention counts once, however often it occurs: a few frequent ones would decide otherwise.
+        Each mention counts once, however often it occurs: a few frequent ones would decide otherwise. Where a wish
+        cannot be fulfilled without a fold, nothing of that fold is answered.
         """
         evidence, correct, folds = [], [], []
         for mention in self._mentions:
@@ -245,18 +287,27 @@ class Trial:
                 folds.append(mention.fold)
         features, is_right, fold_of = confidence_features(evidence), np.array(correct, np.bool_), np.array(folds)
         kept = Calibration.fit(features, is_right, method=method)
-        held = np.empty(len(is_right))
+        held, is_kept = np.empty(len(is_right)), np.zeros(len(is_right), np.bool_)
         for fold in np.unique(fold_of):
             here = fold_of == fold
             # There were enough to fit what is kept; what is only looked at has less.
             rest = Calibration.fit(features[~here], is_right[~here], method=method, min_of_each=2)
             held[here] = rest.confidence(features[here])
+            if wish is not None:
+                with contextlib.suppress(InputError):
+                    is_kept[here] = held[here] >= wish.threshold(rest)
+        n_kept = int(is_kept.sum())
         return kept, CalibrationReport(
             method=method,
             n_answers=len(is_right),
             share_right=float(is_right.mean()),
             mean_confidence=float(held.mean()),
             expected_calibration_error=expected_calibration_error(held, is_right),
+            abstention=None
+            if wish is None
+            else AbstentionReport(
+                wish, n_kept / len(self._mentions), float(is_right[is_kept].mean()) if n_kept else None
+            ),
         )
 
 

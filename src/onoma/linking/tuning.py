@@ -23,7 +23,16 @@ from onoma.linking.fusion import learn_weights
 from onoma.linking.linker import Linker
 from onoma.linking.prior import PRIOR_DEPTH, PriorReport, count_prior, learn_prior_weight, save_prior
 from onoma.linking.settings import SEARCHES, LinkerSettings, Stage, ordered_stages
-from onoma.linking.trials import SHOWN, Accuracies, CalibrationReport, Outcome, Remembering, Trial, label_mentions
+from onoma.linking.trials import (
+    SHOWN,
+    Accuracies,
+    CalibrationReport,
+    Outcome,
+    Remembering,
+    Trial,
+    Wish,
+    label_mentions,
+)
 from onoma.pairs.mentions import check_mentions
 from onoma.types import RowArray
 
@@ -72,6 +81,7 @@ def tune_linker(
     calibrate: bool = True,
     method: Method = "platt",
     wished_precision: float | None = None,
+    certainty: float | None = None,
     n_folds: int = 5,
     database: str | None = None,
     progress: ProgressCallback | None = None,
@@ -89,6 +99,8 @@ def tune_linker(
         calibrate: Whether to fit confidences.
         method: See `Calibration.fit`.
         wished_precision: From now on answer "no such concept" below the confidence that reaches it.
+        certainty: With which it shall be reached on other mentions, from 0.5, e.g. 0.95. Unset: it is reached on these,
+            by chance too, so that others fall a little short of it.
         n_folds: Of cross-validation, from 2.
         database: Of a linker with its vectors in PostgreSQL, see `Linker.open`.
         progress: Called with mentions linked so far and in all.
@@ -103,6 +115,11 @@ def tune_linker(
     """
     if wished_precision is not None and not calibrate:
         raise ConfigError("a wished precision needs confidences: leave calibration on.")
+    if certainty is not None and (wished_precision is None or not 0.5 <= certainty < 1):
+        raise ConfigError(
+            f"a certainty is of a wished precision, and from 0.5, below 1; found {certainty!r}"
+            f"{' without a wished precision' if wished_precision is None else ''}."
+        )
     if isinstance(n_folds, bool) or not isinstance(n_folds, int) or n_folds < 2:
         raise ConfigError(f"n_folds must be a whole number from 2; found {n_folds!r}.")
     for given in (mentions,) if prior is None else (mentions, prior):
@@ -154,8 +171,9 @@ def tune_linker(
     accuracy["after"] = trial.accuracy(outcomes)
     learned, held = plain, None
     if calibrate:
-        calibration, held = trial.calibrated(outcomes, method)
-        threshold = None if wished_precision is None else calibration.threshold_for(wished_precision)
+        wish = None if wished_precision is None else Wish(wished_precision, certainty)
+        calibration, held = trial.calibrated(outcomes, method, wish)
+        threshold = None if wish is None else wish.threshold(calibration)
         learned = plain.replaced(
             calibration=calibration.to_json(), calibrated_stages=plain.stages, no_concept_below=threshold
         )
