@@ -17,7 +17,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from onoma.artifacts import open_artifact
 from onoma.encoders import export_encoder, locate_tokenizer, open_encoder
+from onoma.encoders.adapter_folders import join_adapter
 from onoma.encoders.folders import read_folder
+from onoma.encoders.information import encoder_info
 from onoma.encoders.packed import load_packed
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError
 from onoma.training.biosyn import train_biosyn
@@ -165,6 +167,14 @@ def test_a_weight_learnt_beside_dot_products_is_kept_as_what_it_is_beside_cosine
     learnt = report.log[-1]["sparse_weight"]
     assert learnt > 0
     assert encoder.folder.sparse_weight == pytest.approx(learnt / (lengths[0] * lengths[1]), rel=1e-4)
+
+
+def test_the_weight_goes_with_the_adapter(base: Path, files: tuple[Path, Path], tmp_path: Path) -> None:
+    train(config_for(base, steps=3, tuning={"name": "adapter"}), files, tmp_path / "e")
+    weight = read_folder(tmp_path / "e").sparse_weight
+    assert weight
+    assert join_adapter(tmp_path / "e" / "adapter", tmp_path / "joined").sparse_weight == weight
+    assert encoder_info(tmp_path / "joined").sparse_weight == weight
 
 
 def test_the_weight_goes_with_the_encoder_until_it_is_trained_again(

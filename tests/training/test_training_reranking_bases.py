@@ -30,6 +30,7 @@ def test_what_stands_beside_frozen_weights_is_in_the_folder(tuning: str, base: P
     config = config_for(base, steps=3, tuning={"name": tuning}, weight=1.0)
     train_reranker(config, MISLEADING, MENTIONS, tmp_path / "r")
     loaded, _ = load_cross_encoder(tmp_path / "r")
+    assert not (tmp_path / "r" / "model" / "adapter").exists(), "joined with its base it would be taken for an encoder"
     reranker = Reranker.open(tmp_path / "r", threads=1)
     tokeniser = pair_tokeniser(tmp_path / "r", reranker.about, prepare=str)
     mentions, names = ["heart x", "lung x"], ["ill heart", "heart y"]

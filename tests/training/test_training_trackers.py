@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Mapping
+import struct
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,21 @@ class TestMLflow:
             open_trackers(["mlflow"], tmp_path, CONFIG)
 
 
+def wandb_records(content: bytes) -> Iterator[bytes]:
+    """Records of a W&B file, which is a log of LevelDB: blocks of 32 KiB, records in parts with 7 bytes before each."""
+    place, whole = 7, b""
+    while place + 7 <= len(content):
+        if (left := 32768 - place % 32768) < 7:
+            place += left
+            continue
+        _, length, kind = struct.unpack_from("<IHB", content, place)
+        whole += content[place + 7 : place + 7 + length]
+        place += 7 + length
+        if kind in (1, 4):  # whole, or the last part
+            yield whole
+            whole = b""
+
+
 class TestWeightsAndBiases:
     @pytest.fixture(autouse=True)
     def _installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,11 +176,43 @@ class TestWeightsAndBiases:
         monkeypatch.setenv("WANDB_MODE", "offline")
         monkeypatch.setenv("WANDB_SILENT", "true")
 
+    def points(self, folder: Path) -> dict[str, list[int]]:
+        """Steps of each name, as the files of all sittings have them."""
+        from wandb.proto.wandb_internal_pb2 import Record  # type: ignore
+
+        found: dict[str, list[int]] = {}
+        for file in sorted((folder / "wandb").glob("offline-run-*/*.wandb")):
+            for data in wandb_records(file.read_bytes()):
+                record: Any = Record()
+                record.ParseFromString(data)
+                if record.HasField("history"):
+                    for item in record.history.item:
+                        name = item.key or "/".join(item.nested_key)
+                        if not name.startswith("_"):
+                            found.setdefault(name, []).append(record.history.step.num)
+        return found
+
     def test_both_sittings_are_one_run_and_give_no_step_twice(self, tmp_path: Path) -> None:
         run = tmp_path / "enc.run"
-        log_steps("wandb", run, after=0, up_to=12, finished=False)
+        log_steps("wandb", run, after=0, up_to=12, flushed_at=10, finished=False)
         first = json.loads((run / STATE_NAME).read_text())["wandb"]
         log_steps("wandb", run, after=7, up_to=20)
-        assert first["step"] == 12
+        assert first["step"] == 11, "the twelfth was perhaps not whole"
         assert json.loads((run / STATE_NAME).read_text())["wandb"] == {"id": first["id"], "step": 20}
         assert len(list((tmp_path / "wandb").glob(f"offline-run-*-{first['id']}"))) == 2
+        points = self.points(tmp_path)
+        assert points["loss"] == list(range(1, 21))
+        assert points["development/acc@1"] == [0, 5, 10, 15, 20]
+
+    def test_an_evaluation_that_was_interrupted_is_given_when_it_is_done(self, tmp_path: Path) -> None:
+        (tmp_path / "enc.run").mkdir()
+        trackers = open_trackers(["wandb"], tmp_path / "enc.run", CONFIG)
+        trackers.log({"loss": 1.0}, 1)
+        trackers.flush()
+        trackers.log({"loss": 0.5}, 2)
+        trackers.close(finished=False)  # in the midst of the evaluation of the second step
+        trackers = open_trackers(["wandb"], tmp_path / "enc.run", CONFIG, steps_done=1)
+        trackers.log({"loss": 0.5}, 2)
+        trackers.log({"development/acc@1": 0.25}, 2)
+        trackers.close()
+        assert self.points(tmp_path) == {"loss": [1, 2], "development/acc@1": [2]}

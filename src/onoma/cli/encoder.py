@@ -48,6 +48,7 @@ def info(encoder: Source, as_json: Json = False) -> None:
         ("vector", f"{found.width} numbers"),
         ("pooling", found.pooling),
         ("longest name", f"{found.max_tokens} tokens"),
+        ("weight of n-grams", "" if found.sparse_weight is None else f"{found.sparse_weight:.4g}"),
         ("names prepared by", found.normalisation or ""),
         ("same weights on the hub", origin.hub_id or ""),
         ("licence", origin.licence or ""),

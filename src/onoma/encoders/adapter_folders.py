@@ -58,6 +58,8 @@ class AdapterAbout(BaseModel):
     """Of the encoder."""
     parameters: int
     """Numbers in the adapter."""
+    sparse_weight: float | None = None
+    """See `onoma.encoders.folders.EncoderFolder.sparse_weight`."""
     settings: dict[str, int | float | bool]
     """Bottleneck: ``reduction`` and ``invertible``; LoRA: ``rank`` and ``alpha``."""
 
@@ -75,6 +77,7 @@ def save_adapter(
     out: str | Path,
     *,
     name: str | None = None,
+    sparse_weight: float | None = None,
     config: Mapping[str, Any] | None = None,
     parents: Sequence[Parent] = (),
     seed: int | None = None,
@@ -87,6 +90,7 @@ def save_adapter(
         encoder: Prepared by `onoma.training.tuning.tune` and trained, or not yet.
         out: The folder to write.
         name: How to call it; the name of ``out`` if not given.
+        sparse_weight: See `onoma.encoders.folders.EncoderFolder`.
         config: The settings that made it, for the manifest.
         parents: What it was made from.
         seed: Of every random choice made.
@@ -116,13 +120,16 @@ def save_adapter(
         pooling=encoder.pooling,
         max_tokens=encoder.max_tokens,
         width=encoder.width,
+        sparse_weight=sparse_weight,
         parameters=sum(tensor.numel() for tensor in tensors.values()),
         settings=_settings(encoder, tensors) if kind == "bottleneck" else _lora_settings(encoder),
     )
     with write_artifact(out, ADAPTER_KIND, config=config, parents=parents, seed=seed, overwrite=overwrite) as folder:
         contiguous = {key: tensor.detach().cpu().contiguous().clone() for key, tensor in tensors.items()}
         save_file(contiguous, folder / ADAPTER_WEIGHTS_NAME, metadata={"format": "pt"})
-        (folder / ADAPTER_ABOUT_NAME).write_text(about.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        (folder / ADAPTER_ABOUT_NAME).write_text(
+            about.model_dump_json(indent=1, exclude_none=True) + "\n", encoding="utf-8"
+        )
         if kind == "lora":
             values = lora_config(encoder.model).to_dict()
             values |= {"base_model_name_or_path": about.base, "inference_mode": True}
@@ -228,11 +235,13 @@ def join_adapter(
     """
     path = _adapter_path(folder)
     manifest = open_artifact(path, ADAPTER_KIND)
+    about = read_adapter(path)
     encoder = load_adapter(path, base)
     return save_encoder(
         encoder,
         out,
-        name=name or read_adapter(path).name,
+        name=name or about.name,
+        sparse_weight=about.sparse_weight,
         config=manifest.config,
         parents=(*manifest.parents, manifest.as_parent()),
         seed=manifest.seed,
@@ -245,11 +254,31 @@ def write_model(
     folder: Path,
     *,
     name: str,
+    sparse_weight: float | None,
     config: Mapping[str, Any] | None,
     parents: Sequence[Parent],
     seed: int | None,
 ) -> torch.nn.Module:
     """Write weights and configuration of an encoder, and beside them the adapter it was trained with, if it was.
+
+    Returns:
+        The Hugging Face model that was written.
+    """
+    if trained_adapter(encoder.model) is not None:
+        save_adapter(
+            encoder,
+            folder / SUBFOLDER,
+            name=name,
+            sparse_weight=sparse_weight,
+            config=config,
+            parents=parents,
+            seed=seed,
+        )
+    return write_weights(encoder, folder)
+
+
+def write_weights(encoder: PackedEncoder, folder: Path) -> torch.nn.Module:
+    """Write weights and configuration of an encoder.
 
     LoRA is merged first. With bottlenecks inside, ``config.json`` names a family of its own: tools that know nothing
     of adapters refuse the folder then, where they would leave out the adapters and give other vectors.
@@ -257,8 +286,6 @@ def write_model(
     Returns:
         The Hugging Face model that was written.
     """
-    if trained_adapter(encoder.model) is not None:
-        save_adapter(encoder, folder / SUBFOLDER, name=name, config=config, parents=parents, seed=seed)
     model: Any = merged(encoder.model)
     with quiet_transformers():
         model.save_pretrained(folder, safe_serialization=True)

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer
 
 from onoma.artifacts import Parent, write_artifact
-from onoma.encoders.adapter_folders import write_model
+from onoma.encoders.adapter_folders import write_weights
 from onoma.encoders.architectures import read_architecture
 from onoma.encoders.cross_encoder import (
     HEAD_NAME,
@@ -91,7 +91,8 @@ def save_cross_encoder(
         ) as folder:
             inside = folder / MODEL_FOLDER
             inside.mkdir()
-            written = write_model(model.encoder, inside, name=about.name, config=config, parents=parents, seed=seed)
+            # No adapter on its own: joined with its base it would be an encoder, and one for nothing.
+            written = write_weights(model.encoder, inside)
             tokenizer.save(str(inside / "tokenizer.json"))
             save_file({"head.weight": model.head.weight.detach().cpu().contiguous()}, folder / HEAD_NAME)
             (folder / RERANKER_ABOUT_NAME).write_text(

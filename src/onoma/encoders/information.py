@@ -25,6 +25,7 @@ class EncoderInfo:
         width: Numbers in a vector.
         pooling: Which token vectors make a name's.
         max_tokens: Longest name in tokens.
+        sparse_weight: See `onoma.encoders.folders.EncoderFolder`.
         normalisation: Preset that its training names went through; None if nobody says.
         fingerprint: In fp32.
         origin: Where it comes from.
@@ -42,6 +43,7 @@ class EncoderInfo:
     width: int
     pooling: str
     max_tokens: int
+    sparse_weight: float | None
     normalisation: str | None
     fingerprint: str
     origin: Origin
@@ -87,6 +89,7 @@ def encoder_info(source: str | Path) -> EncoderInfo:
         width=found.width,
         pooling=found.pooling,
         max_tokens=found.max_tokens,
+        sparse_weight=found.sparse_weight,
         normalisation=training.get("normalisation"),
         fingerprint=found.fingerprint,
         origin=found.origin,

@@ -110,7 +110,9 @@ def save_encoder(
     )
     with write_artifact(out, ENCODER_KIND, config=config, parents=parents, seed=seed, overwrite=overwrite) as folder:
         title = name or Path(out).name
-        model = write_model(encoder, folder, name=title, config=config, parents=parents, seed=seed)
+        model = write_model(
+            encoder, folder, name=title, sparse_weight=sparse_weight, config=config, parents=parents, seed=seed
+        )
         _write_rest(folder, source, name=title, origin=_origin_of_saved(folder, source), files=files)
         cutting = PackedEncoder(model, pooling=encoder.pooling, max_tokens=source.max_tokens, source=source)
         _write_onnx(cutting, source, folder / ONNX_NAME)

@@ -37,6 +37,7 @@ def build_pairs(
     hidden_names: npt.ArrayLike | None = None,
     seed: int = 0,
     reuse: bool = False,
+    part_of: Path | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> PairSet:
@@ -55,6 +56,7 @@ def build_pairs(
         hidden_names: Rows of the terminology's table of names to leave out.
         seed: Of the sample of pairs.
         reuse: Take what lies at ``out`` when it was made from the same things with the same settings.
+        part_of: The folder that they belong to, which is named where another pair set may not be replaced.
         overwrite: Replace a pair set that is there.
         progress: Called with (names tokenised, number of names, "tokenising names").
 
@@ -86,7 +88,8 @@ def build_pairs(
         if not overwrite:
             raise MismatchError(
                 f"{out} holds pairs made otherwise: {'; '.join(differing)}. "
-                "Go on with the old settings, choose another place, or remove that folder."
+                "Go on with the old settings, choose another place, or remove "
+                f"{'that folder' if part_of is None else f'{part_of} to begin anew'}."
             )
     ensure_writable(out, KIND, overwrite=overwrite)
 

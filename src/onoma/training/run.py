@@ -115,6 +115,7 @@ def train_on_terminology(
                     hidden_names=hidden,
                     seed=config.seed,
                     reuse=True,
+                    part_of=run if pairs_folder is None else None,
                     overwrite=pairs_folder is None and not (run / CHECKPOINT_NAME).exists(),
                     progress=progress,
                 )

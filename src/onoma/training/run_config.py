@@ -20,7 +20,9 @@ class RunConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
-    base: str = Field("all-MiniLM-L6-v2", description="encoder to start from: folder, catalogue name or hub id")
+    base: str = Field(
+        "all-MiniLM-L6-v2", min_length=1, description="encoder to start from: folder, catalogue name or hub id"
+    )
     pooling: Literal["cls", "mean", "mean-nospec", "mean-all"] | None = Field(
         None,
         description="which token vectors make the name's vector: that of [CLS], the mean of all, of all but special "

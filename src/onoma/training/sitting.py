@@ -208,9 +208,9 @@ class _Sitting(Generic[Done]):
         if is_main():
             course = self._course
             self._log.sync()
+            self._trackers.flush()  # first: what a checkpoint holds is not done again
             progress = Progress(self._steps_done, self._seconds(), self._evaluations.as_json())
             save_checkpoint(self._run, course.model, course.optimiser, progress, run=self._run_id, parts=course.parts())
-            self._trackers.flush()
         self._checkpointed = self._steps_done, time.perf_counter()
 
     def _seconds(self) -> float:

@@ -183,7 +183,7 @@ class _WeightsAndBiases:
         known = state.get("wandb")
         self._state = state
         self._had = int(known.get("step", -1))
-        self._last = self._had
+        self._waiting: tuple[int, dict[str, float]] | None = None
         self._run = wandb.init(
             project=os.environ.get("WANDB_PROJECT", _PROJECT),
             name=os.environ.get("WANDB_NAME", _encoder_name(run)),
@@ -198,15 +198,27 @@ class _WeightsAndBiases:
     def log(self, values: Mapping[str, float], step: int) -> None:
         if step <= self._had:
             return
-        if step > self._last:
-            self._state.put("wandb", step=step)  # first: a kill between the two must not lead to a point twice
-            self._last = step
-        self._run.log(dict(values), step=step)
+        # W&B adds nothing to a step once it has it, and the figures of a step come before those of its evaluation.
+        if self._waiting is not None and self._waiting[0] == step:
+            self._waiting[1].update(values)
+            return
+        self._send()
+        self._waiting = step, dict(values)
 
     def flush(self) -> None:
-        """Nothing: W&B cannot be told to. Of a run that is killed (not: interrupted) it loses up to a hundred steps."""
+        """All is given; W&B cannot be told to write it. Of a run that is killed it loses up to a hundred steps."""
+        self._send()
+
+    def _send(self) -> None:
+        if self._waiting is not None:
+            step, values = self._waiting
+            self._state.put("wandb", step=step)  # first: a kill between the two must not lead to a point twice
+            self._run.log(values, step=step)
+            self._waiting = None
 
     def close(self, *, finished: bool) -> None:
+        if finished:  # else the next sitting does the last step again
+            self._send()
         self._run.finish(exit_code=0 if finished else 1)
 
 
