@@ -211,23 +211,58 @@ def test_a_cross_encoder_reads_the_contexts(linker: Path, tmp_path: Path) -> Non
     assert not (tmp_path / ".z.csv.map").exists()
 
 
-def test_tasks_have_a_bounded_amount_of_text(
-    linker: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = mapped(linker, source, tmp_path / "z.csv")
-    monkeypatch.setattr(collecting, "TASK_BYTES", 50)
-    found: list[ReadInput] = []
+@pytest.fixture
+def n_tasks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Into how many tasks the mentions of each table that is mapped are divided."""
+    found: list[int] = []
     finish = WorkFolder.finish_reading
 
     def spy(work: WorkFolder, read: ReadInput) -> None:
-        found.append(read)
+        found.append(read.n_tasks)
         finish(work, read)
 
     monkeypatch.setattr(WorkFolder, "finish_reading", spy)
+    return found
+
+
+def test_a_short_table_is_divided_for_several_processes(tmp_path: Path, n_tasks: list[int]) -> None:
+    linker = make_linker(tmp_path)
+    for n_mentions in (1, 256, 257, 2000):
+        rows: list[Row] = [{"mention": f"heart {number}"} for number in range(n_mentions)]
+        map_table(linker, write_table(tmp_path / "x.csv", rows), tmp_path / "y.csv", column="mention", overwrite=True)
+    assert n_tasks == [1, 1, 2, 8]
+
+
+def test_a_cross_encoder_has_smaller_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_tasks: list[int]) -> None:
+    linker = make_linker(tmp_path)
+    source = write_table(tmp_path / "x.csv", [{"mention": f"heart {number}"} for number in range(30)])
+    monkeypatch.setattr(collecting, "COSTLY_TASK_MENTIONS", 10)
+    map_table(linker, source, tmp_path / "y.csv", column="mention")
+    write_reranker(tmp_path / "reranker", tiny_encoder(tmp_path / "bert", weight_std=0.3))
+    add_reranker(linker, tmp_path / "reranker")
+    map_table(linker, source, tmp_path / "z.csv", column="mention")
+    assert n_tasks == [1, 3]
+
+
+def test_no_more_links_are_counted_on_than_there_are_concepts(tmp_path: Path, n_tasks: list[int]) -> None:
+    linker = make_linker(tmp_path)
+    source = write_table(tmp_path / "x.csv", [{"mention": "heart"}])
+    few, all_of_them = tmp_path / "few.csv", tmp_path / "all.csv"
+    map_table(linker, source, few, column="mention", top_k=Linker.open(linker).n_concepts)
+    map_table(linker, source, all_of_them, column="mention", top_k=10**20)
+    assert all_of_them.read_bytes() == few.read_bytes()
+    assert n_tasks == [1, 1]
+
+
+def test_tasks_have_a_bounded_amount_of_text(
+    linker: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_tasks: list[int]
+) -> None:
+    expected = mapped(linker, source, tmp_path / "z.csv")
+    monkeypatch.setattr(collecting, "TASK_BYTES", 50)
     assert mapped(linker, source, tmp_path / "y.csv") == expected
     pairs = {(row["mention"], row["note"]) for row in rows_of(60) if row["mention"] and row["mention"].strip()}
     n_bytes = sum(len(text.encode()) for pair in pairs for text in pair if text)
-    assert found[0].n_tasks == -(-n_bytes // 50) > 2
+    assert n_tasks[1] == -(-n_bytes // 50) > 2
 
 
 def test_short_forms_are_not_looked_for_without_contexts(linker: Path, source: Path, tmp_path: Path) -> None:

@@ -173,7 +173,7 @@ def test_the_weight_goes_with_the_adapter(base: Path, files: tuple[Path, Path], 
     train(config_for(base, steps=3, tuning={"name": "adapter"}), files, tmp_path / "e")
     weight = read_folder(tmp_path / "e").sparse_weight
     assert weight
-    assert join_adapter(tmp_path / "e" / "adapter", tmp_path / "joined").sparse_weight == weight
+    assert join_adapter(tmp_path / "e" / "adapter", tmp_path / "joined", base=base).sparse_weight == weight
     assert encoder_info(tmp_path / "joined").sparse_weight == weight
 
 

@@ -18,14 +18,20 @@ from onoma.terminology.reading import Progress
 MAX_REMEMBERED = 1 << 21
 """Keys (32 MiB)."""
 TASK_MENTIONS = 1 << 14
-"""About how many mentions are linked at a time, and lost when a process dies: some ten seconds' worth."""
+"""About how many mentions are linked at a time, and lost when a process dies, at most: half a minute's worth."""
+COSTLY_TASK_MENTIONS = 1 << 10
+"""The same where a cross-encoder reads each mention with each of its candidates."""
+MANY_TASKS, SMALL_TASK_MENTIONS = 1 << 6, 1 << 8
+"""A short table is divided too, so that several processes have their share: into so many tasks, of so many mentions."""
 TASK_LINKS = 1 << 17
 """About how many links they get at most."""
 TASK_BYTES = 1 << 26
 """About how much text they have at most, contexts included: as much memory as a process needs for them."""
 
 
-def collect_mentions(table: InputTable, work: WorkFolder, progress: Progress, *, top_k: int) -> ReadInput:
+def collect_mentions(
+    table: InputTable, work: WorkFolder, progress: Progress, *, top_k: int, is_costly: bool
+) -> ReadInput:
     """Read the input and write its mentions; parts that are there already are not written again.
 
     Args:
@@ -33,6 +39,7 @@ def collect_mentions(table: InputTable, work: WorkFolder, progress: Progress, *,
         work: Where the files go.
         progress: Called with rows read and in all.
         top_k: Links that each mention may get.
+        is_costly: Whether a mention takes milliseconds, not microseconds.
 
     Raises:
         InputError: the input cannot be read, saying the line.
@@ -56,17 +63,36 @@ def collect_mentions(table: InputTable, work: WorkFolder, progress: Progress, *,
         n_parts += 1
         n_mentions += len(new)
         n_bytes += sum(KeyedTexts(name).n_bytes(column) for column in part.texts.columns)
+    of_task = COSTLY_TASK_MENTIONS if is_costly else TASK_MENTIONS
     read = ReadInput(
         n_rows=n_rows,
         n_parts=n_parts,
         n_mentions=n_mentions,
         n_tasks=max(
-            1, -(-n_mentions // TASK_MENTIONS), -(-n_mentions * top_k // TASK_LINKS), -(-n_bytes // TASK_BYTES)
+            1,
+            min(MANY_TASKS, -(-n_mentions // SMALL_TASK_MENTIONS)),
+            -(-n_mentions // of_task),
+            -(-n_mentions * top_k // TASK_LINKS),
+            -(-n_bytes // TASK_BYTES),
         ),
         columns=table.columns,
     )
     work.finish_reading(read)
     return read
+
+
+def sizes() -> str:
+    """All that decides what is in which task, in one line."""
+    bounds = (
+        TASK_MENTIONS,
+        COSTLY_TASK_MENTIONS,
+        MANY_TASKS,
+        SMALL_TASK_MENTIONS,
+        TASK_LINKS,
+        TASK_BYTES,
+        MAX_REMEMBERED,
+    )
+    return "/".join(map(str, bounds))
 
 
 def distinct_mentions(texts: pl.DataFrame) -> tuple[KeyArray, pl.DataFrame]:
