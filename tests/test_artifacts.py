@@ -337,6 +337,15 @@ def test_the_folder_that_one_stands_in_is_not_replaced(
     verify_artifact(tmp_path / "here" / "deep" / "new")
 
 
+def test_nothing_is_written_into_an_artefact(tmp_path: Path) -> None:
+    make(tmp_path / "x")
+    for place in (tmp_path / "x" / "y", tmp_path / "x" / "deep" / "y"):
+        with pytest.raises(ArtifactExistsError, match=r"lies in .*x, a folder that Onoma wrote"):
+            make(place)
+    verify_artifact(tmp_path / "x")
+    make(tmp_path / "x", overwrite=True)
+
+
 def test_a_file_of_the_users_in_our_folder_is_kept(tmp_path: Path) -> None:
     make(tmp_path / "x")
     (tmp_path / "x" / "notes.txt").write_text("precious")

@@ -30,6 +30,11 @@ from onoma.errors import ConfigError
             "no room left to write to (No space left on device). Make",
         ),
         (
+            OSError("No space left on device (os error 28)"),  # as Polars says it
+            1,
+            "no room left to write to (No space left on device (os error 28)). Make",
+        ),
+        (
             SafetensorError("No space left on device (os error 28)"),
             1,
             "(os error 28). Make room if the disk is full, and",

@@ -115,6 +115,24 @@ def test_what_a_user_writes_is_no_markup(place: Path) -> None:
     assert "\x1b" not in table
 
 
+def test_lines_of_stdin_are_answered_as_they_come(place: Path) -> None:
+    command = [sys.executable, "-c", "from onoma.cli import main; main()", "link", str(place / "linker"), "--json"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        for line, mentions in (("\ufeffbad heart\r\nbad e", ["bad heart"]), ("ye\n", ["bad eye"])):
+            process.stdin.write(line.encode())
+            process.stdin.flush()
+            assert [json.loads(process.stdout.readline())["mention"] for _ in mentions] == mentions
+        process.stdin.write(b"last line")
+        rest, told = process.communicate()
+        assert [json.loads(line)["mention"] for line in rest.splitlines()] == ["last line"]
+        assert told == b""
+    done = subprocess.run(command, input=b"eye\nR\xfccken\n", check=False, capture_output=True)
+    assert b"standard input, line 2" in done.stderr
+
+
 def test_a_line_of_stdin_that_is_not_utf8_is_named(place: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", "from onoma.cli import main; main()", "link", str(place / "linker")],

@@ -376,6 +376,18 @@ def test_confidences_with_a_cross_encoder_go_with_it(place: Path, tmp_path: Path
     assert (changed.settings.no_concept_below, changed.settings.calibrated_stages) == (None, ())
 
 
+@pytest.mark.parametrize("contexts", [True, False])
+def test_a_cross_encoder_that_reads_contexts_is_told_to_be_tuned_without(
+    contexts: bool, place: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(place / "untuned", tmp_path / "linker")
+    write_reranker(tmp_path / "r", tiny_encoder(tmp_path / "bert", weight_std=0.3), depth=3, contexts=contexts)
+    add_reranker(tmp_path / "linker", tmp_path / "r")
+    assert tune_linker(tmp_path / "linker", MENTIONS, calibrate=False).without_contexts == contexts
+    without = tune_linker(tmp_path / "linker", MENTIONS, calibrate=False, stages=["exact", "dense"])
+    assert not without.without_contexts
+
+
 def test_a_linker_that_another_process_changes_meanwhile_is_kept(place: Path, tmp_path: Path) -> None:
     shutil.copytree(place / "untuned", tmp_path / "linker")
     changed: list[str] = []

@@ -52,6 +52,8 @@ def linker(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("x.tsv", b"mention\tid\na\t1\n\xff\t2\n", "line 3: not UTF-8"),
         ("x.jsonl", b'{"mention": "a"}\n{"mention": "\xff"}\n', "line 2: not UTF-8"),
         ("x.csv", "mention\na\n".encode("utf-16"), "the file is UTF-16"),
+        ("x.csv", "mention\na\nb\n".encode("utf-16-le"), "the file is UTF-16"),
+        ("x.jsonl", '{"mention": "a"}\n'.encode("utf-16-be"), "the file is UTF-16"),
         ("x.csv", b'mention,id\n"a,1\nb,2\n', "line 2: a quote is opened and never closed"),
         ("x.csv", b'mention\na\n"b\nc\n', "line 3: a quote is opened and never closed"),
         ("x.csv", b'mention,id\na,1\n"b"c,2\n', "line 3: not CSV"),

@@ -68,10 +68,15 @@ def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> 
     """Refuse early to write where something lies that may not be replaced.
 
     Raises:
-        ArtifactExistsError: ``path`` is taken, and ``overwrite`` is not set or it holds something of another kind; or
-            this process stands in it.
+        ArtifactExistsError: ``path`` is taken, and ``overwrite`` is not set or it holds something of another kind;
+            this process stands in it; or it lies in an artefact.
     """
     target = Path(path)
+    around = next((folder for folder in target.resolve().parents if (folder / MANIFEST_NAME).is_file()), None)
+    if around is not None:
+        raise ArtifactExistsError(
+            f"{target} lies in {around}, a folder that Onoma wrote and replaces as a whole. Choose another place."
+        )
     if _stands_in(target):
         raise ArtifactExistsError(
             f"{target} is the folder that this command runs in, or one above it, and a folder is replaced as a whole. "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -50,9 +51,15 @@ def main() -> None:
         sys.exit(1)
 
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_OF_POLARS = re.compile(rf"\(os error ({'|'.join(map(str, _NO_ROOM))})\)")
+
+
 def _in_words(error: OSError) -> str:
-    if error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"there is no room left to write to ({error.strerror}). {_GO_ON}"
+    # Polars has the number in its words alone.
+    is_full = error.errno in _NO_ROOM or (error.errno is None and _OF_POLARS.search(str(error)) is not None)
+    if error.filename is None and is_full:
+        return f"there is no room left to write to ({error.strerror or error}). {_GO_ON}"
     return f"{error.filename or 'a file'} cannot be read or written: {error.strerror or error}."
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from onoma.linking import Explanation, Link, Linker
     from onoma.linking.explanation import Reason
     from onoma.linking.mentions import PreparedMention
+
+
+_PART_BYTES = 1 << 16
+"""Of standard input, at most: some thousand mentions."""
 
 
 def link(
@@ -89,11 +94,11 @@ def link(
 ) -> None:
     """Link names to the concepts they mean, best first.
 
-    With --json, one line per mention: {"mention": ..., "links": [{"concept_id", "preferred_name",
-    "matched_name", "score", "rank"}, ...]}; the first link of a calibrated linker has a "confidence" too. Where
-    something else was linked in place of a mention, "parts" says what, the "read_as" of a link says which of them it
-    belongs to, "expansions" which short forms were replaced, and where they were defined, and "corrections" which
-    words were misspelt.
+    With --json, one line per mention, as soon as it is linked: {"mention": ..., "links": [{"concept_id",
+    "preferred_name", "matched_name", "score", "rank"}, ...]}; the first link of a calibrated linker has a "confidence"
+    too. Where something else was linked in place of a mention, "parts" says what, the "read_as" of a link says which of
+    them it belongs to, "expansions" which short forms were replaced, and where they were defined, and "corrections"
+    which words were misspelt.
     """
     from onoma.cli import show
     from onoma.linking import Linker
@@ -114,36 +119,63 @@ def link(
     }
     if stages is not None and threshold is None:
         show.calibration_out_of_force(opened.settings, ordered_stages(asked["stages"]))
-    wanted, contexts = _read(list(mentions or []), context, tabbed=tabbed)
-    if expand is not None and contexts is None:
+    if expand is not None and context is None and not tabbed:
         raise ConfigError("--expand looks for short forms in contexts, and there are none: give --context or --tabbed.")
-    if explain:
-        _explain(opened, wanted, contexts, asked, as_json=as_json)
-        return
-    prepared = opened.prepare(wanted, contexts=contexts)
-    found = opened.link(prepared, **asked)
-    if as_json:
+    parts = _read(list(mentions or []), context, tabbed=tabbed)
+    if not as_json and not explain:  # a table is as wide as its widest cells
+        parts = iter([[one for part in parts for one in part]])
+    for part in parts:
+        wanted = [mention for mention, _ in part]
+        contexts = [text for _, text in part] if tabbed or context is not None else None
+        if explain:
+            _explain(opened, wanted, contexts, asked, as_json=as_json)
+            continue
+        prepared = opened.prepare(wanted, contexts=contexts)
+        found = opened.link(prepared, **asked)
+        if not as_json:
+            _table(prepared, found)
+            continue
         for mention, links in zip(prepared, found, strict=True):
             typer.echo(json.dumps(_record(mention, links), ensure_ascii=False))
-        return
-    _table(prepared, found)
+        sys.stdout.flush()
 
 
-def _read(mentions: list[str], context: str | None, *, tabbed: bool) -> tuple[list[str], list[str | None] | None]:
-    """The mentions, and their contexts if there are any."""
-    from onoma.encoders.vector_files import decode_lines
+_Asked = tuple[str, str | None]
+"""A mention and its context."""
 
+
+def _read(mentions: list[str], context: str | None, *, tabbed: bool) -> Iterator[list[_Asked]]:
+    """The mentions and their contexts: those of stdin in parts, as they come."""
     is_given = mentions not in ([], ["-"])
     if is_given and "-" in mentions:
         raise ConfigError("'-' reads mentions from stdin: give it alone, or mentions.")
     if tabbed and (is_given or context is not None):
         raise ConfigError("--tabbed reads mentions and contexts from stdin: give neither mentions nor --context.")
-    if not is_given:
-        mentions = decode_lines(sys.stdin.buffer.read(), source="standard input")
-    if tabbed:
-        pairs = [line.partition("\t") for line in mentions]
-        return [mention for mention, _, _ in pairs], [text or None for _, _, text in pairs]
-    return mentions, None if context is None else [context] * len(mentions)
+    if is_given:
+        yield [(mention, context) for mention in mentions]
+        return
+    for lines in _lines_of_stdin():
+        if tabbed:
+            pairs = [line.partition("\t") for line in lines]
+            yield [(mention, text or None) for mention, _, text in pairs]
+        else:
+            yield [(line, context) for line in lines]
+
+
+def _lines_of_stdin() -> Iterator[list[str]]:
+    """Whole lines, so many as are there at a time."""
+    from onoma.encoders.vector_files import decode_lines
+
+    n_lines, rest = 0, b""
+    stream = cast(io.BufferedIOBase, sys.stdin.buffer)
+    while data := stream.read1(_PART_BYTES):
+        before, line_feed, rest = (rest + data).rpartition(b"\n")
+        if line_feed:
+            lines = decode_lines(before + line_feed, source="standard input", first_line=n_lines + 1)
+            yield lines
+            n_lines += len(lines)
+    if rest:
+        yield decode_lines(rest, source="standard input", first_line=n_lines + 1)
 
 
 def _record(mention: PreparedMention, links: Sequence[Link]) -> dict[str, Any]:

@@ -186,8 +186,13 @@ def tune(
         _show_left_out(prior, counting)
     if report.n_unknown:
         codes = ", ".join(report.unknown)
-        unknown = show.count(report.n_unknown, "mention")
-        show.remark(f"{unknown} of concepts that the linker does not have, such as {codes}")
+        unknown = f"{show.count(report.n_unknown, 'mention')} of concepts that the linker does not have"
+        show.remark(f"{unknown}, such as {codes}: no answer to them is right")
+    if report.without_contexts:
+        show.remark(
+            "the cross-encoder reads contexts, and was tuned as it answers without: with contexts these figures, and "
+            "confidences, are a guess"
+        )
     show.out.print(
         f"{linker}: tuned on {show.count(report.n_mentions, 'mention')}, {report.n_no_concept:,} of them without a "
         f"concept; stages {', '.join(report.stages)}",

@@ -95,13 +95,19 @@ def read_lines(path: str | Path) -> list[str]:
     return decode_lines(raw, source=file)
 
 
-def decode_lines(raw: bytes, *, source: str | Path) -> list[str]:
-    """Lines of UTF-8 bytes, see `read_lines`; ``source`` is how an error calls where they come from."""
-    lines = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+def decode_lines(raw: bytes, *, source: str | Path, first_line: int = 1) -> list[str]:
+    """Lines of UTF-8 bytes, see `read_lines`.
+
+    Args:
+        raw: The bytes.
+        source: How an error calls where they come from.
+        first_line: The number of the first of them there.
+    """
+    lines = (raw.removeprefix(b"\xef\xbb\xbf") if first_line == 1 else raw).split(b"\n")
     if lines[-1] == b"":
         lines.pop()
     texts = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines, first_line):
         try:
             texts.append(line.removesuffix(b"\r").decode("utf-8"))
         except UnicodeDecodeError:

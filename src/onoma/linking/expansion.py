@@ -238,7 +238,8 @@ def _table_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
                 path=file,
                 line=number,
                 expected="UTF-8, one definition a line",
-                found=str(error),
+                found="other bytes" if isinstance(error, UnicodeDecodeError) else str(error),
+                fix="unpack the file" if file.suffix == ".gz" else "save the file as UTF-8",
             ) from None
         cells = [one_line(field) for field in fields]
         if not any(cells) or (number == 1 and [cell.lower() for cell in cells] == ["short", "long"]):

@@ -155,7 +155,7 @@ def label_mentions(linker: Linker, mentions: pl.DataFrame, n_folds: int) -> Deve
     if n_known < MIN_MENTIONS:
         raise InputError(
             "too few development mentions to learn from",
-            path=linker.path,
+            field="mentions",
             expected=f"at least {MIN_MENTIONS} distinct ones of concepts that the linker has",
             found=f"{n_known}" + (f"; unknown are {', '.join(sorted(unknown)[:SHOWN])}" if unknown else ""),
             fix="take more mentions, or codes as the linker's terminology has them",

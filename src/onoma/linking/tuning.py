@@ -56,6 +56,7 @@ class TuningReport:
         no_concept_below: Confidence that an answer now needs, if a precision was wished.
         prior: What was counted, if mentions were given for that.
         prior_weight: What it counts for, if the stage "prior" is on.
+        without_contexts: Whether a cross-encoder that is on reads contexts: it was tuned as it answers without any.
     """
 
     stages: tuple[Stage, ...]
@@ -70,6 +71,7 @@ class TuningReport:
     no_concept_below: float | None
     prior: PriorReport | None = None
     prior_weight: float | None = None
+    without_contexts: bool = False
 
 
 def tune_linker(
@@ -190,6 +192,7 @@ def tune_linker(
         no_concept_below=learned.no_concept_below,
         prior=None if counted is None else counted.report,
         prior_weight=plain.prior_weight,
+        without_contexts="rerank" in plain.stages and opened.reranker is not None and opened.reranker.uses_contexts,
     )
     tuning = dataclasses.asdict(report)
     of_prior = tuning.pop("prior")

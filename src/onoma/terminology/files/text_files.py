@@ -19,6 +19,8 @@ from onoma.terminology.files.archives import MAX_SWELLING, MAX_UNCHECKED_BYTES, 
 from onoma.terminology.reading import Reading
 
 BLOCK_BYTES = 4 << 20
+_SEEN = 16
+"""Bytes at the beginning of a file by which UTF-16 is told: every second one is 0."""
 MAX_LINE_BYTES = 256 << 20
 """A longer line is no name but a damaged or hostile file."""
 TextSource: TypeAlias = Path | SourceFile
@@ -53,7 +55,13 @@ def check_is_file(path: Path) -> None:
     if not path.exists():
         raise InputError("there is no such file", path=path, fix="check the path")
     if not path.is_file():
-        raise InputError("this is not a file", path=path, expected="a file", found="a folder")
+        raise InputError(
+            "this is not a file",
+            path=path,
+            expected="a file",
+            found="a folder" if path.is_dir() else "a pipe or a device, which cannot be read twice",
+            fix=None if path.is_dir() else "write what it gives to a file",
+        )
 
 
 def only_file(path: Path) -> SourceFile:
@@ -248,7 +256,8 @@ def without_byte_order_mark(start: bytes, path: Path) -> bytes:
     Raises:
         InputError: it is UTF-16.
     """
-    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+    is_marked = start.startswith((b"\xff\xfe", b"\xfe\xff"))
+    if is_marked or (len(start) >= _SEEN and any(start[:_SEEN:2]) != any(start[1:_SEEN:2])):
         raise InputError(
             "the file is UTF-16", path=path, line=1, expected="UTF-8", fix="convert it, e.g. iconv -f UTF-16 -t UTF-8"
         )
