@@ -229,8 +229,8 @@ def test_the_certainty_of_a_wish(place: Path, tmp_path: Path) -> None:
     least = tune_linker(tmp_path / "linker", MENTIONS, wished_precision=1e-9, **chosen).calibration
     assert least is not None
     assert least.abstention is not None
-    # A few mentions have less confidence than all that were seen.
-    assert 0.9 < least.abstention.share_answered * plain.n_distinct / least.n_answers < 1
+    # A few mentions may have less confidence than all that were seen.
+    assert 0.9 < least.abstention.share_answered * plain.n_distinct / least.n_answers <= 1
     assert least.abstention.share_right == pytest.approx(least.share_right, abs=0.02)
     for certainty, wished in ((0.95, None), (0.4, 0.8), (1.0, 0.8)):
         with pytest.raises(ConfigError, match="certainty is of a wished precision"):

@@ -8,8 +8,9 @@ import torch
 
 from onoma import objectives
 from onoma.errors import ConfigError
+from onoma.training import objective as objective_module
 from onoma.training.config import TrainingConfig, load_recipe
-from onoma.training.objective import objective
+from onoma.training.objective import mine, objective
 from onoma.training.settings import settings_of
 
 LOSSES: dict[str, tuple[Any, dict[str, float]]] = {
@@ -47,18 +48,20 @@ def test_a_recipe_gets_the_function_it_names(loss: str, mining: str, own: bool) 
     )
     vectors = torch.randn(12, 5, generator=torch.Generator().manual_seed(1))
     labels = torch.arange(12) % 5
-    excluded = torch.zeros(12, 12, dtype=torch.bool)
-    excluded[0, 1] = excluded[1, 0] = True
-    value, masks = objective(config.loss, config.mining, vectors, labels, excluded=excluded)
+    texts = torch.tensor([0, 0, *range(1, 11)])  # the first two are of one text, and of two classes
+    value, shares = objective(config.loss, config.mining, vectors, labels, text_labels=texts)
 
+    excluded = texts[:, None] == texts[None, :]
     similarity = objectives.cosine_similarities(vectors)
     if mining == "all":
         expected = objectives.all_pair_masks(labels, excluded=excluded)
     else:
         expected = MINERS[mining](similarity, labels, excluded=excluded, **(margin if own else {}))
-    assert torch.equal(masks.positives, expected.positives)
-    assert torch.equal(masks.negatives, expected.negatives)
-    assert not masks.negatives[0, 1]
+    found = mine(config.mining, similarity, labels, excluded=excluded)
+    assert torch.equal(found.positives, expected.positives)
+    assert torch.equal(found.negatives, expected.negatives)
+    assert not found.negatives[0, 1]
+    assert shares == objectives.mined_shares(expected, labels, excluded=excluded)
     torch.testing.assert_close(value, function(similarity, expected, **(settings if own else {})).mean())
 
 
@@ -94,15 +97,18 @@ def test_matryoshka_is_the_mean_over_widths_each_mined_on_its_own() -> None:
     vectors = torch.randn(14, 8, dtype=torch.float64, generator=generator).requires_grad_()
     labels = torch.arange(14) % 6
     config = TrainingConfig(steps=1, matryoshka=(2, 5))
-    value, masks = objective(config.loss, config.mining, vectors, labels, matryoshka=config.matryoshka)
+    value, shares = objective(config.loss, config.mining, vectors, labels, matryoshka=config.matryoshka)
 
     by_width = {
         width: multi_similarity_by_loops([row[:width] for row in vectors.tolist()], labels.tolist())
         for width in (2, 5, 8)
     }
     assert float(value.detach()) == pytest.approx(sum(loss for loss, _ in by_width.values()) / 3, abs=1e-9)
-    mined = {(a, b) for a, b in (masks.positives | masks.negatives).nonzero().tolist()}
-    assert mined == by_width[8][1] != by_width[2][1]
+    same = {(a, b) for a in range(14) for b in range(14) if a != b and labels[a] == labels[b]}
+    n_others = 14 * 13 - len(same)
+    mined = by_width[8][1]
+    assert mined != by_width[2][1]
+    assert shares == objectives.MinedShares(len(mined & same) / len(same), len(mined - same) / n_others)
 
     (gradient,) = torch.autograd.grad(value, vectors)
     expected = torch.zeros_like(vectors)
@@ -112,6 +118,34 @@ def test_matryoshka_is_the_mean_over_widths_each_mined_on_its_own() -> None:
         assert prefix.grad is not None
         expected[:, :width] += prefix.grad / 3
     torch.testing.assert_close(gradient, expected)
+
+
+@pytest.mark.parametrize("matryoshka", [(), (3,)])
+@pytest.mark.parametrize("with_texts", [False, True])
+def test_a_large_batch_has_the_same_loss(
+    with_texts: bool, matryoshka: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = torch.Generator().manual_seed(8)
+    vectors = torch.randn(40, 8, dtype=torch.float64, generator=generator).requires_grad_()
+    labels = torch.arange(40) % 17
+    texts = torch.arange(40) // 2 if with_texts else None
+    config = TrainingConfig.model_validate(
+        {
+            "steps": 1,
+            "loss": {"name": "multi-similarity", "positive_scale": 3.0, "negative_scale": 20.0, "offset": 0.4},
+            "mining": {"name": "hard-triplet", "margin": 0.1},
+        }
+    )
+    found = []
+    for large in (41, 40):
+        monkeypatch.setattr(objective_module, "_LARGE_BATCH", large)
+        monkeypatch.setattr(objective_module, "mine", mine if large == 41 else None)
+        value, shares = objective(config.loss, config.mining, vectors, labels, text_labels=texts, matryoshka=matryoshka)
+        (gradient,) = torch.autograd.grad(value, vectors)
+        found.append((value.detach(), shares, gradient))
+    torch.testing.assert_close(found[1][0], found[0][0])
+    torch.testing.assert_close(found[1][2], found[0][2])
+    assert found[1][1] == found[0][1]
 
 
 def test_without_matryoshka_the_objective_is_what_it_was() -> None:

@@ -92,7 +92,7 @@ def plain_gradient(config: TrainingConfig, pairs: PairSet, batch_numbers: list[i
         assert pairs.text_labels is not None
         texts = torch.from_numpy(pairs.text_labels[rows])
         labels = torch.from_numpy(pairs.labels[rows])
-        losses.append(objective(config.loss, config.mining, vectors, labels, excluded=texts[:, None] == texts)[0])
+        losses.append(objective(config.loss, config.mining, vectors, labels, text_labels=texts)[0])
     mean = torch.stack(losses).mean()
     mean.backward()  # type: ignore[no-untyped-call]
     return gradients_of(model), float(mean.detach())
@@ -151,9 +151,7 @@ def test_chunks_are_encoded_twice_with_the_same_dropout(base: Path, pairs: PairS
             parts = [model(pack(pairs.store.offsets, pairs.store.ids, rows=rows[chunk])) for chunk in chunks]
         assert pairs.text_labels is not None
         texts, labels = torch.from_numpy(pairs.text_labels[rows[order]]), torch.from_numpy(pairs.labels[rows[order]])
-        loss, _ = objective(
-            config.loss, config.mining, torch.cat(parts), labels, excluded=texts[:, None] == texts[None, :]
-        )
+        loss, _ = objective(config.loss, config.mining, torch.cat(parts), labels, text_labels=texts)
         (loss / 2).backward()  # type: ignore[no-untyped-call]
     assert_same(found[0], gradients_of(model), atol=1e-6 if precision == "fp32" else 1e-3)
     assert torch.equal(state_after, torch.get_rng_state())

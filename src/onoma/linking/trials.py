@@ -278,20 +278,24 @@ class Trial:
         Each mention counts once, however often it occurs: a few frequent ones would decide otherwise. Where a wish
         cannot be fulfilled without a fold, nothing of that fold is answered.
         """
-        evidence, correct, folds = [], [], []
+        evidence, correct, folds, texts = [], [], [], []
         for mention in self._mentions:
             outcome = outcomes[mention.text]
             if outcome.evidence is not None:
                 evidence.append(outcome.evidence)
                 correct.append(outcome.concepts[0] in mention.concepts)
                 folds.append(mention.fold)
+                texts.append(mention.text)
         features, is_right, fold_of = confidence_features(evidence), np.array(correct, np.bool_), np.array(folds)
-        kept = Calibration.fit(features, is_right, method=method)
+        mentions = np.array(texts, object)
+        kept = Calibration.fit(features, is_right, mentions=texts, method=method)
         held, is_kept = np.empty(len(is_right)), np.zeros(len(is_right), np.bool_)
         for fold in np.unique(fold_of):
             here = fold_of == fold
             # There were enough to fit what is kept; what is only looked at has less.
-            rest = Calibration.fit(features[~here], is_right[~here], method=method, min_of_each=2)
+            rest = Calibration.fit(
+                features[~here], is_right[~here], mentions=list(mentions[~here]), method=method, min_of_each=2
+            )
             held[here] = rest.confidence(features[here])
             if wish is not None:
                 with contextlib.suppress(InputError):

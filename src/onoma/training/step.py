@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 from onoma.encoders.packed import PackedEncoder
-from onoma.objectives import mined_shares
 from onoma.pairs import PairSet
 from onoma.training.batches import Batches
 from onoma.training.config import TrainingConfig
@@ -68,14 +67,12 @@ class Step(OptimiserStep[StepReport]):
     ) -> tuple[torch.Tensor, Mapping[str, float]]:
         config = self._config
         labels = torch.from_numpy(self._pairs.labels[rows]).to(self._device)
-        same_text = None
+        texts = None
         if self._pairs.text_labels is not None:
             texts = torch.from_numpy(self._pairs.text_labels[rows]).to(self._device)
-            same_text = texts[:, None] == texts[None, :]
-        loss, masks = objective(
-            config.loss, config.mining, vectors, labels, excluded=same_text, matryoshka=config.matryoshka
+        loss, shares = objective(
+            config.loss, config.mining, vectors, labels, text_labels=texts, matryoshka=config.matryoshka
         )
-        shares = mined_shares(masks, labels, excluded=same_text)
         return loss, {"hard_positives": shares.positives, "hard_negatives": shares.negatives}
 
     def _report(self, done: Sequence[BatchReport], common: Mapping[str, Any]) -> StepReport:
