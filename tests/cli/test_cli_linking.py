@@ -141,7 +141,7 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.csv").write_text("m\nthe ak syndrome\nzzz\n")
     mapping = ["map", tmp_path / "linker", "-i", tmp_path / "notes.csv", "-c", "m", "-o", tmp_path / "mapped.csv"]
     done = CliRunner().invoke(app, [*map(str, mapping)])
-    assert f"no link below a confidence of {told['no_concept_below']:.3f}" in " ".join(done.stderr.split())
+    assert f"No link is given below a confidence of {told['no_concept_below']:.3f}" in " ".join(done.stderr.split())
     with pytest.raises(ConfigError, match="either --min-confidence or --min-precision"):
         run("link", tmp_path / "linker", "x", "--min-confidence", "1", "--min-precision", "1")
 

@@ -12,6 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from onoma.cli.asking import (
+    Languages,
+    MinConfidence,
+    MinPrecision,
+    SemanticTypes,
+    Sources,
+    Stages,
+    Under,
+    divided,
+    least_confidence,
+)
 from onoma.cli.options import Database, Json, TopK
 from onoma.cli.preparing import Abbreviations, Composites, Expand, Spelling, preparation
 from onoma.errors import ConfigError
@@ -47,47 +58,17 @@ def link(
     composites: Composites = False,
     spelling: Spelling = False,
     top_k: TopK = 5,
-    stages: Annotated[
-        str | None,
-        typer.Option(
-            metavar="STAGES",
-            help="Stages to use, divided by commas: exact, loose, dense, sparse, prior, rerank. Unset: the linker's.",
-        ),
-    ] = None,
-    semantic_type: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TYPE", help="Only concepts of this semantic type or UMLS group; may be given several times."
-        ),
-    ] = None,
-    source: Annotated[
-        list[str] | None, typer.Option(metavar="SOURCE", help="Only names from this source; several times.")
-    ] = None,
-    language: Annotated[
-        list[str] | None, typer.Option(metavar="TAG", help="Only names of this language (en); several times.")
-    ] = None,
-    under: Annotated[
-        list[str] | None,
-        typer.Option(metavar="CONCEPT", help="Only this concept and those below it in the hierarchy; several times."),
-    ] = None,
+    stages: Stages = None,
+    semantic_type: SemanticTypes = None,
+    source: Sources = None,
+    language: Languages = None,
+    under: Under = None,
     expect_type: Annotated[
         list[str] | None,
         typer.Option(metavar="TYPE", help="Of equal scores, concepts of this semantic type first; several times."),
     ] = None,
-    min_confidence: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, metavar="P", help="Answer 'no such concept' below this confidence."),
-    ] = None,
-    min_precision: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            metavar="P",
-            help="The same, below the confidence from which so large a share of the answers, above 0, was right in "
-            "tuning.",
-        ),
-    ] = None,
+    min_confidence: MinConfidence = None,
+    min_precision: MinPrecision = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show why: names, stages, scores, near misses.")] = False,
     database: Database = None,
     as_json: Json = False,
@@ -104,16 +85,14 @@ def link(
     from onoma.linking import Linker
     from onoma.linking.settings import ordered_stages
 
-    if min_confidence is not None and min_precision is not None:
-        raise ConfigError("give either --min-confidence or --min-precision.")
     opened = Linker.open(linker, database=database).only(
         semantic_types=semantic_type or (), sources=source or (), languages=language or (), under=under or ()
     )
     opened = opened.preparing(preparation(abbreviations, expand, composites, spelling))
-    threshold = opened.threshold_for(min_precision) if min_precision is not None else min_confidence
+    threshold = least_confidence(opened, min_confidence, min_precision)
     asked: dict[str, Any] = {
         "top_k": top_k,
-        "stages": None if stages is None else [stage.strip() for stage in stages.split(",")],
+        "stages": divided(stages),
         "expected_types": expect_type or (),
         "no_concept_below": threshold,
     }

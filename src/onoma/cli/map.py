@@ -10,6 +10,17 @@ from typing import Annotated, Literal
 
 import typer
 
+from onoma.cli.asking import (
+    Languages,
+    MinConfidence,
+    MinPrecision,
+    SemanticTypes,
+    Sources,
+    Stages,
+    Under,
+    divided,
+    least_confidence,
+)
 from onoma.cli.options import Database
 from onoma.cli.preparing import Abbreviations, Composites, Expand, Spelling, preparation
 
@@ -40,6 +51,13 @@ def map_(
     top_k: Annotated[
         int, typer.Option("--top-k", "-k", min=1, help="Links of a mention; each becomes a row, with its rank.")
     ] = 1,
+    stages: Stages = None,
+    semantic_type: SemanticTypes = None,
+    source: Sources = None,
+    language: Languages = None,
+    under: Under = None,
+    min_confidence: MinConfidence = None,
+    min_precision: MinPrecision = None,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -65,8 +83,20 @@ def map_(
     row.
     """
     from onoma.cli import show
-    from onoma.mapping import map_table
+    from onoma.linking import Linker
+    from onoma.linking.filters import Filters
+    from onoma.linking.settings import ordered_stages
+    from onoma.mapping import Asking, map_table
 
+    threshold = min_confidence
+    if stages is not None or min_precision is not None:
+        opened = Linker.open(linker, database=database)
+        threshold = least_confidence(opened, min_confidence, min_precision)
+        if stages is not None and threshold is None:
+            show.calibration_out_of_force(opened.settings, ordered_stages(divided(stages) or ()))
+    filters = Filters.of(
+        semantic_types=semantic_type or (), sources=source or (), languages=language or (), under=under or ()
+    )
     wanted = preparation(abbreviations, expand, composites, spelling)
     try:
         with _stages() as update:
@@ -78,6 +108,7 @@ def map_(
                 context=context,
                 top_k=top_k,
                 preparation=wanted,
+                asking=Asking(divided(stages), threshold, filters),
                 workers=workers,
                 engine=engine,
                 address=address,
@@ -94,8 +125,7 @@ def map_(
     )
     if report.no_concept_below is not None:
         show.remark(
-            f"The linker was tuned to give no link below a confidence of {report.no_concept_below:.3f} "
-            "(onoma linker info); rows without a link may be such."
+            f"No link is given below a confidence of {report.no_concept_below:.3f}; rows without a link may be such."
         )
 
 

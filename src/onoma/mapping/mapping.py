@@ -7,7 +7,7 @@ import itertools
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
@@ -20,6 +20,7 @@ from onoma.linking import Linker
 from onoma.linking.mentions import Preparation
 from onoma.mapping import collecting, parts
 from onoma.mapping.answers import ANSWER_TYPES, AnswerFiles, link_task
+from onoma.mapping.asking import Asking
 from onoma.mapping.collecting import collect_mentions
 from onoma.mapping.json_tables import JsonLinesTable
 from onoma.mapping.keyed_texts import KeyedTexts
@@ -67,6 +68,7 @@ def map_table(
     context: str | None = None,
     top_k: int = 1,
     preparation: Preparation | None = None,
+    asking: Asking | None = None,
     workers: int | None = None,
     engine: Engine = "local",
     address: str | None = None,
@@ -101,6 +103,7 @@ def map_table(
             defines.
         top_k: Links of a mention, at most, or of each of its parts; from 1.
         preparation: What mentions go through before they are linked.
+        asking: Stages, confidence and filters in place of the linker's own settings.
         workers: Processes (unset: this one alone) or actors of the cluster (unset: one for each of its processors).
         engine: See `Engine`.
         address: Of a Ray cluster.
@@ -112,7 +115,7 @@ def map_table(
     Raises:
         InputError: input and output are one file or of an unknown kind; the input cannot be read (saying the line), has
             no such column, or one that an answer's column would share its name with; nothing reads the contexts.
-        ConfigError: a setting has a value it cannot have.
+        ConfigError: a setting has a value it cannot have, or a stage or confidence is asked for that the linker lacks.
         OnomaError: the linker cannot be opened, see `Linker.open`.
         ArtifactExistsError: ``output`` exists.
         MismatchError: there is unfinished work for this output with other settings.
@@ -138,7 +141,9 @@ def map_table(
                 work.remove()
     ensure_file_writable(target, overwrite=overwrite)
     preparation = preparation or Preparation()
-    opened = Linker.open(linker, database=database).preparing(preparation)
+    plain = Linker.open(linker, database=database)
+    asking = asking or Asking()
+    opened = asking.applied(plain).preparing(preparation)
     if context is not None:
         opened.check_contexts()
     elif preparation.finder is not None:
@@ -159,7 +164,7 @@ def map_table(
         before = source.stat()
         settings = Settings(
             input=sha256_file(source),
-            linker=opened.fingerprint,
+            linker=plain.fingerprint,
             column=column,
             context=context,
             top_k=top_k,
@@ -167,6 +172,7 @@ def map_table(
             finder=preparation.finder,
             composites=preparation.composites,
             spelling=preparation.spelling,
+            asking=None if asking == Asking() else json.dumps(asdict(asking), sort_keys=True),
             input_format=formats[0],
             output_format=formats[1],
             onoma=__version__,
@@ -174,7 +180,7 @@ def map_table(
             sizes=f"{parts.PART_ROWS}/{parts.PART_BYTES}/{collecting.sizes()}",
         )
         work.begin(settings, abbreviations=definitions, discard=overwrite)
-        read = work.reading or _read(table, work, tell, top_k=top_k, is_costly="rerank" in opened.stages)
+        read = work.reading or _read(table, work, tell, top_k=top_k, is_costly="rerank" in opened.settings.stages)
         todo = [task for task in range(read.n_tasks) if not KeyedTexts.exists(work.answers(task))]
         if todo:
             count = _Count(tell, "linking", round(read.n_mentions * len(todo) / read.n_tasks))

@@ -33,7 +33,9 @@ from onoma.artifacts import write_text_atomically
 from onoma.artifacts.locking import open_locked
 from onoma.errors import DamagedArtifactError, MismatchError, UnavailableError
 from onoma.linking.expansion import AbbreviationTable
+from onoma.linking.filters import Filters
 from onoma.linking.mentions import Preparation
+from onoma.mapping.asking import Asking
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class Settings:
         finder: What finds the short forms that contexts define, if they are looked for.
         composites: Whether composite mentions are split.
         spelling: Whether misspelt words are put right.
+        asking: How the linker is asked, where it is not as it would be by itself (`onoma.mapping.asking`), as JSON.
         input_format: Ending of the input's name.
         output_format: Ending of the output's name.
         onoma: Version.
@@ -66,6 +69,7 @@ class Settings:
     finder: str | None
     composites: bool
     spelling: bool
+    asking: str | None
     input_format: str
     output_format: str
     onoma: str
@@ -146,6 +150,16 @@ class WorkFolder:
         return Preparation(
             table=table, finder=settings.finder, composites=settings.composites, spelling=settings.spelling
         )
+
+    @property
+    def asking(self) -> Asking:
+        """How the linker is asked."""
+        settings = self.settings
+        raw = None if settings is None or settings.asking is None else json.loads(settings.asking)
+        if raw is None:
+            return Asking()
+        stages = None if raw["stages"] is None else tuple(raw["stages"])
+        return Asking(stages, raw["no_concept_below"], Filters.of(**raw["filters"]))
 
     @property
     def whole(self) -> Path:

@@ -16,7 +16,7 @@ from onoma.mapping.work import WorkFolder
 
 
 def open_linker(folder: str | Path, work: WorkFolder) -> Linker:
-    """Open the linker that the work was begun with, ready to prepare mentions as the work says.
+    """Open the linker that the work was begun with, ready to prepare mentions and to answer as the work says.
 
     Raises:
         MismatchError: it is another one.
@@ -25,7 +25,7 @@ def open_linker(folder: str | Path, work: WorkFolder) -> Linker:
     settings = work.settings
     if settings is None or linker.fingerprint != settings.linker:
         raise MismatchError(f"{folder} is not the linker that this work was begun with. Run the command again.")
-    return linker.preparing(work.preparation)
+    return work.asking.applied(linker).preparing(work.preparation)
 
 
 def work(folder: str, linker: str) -> None:

@@ -1,0 +1,52 @@
+"""How a linker is asked for the links of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from onoma.linking import Linker
+from onoma.linking.filters import Filters
+from onoma.linking.settings import ordered_stages
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What is asked for in place of a linker's own settings; unset: these.
+
+    Attributes:
+        stages: Those to use, as in `Linker.link`.
+        no_concept_below: Confidence below which a mention gets no link, as in `Linker.link`.
+        filters: What links must be, as in `Linker.only`.
+
+    Example:
+        >>> asking = Asking(stages=("exact", "dense"), filters=Filters.of(under="MESH:D009369"))
+        >>> map_table("medic", "notes.csv", "linked.csv", column="diagnosis", asking=asking)    # doctest: +SKIP
+    """
+
+    stages: tuple[str, ...] | None = None
+    no_concept_below: float | None = None
+    filters: Filters = field(default_factory=Filters)
+
+    def applied(self, linker: Linker) -> Linker:
+        """The same linker, which answers so by itself.
+
+        Raises:
+            InputError: as `Linker.only`.
+            ConfigError: as `Linker.link`.
+        """
+        if self == Asking():
+            return linker
+        linker.link([], stages=self.stages, no_concept_below=self.no_concept_below)  # refuses what cannot be
+        settings = linker.settings
+        if self.stages is not None:
+            settings = settings.replaced(stages=ordered_stages(self.stages))
+        if self.no_concept_below is not None:
+            settings = settings.replaced(no_concept_below=self.no_concept_below)
+        asked = linker if settings == linker.settings else linker.tuned(settings)
+        filters = self.filters
+        return asked.only(
+            semantic_types=filters.semantic_types,
+            sources=filters.sources,
+            languages=filters.languages,
+            under=filters.under,
+        )

@@ -1,0 +1,137 @@
+"""Tables that are mapped with other stages, names and confidences than the linker has by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from mapping_data import make_linker, make_parts_small, read_table, rows_of, write_table
+
+from onoma.artifacts import amend_artifact
+from onoma.cli.map import map_
+from onoma.errors import ConfigError, InputError, MismatchError
+from onoma.linking import Linker
+from onoma.linking.calibration import Calibration
+from onoma.linking.confidence_features import FEATURE_NAMES
+from onoma.linking.filters import Filters
+from onoma.linking.folder import FORMAT_VERSION, KIND
+from onoma.mapping import Asking, map_table
+
+ROWS = rows_of(60)
+
+
+@pytest.fixture
+def linker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """With confidences for its stages, exact and dense, that have nothing to do with anything."""
+    make_parts_small(monkeypatch)
+    folder = make_linker(tmp_path)
+    random = np.random.default_rng(0)
+    calibration = Calibration.fit(random.standard_normal((60, len(FEATURE_NAMES))), random.random(60) < 0.5)
+    settings = Linker.open(folder).settings
+    with amend_artifact(folder, KIND, format_version=FORMAT_VERSION) as aside:
+        settings.replaced(calibration=calibration.to_json(), calibrated_stages=settings.stages).save(aside)
+    assert Linker.open(folder).is_calibrated
+    return folder
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return write_table(tmp_path / "x.csv", ROWS)
+
+
+def middle_confidence(linker: Path) -> float:
+    mentions = [row["mention"] or "" for row in ROWS]
+    found = [links[0].confidence for links in Linker.open(linker).link(mentions, top_k=1) if links]
+    return float(np.median([confidence for confidence in found if confidence is not None]))
+
+
+@pytest.mark.parametrize("what", ["stages", "language", "confidence", "all answered"])
+def test_answers_are_those_of_a_linker_that_is_asked_so(what: str, linker: Path, source: Path, tmp_path: Path) -> None:
+    opened, options = Linker.open(linker), dict[str, Any]()
+    least = middle_confidence(linker)
+    asking = {
+        "stages": Asking(stages=("exact",)),
+        "language": Asking(filters=Filters.of(languages="en")),
+        "confidence": Asking(no_concept_below=least),
+        "all answered": Asking(no_concept_below=0.0),
+    }[what]
+    if what == "stages":
+        options["stages"] = ["exact"]
+    elif what == "language":
+        opened = opened.only(languages="en")
+    else:
+        options["no_concept_below"] = asking.no_concept_below
+    report = map_table(linker, source, tmp_path / "y.csv", column="mention", asking=asking)
+    found = read_table(tmp_path / "y.csv")
+    for row, answer in zip(ROWS, found, strict=True):
+        (links,) = opened.link([row["mention"] or ""], top_k=1, **options)
+        assert answer["concept_id"] == (links[0].concept_id if links else None)
+    assert ("confidence" in found[0]) == (what != "stages"), "confidences are of the linker's own stages"
+    assert report.no_concept_below == asking.no_concept_below
+    by_itself = map_table(linker, source, tmp_path / "z.csv", column="mention")
+    assert (report.n_linked < by_itself.n_linked) == (what in {"stages", "confidence"})
+
+
+def test_several_processes_are_asked_the_same(linker: Path, source: Path, tmp_path: Path) -> None:
+    asking = Asking(stages=("exact",), filters=Filters.of(languages="en"))
+    for workers in (1, 2):
+        map_table(linker, source, tmp_path / f"{workers}.csv", column="mention", asking=asking, workers=workers)
+    assert (tmp_path / "1.csv").read_bytes() == (tmp_path / "2.csv").read_bytes()
+
+
+def test_unfinished_work_that_was_asked_otherwise_is_not_gone_on_with(
+    linker: Path, source: Path, tmp_path: Path
+) -> None:
+    def stop(done: int, _total: int | None, what: str) -> None:
+        if what == "linking" and done > 5:  # once a task is done
+            raise KeyboardInterrupt
+
+    def mapped(asking: Asking | None, **options: Any) -> None:
+        map_table(linker, source, tmp_path / "y.csv", column="mention", asking=asking, **options)
+
+    with pytest.raises(KeyboardInterrupt):
+        mapped(Asking(stages=("exact",)), progress=stop)
+    for asking in (None, Asking(stages=("dense",))):
+        with pytest.raises(MismatchError, match=r"asking: .*exact"):
+            mapped(asking)
+    mapped(Asking(stages=("exact",)))
+    with pytest.raises(KeyboardInterrupt):
+        map_table(linker, source, tmp_path / "z.csv", column="mention", progress=stop)
+    map_table(linker, source, tmp_path / "z.csv", column="mention", asking=Asking())  # asks for nothing
+
+
+@pytest.mark.parametrize(
+    ("asking", "error", "match"),
+    [
+        (Asking(stages=("sparse",)), ConfigError, "no stage 'sparse'"),
+        (Asking(stages=("exact",), no_concept_below=0.5), ConfigError, "calibrated for the stages exact, dense"),
+        (Asking(no_concept_below=2.0), ConfigError, "from 0 to 1"),
+        (Asking(filters=Filters.of(languages="tlh")), InputError, "tlh"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before_anything_is_read(
+    asking: Asking, error: type[Exception], match: str, linker: Path, source: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=match):
+        map_table(linker, source, tmp_path / "y.csv", column="mention", asking=asking)
+    assert not (tmp_path / ".y.csv.map").exists()
+
+
+def test_the_command(linker: Path, source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    least = middle_confidence(linker)
+    map_(linker, source, tmp_path / "a.csv", "mention", min_confidence=least)
+    assert f"below a confidence of {least:.3f}; rows without a link" in capsys.readouterr().err.replace("\n", " ")
+    map_(linker, source, tmp_path / "b.csv", "mention", stages="exact, loose", language=["en"])
+    assert "no confidences are given: they were learned for the stages exact, dense" in (
+        capsys.readouterr().err.replace("\n", " ")
+    )
+    for name, asking in (
+        ("a", Asking(no_concept_below=least)),
+        ("b", Asking(stages=("exact", "loose"), filters=Filters.of(languages="en"))),
+    ):
+        map_table(linker, source, tmp_path / f"{name}2.csv", column="mention", asking=asking)
+        assert (tmp_path / f"{name}.csv").read_bytes() == (tmp_path / f"{name}2.csv").read_bytes()
+    with pytest.raises(ConfigError, match="either --min-confidence or --min-precision"):
+        map_(linker, source, tmp_path / "c.csv", "mention", min_confidence=0.5, min_precision=0.5)
