@@ -18,7 +18,7 @@ from onoma.indexes import pgvector_replacing
 from tiny import Name, make_terminology
 
 sys.path.append(str(Path(__file__).parents[1] / "linking"))
-from linking_data import write_letter_encoder
+from linking_data import WIDTH, write_letter_encoder
 
 if TYPE_CHECKING:
     from postgres_database import Schema
@@ -94,6 +94,7 @@ def test_info_of_another_linker(place: Path) -> None:
         3,
         ["exact", "dense"],
     )
+    assert about["dimensions"] == WIDTH
     assert "table" not in about
     with pytest.raises(OnomaError, match="of kind terminology"):
         run("linker", "info", place / "t")

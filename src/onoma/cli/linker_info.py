@@ -25,11 +25,13 @@ def info(
     """
     from onoma.artifacts import open_artifact
     from onoma.cli import show
+    from onoma.indexes.records import read_index_record
     from onoma.linking.folder import FORMAT_VERSION, KIND
     from onoma.linking.settings import LinkerSettings
 
     manifest = open_artifact(linker, KIND, format_version=FORMAT_VERSION)
-    facts = _facts(manifest, LinkerSettings.open(linker))
+    width = read_index_record(linker).width if "index" in manifest.config else None
+    facts = _facts(manifest, LinkerSettings.open(linker), width)
     if as_json:
         show.out.print_json(json.dumps({name: value for name, value in facts.items() if value is not None}))
         return
@@ -37,7 +39,7 @@ def info(
     show.table(["", "linker"], rows)
 
 
-def _facts(manifest: Manifest, settings: LinkerSettings) -> dict[str, Any]:
+def _facts(manifest: Manifest, settings: LinkerSettings, width: int | None) -> dict[str, Any]:
     """What there is to say; ``None`` where there is not."""
     config = manifest.config
     index = config.get("index", {})
@@ -53,6 +55,7 @@ def _facts(manifest: Manifest, settings: LinkerSettings) -> dict[str, Any]:
         "encoder_precision": config.get("precision"),
         "index": index.get("kind"),
         "vectors": index.get("vectors"),
+        "dimensions": width,
         "recall": index.get("recall"),
         "table": index.get("table"),
         "vectors_fingerprint": index.get("fingerprint"),
