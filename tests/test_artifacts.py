@@ -337,11 +337,34 @@ def test_the_folder_that_one_stands_in_is_not_replaced(
     verify_artifact(tmp_path / "here" / "deep" / "new")
 
 
+def test_who_replaces_is_told_what(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[bytes] = []
+
+    def note(folder: Path) -> None:
+        told.append((folder / "data.bin").read_bytes())
+        if len(told) == 2:
+            raise KeyboardInterrupt
+
+    def write(content: bytes) -> None:
+        with write_artifact(tmp_path / "x", "thing", overwrite=True, on_replaced=note) as folder:
+            (folder / "data.bin").write_bytes(content)
+
+    write(b"a")
+    assert told == []
+    write(b"b")
+    with pytest.raises(KeyboardInterrupt):
+        write(b"c")
+    assert told == [b"a", b"b"]
+    assert (tmp_path / "x" / "data.bin").read_bytes() == b"b", "it is put back"
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
 def test_nothing_is_written_into_an_artefact(tmp_path: Path) -> None:
     make(tmp_path / "x")
     for place in (tmp_path / "x" / "y", tmp_path / "x" / "deep" / "y"):
         with pytest.raises(ArtifactExistsError, match=r"lies in .*x, a folder that Onoma wrote"):
             make(place)
+    assert not (tmp_path / "x" / "deep").exists()
     verify_artifact(tmp_path / "x")
     make(tmp_path / "x", overwrite=True)
 

@@ -47,7 +47,7 @@ def written(
             "model": {"name": "m", "kind": "encoder"},
         }
         told |= {"protocol": "biosyn: rules", "n_dictionary": 7, **about}
-        told["data"] = {"test_queries.txt": {"sha256": str(folder)}, "test_dictionary.txt": {"sha256": dictionary}}
+        told["data"] = {"dev_queries.txt": {"sha256": str(folder)}, "names.txt": {"sha256": dictionary}}
         (aside / "results.json").write_text(json.dumps(told))
     return folder
 
@@ -124,9 +124,9 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
         compare_results(first, written(tmp_path / "e", FIRST, protocol="linker: concepts"))
     with pytest.raises(MismatchError, match="different queries"):
         compare_results(first, written(tmp_path / "c", FIRST, [*MENTIONS[:-1], "other"]))
-    with pytest.raises(MismatchError, match=r"7 names, .* 7 other ones \(test_dictionary.txt differs\)"):
+    with pytest.raises(MismatchError, match=r"7 names, .* 7 others \(different files: names.txt\)"):
         compare_results(first, written(tmp_path / "f", FIRST, dictionary="b"))
-    with pytest.raises(MismatchError, match=r"7 names, .* 8 other ones: a difference would be one of dictionaries"):
+    with pytest.raises(MismatchError, match=r"7 names, .* 8 others: the difference would be that of the dictionaries"):
         compare_results(first, written(tmp_path / "g", FIRST, n_dictionary=8))
     with pytest.raises(InputError, match="nothing here"):
         compare_results(first, tmp_path / "none")

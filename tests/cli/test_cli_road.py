@@ -129,8 +129,29 @@ def test_lines_of_stdin_are_answered_as_they_come(place: Path) -> None:
         rest, told = process.communicate()
         assert [json.loads(line)["mention"] for line in rest.splitlines()] == ["last line"]
         assert told == b""
-    done = subprocess.run(command, input=b"eye\nR\xfccken\n", check=False, capture_output=True)
-    assert b"standard input, line 2" in done.stderr
+    for content, problem in ((b"eye\nR\xfccken\n", b"not UTF-8"), ("eye\n".encode("utf-16-le"), b"NUL byte")):
+        done = subprocess.run(command, input=content, check=False, capture_output=True)
+        assert problem in done.stderr
+    refused = subprocess.run(
+        [*command, "--stages", "bogus"], stdin=subprocess.DEVNULL, check=False, capture_output=True
+    )
+    assert b"no stage 'bogus'" in refused.stderr.lower()
+    closed = subprocess.run(["sh", "-c", 'exec "$@" <&-', "sh", *command], check=False, capture_output=True)
+    assert b"standard input is closed" in closed.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pipes that do not block")
+def test_a_pause_on_stdin_that_does_not_block_is_not_its_end(place: Path) -> None:
+    command = [sys.executable, "-c", "from onoma.cli import main; main()", "link", str(place / "linker"), "--json"]
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    with subprocess.Popen(command, stdin=reading, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        for mention in ("heart", "eye"):
+            os.write(writing, f"{mention}\n".encode())
+            assert json.loads(process.stdout.readline())["mention"] == mention
+        os.close(writing)
+        os.close(reading)
 
 
 def test_a_line_of_stdin_that_is_not_utf8_is_named(place: Path) -> None:

@@ -23,7 +23,7 @@ from onoma.linking import Linker, add_reranker, build_dictionary, tune_linker
 from onoma.linking.calibration import Calibration
 from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.settings import LinkerSettings
-from onoma.terminology import Terminology
+from onoma.terminology import Terminology, normalise
 from tiny import tiny_encoder
 from tiny_rerankers import write_reranker
 
@@ -220,21 +220,33 @@ def test_the_certainty_of_a_wish(place: Path, tmp_path: Path) -> None:
     calibration = Calibration.from_json(Linker.open(tmp_path / "linker").settings.calibration or "")
     assert plain.no_concept_below is not None
     assert certain.no_concept_below == calibration.threshold_for(0.8, certainty=0.95) > plain.no_concept_below
-    shares = []
+    told = []
     for report in (plain, certain):
         assert report.calibration is not None
         assert report.calibration.abstention is not None
-        shares.append(report.calibration.abstention.share_answered)
-    assert shares[0] > shares[1] > 0
+        told.append(report.calibration.abstention)
+        mentions = MENTIONS["mention"].to_list()
+        linker = Linker.open(tmp_path / "linker")
+        links = linker.link(mentions, top_k=1, no_concept_below=report.no_concept_below)
+        answered = {
+            normalise(mention, linker.normalisation) for mention, found in zip(mentions, links, strict=True) if found
+        }
+        assert told[-1].share_answered * report.n_distinct == pytest.approx(len(answered), abs=1)  # one text, two codes
+    assert told[0].share_answered > told[1].share_answered > 0
+    assert told[0].held_out_answered > told[1].held_out_answered > 0
+    assert told[0].n_unfulfilled == 0
     least = tune_linker(tmp_path / "linker", MENTIONS, wished_precision=1e-9, **chosen).calibration
     assert least is not None
     assert least.abstention is not None
+    assert least.abstention.share_answered == least.n_answers / plain.n_distinct
     # A few mentions may have less confidence than all that were seen.
-    assert 0.9 < least.abstention.share_answered * plain.n_distinct / least.n_answers <= 1
-    assert least.abstention.share_right == pytest.approx(least.share_right, abs=0.02)
-    for certainty, wished in ((0.95, None), (0.4, 0.8), (1.0, 0.8)):
-        with pytest.raises(ConfigError, match="certainty is of a wished precision"):
-            tune_linker(tmp_path / "linker", MENTIONS, wished_precision=wished, certainty=certainty)
+    assert 0.9 < least.abstention.held_out_answered * plain.n_distinct / least.n_answers <= 1
+    assert least.abstention.held_out_right == pytest.approx(least.share_right, abs=0.02)
+    with pytest.raises(ConfigError, match=r"--certainty\) is that of a wished precision"):
+        tune_linker(tmp_path / "linker", MENTIONS, certainty=0.95)
+    for certainty in (0.4, 1.0):
+        with pytest.raises(ConfigError, match=r"from 0\.5 and below 1"):
+            tune_linker(tmp_path / "linker", MENTIONS, wished_precision=0.8, certainty=certainty)
 
 
 def test_a_benchmark_tells_what_is_withheld(place: Path, tmp_path: Path) -> None:
@@ -254,9 +266,9 @@ def test_a_benchmark_tells_what_is_withheld(place: Path, tmp_path: Path) -> None
     assert tuned.threshold == report.no_concept_below
     assert tuned.coverage == sum(map(bool, links)) / len(known) < 1
     assert tuned.accuracy == n_right / len(known) < result.accuracy[1].value
-    share = f"{100 * tuned.coverage:.1f} % answered, {100 * tuned.accuracy:.1f} % of all right"
-    told = f"as the linker was tuned, 'no such concept' below a confidence of {tuned.threshold:.3f}: {share}"
-    assert told in str(result)
+    assert tuned.precision is not None
+    share = f"{100 * tuned.coverage:.1f} % answered, right {100 * tuned.precision:.1f} % of them"
+    assert f"as the linker was tuned, from confidence {tuned.threshold:.3f}: {share}" in str(result)
 
 
 def test_without_calibration(place: Path, tmp_path: Path) -> None:

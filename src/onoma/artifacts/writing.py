@@ -41,7 +41,7 @@ def write_artifact(
         parents: What it was made from.
         seed: Of every random choice made.
         overwrite: Replace an artefact of the same kind. Anything else at ``path`` is never touched.
-        on_replaced: Called with the folder whose place was taken, before that is removed.
+        on_replaced: Called with the folder that was at ``path``, once it is moved away; if it raises, that is put back.
 
     Yields:
         The folder to write into. If the block raises, the folder is removed and ``path`` stays as it was.
@@ -120,9 +120,9 @@ def replacing(
     target: Path, kind: str, *, overwrite: bool, on_replaced: Callable[[Path], None] | None = None
 ) -> Iterator[Path]:
     """An empty folder beside ``target`` that takes its place on leaving the block."""
-    target.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(target)
     ensure_writable(target, kind, overwrite=overwrite)
+    target.parent.mkdir(parents=True, exist_ok=True)
     aside = target.parent / f".{target.name}.partial-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     aside.mkdir()
     being_written.add(aside.name)
@@ -135,11 +135,11 @@ def replacing(
             if target.exists():
                 with held(target):
                     target.rename(old)
+                    if on_replaced is not None:
+                        on_replaced(old)
                     aside.rename(target)
                     spent = old.with_name(f"{aside.name}-spent")
                     old.rename(spent)
-                    if on_replaced is not None:
-                        on_replaced(spent)
                     shutil.rmtree(spent)
             else:
                 aside.rename(target)

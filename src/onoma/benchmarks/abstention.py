@@ -160,11 +160,11 @@ class AbstentionResult:
             f"perfect confidences: {_percent(self.ece.if_calibrated)}), Brier {self.brier:.4f}, AURC {self.aurc:.4f}",
         ]
         for wish, scores in self.at_precision.items():
-            lines.append(f"precision {wish:.0%}: {'not reached' if scores is None else _in_words(scores)}")
+            lines.append(f"precision {wish:.0%}: {'not reached' if scores is None else in_words(scores)}")
         for wish, scores in self.chosen.items():
-            lines.append(f"threshold chosen elsewhere for {wish:.0%}: {_in_words(scores)}")
+            lines.append(f"threshold chosen elsewhere for {wish:.0%}: {in_words(scores)}")
         if self.as_tuned is not None:
-            lines.append(f"threshold of the linker as it was tuned: {_in_words(self.as_tuned)}")
+            lines.append(f"threshold of the linker as it was tuned: {in_words(self.as_tuned)}")
         return "\n".join(lines)
 
 
@@ -310,7 +310,8 @@ def _reaches(curve: PrecisionCoverage, wish: float) -> float | None:
     return curve.threshold_for(wish)
 
 
-def _in_words(scores: AbstentionScores) -> str:
+def in_words(scores: AbstentionScores) -> str:
+    """A threshold and what is answered from it on, for people, in per cent."""
     precision = "" if scores.precision is None else f", right {_percent(scores.precision)} of them"
     nil = "" if scores.nil_recall is None else f"; {_percent(scores.nil_recall)} of those without a concept withheld"
     return f"from confidence {scores.threshold:.3f}: {_percent(scores.coverage)} answered{precision}{nil}"

@@ -163,13 +163,15 @@ def _check_dictionaries(about: dict[str, Any], other: dict[str, Any], first: Pat
     differing = [
         name
         for name, entry in files.items()
-        if "queries" not in name and name in other_files and entry["sha256"] != other_files[name]["sha256"]
+        if name != f"{about['split']}_queries.txt"
+        and name in other_files
+        and entry["sha256"] != other_files[name]["sha256"]
     ]
     if differing or about["n_dictionary"] != other["n_dictionary"]:
-        what = f" ({', '.join(sorted(differing))} differs)" if differing else ""
+        what = f" (different files: {', '.join(sorted(differing))})" if differing else ""
         raise MismatchError(
-            f"{first} was chosen from {about['n_dictionary']:,} names, {second} from {other['n_dictionary']:,} other "
-            f"ones{what}: a difference would be one of dictionaries. Measure both with the same files."
+            f"{first} was measured over {about['n_dictionary']:,} names, {second} over {other['n_dictionary']:,} others"
+            f"{what}: the difference would be that of the dictionaries. Measure both with the same files."
         )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from onoma._version import __version__
-from onoma.benchmarks.abstention import AbstentionResult
+from onoma.benchmarks.abstention import AbstentionResult, in_words
 from onoma.benchmarks.metrics import Accuracy
 
 
@@ -95,12 +95,7 @@ class BenchmarkResult:
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
         )
         tuned = None if self.abstention is None else self.abstention.as_tuned
-        withheld = (
-            ""
-            if tuned is None
-            else f"\nas the linker was tuned, 'no such concept' below a confidence of {tuned.threshold:.3f}: "
-            f"{100 * tuned.coverage:.1f} % answered, {100 * tuned.accuracy:.1f} % of all right"
-        )
+        withheld = "" if tuned is None else f"\nas the linker was tuned, {in_words(tuned)}"
         return (
             f"{self.task}, {self.split}: {self.n_queries:,} queries ({self.n_distinct:,} distinct), "
             f"{self.n_dictionary:,} names; "

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import io
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -33,8 +35,10 @@ if TYPE_CHECKING:
     from onoma.linking.mentions import PreparedMention
 
 
-_PART_BYTES = 1 << 16
-"""Of standard input, at most: some thousand mentions."""
+_PART_BYTES = 1 << 12
+"""Of standard input, at most: some hundred mentions."""
+_Mention = tuple[str, str | None]
+"""A mention and its context."""
 
 
 def link(
@@ -75,11 +79,11 @@ def link(
 ) -> None:
     """Link names to the concepts they mean, best first.
 
-    With --json, one line per mention, as soon as it is linked: {"mention": ..., "links": [{"concept_id",
-    "preferred_name", "matched_name", "score", "rank"}, ...]}; the first link of a calibrated linker has a "confidence"
-    too. Where something else was linked in place of a mention, "parts" says what, the "read_as" of a link says which of
-    them it belongs to, "expansions" which short forms were replaced, and where they were defined, and "corrections"
-    which words were misspelt.
+    With --json, one line per mention: {"mention": ..., "links": [{"concept_id", "preferred_name", "matched_name",
+    "score", "rank"}, ...]}, and lines of stdin are answered as they come, some hundred at a time. The first link of a
+    calibrated linker has a "confidence" too. Where something else was linked in place of a mention, "parts" says what,
+    the "read_as" of a link says which of them it belongs to, "expansions" which short forms were replaced, and where
+    they were defined, and "corrections" which words were misspelt.
     """
     from onoma.cli import show
     from onoma.linking import Linker
@@ -100,6 +104,7 @@ def link(
         show.calibration_out_of_force(opened.settings, ordered_stages(asked["stages"]))
     if expand is not None and context is None and not tabbed:
         raise ConfigError("--expand looks for short forms in contexts, and there are none: give --context or --tabbed.")
+    opened.link([], **asked)  # refuses what cannot be asked, before anything is read
     parts = _read(list(mentions or []), context, tabbed=tabbed)
     if not as_json and not explain:  # a table is as wide as its widest cells
         parts = iter([[one for part in parts for one in part]])
@@ -116,14 +121,9 @@ def link(
             continue
         for mention, links in zip(prepared, found, strict=True):
             typer.echo(json.dumps(_record(mention, links), ensure_ascii=False))
-        sys.stdout.flush()
 
 
-_Asked = tuple[str, str | None]
-"""A mention and its context."""
-
-
-def _read(mentions: list[str], context: str | None, *, tabbed: bool) -> Iterator[list[_Asked]]:
+def _read(mentions: list[str], context: str | None, *, tabbed: bool) -> Iterator[list[_Mention]]:
     """The mentions and their contexts: those of stdin in parts, as they come."""
     is_given = mentions not in ([], ["-"])
     if is_given and "-" in mentions:
@@ -142,9 +142,13 @@ def _read(mentions: list[str], context: str | None, *, tabbed: bool) -> Iterator
 
 
 def _lines_of_stdin() -> Iterator[list[str]]:
-    """Whole lines, so many as are there at a time."""
+    """Whole lines, as many as are there at a time."""
     from onoma.encoders.vector_files import decode_lines
 
+    if sys.stdin is None:
+        raise ConfigError("standard input is closed: give mentions, or lines on it.")
+    with contextlib.suppress(OSError, ValueError):  # it is no file of the system, or the system has no such setting
+        os.set_blocking(sys.stdin.fileno(), True)  # else a pause would be taken for its end
     n_lines, rest = 0, b""
     stream = cast(io.BufferedIOBase, sys.stdin.buffer)
     while data := stream.read1(_PART_BYTES):

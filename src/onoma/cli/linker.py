@@ -147,8 +147,8 @@ def tune(
             min=0.5,
             max=1,
             metavar="C",
-            help="With --min-precision: how certain it shall be that other mentions reach it, from 0.5, such as 0.95. "
-            "Unset: these reach it, and others fall a little short.",
+            help="With --min-precision: the probability with which other mentions reach it too, from 0.5, below 1 "
+            "(0.95). Unset: the development mentions reach it; others may fall a little short.",
         ),
     ] = None,
     on_error: OnError = "strict",
@@ -187,7 +187,7 @@ def tune(
     if report.n_unknown:
         codes = ", ".join(report.unknown)
         unknown = f"{show.count(report.n_unknown, 'mention')} of concepts that the linker does not have"
-        show.remark(f"{unknown}, such as {codes}: no answer to them is right")
+        show.remark(f"{unknown}, such as {codes}: every answer to them counts as wrong")
     if report.without_contexts:
         show.remark(
             "the cross-encoder reads contexts, and was tuned as it answers without: with contexts these figures, and "
@@ -217,11 +217,13 @@ def tune(
             markup=False,
         )
     if held is not None and held.abstention is not None and report.no_concept_below is not None:
-        kept = held.abstention
-        right = "" if kept.share_right is None else f", {kept.share_right:.3f} of the answers right"
+        told = held.abstention
+        right = "" if told.held_out_right is None else f", {told.held_out_right:.3f} of the answers right"
+        none = "" if not told.n_unfulfilled else f"; no threshold for {told.n_unfulfilled} of the fifths"
         show.out.print(
-            f"no such concept below a confidence of {report.no_concept_below:.3f}: {kept.share_answered:.3f} of the "
-            f"different mentions answered{right}",
+            f"no such concept below a confidence of {report.no_concept_below:.3f}: {told.share_answered:.3f} of the "
+            f"different mentions answered\nthresholds learned without a fifth of them, on that fifth: "
+            f"{told.held_out_answered:.3f} answered{right}{none}",
             markup=False,
         )
 

@@ -108,6 +108,10 @@ def decode_lines(raw: bytes, *, source: str | Path, first_line: int = 1) -> list
         lines.pop()
     texts = []
     for number, line in enumerate(lines, first_line):
+        if b"\0" in line:
+            raise InputError(
+                "NUL byte in a line of text", path=source, line=number, expected="UTF-8", fix="save it as UTF-8"
+            )
         try:
             texts.append(line.removesuffix(b"\r").decode("utf-8"))
         except UnicodeDecodeError:

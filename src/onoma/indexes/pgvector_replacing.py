@@ -28,10 +28,10 @@ class TablesOfWriting:
         self.written: list[str] = []
         """Names of those that were written for it."""
         self.replaced: list[str] = []
-        """Names of those of the folder whose place it took."""
+        """Names of those of the folder whose place it takes."""
 
     def note_replaced(self, folder: Path) -> None:
-        """Note the tables of the folder that was replaced: only then is it sure which that was."""
+        """Note the tables of the folder that is replaced: only then is it sure which that is."""
         self.replaced += _tables([folder])
 
 

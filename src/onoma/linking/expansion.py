@@ -232,14 +232,22 @@ def _table_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
         try:
             line = raw.decode()
             fields = next(csv.reader([line], strict=True), []) if is_csv else line.split("\t")
-        except (UnicodeDecodeError, csv.Error) as error:
+        except UnicodeDecodeError:
             raise InputError(
                 "the line cannot be read",
                 path=file,
                 line=number,
                 expected="UTF-8, one definition a line",
-                found="other bytes" if isinstance(error, UnicodeDecodeError) else str(error),
-                fix="unpack the file" if file.suffix == ".gz" else "save the file as UTF-8",
+                fix="unpack the file" if file.suffix.lower() == ".gz" else "save the file as UTF-8",
+            ) from None
+        except csv.Error as error:
+            raise InputError(
+                "the line cannot be read",
+                path=file,
+                line=number,
+                expected="CSV, one definition a line",
+                found=str(error),
+                fix="double the quotes inside quoted fields",
             ) from None
         cells = [one_line(field) for field in fields]
         if not any(cells) or (number == 1 and [cell.lower() for cell in cells] == ["short", "long"]):

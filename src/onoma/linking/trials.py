@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -68,17 +68,21 @@ class Wish:
 
 @dataclass(frozen=True)
 class AbstentionReport:
-    """What answers from a threshold on come to, for mentions that it was not learned from.
+    """What answers from a threshold on come to.
 
     Attributes:
         wish: What the threshold was learned for.
-        share_answered: Of all distinct mentions.
-        share_right: Of the answers given; unset if there are none.
+        share_answered: Of all distinct mentions, by the threshold that is kept.
+        held_out_answered: Of all distinct mentions, each by the threshold that was learned without its fold.
+        held_out_right: Of these answers; unset if there are none.
+        n_unfulfilled: Folds without which no threshold fulfilled the wish: nothing of them is answered.
     """
 
     wish: Wish
     share_answered: float
-    share_right: float | None
+    held_out_answered: float
+    held_out_right: float | None
+    n_unfulfilled: int
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ class CalibrationReport:
         share_right: Of them whose first answer is right.
         mean_confidence: Their mean confidence; equals ``share_right`` where it holds.
         expected_calibration_error: See `onoma.linking.confidence_metrics`.
-        abstention: If a precision was wished: what is answered from the threshold on that was learned for it.
+        abstention: What is answered from a threshold on, if a precision was wished.
     """
 
     method: Method
@@ -275,8 +279,7 @@ class Trial:
     ) -> tuple[Calibration, CalibrationReport]:
         """A calibration fitted to all first answers, and how those hold that were fitted without a fold.
 
-        Each mention counts once, however often it occurs: a few frequent ones would decide otherwise. Where a wish
-        cannot be fulfilled without a fold, nothing of that fold is answered.
+        Each mention counts once, however often it occurs: a few frequent ones would decide otherwise.
         """
         evidence, correct, folds, texts = [], [], [], []
         for mention in self._mentions:
@@ -287,31 +290,35 @@ class Trial:
                 folds.append(mention.fold)
                 texts.append(mention.text)
         features, is_right, fold_of = confidence_features(evidence), np.array(correct, np.bool_), np.array(folds)
-        mentions = np.array(texts, object)
         kept = Calibration.fit(features, is_right, mentions=texts, method=method)
-        held, is_kept = np.empty(len(is_right)), np.zeros(len(is_right), np.bool_)
+        held, is_answered, n_unfulfilled = np.empty(len(is_right)), np.zeros(len(is_right), np.bool_), 0
         for fold in np.unique(fold_of):
             here = fold_of == fold
             # There were enough to fit what is kept; what is only looked at has less.
-            rest = Calibration.fit(
-                features[~here], is_right[~here], mentions=list(mentions[~here]), method=method, min_of_each=2
-            )
+            others = list(itertools.compress(texts, ~here))
+            rest = Calibration.fit(features[~here], is_right[~here], mentions=others, method=method, min_of_each=2)
             held[here] = rest.confidence(features[here])
             if wish is not None:
-                with contextlib.suppress(InputError):
-                    is_kept[here] = held[here] >= wish.threshold(rest)
-        n_kept = int(is_kept.sum())
+                try:
+                    is_answered[here] = held[here] >= wish.threshold(rest)
+                except InputError:
+                    n_unfulfilled += 1
+        abstention = None
+        if wish is not None:
+            abstention = AbstentionReport(
+                wish,
+                share_answered=float((kept.confidence(features) >= wish.threshold(kept)).sum()) / len(self._mentions),
+                held_out_answered=float(is_answered.sum()) / len(self._mentions),
+                held_out_right=float(is_right[is_answered].mean()) if is_answered.any() else None,
+                n_unfulfilled=n_unfulfilled,
+            )
         return kept, CalibrationReport(
             method=method,
             n_answers=len(is_right),
             share_right=float(is_right.mean()),
             mean_confidence=float(held.mean()),
             expected_calibration_error=expected_calibration_error(held, is_right),
-            abstention=None
-            if wish is None
-            else AbstentionReport(
-                wish, n_kept / len(self._mentions), float(is_right[is_kept].mean()) if n_kept else None
-            ),
+            abstention=abstention,
         )
 
 

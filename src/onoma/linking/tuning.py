@@ -117,11 +117,10 @@ def tune_linker(
     """
     if wished_precision is not None and not calibrate:
         raise ConfigError("a wished precision needs confidences: leave calibration on.")
-    if certainty is not None and (wished_precision is None or not 0.5 <= certainty < 1):
-        raise ConfigError(
-            f"a certainty is of a wished precision, and from 0.5, below 1; found {certainty!r}"
-            f"{' without a wished precision' if wished_precision is None else ''}."
-        )
+    if certainty is not None and wished_precision is None:
+        raise ConfigError("a certainty (--certainty) is that of a wished precision (--min-precision): give both.")
+    if certainty is not None and not 0.5 <= certainty < 1:
+        raise ConfigError(f"a certainty must be from 0.5 and below 1; found {certainty:g}.")
     if isinstance(n_folds, bool) or not isinstance(n_folds, int) or n_folds < 2:
         raise ConfigError(f"n_folds must be a whole number from 2; found {n_folds!r}.")
     for given in (mentions,) if prior is None else (mentions, prior):

@@ -18,11 +18,12 @@ from onoma.terminology.reading import Progress
 MAX_REMEMBERED = 1 << 21
 """Keys (32 MiB)."""
 TASK_MENTIONS = 1 << 14
-"""About how many mentions are linked at a time, and lost when a process dies, at most: half a minute's worth."""
+"""About how many mentions are linked at a time, and lost when a process dies, at most: about a minute's worth."""
 COSTLY_TASK_MENTIONS = 1 << 10
 """The same where a cross-encoder reads each mention with each of its candidates."""
 MANY_TASKS, SMALL_TASK_MENTIONS = 1 << 6, 1 << 8
-"""A short table is divided too, so that several processes have their share: into so many tasks, of so many mentions."""
+"""A short table is divided too, so that several processes have their share: up to so many tasks, one for every so
+many mentions or a part of them."""
 TASK_LINKS = 1 << 17
 """About how many links they get at most."""
 TASK_BYTES = 1 << 26
@@ -30,7 +31,7 @@ TASK_BYTES = 1 << 26
 
 
 def collect_mentions(
-    table: InputTable, work: WorkFolder, progress: Progress, *, top_k: int, is_costly: bool
+    table: InputTable, work: WorkFolder, progress: Progress, *, top_k: int, is_reranked: bool
 ) -> ReadInput:
     """Read the input and write its mentions; parts that are there already are not written again.
 
@@ -39,7 +40,7 @@ def collect_mentions(
         work: Where the files go.
         progress: Called with rows read and in all.
         top_k: Links that each mention may get.
-        is_costly: Whether a mention takes milliseconds, not microseconds.
+        is_reranked: Whether a cross-encoder reads each mention with its candidates.
 
     Raises:
         InputError: the input cannot be read, saying the line.
@@ -63,7 +64,7 @@ def collect_mentions(
         n_parts += 1
         n_mentions += len(new)
         n_bytes += sum(KeyedTexts(name).n_bytes(column) for column in part.texts.columns)
-    of_task = COSTLY_TASK_MENTIONS if is_costly else TASK_MENTIONS
+    of_task = COSTLY_TASK_MENTIONS if is_reranked else TASK_MENTIONS
     read = ReadInput(
         n_rows=n_rows,
         n_parts=n_parts,
@@ -81,7 +82,7 @@ def collect_mentions(
     return read
 
 
-def sizes() -> str:
+def task_sizes() -> str:
     """All that decides what is in which task, in one line."""
     bounds = (
         TASK_MENTIONS,

@@ -155,7 +155,7 @@ def map_table(
         )
     left_out = {"read_as": not preparation.is_on, "confidence": not opened.is_calibrated, "rank": top_k == 1}
     answers = tuple(name for name in ANSWER_TYPES if not left_out.get(name))
-    top_k = min(top_k, max(1, opened.n_concepts))  # which says how much memory links take
+    top_k = min(top_k, max(1, opened.n_concepts))  # it decides how small tasks must be, and there are not more links
     table = _open_table(source, formats, Wanted(column, context, answers))
     tell = progress or _tell_nobody
     definitions = None if preparation.table is None else json.dumps(preparation.table.definitions, sort_keys=True)
@@ -177,10 +177,10 @@ def map_table(
             output_format=formats[1],
             onoma=__version__,
             polars=pl.__version__,
-            sizes=f"{parts.PART_ROWS}/{parts.PART_BYTES}/{collecting.sizes()}",
+            sizes=f"{parts.PART_ROWS}/{parts.PART_BYTES}/{collecting.task_sizes()}",
         )
         work.begin(settings, abbreviations=definitions, discard=overwrite)
-        read = work.reading or _read(table, work, tell, top_k=top_k, is_costly="rerank" in opened.settings.stages)
+        read = work.reading or _read(table, work, tell, top_k=top_k, is_reranked="rerank" in opened.settings.stages)
         todo = [task for task in range(read.n_tasks) if not KeyedTexts.exists(work.answers(task))]
         if todo:
             count = _Count(tell, "linking", round(read.n_mentions * len(todo) / read.n_tasks))
@@ -244,12 +244,12 @@ def _open_table(source: Path, formats: tuple[str, str], wanted: Wanted) -> Input
     return TextTable(source, wanted, delimiter="," if formats[0] == ".csv" else "\t")
 
 
-def _read(table: InputTable, work: WorkFolder, tell: MapProgress, *, top_k: int, is_costly: bool) -> ReadInput:
+def _read(table: InputTable, work: WorkFolder, tell: MapProgress, *, top_k: int, is_reranked: bool) -> ReadInput:
     def told(done: int, total: int | None, _: str) -> None:
         tell(done, total, "reading")
 
     try:
-        return collect_mentions(table, work, told, top_k=top_k, is_costly=is_costly)
+        return collect_mentions(table, work, told, top_k=top_k, is_reranked=is_reranked)
     except InputError:
         work.remove()  # once the input is mended, this is not its work any more
         raise

@@ -56,7 +56,7 @@ def build_pairs(
         hidden_names: Rows of the terminology's table of names to leave out.
         seed: Of the sample of pairs.
         reuse: Take what lies at ``out`` when it was made from the same things with the same settings.
-        part_of: The folder that they belong to, which is named where another pair set may not be replaced.
+        part_of: The run's folder, which an error names as what to remove.
         overwrite: Replace a pair set that is there.
         progress: Called with (names tokenised, number of names, "tokenising names").
 

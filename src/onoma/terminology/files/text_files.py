@@ -258,7 +258,9 @@ def without_byte_order_mark(start: bytes, path: Path) -> bytes:
     """
     is_marked = start.startswith((b"\xff\xfe", b"\xfe\xff"))
     if is_marked or (len(start) >= _SEEN and any(start[:_SEEN:2]) != any(start[1:_SEEN:2])):
+        # Without a mark converters take the order of the machine, and make other characters of all.
+        code = "UTF-16" if is_marked else "UTF-16LE" if any(start[:_SEEN:2]) else "UTF-16BE"
         raise InputError(
-            "the file is UTF-16", path=path, line=1, expected="UTF-8", fix="convert it, e.g. iconv -f UTF-16 -t UTF-8"
+            "the file is UTF-16", path=path, line=1, expected="UTF-8", fix=f"convert it, e.g. iconv -f {code} -t UTF-8"
         )
     return start.removeprefix(b"\xef\xbb\xbf")
