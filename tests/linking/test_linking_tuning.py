@@ -400,6 +400,34 @@ def test_a_cross_encoder_that_reads_contexts_is_told_to_be_tuned_without(
     assert not without.without_contexts
 
 
+def test_contexts_are_read_where_a_stage_reads_them(place: Path, tmp_path: Path) -> None:
+    linker = tmp_path / "linker"
+    shutil.copytree(place / "untuned", linker)
+    with_contexts = pl.concat([MENTIONS.with_columns(context=pl.lit(text)) for text in ("a high fever", None)])
+    with pytest.raises(InputError, match="does not read contexts"):
+        tune_linker(linker, with_contexts)
+    write_reranker(tmp_path / "r", tiny_encoder(tmp_path / "bert", weight_std=0.3), depth=5, weight=1.0, contexts=True)
+    opened = add_reranker(linker, tmp_path / "r")
+    done: list[tuple[int, int]] = []
+    report = tune_linker(linker, with_contexts, stages=["dense", "rerank"], progress=lambda *state: done.append(state))
+    assert not report.without_contexts
+    assert done[-1][0] == done[-1][1]
+    assert report.n_distinct == 2 * tune_linker(linker, MENTIONS, stages=["dense", "rerank"]).n_distinct
+    known = with_contexts.filter(
+        pl.col("concept_id").is_in(list(CONCEPTS)) & (pl.col("mention").str.strip_chars() != "")
+    )
+    right = {}
+    for name, contexts in (("with", known["context"].to_list()), ("without", None)):
+        links = opened.link(known["mention"].to_list(), contexts=contexts, stages=["dense", "rerank"], top_k=1)
+        pairs = zip(links, known["concept_id"], strict=True)
+        right[name] = sum(bool(found) and found[0].concept_id == code for found, code in pairs)
+    n_all = with_contexts.filter(
+        ~pl.col("concept_id").is_in(["NIL", "CUI-less"]) & (pl.col("mention").str.strip_chars() != "")
+    )
+    assert report.accuracy["after"].at_1 == pytest.approx(right["with"] / len(n_all), abs=2 / len(n_all))
+    assert right["with"] != right["without"]
+
+
 def test_a_linker_that_another_process_changes_meanwhile_is_kept(place: Path, tmp_path: Path) -> None:
     shutil.copytree(place / "untuned", tmp_path / "linker")
     changed: list[str] = []

@@ -111,6 +111,13 @@ def tune(
             "id||mention. The ids NIL, CUI-less and -1 mean 'no such concept'.",
         ),
     ],
+    context: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of --mentions with the text around each mention, for a reranker that reads it.",
+        ),
+    ] = None,
     prior: Annotated[
         Path | None,
         typer.Option(
@@ -165,7 +172,7 @@ def tune(
     from onoma.terminology.reading import Reading
 
     reading = Reading(on_error=on_error)
-    read = read_mentions(mentions, reading)
+    read = read_mentions(mentions, reading, context=context)
     counting = Reading(on_error=on_error)
     counted = None if prior is None else read_mentions(prior, counting)
     with show.progress_bar("linking", "mentions") as update:
@@ -190,8 +197,8 @@ def tune(
         show.remark(f"{unknown}, such as {codes}: every answer to them counts as wrong")
     if report.without_contexts:
         show.remark(
-            "the cross-encoder reads contexts, and was tuned as it answers without: with contexts these figures, and "
-            "confidences, are a guess"
+            "the cross-encoder reads contexts, and was tuned as it answers without: confidences hold for mentions "
+            "without; give --context"
         )
     show.out.print(
         f"{linker}: tuned on {show.count(report.n_mentions, 'mention')}, {report.n_no_concept:,} of them without a "

@@ -27,14 +27,12 @@ from onoma.linking.lookup import NameLookup
 from onoma.linking.mentions import Preparation, PreparedMention
 from onoma.linking.parts import Parts
 from onoma.linking.pipeline import Answer, Asked, Run, ask_all
-from onoma.linking.prior import checked_prior
 from onoma.linking.reranking import Reranker
+from onoma.linking.running import runs
 from onoma.linking.settings import LinkerSettings, Stage
 from onoma.linking.strings import StringColumn
 from onoma.terminology.tables import checked_name_rows
 from onoma.types import RowArray
-
-_MENTIONS_AT_ONCE = 4096
 
 
 class Linker:
@@ -266,11 +264,7 @@ class Linker:
         Raises:
             ShapeError: see `onoma.linking.prior.checked_prior`.
         """
-        if prior is not None:
-            return self._with(dataclasses.replace(self._parts, prior=checked_prior(prior, self.dictionary)))
-        stages = tuple(stage for stage in self.settings.stages if stage != "prior")
-        settings = self.settings.replaced(stages=stages, prior_weight=None)
-        return self._with(dataclasses.replace(self._parts, prior=None, settings=settings))
+        return self._with(self._parts.with_prior(prior))
 
     def preparing(self, preparation: Preparation) -> Linker:
         """The same linker with stages before its own: short forms replaced, spelling put right, composites split.
@@ -291,6 +285,11 @@ class Linker:
     ) -> list[PreparedMention]:
         """What `link` links in place of mentions, to be looked at and then given to it."""
         return self._parts.prepare(mentions, contexts)
+
+    @property
+    def reads_contexts(self) -> bool:
+        """Whether a cross-encoder reads contexts, with the stages that are on by themselves."""
+        return self._parts.reads_contexts(self.settings.stages)
 
     def check_contexts(self, stages: Iterable[str] | None = None) -> None:
         """Refuse contexts by an `InputError` if none of the stages would read them, as `link` does."""
@@ -342,7 +341,8 @@ class Linker:
         prepared, chosen, asked = ask_all(self._parts, mentions, contexts, stages, top_k)
         least = threshold(self._parts.confidence, chosen, no_concept_below)
         answers: dict[Asked, list[Link]] = {}
-        for part, run in self._runs(itertools.chain.from_iterable(asked), chosen, top_k, expected_types):
+        everything = itertools.chain.from_iterable(asked)
+        for part, run in runs(self._parts, everything, stages=chosen, top_k=top_k, expected_types=expected_types):
             for mention, answer in zip(part, run.answers(part), strict=True):
                 answers[mention] = self._links(answer, top_k, least)
         return [
@@ -407,30 +407,19 @@ class Linker:
         """
         return threshold_for(self._parts.confidence, precision)
 
-    def runs(self, mentions: Iterable[str], *, top_k: int) -> Iterator[tuple[list[Asked], Run]]:
+    def runs(
+        self, mentions: Iterable[str], *, contexts: Sequence[str | None] | None = None, top_k: int
+    ) -> Iterator[tuple[list[Asked], Run]]:
         """The stages of the settings over distinct mentions, some at a time: for those who learn from what is between.
 
         Args:
             mentions: Any text; blank ones are left out.
+            contexts: As in `link`.
             top_k: Concepts wanted for each.
         """
-        _, stages, asked = ask_all(self._parts, mentions, None, None, top_k)
-        return self._runs(itertools.chain.from_iterable(asked), stages, top_k, (), spare=0)
-
-    def _runs(
-        self,
-        asked: Iterable[Asked],
-        stages: tuple[Stage, ...],
-        top_k: int,
-        expected_types: str | Iterable[str],
-        *,
-        spare: int | None = None,
-    ) -> Iterator[tuple[list[Asked], Run]]:
-        parts, expected = self._parts, self._parts.expected(expected_types)
-        distinct = [mention for mention in dict.fromkeys(asked) if mention.text]
-        for start in range(0, len(distinct), _MENTIONS_AT_ONCE):
-            run = Run(parts, stages=stages, top_k=top_k, expected=expected, spare=spare)
-            yield distinct[start : start + _MENTIONS_AT_ONCE], run
+        _, stages, asked = ask_all(self._parts, mentions, contexts, None, top_k)
+        everything = itertools.chain.from_iterable(asked)
+        return runs(self._parts, everything, stages=stages, top_k=top_k, spare=0)
 
     def _links(self, answer: Answer, top_k: int, least: float | None) -> list[Link]:
         if answer.is_nil or (answer.confidence is not None and least is not None and answer.confidence < least):

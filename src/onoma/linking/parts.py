@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 
 from onoma.encoders import Encoder
 from onoma.encoders.tokens import is_one_token
@@ -22,7 +23,7 @@ from onoma.linking.facts import TerminologyFacts
 from onoma.linking.filters import Filters, allowed_entries, expected_concepts
 from onoma.linking.lookup import NameLookup
 from onoma.linking.mentions import Preparation, PreparedMention
-from onoma.linking.prior import WeightedPrior
+from onoma.linking.prior import WeightedPrior, checked_prior
 from onoma.linking.reranking import Reranker
 from onoma.linking.searching import AllowedTexts, DenseSearch, SparseSearch
 from onoma.linking.settings import SEARCHES, LinkerSettings, Stage, ordered_stages
@@ -188,14 +189,28 @@ class Parts:
         rows = self.lookup.exact(normalise(text, self.normalisation))
         return bool(len(rows) if self.texts.mask is None else self.texts.mask[rows].any())
 
+    def with_prior(self, prior: npt.ArrayLike | None) -> Parts:
+        """The same with other counts; without any the stage "prior" is off.
+
+        Raises:
+            ShapeError: see `onoma.linking.prior.checked_prior`.
+        """
+        if prior is not None:
+            return dataclasses.replace(self, prior=checked_prior(prior, self.dictionary))
+        stages = tuple(stage for stage in self.settings.stages if stage != "prior")
+        return dataclasses.replace(self, prior=None, settings=self.settings.replaced(stages=stages, prior_weight=None))
+
+    def reads_contexts(self, stages: tuple[Stage, ...]) -> bool:
+        """Whether a cross-encoder reads contexts."""
+        return "rerank" in stages and self.reranker is not None and self.reranker.uses_contexts
+
     def check_contexts(self, stages: tuple[Stage, ...]) -> None:
         """Refuse contexts that nothing reads.
 
         Raises:
             InputError: short forms are not looked for in them, and the cross-encoder is not on or was trained without.
         """
-        reads = "rerank" in stages and self.reranker is not None and self.reranker.uses_contexts
-        if reads or self.preparation.finder is not None:
+        if self.reads_contexts(stages) or self.preparation.finder is not None:
             return
         raise InputError(
             "this linker does not read contexts with the stages that are on",

@@ -7,7 +7,7 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -33,6 +33,8 @@ MIN_MENTIONS = 50
 """Distinct mentions of known concepts below which nothing is learned."""
 SHOWN = 5
 """Unknown codes that are named."""
+Key: TypeAlias = tuple[str, str | None]
+"""Normalised text and context of a mention."""
 CUTOFF = 5
 """Concepts of an answer that are looked at."""
 
@@ -108,17 +110,23 @@ class CalibrationReport:
 
 @dataclass(frozen=True)
 class Labelled:
-    """A distinct development mention: normalised text, rows of the right concepts, how often it occurs, its fold.
+    """A distinct development mention: normalised text, context, rows of the right concepts, how often it occurs, fold.
 
     And how it is written, most often if in several ways: a cross-encoder prepares mentions in its own way.
     """
 
     text: str
+    context: str | None
     concepts: frozenset[int]
     has_concept: bool
     n: int
     fold: int
     written: str
+
+    @property
+    def key(self) -> Key:
+        """What an answer depends on."""
+        return self.text, self.context
 
 
 @dataclass(frozen=True)
@@ -131,31 +139,33 @@ class Development:
 
 
 def label_mentions(linker: Linker, mentions: pl.DataFrame, n_folds: int) -> Development:
-    """Annotated mentions as a linker sees them, dealt into folds by their text.
+    """Annotated mentions as a linker sees them, with their contexts if there are any, dealt into folds by their text.
 
     Raises:
         InputError: too few are of concepts that the linker has.
     """
-    counted = Counter(mentions.select(LABELLED).iter_rows())
-    codes_of = {label: split_codes(label) for _, label in counted}
+    contexts = pl.col("context") if "context" in mentions.columns else pl.lit(None, pl.String).alias("context")
+    counted = Counter(mentions.select(*LABELLED, contexts).iter_rows())
+    codes_of = {label: split_codes(label) for _, label, _ in counted}
     rows_of = linker.dictionary.concept_rows({code for codes in codes_of.values() for code in codes})
-    merged: Counter[tuple[str, frozenset[int], bool]] = Counter()
+    merged: Counter[tuple[str, str | None, frozenset[int], bool]] = Counter()
     unknown: Counter[str] = Counter()
-    forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for (mention, label), n in counted.items():
+    forms: defaultdict[Key, Counter[str]] = defaultdict(Counter)
+    for (mention, label, context), n in counted.items():
         codes = [code for code in codes_of[label] if code in rows_of or code not in NO_CONCEPT]
         concepts = frozenset(row for code in codes for row in rows_of.get(code, ()))
         text = normalise(mention, linker.normalisation)
         if text:
-            merged[text, concepts, bool(codes)] += n
-            forms[text][mention] += n
+            key = text, context or None
+            merged[*key, concepts, bool(codes)] += n
+            forms[key][mention] += n
             if codes and not concepts:
                 unknown[label] += n
-    fold_of = _folds({text for text, _, _ in merged}, n_folds)
-    written = {text: min(counts, key=lambda form: (-counts[form], form)) for text, counts in forms.items()}
-    labelled = [Labelled(*key, n=n, fold=fold_of[key[0]], written=written[key[0]]) for key, n in merged.items()]
-    labelled.sort(key=lambda mention: (mention.text, sorted(mention.concepts), mention.has_concept))
-    n_known = sum(1 for mention in labelled if mention.concepts)
+    fold_of = _folds({text for text, _ in forms}, n_folds)
+    written = {key: min(counts, key=lambda form: (-counts[form], form)) for key, counts in forms.items()}
+    labelled = [Labelled(*what, n=n, fold=fold_of[what[0]], written=written[what[:2]]) for what, n in merged.items()]
+    labelled.sort(key=lambda one: (one.text, one.context or "", sorted(one.concepts), one.has_concept))
+    n_known = len({(mention.text, mention.concepts) for mention in labelled if mention.concepts})
     if n_known < MIN_MENTIONS:
         raise InputError(
             "too few development mentions to learn from",
@@ -197,59 +207,71 @@ class Trial:
         self, linker: Linker, development: Development, progress: ProgressCallback | None, *, n_runs: int
     ) -> None:
         self._linker, self._mentions, self._progress = linker, development.mentions, progress
-        self._written = {mention.text: mention.written for mention in self._mentions}
-        self._texts = list(self._written)
-        self._done, self._total = 0, n_runs * len(self._texts)
+        self._written = {mention.key: mention.written for mention in self._mentions}
+        self._keys = list(self._written)
+        self._done, self._total = 0, n_runs * len(self._keys)
 
     def outcomes(
         self,
         settings: LinkerSettings,
-        texts: Sequence[str] | None = None,
+        keys: Sequence[Key] | None = None,
         *,
         linker: Linker | None = None,
         top_k: int = CUTOFF,
-    ) -> dict[str, Outcome]:
-        """Of all texts, or of some, by the linker that is tuned or another one."""
-        found = {}
-        wanted = self._texts if texts is None else texts
-        written = [self._written[text] for text in wanted]
-        for part, run in (linker or self._linker).tuned(settings).runs(written, top_k=top_k):
+    ) -> dict[Key, Outcome]:
+        """Of all mentions, or of some, by the linker that is tuned or another one.
+
+        Where no stage reads contexts, equal texts are asked once, and their outcome is that of the text alone.
+        """
+        found: dict[Key, Outcome] = {}
+        wanted = self._keys if keys is None else keys
+        tried = (linker or self._linker).tuned(settings)
+        written = [self._written[key] for key in wanted]
+        contexts = [context for _, context in wanted] if tried.reads_contexts else None
+        done = self._done
+        for part, run in tried.runs(written, contexts=contexts, top_k=top_k):
             for place, (asked, answer) in enumerate(zip(part, run.answers(part), strict=True)):
                 is_answered = len(answer.ranked) > 0 and not answer.is_nil
-                found[asked.text] = Outcome(
+                found[asked.text, asked.context] = Outcome(
                     concepts=answer.ranked.concepts[:CUTOFF].tolist() if is_answered else [],
                     candidates=None if answer.n_hits else answer.ranked,
                     evidence=run.evidence(place, asked, answer) if is_answered else None,
                     pool=None if answer.n_hits else answer.pool,
                 )
-            self._done += len(part)
-            if self._progress is not None:
-                self._progress(self._done, self._total)
+            done += len(part)
+            self._tell(done)
+        self._done += len(wanted)
+        if done < self._done:
+            self._tell(self._done)
         return found
 
-    def cross_validated(self, by_fold: Sequence[LinkerSettings]) -> dict[str, Outcome]:
-        """Each text with the settings that were learned without its fold."""
-        fold_of = {mention.text: mention.fold for mention in self._mentions}
-        found = {}
+    def _tell(self, done: int) -> None:
+        if self._progress is not None:
+            self._progress(done, self._total)
+
+    def cross_validated(self, by_fold: Sequence[LinkerSettings]) -> dict[Key, Outcome]:
+        """Each mention with the settings that were learned without its fold."""
+        fold_of = {mention.key: mention.fold for mention in self._mentions}
+        found: dict[Key, Outcome] = {}
         for fold, settings in enumerate(by_fold):
-            found.update(self.outcomes(settings, [text for text in self._texts if fold_of[text] == fold]))
+            found.update(self.outcomes(settings, [key for key in self._keys if fold_of[key] == fold]))
         return found
 
-    def accuracy(self, outcomes: dict[str, Outcome]) -> Accuracies:
+    def accuracy(self, outcomes: dict[Key, Outcome]) -> Accuracies:
         """Over the mentions with a concept, as often as they occur."""
         n_all = sum(mention.n for mention in self._mentions if mention.has_concept)
         at = [
-            sum(m.n for m in self._mentions if not m.concepts.isdisjoint(outcomes[m.text].concepts[:cutoff])) / n_all
+            sum(m.n for m in self._mentions if not m.concepts.isdisjoint(_of(outcomes, m).concepts[:cutoff])) / n_all
             for cutoff in (1, CUTOFF)
         ]
         return Accuracies(*at)
 
-    def pools(self, outcomes: dict[str, Outcome], *, but: int | None = None) -> list[LabelledPool]:
+    def pools(self, outcomes: dict[Key, Outcome], *, but: int | None = None) -> list[LabelledPool]:
         """Candidates of the mentions that look-up does not decide, without those of one fold."""
         dictionary = self._linker.dictionary
         pools = []
         for mention in self._mentions:
-            pool = outcomes[mention.text].pool
+            pool = _of(outcomes, mention).pool
             if pool is None or mention.fold == but or not mention.concepts:
                 continue
             entries, texts = dictionary.entries_of(pool.rows)
@@ -259,7 +281,7 @@ class Trial:
         return pools
 
     def candidates(
-        self, outcomes: dict[str, Outcome], counts: RowArray, *, but: int | None = None
+        self, outcomes: dict[Key, Outcome], counts: RowArray, *, but: int | None = None
     ) -> list[LabelledPool]:
         """Score and log(1 + count) of the concepts that were ranked for the mentions that look-up does not decide.
 
@@ -267,7 +289,7 @@ class Trial:
         """
         pools = []
         for mention in self._mentions:
-            candidates = outcomes[mention.text].candidates
+            candidates = _of(outcomes, mention).candidates
             if candidates is None or mention.fold == but or not mention.concepts:
                 continue
             scores = np.stack([candidates.scores, np.log1p(counts[candidates.concepts])], axis=1)
@@ -275,15 +297,16 @@ class Trial:
         return pools
 
     def calibrated(
-        self, outcomes: dict[str, Outcome], method: Method, wish: Wish | None = None
+        self, outcomes: dict[Key, Outcome], method: Method, wish: Wish | None = None
     ) -> tuple[Calibration, CalibrationReport]:
         """A calibration fitted to all first answers, and how those hold that were fitted without a fold.
 
-        Each mention counts once, however often it occurs: a few frequent ones would decide otherwise.
+        Each mention counts once (in each context, if these are read), however often it occurs: a few frequent ones would
+        decide otherwise.
         """
         evidence, correct, folds, texts = [], [], [], []
         for mention in self._mentions:
-            outcome = outcomes[mention.text]
+            outcome = _of(outcomes, mention)
             if outcome.evidence is not None:
                 evidence.append(outcome.evidence)
                 correct.append(outcome.concepts[0] in mention.concepts)
@@ -320,6 +343,12 @@ class Trial:
             expected_calibration_error=expected_calibration_error(held, is_right),
             abstention=abstention,
         )
+
+
+def _of(outcomes: dict[Key, Outcome], mention: Labelled) -> Outcome:
+    """The outcome of a mention, or of its text where nothing read its context."""
+    found = outcomes.get(mention.key)
+    return outcomes[mention.text, None] if found is None else found
 
 
 class Remembering:

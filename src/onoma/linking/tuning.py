@@ -27,6 +27,7 @@ from onoma.linking.trials import (
     SHOWN,
     Accuracies,
     CalibrationReport,
+    Key,
     Outcome,
     Remembering,
     Trial,
@@ -56,7 +57,7 @@ class TuningReport:
         no_concept_below: Confidence that an answer now needs, if a precision was wished.
         prior: What was counted, if mentions were given for that.
         prior_weight: What it counts for, if the stage "prior" is on.
-        without_contexts: Whether a cross-encoder that is on reads contexts: it was tuned as it answers without any.
+        without_contexts: Whether a cross-encoder that is on reads contexts, and there were none.
     """
 
     stages: tuple[Stage, ...]
@@ -93,7 +94,8 @@ def tune_linker(
     Args:
         linker: The folder.
         mentions: Columns ``mention`` and ``concept_id`` (`onoma.pairs.mentions.read_mentions`). Several codes divided
-            by ``|`` are all right; `NO_CONCEPT` stands for none. They must not be what is reported on later.
+            by ``|`` are all right; `NO_CONCEPT` stands for none. They must not be what is reported on later. A column
+            ``context`` is for a cross-encoder that reads contexts.
         prior: Other annotated mentions, of the same columns, that say how often each concept is meant
             (`onoma.linking.prior`); unset: what the linker has stays.
         stages: That shall be on; unset: as they are, but that the stage "prior" is on where it is known how often
@@ -109,7 +111,7 @@ def tune_linker(
 
     Raises:
         InputError: no tables of mentions, too few mentions, or too few whose answers are right, or wrong, to fit
-            confidences; or the stage "prior" is asked for and they show no use of it.
+            confidences; or the stage "prior" is asked for and they show no use of it; or nothing reads the contexts.
         ConfigError: the prior holds all of the mentions, an option has a value it cannot have, or a stage is wanted
             that the linker does not have.
         ArtifactError: the folder is no linker, or damaged, or another process has changed it meanwhile.
@@ -145,6 +147,9 @@ def tune_linker(
     plain = before.replaced(stages=_without(wanted, "prior"), prior_weight=None)
     # Refuses a stage that is not there; what the prior counts for is about to be learned.
     opened.tuned(plain if opened.prior is not None else plain.replaced(stages=wanted))
+    with_contexts = "context" in mentions.columns
+    if with_contexts:
+        opened.check_contexts(plain.stages)
     development = label_mentions(opened, mentions, n_folds)
     n_of_fusion = len(SEARCHES) + 1 if _fuses(plain) else 0
     n_of_prior = 1 + (n_folds + 1 if _fuses(plain) else 1) if "prior" in wanted else 0
@@ -191,7 +196,7 @@ def tune_linker(
         no_concept_below=learned.no_concept_below,
         prior=None if counted is None else counted.report,
         prior_weight=plain.prior_weight,
-        without_contexts="rerank" in plain.stages and opened.reranker is not None and opened.reranker.uses_contexts,
+        without_contexts=not with_contexts and opened.tuned(plain).reads_contexts,
     )
     tuning = dataclasses.asdict(report)
     of_prior = tuning.pop("prior")
@@ -219,7 +224,7 @@ def _learn_fusion(
 
 def _prior_weights(trial: Trial, settings: list[LinkerSettings], counts: RowArray) -> list[float | None]:
     """What the prior counts for with the settings learned from all mentions, and with those of each fold."""
-    learned, found = [], dict[str, Outcome]()
+    learned, found = [], dict[Key, Outcome]()
     for fold, plain in zip([None, *range(len(settings) - 1)], settings, strict=True):
         if fold is None or _fuses(plain):  # else all have the same settings
             searches = plain.replaced(stages=_without(plain.stages, "rerank"))
