@@ -301,8 +301,8 @@ class Trial:
     ) -> tuple[Calibration, CalibrationReport]:
         """A calibration fitted to all first answers, and how those hold that were fitted without a fold.
 
-        Each mention counts once (in each context, if these are read), however often it occurs: a few frequent ones would
-        decide otherwise.
+        Each mention counts once (in each context, if these are read), however often it occurs: a few frequent ones
+        would decide otherwise.
         """
         evidence, correct, folds, texts = [], [], [], []
         for mention in self._mentions:
