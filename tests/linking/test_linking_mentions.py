@@ -12,6 +12,7 @@ from onoma.linking import Linker, LinkerSettings, add_reranker, build_linker
 from onoma.linking.expansion import AbbreviationTable, Expansion
 from onoma.linking.mentions import Preparation, PreparedMention
 from onoma.linking.pipeline import Asked, ask
+from onoma.linking.spelling import Spelling
 from tiny import make_terminology, tiny_encoder
 from tiny_rerankers import write_reranker
 
@@ -63,6 +64,23 @@ def test_expanded_then_split() -> None:
     )
     (whole,) = Preparation(finder=FINDER).prepare(["DMD/BMD"], contexts=[DOCUMENT])
     assert whole.parts == (whole.text,)
+
+
+def test_long_forms_stay_whole() -> None:
+    long = "attention-deficit/hyperactivity disorder"
+    preparing = Preparation(table=AbbreviationTable({"ADHD": long}), composites=True)
+    assert [one.parts for one in preparing.prepare(["ADHD", "ADHD and ataxia", long])] == [
+        (long,),
+        (long, "ataxia"),
+        ("attention-deficit disorder", "hyperactivity disorder"),  # nobody said that this is one name
+    ]
+
+
+def test_misspelt_long_forms_stay_whole() -> None:
+    table = AbbreviationTable({"SJP": "stiffnes and joint pain"})
+    preparing = Preparation(table=table, composites=True, spelling=True)
+    (prepared,) = preparing.prepare(["SJP"], spelling=Spelling.of_names(["stiffness", "joint pain"]))
+    assert prepared.parts == ("stiffness and joint pain",)
 
 
 def test_names_of_the_terminology_stay_whole() -> None:

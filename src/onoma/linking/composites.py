@@ -28,7 +28,7 @@ Source:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from onoma.linking.disorder_words import is_adjective, is_disorder, is_organ, needs_modifier, without_prefix
 
@@ -48,6 +48,7 @@ _OPEN_ENDED = frozenset(
 _ARTICLES = frozenset({"the", "a", "an"})
 _QUANTIFIERS = _ARTICLES | {"some", "other", "certain", "various", "several"}
 _SPELLINGS = re.compile(r"\band\s*/\s*or\b|\bas well as\b", re.IGNORECASE)
+_LISTS = re.compile(r"[,/&]|\b(?:and|or)\b", re.IGNORECASE)
 _FIXED_PAIRS = re.compile(
     r"\b(?:head and neck|foot and mouth|hands? and f(?:oo|ee)t|signs and symptoms|ear, nose,? and throat|one or more"
     r"|non \w+)\b",
@@ -63,10 +64,14 @@ _CODE = re.compile(r"(?=(?:.*[A-Z0-9]){2})(?=.*[A-Z])[A-Za-z0-9-]+", re.ASCII)
 _ACRONYM = re.compile(r"[A-Z]{2,}[0-9]?", re.ASCII)
 _WORD = re.compile(r"[^\W\d_][\w'’-]*[^\W\d_]")
 _JOINT = "\N{NO-BREAK SPACE}"
-"""Stands for the blank inside what is one word here."""
+"""Stands for the blank inside what is one word here, whose first word says what it is."""
+_WHOLE_JOINT = "\N{NARROW NO-BREAK SPACE}"
+"""Stands for the blank inside a name that is given as whole, whose last word says what it is."""
 
 
-def split_composite(mention: str, *, is_name: Callable[[str], bool] | None = None) -> list[str]:
+def split_composite(
+    mention: str, *, is_name: Callable[[str], bool] | None = None, wholes: Iterable[str] = ()
+) -> list[str]:
     """The names that a mention stands for, in its order; the mention alone if that is one.
 
     A second splitting of the parts changes nothing.
@@ -75,6 +80,8 @@ def split_composite(mention: str, *, is_name: Callable[[str], bool] | None = Non
         mention: Any text.
         is_name: Whether a text is a name of the terminology; called with the mention, spans of it, and parts of
             possible readings, the last ones also without the "s" of their plural.
+        wholes: Texts that are one name wherever they stand in the mention, in any case, as the long form of a short
+            form is: "stiffness and joint pain" for "SJP".
 
     Returns:
         At least one text; the words are the mention's, white space collapsed if it was split.
@@ -84,16 +91,19 @@ def split_composite(mention: str, *, is_name: Callable[[str], bool] | None = Non
         ['breast cancer', 'ovarian cancer', 'prostate cancer']
         >>> split_composite("head and neck cancers")
         ['head and neck cancers']
+        >>> split_composite("hand, foot and mouth disease and fever", wholes=["hand, foot and mouth disease"])
+        ['hand, foot and mouth disease', 'fever']
     """
     if is_name is not None and is_name(mention):
         return [mention]
-    parts = _split_once(_tokens(mention), is_name)
+    wholes = [*wholes]
+    parts = _split_once(_tokens(mention, wholes), is_name)
     if len(parts) == 1 or max(map(len, parts)) >= len(mention):
         return [mention]
     # A part is split as any mention is, from its text: what comes back is therefore not split any further.
     found: dict[str, str] = {}
     for part in parts:
-        for smaller in split_composite(part, is_name=is_name):
+        for smaller in split_composite(part, is_name=is_name, wholes=wholes):
             found.setdefault(smaller.casefold(), smaller)
     return list(found.values()) if 1 < len(found) <= _MAX_PARTS else [mention]
 
@@ -295,13 +305,19 @@ def _is_complete(words: _Words) -> bool:
 
 
 def _core(word: str) -> str:
-    """The word without brackets behind it and without punctuation around it."""
-    return re.split(rf"[{_JOINT}(\[]", word, maxsplit=1)[0].strip(".,;:\"'“”‘’") or word
+    """The word without brackets behind it and without punctuation around it; of a whole name the last one."""
+    bare = re.split(rf"[{_JOINT}(\[]", word, maxsplit=1)[0]
+    return bare.rpartition(_WHOLE_JOINT)[2].strip(".,;:\"'“”‘’") or word
 
 
-def _tokens(mention: str) -> _Words:
+def _tokens(mention: str, wholes: Iterable[str]) -> _Words:
     """Words, commas and coordinators; brackets belong to the word before them."""
-    text = _SPELLINGS.sub(lambda found: "and/or" if "/" in found[0] else "and", " ".join(mention.split()))
+    text = " ".join(mention.split())
+    for whole in sorted((" ".join(one.split()) for one in wholes), key=len, reverse=True):
+        if _LISTS.search(whole):
+            pattern = rf"(?<!\w){re.escape(whole)}(?!\w)"
+            text = re.sub(pattern, lambda found: found[0].replace(" ", _WHOLE_JOINT), text, flags=re.IGNORECASE)
+    text = _SPELLINGS.sub(lambda found: "and/or" if "/" in found[0] else "and", text)
     for pattern in (_IN_BRACKETS, _FIXED_PAIRS):
         text = pattern.sub(lambda found: found[0].replace(" ", _JOINT), text)
     words: _Words = []
@@ -317,7 +333,7 @@ def _tokens(mention: str) -> _Words:
 def _slashed(word: str) -> _Words:
     """The word "breast/ovarian" as three words, "I/II" and "BRCA1/2" too; "mg/kg", "D/D" and "w/o" as one."""
     pieces = word.split("/")
-    if len(pieces) == 1 or word.lower() == "and/or" or _JOINT in word or not all(pieces):
+    if len(pieces) == 1 or word.lower() == "and/or" or {_JOINT, _WHOLE_JOINT}.intersection(word) or not all(pieces):
         return [word]
     numbers_follow = all(_NUMBER.fullmatch(piece) for piece in pieces[1:])
     is_list = (
@@ -329,7 +345,8 @@ def _slashed(word: str) -> _Words:
 
 
 def _text(words: _Words) -> str:
-    return " ".join(words).replace(f" {_COMMA}", _COMMA).replace(" / ", "/").replace(_JOINT, " ")
+    text = " ".join(words).replace(f" {_COMMA}", _COMMA).replace(" / ", "/")
+    return text.replace(_JOINT, " ").replace(_WHOLE_JOINT, " ")
 
 
 def _spans(words: _Words) -> Iterator[_Words]:

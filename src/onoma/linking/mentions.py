@@ -150,7 +150,12 @@ class Preparation:
             text, expansions = expand_with_trace(mention, defined, in_table)
         if self.spelling and spelling is not None:
             text, corrections = spelling.correct(text)
-        parts = split_composite(text, is_name=is_name) if self.composites else [text]
+        parts = [text]
+        if self.composites:
+            wholes = [one.long_form for one in expansions]
+            if self.spelling and spelling is not None:
+                wholes = [spelling.correct(long)[0] for long in wholes]
+            parts = split_composite(text, is_name=is_name, wholes=wholes)
         traced = [
             dataclasses.replace(one, source="context" if one.short_form in defined else "table") for one in expansions
         ]
