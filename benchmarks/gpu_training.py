@@ -5,7 +5,8 @@
 
 Names are random tokens with the lengths of real names. The encoder is BERT-base with random weights unless ``--base``
 names one: speed does not depend on what the weights are. Steps are those of ``onoma train`` as it is installed, with
-the paper's batch of 256 pairs and larger ones. An epoch is the 11.8 million pairs that SapBERT was trained on, for
+the paper's batch of 256 pairs and larger ones; on a GPU each without and with compiled layers (``compile=true``), whose
+compilation is not timed. An epoch is the 11.8 million pairs that SapBERT was trained on, for
 which its authors had five hours of four GPUs.
 
 First the packed encoder is compared with Hugging Face's padded one on this device, vectors and gradients; nothing is
@@ -31,7 +32,13 @@ from onoma.encoders.packed import PackedEncoder, load_packed, pack_lists
 from onoma.pairs import PairSet
 from onoma.training.batches import PairBatches
 from onoma.training.config import TrainingConfig
-from onoma.training.precision import PRECISION_NAMES, autocast, training_device, training_precision
+from onoma.training.precision import (
+    PRECISION_NAMES,
+    autocast,
+    compile_encoder,
+    training_device,
+    training_precision,
+)
 from onoma.training.step import Step, make_optimiser
 from onoma.types import RowArray
 from synthetic_names import MAX_TOKENS, random_pairs
@@ -107,6 +114,7 @@ def time_steps(encoder: PackedEncoder, pairs: PairSet, config: TrainingConfig, *
     device = training_device(config)
     precision = training_precision(config, device)
     encoder.to(device).train()
+    compile_encoder(config, encoder)
     batches = PairBatches(pairs.pairs, batch_pairs=config.batch_pairs, seed=config.seed)
     one_step = Step(config, pairs, encoder, make_optimiser(config, encoder), batches, precision, device)
     steps = config.steps or 0
@@ -114,21 +122,23 @@ def time_steps(encoder: PackedEncoder, pairs: PairSet, config: TrainingConfig, *
         torch.cuda.reset_peak_memory_stats(device)
     for step in range(warm_up):
         one_step(step, warm_up + steps)
-    before = dict(one_step.phases)
+    before = one_step.phases  # waits for the device
     started = time.perf_counter()
     seconds = [one_step(step, warm_up + steps).seconds for step in range(warm_up, warm_up + steps)]
+    after = one_step.phases
     total = time.perf_counter() - started
     lengths = np.diff(pairs.store.offsets)
     rows = np.concatenate([batches.names_of_step(step) for step in range(warm_up, warm_up + steps)])
     return {
         "batch_names": 2 * config.batch_pairs,
+        "compiled": config.compile,
         "precision": PRECISION_NAMES[precision],
         "steps": steps,
         "seconds_per_step": statistics.median(seconds),
         "names_per_second": len(rows) / total,
         "epoch_minutes": EPOCH_PAIRS / (len(rows) / 2) * total / 60,
         "flop_per_second": _flop_of(encoder, lengths[rows]) / total,
-        "share_of_phases": {name: (now - before[name]) / total for name, now in one_step.phases.items()},
+        "share_of_phases": {name: (after[name] - before[name]) / total for name in after},
         "peak_mib": torch.cuda.max_memory_allocated(device) / 2**20 if device.type == "cuda" else peak_mib(),
     }
 
@@ -167,6 +177,8 @@ def main() -> None:
         for size in arguments.batch_pairs
     ]
     device = training_device(configs[0])
+    if device.type == "cuda":
+        configs = [config.model_copy(update={"compile": compiled}) for config in configs for compiled in (False, True)]
     torch.set_float32_matmul_precision("highest")
     parity = check_parity(make_encoder(arguments.base, layers=arguments.layers, dropout=arguments.dropout), device)
     print(f"packed agrees with padded on {device.type}: {json.dumps(parity)}", flush=True)
@@ -174,7 +186,12 @@ def main() -> None:
     encoder = make_encoder(arguments.base, layers=arguments.layers, dropout=arguments.dropout)
     pairs = random_pairs(arguments.pairs, encoder.model.config.vocab_size, np.random.default_rng(0))
 
-    print(f"{'names':>6} {'ms/step':>8} {'names/s':>9} {'epoch min':>9} {'% of peak':>9} {'MiB':>7}  phases")
+    numbers = {"ms/step": 8, "names/s": 9, "epoch min": 9, "% of peak": 9, "MiB": 7}
+    print(
+        f"{'names':>6} {'compiled':>8} "
+        + " ".join(f"{title:>{width}}" for title, width in numbers.items())
+        + "  phases"
+    )
     rows = []
     for config in configs:
         row = time_steps(encoder, pairs, config, warm_up=arguments.warm_up)
@@ -182,7 +199,8 @@ def main() -> None:
         rows.append(row)
         phases = ", ".join(f"{name} {100 * share:.0f} %" for name, share in row["share_of_phases"].items())
         print(
-            f"{row['batch_names']:>6} {1000 * row['seconds_per_step']:>8.1f} {row['names_per_second']:>9.0f} "
+            f"{row['batch_names']:>6} {'yes' if row['compiled'] else 'no':>8} "
+            f"{1000 * row['seconds_per_step']:>8.1f} {row['names_per_second']:>9.0f} "
             f"{row['epoch_minutes']:>9.1f} {100 * row['share_of_peak']:>9.1f} {row['peak_mib']:>7.0f}  {phases}",
             flush=True,
         )

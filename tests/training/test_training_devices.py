@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 import torch
 
-from onoma.encoders.packed import PackedEncoder, load_packed, pack
+from onoma.encoders.packed import PackedBatch, PackedEncoder, load_packed, pack
 from onoma.encoders.torch_encoder import TorchEncoder
+from onoma.errors import ConfigError, TrainingError
 from onoma.pairs import PairSet
 from onoma.training.batches import PairBatches
 from onoma.training.checkpoints import Progress, load_checkpoint, save_checkpoint
 from onoma.training.config import TrainingConfig
 from onoma.training.loop import train_encoder
-from onoma.training.precision import autocast, training_precision
+from onoma.training.precision import autocast, compile_encoder, training_precision
 from onoma.training.step import Step, make_optimiser
 from tiny import disease_pairs, tiny_encoder
 
@@ -60,6 +61,19 @@ def flat(model: PackedEncoder) -> torch.Tensor:
 
 def gradient(model: PackedEncoder) -> torch.Tensor:
     return torch.cat([one.grad.flatten().cpu() for one in model.parameters() if one.grad is not None])
+
+
+def watched(step: Step, monkeypatch: pytest.MonkeyPatch) -> list[torch.Tensor]:
+    """What the step will encode, as it does."""
+    seen: list[torch.Tensor] = []
+    encode = step._encode
+
+    def watch(batch: PackedBatch) -> torch.Tensor:
+        seen.append(encode(batch))
+        return seen[-1]
+
+    monkeypatch.setattr(step, "_encode", watch)
+    return seen
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
@@ -108,14 +122,7 @@ def test_chunks_meet_the_same_dropout_again(
     base: Path, pairs: PairSet, device: torch.device, precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     step, _, _ = made(base, pairs, device, precision=precision, chunk_names=5)
-    seen: list[torch.Tensor] = []
-    encode = step._encode
-
-    def watched(batch: object) -> torch.Tensor:
-        seen.append(encode(batch))  # type: ignore[arg-type]
-        return seen[-1]
-
-    monkeypatch.setattr(step, "_encode", watched)
+    seen = watched(step, monkeypatch)
     step._gradients([0], 0)
     half = len(seen) // 2
     assert half > 1
@@ -161,3 +168,52 @@ def test_a_run_from_end_to_end(base: Path, pairs: PairSet, device: torch.device,
     on_cpu = TorchEncoder(copy.deepcopy(model)).encode(texts)
     on_device = TorchEncoder(model.to(device)).encode(texts)
     np.testing.assert_allclose(on_device, on_cpu, rtol=0, atol=1e-4)
+
+
+def test_the_clock_counts_every_phase(base: Path, pairs: PairSet, device: torch.device) -> None:
+    step, _, _ = made(base, pairs, device)
+    assert not any(step.phases.values())
+    for number in range(20):  # more phases than a GPU is asked about at once
+        step(number, 20)
+    assert all(seconds > 0 for seconds in step.phases.values())
+    assert step.phases == step.phases
+    step.seconds_per_step()
+    assert not any(step.phases.values())
+
+
+def test_compiling_is_refused_where_it_cannot_be(base: Path, pairs: PairSet, tmp_path: Path) -> None:
+    values = {"base": str(base), "steps": 1, "max_tokens": 16, "compile": True}
+    with pytest.raises(TrainingError, match="compile=true is for GPUs, and this run is on a CPU"):
+        train_encoder(TrainingConfig.model_validate({**values, "device": "cpu"}), pairs, tmp_path / "e")
+    padded = TrainingConfig.model_validate({**values, "pooling": "mean-all"})
+    with pytest.raises(ConfigError, match="this encoder does not run packed"):
+        compile_encoder(padded, load_packed(base, pooling="mean-all"))
+
+
+@NO_GPU
+@pytest.mark.filterwarnings("ignore")  # torch warns of itself as it traces
+@pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-4), ("bf16", 3e-2)])
+def test_compiled_layers_on_a_gpu(base: Path, pairs: PairSet, precision: str, tolerance: float) -> None:
+    found = []
+    for compiled in (False, True):
+        step, model, _ = made(base, pairs, torch.device("cuda"), precision=precision, dropout=0.0)
+        model.compiled = compiled
+        step._gradients([0], 0)
+        found.append(gradient(model))
+    assert float((found[0] - found[1]).norm() / found[0].norm()) < tolerance
+
+
+@NO_GPU
+@pytest.mark.filterwarnings("ignore")
+def test_compiled_layers_drop_on_a_gpu_and_meet_it_again(
+    base: Path, pairs: PairSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step, model, _ = made(base, pairs, torch.device("cuda"), precision="bf16", chunk_names=5)
+    model.compiled = True
+    seen = watched(step, monkeypatch)
+    step._gradients([0], 0)
+    half = len(seen) // 2
+    for first, second in zip(seen[:half], seen[half:], strict=True):
+        torch.testing.assert_close(first, second, rtol=0, atol=1e-6)
+    step._gradients([0], 0)  # and another time it draws others
+    assert not all(torch.equal(first, later) for first, later in zip(seen[:half], seen[2 * half :], strict=False))

@@ -8,10 +8,11 @@ runs once per group of equally long names, which needs no padding either.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from safetensors import safe_open
@@ -30,6 +31,9 @@ from onoma.errors import ConfigError, InputError, missing_extra
 
 __all__ = ["PackedBatch", "PackedEncoder", "load_packed", "pack", "pack_lists"]
 
+
+_Given = ParamSpec("_Given")
+_Made = TypeVar("_Made")
 
 _TOKEN_STEP = 256
 """On a CPU the token axis is filled up to a multiple of this, because oneDNN compiles and keeps a kernel for each new
@@ -62,6 +66,9 @@ class PackedEncoder(nn.Module):
         self.source = source
         self.architecture = read_architecture(model)
         """The model's parts if it can run packed; None for other families."""
+        self.compiled = False
+        """Whether what lies between the attentions of layers is compiled (``torch.compile``) while it is trained. It
+        is worth it on a GPU, where it makes a few kernels of many small ones. Dropout then draws other numbers."""
 
     @property
     def width(self) -> int:
@@ -103,7 +110,7 @@ class PackedEncoder(nn.Module):
             pooled = self._pool(self._tokens_by_group(batch), batch)
         else:
             first_only = self.pooling == "cls"
-            tokens = _run_packed(self.architecture, batch, training=self.training, first_only=first_only)
+            tokens = self._run_packed(self.architecture, batch, first_only=first_only)
             pooled = tokens if first_only else self._pool(tokens, batch)
         return pooled.index_select(0, batch.restore)
 
@@ -111,7 +118,11 @@ class PackedEncoder(nn.Module):
         """The last layer's vector of every token, in packed order, shape (T, D)."""
         if self.architecture is None:
             return self._tokens_by_group(batch)
-        return _run_packed(self.architecture, batch, training=self.training, first_only=False)
+        return self._run_packed(self.architecture, batch, first_only=False)
+
+    def _run_packed(self, parts: Architecture, batch: PackedBatch, *, first_only: bool) -> torch.Tensor:
+        compiled = self.compiled and self.training
+        return _run_packed(parts, batch, training=self.training, compiled=compiled, first_only=first_only)
 
     def _pool(self, tokens: torch.Tensor, batch: PackedBatch) -> torch.Tensor:
         if self.pooling == "cls":
@@ -155,8 +166,13 @@ class PackedEncoder(nn.Module):
         return self.source
 
 
-def _run_packed(parts: Architecture, batch: PackedBatch, *, training: bool, first_only: bool) -> torch.Tensor:
+def _run_packed(
+    parts: Architecture, batch: PackedBatch, *, training: bool, compiled: bool, first_only: bool
+) -> torch.Tensor:
     """All layers over packed tokens: every token's vector (T, D), or that of each name's first token only (N, D)."""
+    side_by_side, after_attention = _side_by_side, _after_attention
+    if compiled:
+        side_by_side, after_attention = _compiled(_side_by_side), _compiled(_after_attention)
     dropout = Dropout(parts.hidden_dropout.p if training else 0.0)
     attention_dropout = Dropout(parts.attention_dropout.p if training else 0.0)
     attention = PackedAttention(batch.groups, n_heads=parts.n_heads, dropout=attention_dropout)
@@ -173,13 +189,19 @@ def _run_packed(parts: Architecture, batch: PackedBatch, *, training: bool, firs
     last = len(parts.layers) - 1
     for depth, layer in enumerate(parts.layers):
         if first_only and depth == last:
-            key_value = _side_by_side(states, layer.key, layer.value)
+            key_value = side_by_side(states, layer.key, layer.value)
             states = states.index_select(0, batch.starts)
             context = attention.of_first(_project(layer.query, states), key_value)
         else:
-            context = attention.of_all(_side_by_side(states, layer.query, layer.key, layer.value))
-        states = _after_attention(layer, states, context, dropout)
+            context = attention.of_all(side_by_side(states, layer.query, layer.key, layer.value))
+        states = after_attention(layer, states, context, dropout)
     return states if first_only else states[:n_tokens]
+
+
+@functools.cache
+def _compiled(part: Callable[_Given, _Made]) -> Callable[_Given, _Made]:
+    """A part of a layer compiled once for all layers and numbers of tokens: weights are among what it is given."""
+    return torch.compile(part, dynamic=True)
 
 
 def _side_by_side(states: torch.Tensor, *modules: nn.Module) -> torch.Tensor:

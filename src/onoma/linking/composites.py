@@ -315,8 +315,8 @@ def _tokens(mention: str, wholes: Iterable[str]) -> _Words:
     text = " ".join(mention.split())
     for whole in sorted((" ".join(one.split()) for one in wholes), key=len, reverse=True):
         if _LISTS.search(whole):
-            pattern = rf"(?<!\w){re.escape(whole)}(?!\w)"
-            text = re.sub(pattern, lambda found: found[0].replace(" ", _WHOLE_JOINT), text, flags=re.IGNORECASE)
+            there = re.compile(rf"(?<!\w){re.escape(whole)}(?!\w)", re.IGNORECASE)
+            text = there.sub(lambda found: found[0].replace(" ", _WHOLE_JOINT), text)
     text = _SPELLINGS.sub(lambda found: "and/or" if "/" in found[0] else "and", text)
     for pattern in (_IN_BRACKETS, _FIXED_PAIRS):
         text = pattern.sub(lambda found: found[0].replace(" ", _JOINT), text)

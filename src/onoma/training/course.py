@@ -17,7 +17,13 @@ from onoma.training.distributed import world_size
 from onoma.training.evaluating import Evaluations, NamedMeasure
 from onoma.training.measuring import EncodeRows, Scores
 from onoma.training.optimiser_step import Done, OptimiserStep
-from onoma.training.precision import PRECISION_NAMES, training_device, training_precision
+from onoma.training.precision import (
+    PRECISION_NAMES,
+    check_compiles,
+    compile_encoder,
+    training_device,
+    training_precision,
+)
 from onoma.training.report import TrainingReport
 from onoma.training.run_config import RunConfig
 from onoma.types import FloatArray, RowArray
@@ -35,7 +41,8 @@ class Course(ABC, Generic[Settings, Done]):
         config: Settings of the run.
 
     Raises:
-        TrainingError: the device that they name is not there.
+        TrainingError: the device that they name is not there, or cannot do what they say.
+        UnavailableError: what they need is not installed.
     """
 
     batch_setting: str
@@ -54,6 +61,7 @@ class Course(ABC, Generic[Settings, Done]):
     def __init__(self, config: Settings) -> None:
         self.config = config
         self.device = training_device(config)
+        check_compiles(config, self.device)
         self.precision = training_precision(config, self.device)
         self.ran_on: dict[str, Any] = {
             "device": self.device.type,
@@ -80,8 +88,12 @@ class Course(ABC, Generic[Settings, Done]):
             base_share: See `onoma.training.averaging.WeightAverage`.
             interval: See `onoma.training.evaluating.Evaluations`.
             together: Likewise.
+
+        Raises:
+            ConfigError: the encoder shall be compiled and cannot be.
         """
         config = self.config
+        compile_encoder(config, self.encoder)
         self.average: WeightAverage | None = None
         """Of the model's weights, if the recipe wants one."""
         if config.average is not None or base_share:

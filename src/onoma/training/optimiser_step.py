@@ -9,7 +9,6 @@ back; then the gradients of the encoder's weights are summed, for the loss is on
 
 from __future__ import annotations
 
-import contextlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +21,7 @@ import torch
 from onoma.encoders.packed import PackedBatch, PackedEncoder, pack
 from onoma.pairs import NameStore
 from onoma.training.batches import Batches
+from onoma.training.clock import PhaseClock
 from onoma.training.distributed import broadcast, gather, seed_dropout, share, sum_gradients
 from onoma.training.gradient_cache import forward_in_chunks
 from onoma.training.precision import autocast, diverged
@@ -104,9 +104,15 @@ class OptimiserStep(ABC, Generic[Done]):
         # Gradients smaller than fp16 can hold are kept by scaling the loss. Switched off, it changes nothing.
         self._scaler = torch.amp.GradScaler(device.type, enabled=precision is torch.float16)
         self._highest_rates = [float(group["lr"]) for group in optimiser.param_groups]
-        self.phases = dict.fromkeys(("pack", "forward", "loss", "backward", "optimiser"), 0.0)
-        """Seconds spent so far. With several processes forward includes the exchange of vectors, and backward that
-        of gradients."""
+        self._clock = PhaseClock(device, "pack", "forward", "loss", "backward", "optimiser")
+
+    @property
+    def phases(self) -> dict[str, float]:
+        """Seconds spent so far; see `PhaseClock`.
+
+        With several processes forward includes the exchange of vectors, and backward that of gradients.
+        """
+        return self._clock.seconds()
 
     @abstractmethod
     def _loss(
@@ -158,7 +164,7 @@ class OptimiserStep(ABC, Generic[Done]):
     def _gradients(self, batch_numbers: Iterable[int], step: int) -> list[BatchReport]:
         """Leave in the weights the gradient of the mean of these batches' losses, equal on all processes."""
         done = [self._backward(number, step) for number in batch_numbers]
-        with self._clock("backward"):
+        with self._clock.timing("backward"):
             # What lies beside the encoder has the gradient of the whole batch on each process already.
             sum_gradients(self._encoder.parameters())
         return done
@@ -166,7 +172,7 @@ class OptimiserStep(ABC, Generic[Done]):
     def _backward(self, batch_number: int, step: int) -> BatchReport:
         """Forward and backward of one batch, of which this process encodes its share."""
         offsets = self.store.offsets
-        with self._clock("pack"):
+        with self._clock.timing("pack"):
             rows = self._batches.names_of_step(batch_number)
             if len(rows) == 0:
                 return BatchReport(0.0, 0)
@@ -185,14 +191,14 @@ class OptimiserStep(ABC, Generic[Done]):
             own_places = torch.from_numpy(own).to(self._device)
             places = torch.from_numpy(np.argsort(by_length)).to(self._device)
         seed_dropout(self._run_config.seed, batch_number)
-        with self._clock("forward"):
+        with self._clock.timing("forward"):
             own_vectors, backward = forward_in_chunks(self._encode, chunks, self._device)
             vectors = gather(own_vectors.float(), len(rows)).index_select(0, places).requires_grad_()
-        with self._clock("loss"):
+        with self._clock.timing("loss"):
             loss, figures = self._loss(batch_number, rows, vectors)
         if not torch.isfinite(loss):
             raise diverged(f"the loss of step {step + 1} is not a number", self._precision)
-        with self._clock("backward"):
+        with self._clock.timing("backward"):
             self._scaler.scale(loss / self._run_config.accumulation).backward()  # type: ignore[no-untyped-call]
             assert vectors.grad is not None
             backward(vectors.grad.index_select(0, own_places))
@@ -205,7 +211,7 @@ class OptimiserStep(ABC, Generic[Done]):
 
     def _update(self, step: int) -> bool:
         """Move the weights by their gradients; False if these overflowed in fp16, which leaves the weights alone."""
-        with self._clock("optimiser"):
+        with self._clock.timing("optimiser"):
             parameters = list(self._model.parameters())
             gradients = [one.grad for one in parameters if one.grad is not None]
             if not gradients:  # nothing was to be learnt
@@ -257,16 +263,8 @@ class OptimiserStep(ABC, Generic[Done]):
                 self._gradients((number % self._batches.steps_per_epoch for number in numbers), step)
                 times.append(time.perf_counter() - started)
         self._optimiser.zero_grad(set_to_none=True)
-        self.phases = dict.fromkeys(self.phases, 0.0)
+        self._clock.reset()
         return broadcast(sum(times[timed:]) / timed)
-
-    @contextlib.contextmanager
-    def _clock(self, phase: str) -> Any:
-        started = time.perf_counter()
-        yield
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
-        self.phases[phase] += time.perf_counter() - started
 
 
 def _norm(tensors: Sequence[torch.Tensor]) -> torch.Tensor:

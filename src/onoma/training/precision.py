@@ -1,14 +1,16 @@
-"""Where a run computes, and with which numbers."""
+"""Where a run computes, with which numbers, and whether compiled."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 from typing import Any
 
 import torch
 
+from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.precision import has_native_bf16
-from onoma.errors import TrainingError
+from onoma.errors import ConfigError, TrainingError, UnavailableError
 from onoma.training.run_config import RunConfig
 
 PRECISION_NAMES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32"}
@@ -35,6 +37,35 @@ def training_precision(config: RunConfig, device: torch.device) -> torch.dtype:
     if config.precision == "auto":
         return torch.bfloat16 if has_native_bf16(device.type) else torch.float32
     return next(dtype for dtype, name in PRECISION_NAMES.items() if name == config.precision)
+
+
+def check_compiles(config: RunConfig, device: torch.device) -> None:
+    """Refuse ``compile=true`` where it cannot be or gains nothing.
+
+    Raises:
+        TrainingError: the device is no GPU.
+        UnavailableError: Triton, which torch compiles for GPUs with, is not installed.
+    """
+    if config.compile and device.type != "cuda":
+        raise TrainingError("compile=true is for GPUs, and this run is on a CPU, where it gains nothing. Leave it out.")
+    if config.compile and importlib.util.find_spec("triton") is None:
+        raise UnavailableError(
+            "compile=true needs Triton, which comes with torch for CUDA on Linux. Install it or leave compile out."
+        )
+
+
+def compile_encoder(config: RunConfig, encoder: PackedEncoder) -> None:
+    """Have the layers of the encoder compiled from now on where it is trained, if the recipe says so.
+
+    Raises:
+        ConfigError: it is of a family whose layers are not ours to compile.
+    """
+    if config.compile and not encoder.runs_packed:
+        raise ConfigError(
+            "compile=true compiles packed layers, and this encoder does not run packed (another family than BERT's and "
+            "RoBERTa's, or pooling=mean-all). Leave it out."
+        )
+    encoder.compiled = config.compile
 
 
 def autocast(device: torch.device, precision: torch.dtype) -> contextlib.AbstractContextManager[Any]:

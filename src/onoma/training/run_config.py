@@ -68,6 +68,11 @@ class RunConfig(BaseModel):
         "auto", description="of the forward pass; auto: bf16 where the processor multiplies it natively"
     )
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: the first GPU if there is one")
+    compile: bool = Field(
+        False,
+        description="GPU only: compile layers (torch.compile), which takes a minute at each start; families that run "
+        "packed: BERT, RoBERTa, XLM-R, CamemBERT, DistilBERT",
+    )
 
     checkpoint_minutes: float = Field(5.0, gt=0, description="time between checkpoints")
     checkpoint_steps: int | None = Field(None, ge=1, description="also after so many steps; unset: by time only")
