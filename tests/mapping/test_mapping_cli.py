@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from mapping_data import assert_same, expected_rows, make_linker, rows_of, write_table
 from typer.testing import CliRunner
 
+from onoma.cli import show
 from onoma.cli.app import app
 from onoma.linking import Linker
 
@@ -25,6 +27,21 @@ def test_map(linker: Path, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "20 rows, 16 of them linked; " in done.stderr
     assert_same(output, expected_rows(rows, linker, top_k=2))
+
+
+def test_where_there_is_no_terminal_lines_tell_of_progress(
+    linker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with show.progress_bar("encoding", "names") as update:
+        update(5, 10)
+        update(10, 10)
+    assert capsys.readouterr().err == ""  # too soon
+    monkeypatch.setattr(show, "_LINE_SECONDS", 0.0)
+    source = write_table(tmp_path / "x.csv", rows_of(20))
+    arguments = ["map", linker, "-i", source, "-c", "mention", "-o", tmp_path / "y.csv"]
+    done = CliRunner().invoke(app, [str(part) for part in arguments], catch_exceptions=False)
+    assert re.search(r"^linking  \d+ of \d+ mentions  .*left$", done.stderr, re.MULTILINE), done.stderr
+    assert re.search(r"^writing  20 of 20 rows", done.stderr, re.MULTILINE), done.stderr
 
 
 def test_an_interrupt_says_how_to_go_on(linker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Literal
@@ -25,8 +24,6 @@ from onoma.cli.options import Database
 from onoma.cli.preparing import Abbreviations, Composites, Expand, Spelling, preparation
 
 _UNITS = {"reading": "rows", "linking": "mentions", "writing": "rows"}
-_LINE_SECONDS = 30.0
-"""Between lines of progress where there is no terminal."""
 
 
 def map_(
@@ -131,22 +128,18 @@ def map_(
 
 @contextlib.contextmanager
 def _stages() -> Iterator[Callable[[int, int | None, str], None]]:
-    """A bar for each stage, one after the other; where there is no terminal, a line each half minute."""
+    """A bar for each stage, one after the other."""
     from onoma.cli import show
 
-    stage, bar, last_line = "", None, time.monotonic()
+    stage, bar = "", None
     with contextlib.ExitStack() as shown:
 
         def update(done: int, total: int | None, what: str) -> None:
-            nonlocal stage, bar, last_line
+            nonlocal stage, bar
             if what != stage:
                 shown.close()
                 stage, bar = what, shown.enter_context(show.progress_bar(what, _UNITS[what]))
             if bar is not None:
                 bar(done, total)
-            now = time.monotonic()
-            if not show.err.is_terminal and now - last_line >= _LINE_SECONDS:
-                last_line = now
-                show.remark(f"{what} {done:,}" + (f" of {total:,}" if total else "") + f" {_UNITS[what]}")
 
         yield update

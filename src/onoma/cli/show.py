@@ -37,7 +37,7 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 _RECENT_STEPS = 20
 """Steps whose mean the training bar shows."""
 _LINE_SECONDS = 30.0
-"""Between lines of a training log where there is no terminal."""
+"""Between lines of progress where there is no terminal."""
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Sequence[str] = ()) -> None:
@@ -76,7 +76,7 @@ def calibration_out_of_force(settings: LinkerSettings, stages: Sequence[str]) ->
 def progress_bar(label: str, unit: str) -> Iterator[Callable[..., None]]:
     """A bar with rate and time left; yields ``update(done, total, what=label)``.
 
-    Where standard error is no terminal, nothing is drawn.
+    Where standard error is no terminal it gets a line each half minute instead.
     """
     bar = Progress(
         TextColumn("{task.description}"),
@@ -89,15 +89,28 @@ def progress_bar(label: str, unit: str) -> Iterator[Callable[..., None]]:
         transient=True,
         disable=not err.is_terminal,
     )
+    last_line = time.monotonic()
     with bar:
         task = bar.add_task(label, total=None, rate="")
 
         def update(done: int, total: int | None = None, what: str | None = None) -> None:
+            nonlocal last_line
             elapsed = bar.tasks[0].elapsed or 0.0
             rate = f"{done / elapsed:,.0f} {unit}/s" if elapsed > 1 else ""
             bar.update(task, completed=done, total=total, description=what or label, rate=rate)
+            now = time.monotonic()
+            if not err.is_terminal and now - last_line >= _LINE_SECONDS:
+                last_line = now
+                remark(_line(what or label, done, total, unit, rate, elapsed))
 
         yield update
+
+
+def _line(what: str, done: int, total: int | None, unit: str, rate: str, elapsed: float) -> str:
+    parts = [f"{what}  {done:,}" + (f" of {total:,}" if total else "") + f" {unit}", rate]
+    if total and done:
+        parts.append(f"{duration(elapsed * (total - done) / done)} left")
+    return "  ".join(filter(None, parts))
 
 
 @contextlib.contextmanager
