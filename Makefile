@@ -57,7 +57,7 @@ bench: $(VENV)/.dev ## measure speed against the reference design, as ratios in 
 	$(BIN)/python benchmarks/training_step.py
 
 bench-gpu: $(VENV)/.dev ## measure training on a GPU, after checking its vectors; an epoch of the UMLS, extrapolated
-	$(BIN)/python benchmarks/gpu_training.py
+	$(BIN)/python benchmarks/gpu_training.py --device cuda
 
 pgvector: $(VENV)/.dev ## start a PostgreSQL of its own, index vectors in it, measure recall and time
 	$(BIN)/python benchmarks/postgresql.py

@@ -35,6 +35,7 @@ from onoma.training.config import TrainingConfig
 from onoma.training.precision import (
     PRECISION_NAMES,
     autocast,
+    check_compiles,
     compile_encoder,
     training_device,
     training_precision,
@@ -64,13 +65,16 @@ def make_encoder(base: str | None, *, layers: int | None, dropout: float) -> Pac
 
 
 def differences(encoder: PackedEncoder, device: torch.device, precision: torch.dtype) -> tuple[float, float]:
-    """How far packed and padded are apart: unit vectors of names of every length, and gradient of the weights."""
+    """How far packed and padded are apart: unit vectors of names of every length, and gradient of the weights.
+
+    The encoder has no dropout.
+    """
     rng = np.random.default_rng(0)
     names = [rng.integers(1, encoder.model.config.vocab_size, length).tolist() for length in range(2, MAX_TOKENS + 1)]
     names = [names[row] for row in rng.permutation(len(names))]
     ids = torch.tensor([name + [encoder.padding_id] * (MAX_TOKENS - len(name)) for name in names], device=device)
     mask = torch.tensor([[1] * len(name) + [0] * (MAX_TOKENS - len(name)) for name in names], device=device)
-    encoder.to(device).eval()
+    encoder.to(device).train()  # as in training, but for dropout, of which it has none
     vectors, gradients = [], []
     for packed in (True, False):
         encoder.zero_grad(set_to_none=True)
@@ -91,7 +95,7 @@ def differences(encoder: PackedEncoder, device: torch.device, precision: torch.d
 
 
 def check_parity(encoder: PackedEncoder, device: torch.device) -> dict[str, dict[str, float]]:
-    """Differences in fp32 and bf16.
+    """Differences in fp32 and bf16, compiled too if the encoder is.
 
     Raises:
         SystemExit: one of them is too large.
@@ -171,50 +175,69 @@ def main() -> None:
     arguments = parser.parse_args()
 
     keep_freed_memory()
+    torch.set_float32_matmul_precision("highest")
     common = {"steps": arguments.steps, "dropout": arguments.dropout, "precision": arguments.precision}
+    device = training_device(TrainingConfig.model_validate({**common, "device": arguments.device}))
     configs = [
-        TrainingConfig.model_validate({**common, "batch_pairs": size, "device": arguments.device})
+        TrainingConfig.model_validate({**common, "batch_pairs": size, "device": device.type, "compile": compiled})
+        for compiled in ((False, True) if device.type == "cuda" else (False,))
         for size in arguments.batch_pairs
     ]
-    device = training_device(configs[0])
-    if device.type == "cuda":
-        configs = [config.model_copy(update={"compile": compiled}) for config in configs for compiled in (False, True)]
-    torch.set_float32_matmul_precision("highest")
-    parity = check_parity(make_encoder(arguments.base, layers=arguments.layers, dropout=arguments.dropout), device)
+    encoder = make_encoder(arguments.base, layers=arguments.layers, dropout=0.0)
+    parity = check_parity(encoder, device)
     print(f"packed agrees with padded on {device.type}: {json.dumps(parity)}", flush=True)
-    peak = peak_rate(device, size=8192 if device.type == "cuda" else 1024)
-    encoder = make_encoder(arguments.base, layers=arguments.layers, dropout=arguments.dropout)
+    about: dict[str, Any] = {
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        "torch": torch.__version__,
+        "base": arguments.base or "BERT-base, random weights",
+        "layers": encoder.model.config.num_hidden_layers,
+        "dropout": arguments.dropout,
+        "peak_flop_per_second": peak_rate(device, size=8192 if device.type == "cuda" else 1024),
+        "parity": parity,
+    }
     pairs = random_pairs(arguments.pairs, encoder.model.config.vocab_size, np.random.default_rng(0))
 
-    numbers = {"ms/step": 8, "names/s": 9, "epoch min": 9, "% of peak": 9, "MiB": 7}
-    print(
-        f"{'names':>6} {'compiled':>8} "
-        + " ".join(f"{title:>{width}}" for title, width in numbers.items())
-        + "  phases"
-    )
-    rows = []
+    titles = {"ms/step": 8, "names/s": 9, "epoch min": 9, "% of peak": 9, "MiB": 7}
+    widths = " ".join(f"{title:>{width}}" for title, width in titles.items())
+    print(f"{'names':>6} {'compiled':>8} {widths}  phases")
+    rows: list[dict[str, Any]] = []
     for config in configs:
-        row = time_steps(encoder, pairs, config, warm_up=arguments.warm_up)
-        row["share_of_peak"] = row["flop_per_second"] / peak
-        rows.append(row)
-        phases = ", ".join(f"{name} {100 * share:.0f} %" for name, share in row["share_of_phases"].items())
-        print(
-            f"{row['batch_names']:>6} {'yes' if row['compiled'] else 'no':>8} "
-            f"{1000 * row['seconds_per_step']:>8.1f} {row['names_per_second']:>9.0f} "
-            f"{row['epoch_minutes']:>9.1f} {100 * row['share_of_peak']:>9.1f} {row['peak_mib']:>7.0f}  {phases}",
-            flush=True,
-        )
-    if arguments.output:
-        about = {
-            "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
-            "torch": torch.__version__,
-            "base": arguments.base or "BERT-base, random weights",
-            "layers": encoder.model.config.num_hidden_layers,
-            "dropout": arguments.dropout,
-            "peak_flop_per_second": peak,
-            "parity": parity,
+        rows.append(time_or_tell(arguments, pairs, config))
+        print(in_words(rows[-1], peak=about["peak_flop_per_second"]), flush=True)
+        if arguments.output:  # after each: the next may end it all
+            arguments.output.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+    if any("error" in row for row in rows):
+        raise SystemExit("not all could be measured")
+
+
+def time_or_tell(arguments: argparse.Namespace, pairs: PairSet, config: TrainingConfig) -> dict[str, Any]:
+    """What `time_steps` finds, or why it found nothing: out of memory, or what compiles is not there."""
+    try:
+        check_compiles(config, training_device(config))
+        encoder = make_encoder(arguments.base, layers=arguments.layers, dropout=arguments.dropout)
+        if config.compile:  # in fp32 and bf16, before anything is timed
+            without_dropout = make_encoder(arguments.base, layers=arguments.layers, dropout=0.0)
+            compile_encoder(config, without_dropout)
+            check_parity(without_dropout, training_device(config))
+        return time_steps(encoder, pairs, config, warm_up=arguments.warm_up)
+    except Exception as error:  # torch has many kinds
+        return {
+            "batch_names": 2 * config.batch_pairs,
+            "compiled": config.compile,
+            "error": " ".join(str(error).split())[:500] or type(error).__name__,
         }
-        arguments.output.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+
+
+def in_words(row: dict[str, Any], *, peak: float) -> str:
+    """A row of the table."""
+    begin = f"{row['batch_names']:>6} {'yes' if row['compiled'] else 'no':>8} "
+    if "error" in row:
+        return f"{begin}{row['error']}"
+    phases = ", ".join(f"{name} {100 * share:.0f} %" for name, share in row["share_of_phases"].items())
+    return (
+        f"{begin}{1000 * row['seconds_per_step']:>8.1f} {row['names_per_second']:>9.0f} {row['epoch_minutes']:>9.1f} "
+        f"{100 * row['flop_per_second'] / peak:>9.1f} {row['peak_mib']:>7.0f}  {phases}"
+    )
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -106,7 +107,7 @@ def test_the_table_has_a_line_for_each_variant() -> None:
 
 
 def test_gpu_script_checks_and_times(base: Path) -> None:
-    encoder = gpu_training.make_encoder(str(base), layers=None, dropout=0.1)
+    encoder = gpu_training.make_encoder(str(base), layers=None, dropout=0.0)
     found = gpu_training.check_parity(encoder, torch.device("cpu"))
     assert 0 < found["fp32"]["vectors"] < 1e-5
     pairs = synthetic_names.random_pairs(40, encoder.model.config.vocab_size, np.random.default_rng(0))
@@ -117,7 +118,19 @@ def test_gpu_script_checks_and_times(base: Path) -> None:
 
 
 def test_gpu_script_times_nothing_when_packed_and_padded_differ(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder = gpu_training.make_encoder(str(base), layers=None, dropout=0.1)
+    encoder = gpu_training.make_encoder(str(base), layers=None, dropout=0.0)
     monkeypatch.setattr(gpu_training, "differences", lambda *_: (1e-6, 1.0))
     with pytest.raises(SystemExit, match="Nothing was timed"):
         gpu_training.check_parity(encoder, torch.device("cpu"))
+
+
+def test_gpu_script_goes_on_where_one_size_cannot_be_measured(base: Path) -> None:
+    arguments = argparse.Namespace(base=str(base), layers=None, dropout=0.1, warm_up=0)
+    vocabulary = gpu_training.make_encoder(str(base), layers=None, dropout=0.0).model.config.vocab_size
+    pairs = synthetic_names.random_pairs(40, vocabulary, np.random.default_rng(0))
+    config = TrainingConfig(batch_pairs=8, steps=1, device="cpu", precision="fp32", compile=True)
+    row = gpu_training.time_or_tell(arguments, pairs, config)
+    assert gpu_training.in_words(row, peak=1.0).startswith("    16      yes compile=true is for GPUs")
+    row = gpu_training.time_or_tell(arguments, pairs, config.model_copy(update={"compile": False}))
+    assert gpu_training.in_words(row, peak=1.0).startswith("    16       no ")
+    assert "error" not in row

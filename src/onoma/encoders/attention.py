@@ -74,13 +74,14 @@ class PackedAttention:
         """Torch's kernels."""
         if _has_flash(query, query.shape[1] // self._n_heads):
             return self._flash(query, key_value, asking)
-        gathered, q_first, kv_first = [], 0, 0
-        for (names, n_queries), (_, length) in zip(asking, self._groups, strict=True):
-            q_last, kv_last = q_first + names * n_queries, kv_first + names * length
+        gathered = []
+        # Cut at once: a slice for each group would have a gradient as long as all tokens for each.
+        *of_queries, of_no_name = _by_group(query, asking)
+        *of_pairs, _ = _by_group(key_value, self._groups)
+        for (names, n_queries), (_, length), own, pairs in zip(asking, self._groups, of_queries, of_pairs, strict=True):
             # (b, H, tokens, W) each
-            heads = query[q_first:q_last].view(names, n_queries, self._n_heads, -1).transpose(1, 2)
-            pairs = key_value[kv_first:kv_last].view(names, length, 2, self._n_heads, -1)
-            keys, values = pairs.permute(2, 0, 3, 1, 4)
+            heads = own.view(names, n_queries, self._n_heads, -1).transpose(1, 2)
+            keys, values = pairs.view(names, length, 2, self._n_heads, -1).permute(2, 0, 3, 1, 4)
             if _is_quicker_by_products(heads, keys, self._dropout.probability):
                 context = _by_products(heads, keys, values)
             else:
@@ -88,9 +89,14 @@ class PackedAttention:
                     heads, keys, values, dropout_p=self._dropout.probability
                 )
             gathered.append(context.transpose(1, 2).reshape(-1, query.shape[1]))
-            q_first, kv_first = q_last, kv_last
-        gathered.append(query.new_zeros(len(query) - q_first, query.shape[1]))
+        gathered.append(torch.zeros_like(of_no_name))
         return torch.cat(gathered)
+
+    def prepare(self, device: torch.device) -> None:
+        """Send to a GPU what attention needs, before it has anything to do: later the CPU would wait for it."""
+        if device.type == "cuda":
+            for groups in (self._groups, self._first_tokens):
+                _borders(tuple(groups), device)
 
     def _flash(self, query: Tensor, key_value: Tensor, asking: Groups) -> Tensor:
         """The operator behind ``torch.nn.attention.varlen``, which itself offers no dropout.
@@ -165,6 +171,12 @@ def _has_flash(query: Tensor, width: int) -> bool:
         and torch.cuda.get_device_capability(query.device) >= (8, 0)
         and hasattr(torch.ops.aten, "_flash_attention_forward")
     )
+
+
+def _by_group(rows: Tensor, groups: Groups) -> tuple[Tensor, ...]:
+    """The rows of each group, and those after them, which belong to no name."""
+    sizes = [names * length for names, length in groups]
+    return rows.split_with_sizes([*sizes, len(rows) - sum(sizes)])
 
 
 @lru_cache(maxsize=4)  # a batch's two are asked for by every layer

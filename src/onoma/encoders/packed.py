@@ -176,6 +176,7 @@ def _run_packed(
     dropout = Dropout(parts.hidden_dropout.p if training else 0.0)
     attention_dropout = Dropout(parts.attention_dropout.p if training else 0.0)
     attention = PackedAttention(batch.groups, n_heads=parts.n_heads, dropout=attention_dropout)
+    attention.prepare(batch.ids.device)
     states = parts.word_embeddings(batch.ids) + parts.position_embeddings(_positions(parts, batch))
     if parts.token_type_embeddings is not None:
         weight = parts.token_type_embeddings.weight
@@ -185,7 +186,8 @@ def _run_packed(
             states = states + functional.embedding(batch.types, weight)
     n_tokens = batch.n_tokens
     spare = -n_tokens % _TOKEN_STEP if states.device.type == "cpu" else 0
-    states = dropout(functional.pad(parts.embedding_norm(states), (0, 0, 0, spare)))
+    states = parts.embedding_norm(states)
+    states = dropout(functional.pad(states, (0, 0, 0, spare)) if spare else states)
     last = len(parts.layers) - 1
     for depth, layer in enumerate(parts.layers):
         if first_only and depth == last:

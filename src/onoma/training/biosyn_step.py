@@ -75,7 +75,8 @@ class BiosynModel(nn.Module):
             Shape (B, K).
         """
         compared = nn.functional.normalize(vectors, dim=1) if self.compares_directions else vectors
-        dense = torch.einsum("bd,bkd->bk", compared[queries], compared[names])
+        # As a product of matrices its gradient would be an outer one, for which torch compiles a kernel on a GPU.
+        dense = (compared[queries][:, None] * compared[names]).sum(-1)
         return self._scale * (dense + self.sparse_weight * sparse)
 
 

@@ -70,7 +70,7 @@ def save_checkpoint(
     for part, holder in (parts or {}).items():
         tensors |= {f"part.{part}.{name}": value for name, value in holder.state().items()}
     tensors["random.cpu"] = torch.get_rng_state()
-    if torch.cuda.is_available():
+    if next(model.parameters()).is_cuda:  # to ask costs memory of a GPU that is not used
         tensors["random.cuda"] = torch.cuda.get_rng_state()
     aside = folder / f".{CHECKPOINT_NAME}.partial"
     save_file(_storable(tensors), aside, metadata={"progress": json.dumps(asdict(progress)), "run": run})

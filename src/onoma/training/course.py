@@ -70,6 +70,8 @@ class Course(ABC, Generic[Settings, Done]):
         }
         """What the numbers of a run depend on besides its settings and data."""
         torch.manual_seed(config.seed)
+        # Containers for GPUs may have fp32 multiplied in fewer bits; hard negatives differ in the third decimal.
+        torch.set_float32_matmul_precision("highest")
 
     def measure_on(
         self,

@@ -44,6 +44,8 @@ _MINERS: dict[str, Callable[..., PairMasks]] = {
 }
 
 
+_GPU_TILE_ROWS = 2048
+"""Anchors at a time on a GPU: there a small tile is done before the next one is asked for."""
 _LARGE_BATCH = 2048
 """Names from which on SapBERT's loss is taken a tile at a time: faster, and in memory that does not grow with their
 square."""
@@ -118,7 +120,9 @@ def _loss(
 ) -> tuple[Tensor, MinedShares]:
     settings = loss.model_dump(exclude={"name"})
     if len(vectors) >= _LARGE_BATCH and isinstance(loss, MultiSimilarity) and isinstance(mining, HardTriplets):
-        return tiled_multi_similarity_loss(vectors, labels, text_labels=text_labels, margin=mining.margin, **settings)
+        tile = {"tile_rows": _GPU_TILE_ROWS} if vectors.is_cuda else {}
+        settings |= {"margin": mining.margin, **tile}
+        return tiled_multi_similarity_loss(vectors, labels, text_labels=text_labels, **settings)
     excluded = None if text_labels is None else text_labels[:, None] == text_labels[None, :]
     similarity = cosine_similarities(vectors)
     masks = mine(mining, similarity, labels, excluded=excluded)

@@ -28,6 +28,8 @@ from onoma.training.precision import autocast, diverged
 from onoma.training.run_config import RunConfig
 from onoma.types import RowArray
 
+_MOST_NAMES_ON_GPU = 65_535
+"""Names encoded at a time at most: a grid of CUDA, in which attention kernels have a row for each, ends there."""
 _SPEED_BATCHES = 8
 """Batches that are timed (after as many unmeasured ones) to turn a budget of minutes into a number of steps."""
 
@@ -179,6 +181,8 @@ class OptimiserStep(ABC, Generic[Done]):
             by_length = np.argsort(offsets[rows + 1] - offsets[rows], kind="stable")
             own = by_length[share(len(rows))]
             chunk_names = self._run_config.chunk_names or max(1, len(own))
+            if self._device.type == "cuda":
+                chunk_names = min(chunk_names, _MOST_NAMES_ON_GPU)
             chunks = [
                 pack(
                     offsets,

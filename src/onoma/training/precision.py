@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import os
+import shutil
 from typing import Any
 
 import torch
@@ -44,13 +46,18 @@ def check_compiles(config: RunConfig, device: torch.device) -> None:
 
     Raises:
         TrainingError: the device is no GPU.
-        UnavailableError: Triton, which torch compiles for GPUs with, is not installed.
+        UnavailableError: Triton or a C compiler, which torch compiles for GPUs with, is not installed.
     """
     if config.compile and device.type != "cuda":
         raise TrainingError("compile=true is for GPUs, and this run is on a CPU, where it gains nothing. Leave it out.")
     if config.compile and importlib.util.find_spec("triton") is None:
         raise UnavailableError(
             "compile=true needs Triton, which comes with torch for CUDA on Linux. Install it or leave compile out."
+        )
+    if config.compile and not (os.environ.get("CC") or any(map(shutil.which, ("gcc", "clang")))):
+        raise UnavailableError(
+            "compile=true needs a C compiler and Python's headers (Debian: gcc, python3-dev). Install them or leave "
+            "compile out."
         )
 
 
@@ -65,6 +72,8 @@ def compile_encoder(config: RunConfig, encoder: PackedEncoder) -> None:
             "compile=true compiles packed layers, and this encoder does not run packed (another family than BERT's and "
             "RoBERTa's, or pooling=mean-all). Leave it out."
         )
+    if config.compile:
+        torch._dynamo.reset()  # it compiles for so many encoders in a process, and no more: a grid has as many runs
     encoder.compiled = config.compile
 
 
