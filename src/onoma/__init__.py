@@ -16,6 +16,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from onoma._version import __version__
+from onoma.reporting import report_nothing
 
 if TYPE_CHECKING:
     from onoma.benchmarks import run_benchmark
@@ -78,6 +79,9 @@ __all__ = [
     "train_encoder",
     "train_on_terminology",
 ]
+
+
+report_nothing()
 
 
 def __getattr__(name: str) -> Any:

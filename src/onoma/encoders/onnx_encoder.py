@@ -146,6 +146,8 @@ def open_session(
     Raises:
         DamagedArtifactError: it cannot be run.
     """
+    if os.environ.get("ORT_DISABLE_TELEMETRY") == "1":  # also where it was imported before Onoma could say so
+        onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or _usable_processors()
     options.log_severity_level = 3

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import torch
 from tokenizers import Tokenizer
 
 from onoma.encoders.encoding import unit_rows
-from onoma.encoders.onnx_encoder import padded_rows
+from onoma.encoders.onnx_encoder import open_session, padded_rows
 from onoma.encoders.onnx_graph import ATTENTION_MASK, INPUT_IDS, NAME_VECTORS, OPSET, can_write_graph, write_graph
 from onoma.encoders.onnx_precision import save_onnx
 from onoma.encoders.packed import PackedEncoder
@@ -81,7 +80,7 @@ def _largest_difference(encoder: PackedEncoder, file: Path, tokenizer: Tokenizer
         padding_id=encoder.padding_id,
         min_tokens=encoder.max_tokens if encoder.pooling == "mean-all" else 0,
     )
-    session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    session = open_session(file)
     ours = session.run([NAME_VECTORS], {INPUT_IDS: padded, ATTENTION_MASK: mask})[0]
     device = next(encoder.parameters()).device
     with torch.inference_mode(), torch.autocast(device.type, enabled=False):
