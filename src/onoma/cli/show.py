@@ -38,6 +38,8 @@ _RECENT_STEPS = 20
 """Steps whose mean the training bar shows."""
 _LINE_SECONDS = 30.0
 """Between lines of progress where there is no terminal."""
+_FORESEEABLE = 0.01
+"""Share of the work from which on these say how long the rest will take."""
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Sequence[str] = ()) -> None:
@@ -108,7 +110,7 @@ def progress_bar(label: str, unit: str) -> Iterator[Callable[..., None]]:
 
 def _line(what: str, done: int, total: int | None, unit: str, rate: str, elapsed: float) -> str:
     parts = [f"{what}  {done:,}" + (f" of {total:,}" if total else "") + f" {unit}", rate]
-    if total and done:
+    if total and done >= _FORESEEABLE * total:
         parts.append(f"{duration(elapsed * (total - done) / done)} left")
     return "  ".join(filter(None, parts))
 
