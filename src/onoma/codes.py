@@ -11,7 +11,10 @@ def split_codes(codes: str) -> list[str]:
 
 
 def split_codes_expr() -> pl.Expr:
-    """The codes of column ``concept_id``, a list each; a blank one stays, so that exploding loses no row."""
-    return (
-        pl.col("concept_id").str.split("|").list.eval(pl.element().str.strip_chars()).list.unique(maintain_order=True)
-    )
+    """The codes of column ``concept_id``, a list each: as `split_codes`, but one blank where there is none at all.
+
+    So exploding loses no row.
+    """
+    parts = pl.col("concept_id").str.split("|").list.eval(pl.element().str.strip_chars())
+    codes = parts.list.eval(pl.element().filter(pl.element() != ""))
+    return pl.when(codes.list.len() > 0).then(codes).otherwise(parts).list.unique(maintain_order=True)

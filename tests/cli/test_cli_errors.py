@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import errno
+import os
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
+import polars as pl
 import pytest
 from safetensors import SafetensorError
 
 import onoma
 from onoma import cli
 from onoma.cli import app as commands
-from onoma.errors import ConfigError
+from onoma.errors import ConfigError, InputError
+from tiny import make_terminology
 
 
 @pytest.mark.parametrize(
@@ -37,8 +42,19 @@ from onoma.errors import ConfigError
         (
             SafetensorError("No space left on device (os error 28)"),
             1,
-            "(os error 28). Make room if the disk is full, and",
+            "(os error 28)). Make room if the disk is full, and",
         ),
+        (
+            pl.exceptions.ComputeError("failed to write:\nNo space left on device (os error 28)"),
+            1,
+            "no room left to write to (failed to write: No space left on device (os error 28)). Make",
+        ),
+        (
+            OSError("81810 requested and 51168 written"),  # as NumPy says it
+            1,
+            "no room left to write to (81810 requested and 51168 written). Make",
+        ),
+        (InputError("no column 'a\x1b[2J\r'", path=Path("x.csv")), 1, "x.csv: no column 'a\ufffd[2J\ufffd'"),
         (SystemExit(130), 130, "go on from what they have saved"),
         (SystemExit(143), 143, "go on from what they have saved"),
         (SystemExit(2), 2, ""),
@@ -70,6 +86,26 @@ def test_what_nobody_foresaw_keeps_its_trace(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(commands, "app", fail)
     with pytest.raises(ZeroDivisionError):
         cli.main()
+
+
+@pytest.mark.parametrize(
+    ("environment", "closed", "said"),
+    [({"PYTHONIOENCODING": "latin-1"}, "", "\\u03b2-thalassaemia"), ({}, " >&-", ""), ({}, " >&- 2>&-", "")],
+)
+def test_output_that_cannot_hold_all_or_is_closed(
+    environment: dict[str, str], closed: str, said: str, tmp_path: Path
+) -> None:
+    make_terminology(tmp_path / "t", {"D1": ["β-thalassaemia"]})
+    done = subprocess.run(
+        f"{shlex.quote(sys.executable)} -m onoma terminology search {shlex.quote(str(tmp_path / 't'))} thal{closed}",
+        shell=True,
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout
 
 
 def test_the_package_runs_as_the_command() -> None:

@@ -105,3 +105,6 @@ def test_what_does_not_go_together(terminology: Terminology, tmp_path: Path) -> 
     with pytest.raises(ArtifactExistsError):
         merge_pairs([marked, marked], tmp_path / "all")
     assert len(merge_pairs([marked, marked], tmp_path / "all", overwrite=True).pairs) == 2 * len(marked.pairs)
+    for place in (marked.path, marked.path / "below"):
+        with pytest.raises(InputError, match="cannot lie where one of their parts lies"):
+            merge_pairs([marked, marked], place, overwrite=True)

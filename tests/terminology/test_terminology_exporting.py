@@ -298,7 +298,8 @@ def test_iri_of_a_code() -> None:
     assert iri_of("HP:0000001") == "http://purl.obolibrary.org/obo/HP_0000001"
     assert iri_of("MESH:D1") == "http://identifiers.org/mesh/D1"
     assert iri_of("X:a b/c") == "http://purl.obolibrary.org/obo/X_a%20b%2Fc"
-    for code in ("C1", "a_b:1", "X:", ":1", "http://example.org/x#1"):
+    assert iri_of("APOLLO_SV:1") == "http://purl.obolibrary.org/obo/APOLLO_SV_1"  # read back by its last underscore
+    for code in ("C1", "a:b_1", "X:", ":1", "http://example.org/x#1"):
         assert iri_of(code) == code
 
 

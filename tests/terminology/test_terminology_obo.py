@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from onoma.errors import ConfigError, InputError
 from onoma.terminology import ImportReport, Terminology, import_terminology
 from onoma.terminology.files.text_files import BLOCK_BYTES
+from onoma.terminology.readers import obo
 
 HEADER = "format-version: 1.4\nontology: x\n\n"
 
@@ -289,7 +290,25 @@ def test_header_with_a_tag_that_only_looks_like_one_of_obo(tmp_path: Path) -> No
     assert terminology.concept("X:1").semantic_types == ()
 
 
-def test_frame_on_which_the_parser_panics(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("on_error", ["strict", "skip"])
+def test_lines_of_comments(on_error: str, tmp_path: Path) -> None:
+    body = '[Term]\nid: X:1\n! by hand\nname: a ! b\nsynonym: "c!" EXACT [X:2]\n  !\n\n!\n[Term]\n!\nid: X:3\nname: d\n'
+    terminology, report = read(tmp_path, body, header=f"! mine\n{HEADER}", on_error=on_error)
+    assert [terminology.concept(one).preferred_name for one in ("X:1", "X:3")] == ["a", "d"]
+    assert terminology.names().collect()["text"].to_list() == ["a", "c!", "d"]
+    assert report.n_rejected == 0
+
+
+def test_the_first_of_two_definitions_is_kept(tmp_path: Path) -> None:
+    terminology, report = read(tmp_path, term("X:1", "name: a", 'def: "b" []', 'def: "c" []'))
+    assert terminology.definitions().collect()["text"].to_list() == ["b"]
+    assert report.notes["definitions besides another of their term, left out"] == 1
+
+
+def test_frame_on_which_the_parser_panics(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(obo, "_document", lambda lines: "".join(f"{line}\n" for line in lines).encode())
     body = '[Term]\nid: X:1\nname: a\nsynonym: "b" EXACT [X:2]\n!\n' + term("X:3", "name: c")
     with pytest.raises(InputError, match="this is not OBO") as caught:
         read(tmp_path, body)

@@ -161,7 +161,7 @@ def test_everything_that_a_node_says(tmp_path: Path) -> None:
 def test_codes(tmp_path: Path) -> None:
     ids = {
         OBO + "MONDO_0005148": "MONDO:0005148",
-        OBO + "NCBITaxon_Union_0000023": "NCBITaxon:Union_0000023",
+        OBO + "NCBITaxon_Union_0000023": "NCBITaxon_Union:0000023",
         "http://www.ebi.ac.uk/efo/EFO_0000001": "EFO:0000001",
         "http://www.orpha.net/ORDO/Orphanet_558": "Orphanet:558",
         "http://example.org/my#7": "MY:7",

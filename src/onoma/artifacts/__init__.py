@@ -12,7 +12,7 @@ the next look at the place puts it back.)
 """
 
 from onoma.artifacts.amending import amend_artifact
-from onoma.artifacts.files import ensure_file_writable, sha256_file, write_file, write_text_atomically
+from onoma.artifacts.files import sha256_file, write_file, write_text_atomically
 from onoma.artifacts.manifest import (
     MANIFEST_NAME,
     FileEntry,
@@ -25,7 +25,7 @@ from onoma.artifacts.manifest import (
     verify_artifact,
 )
 from onoma.artifacts.unfinished import leftovers
-from onoma.artifacts.writing import ensure_writable, write_artifact
+from onoma.artifacts.writing import ensure_file_writable, ensure_writable, write_artifact
 
 __all__ = [
     "MANIFEST_NAME",

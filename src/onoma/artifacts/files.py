@@ -20,13 +20,12 @@ def sha256_file(path: Path) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-def ensure_file_writable(path: str | Path, *, overwrite: bool = False) -> None:
-    """Refuse early to write a single file where something lies that may not be replaced.
+def ensure_free(target: Path, *, overwrite: bool) -> None:
+    """Refuse to write a single file where something lies that may not be replaced.
 
     Raises:
-        ArtifactExistsError: ``path`` is a folder, or a file and ``overwrite`` is not set.
+        ArtifactExistsError: ``target`` is a folder, or a file and ``overwrite`` is not set.
     """
-    target = Path(path)
     if target.is_dir():
         raise ArtifactExistsError(f"{target} is a folder; it will not be replaced. Choose another name.")
     if target.exists() and not overwrite:
@@ -58,7 +57,7 @@ def write_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     Raises:
         ArtifactExistsError: ``path`` is taken.
     """
-    ensure_file_writable(path, overwrite=overwrite)
+    ensure_free(Path(path), overwrite=overwrite)
     target = Path(path).resolve()  # what a link points to is replaced, not the link
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = target.with_name(f".{target.name}.partial-{os.getpid()}")

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from onoma._version import __version__
-from onoma.artifacts.files import fsync, write_text_atomically
+from onoma.artifacts.files import ensure_free, fsync, write_text_atomically
 from onoma.artifacts.locking import held
 from onoma.artifacts.manifest import MANIFEST_NAME, FileEntry, Manifest, Parent, read_manifest
 from onoma.artifacts.unfinished import being_written, remove_leftovers
-from onoma.errors import ArtifactExistsError, DamagedArtifactError, FormatVersionError, NotAnArtifactError
+from onoma.errors import ArtifactExistsError, ConfigError, DamagedArtifactError, FormatVersionError, NotAnArtifactError
 
 
 @contextlib.contextmanager
@@ -70,13 +70,16 @@ def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> 
     Raises:
         ArtifactExistsError: ``path`` is taken, and ``overwrite`` is not set or it holds something of another kind;
             this process stands in it; or it lies in an artefact.
+        ConfigError: its name is not UTF-8, which not all that writes there can do.
     """
     target = Path(path)
-    around = next((folder for folder in target.resolve().parents if (folder / MANIFEST_NAME).is_file()), None)
-    if around is not None:
-        raise ArtifactExistsError(
-            f"{target} lies in {around}, a folder that Onoma wrote and replaces as a whole. Choose another place."
-        )
+    _ensure_outside(target)
+    try:
+        str(target.absolute()).encode()
+    except UnicodeEncodeError:
+        raise ConfigError(
+            f"{os.fsencode(target)!r} is no name in UTF-8, and not all can write there. Choose another."
+        ) from None
     if _stands_in(target):
         raise ArtifactExistsError(
             f"{target} is the folder that this command runs in, or one above it, and a folder is replaced as a whole. "
@@ -103,6 +106,26 @@ def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> 
         raise ArtifactExistsError(
             f"{target} holds a file that Onoma did not write ({foreign[0].relative_to(target)}); "
             "it will not be replaced. Move that file away first."
+        )
+
+
+def ensure_file_writable(path: str | Path, *, overwrite: bool = False) -> None:
+    """Refuse early to write a single file where something lies that may not be replaced.
+
+    Raises:
+        ArtifactExistsError: ``path`` is a folder, or a file and ``overwrite`` is not set; or it lies in an artefact.
+    """
+    target = Path(path)
+    _ensure_outside(target)
+    ensure_free(target, overwrite=overwrite)
+
+
+def _ensure_outside(target: Path) -> None:
+    """Refuse a place in an artefact, which would then hold what its manifest does not know, or something else."""
+    around = next((folder for folder in target.resolve().parents if (folder / MANIFEST_NAME).is_file()), None)
+    if around is not None:
+        raise ArtifactExistsError(
+            f"{target} lies in {around}, a folder that Onoma wrote and replaces as a whole. Choose another place."
         )
 
 

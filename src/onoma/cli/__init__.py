@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import io
+import os
 import re
 import sys
+import unicodedata
 import warnings
 from pathlib import Path
 
@@ -24,10 +27,11 @@ def main() -> None:
     from onoma.errors import OnomaError, missing_extra
 
     warnings.formatwarning = warning_in_words
+    _open_streams()
     try:
         app()
     except OnomaError as error:
-        sys.stderr.write(f"onoma: {error}\n")
+        sys.stderr.write(f"onoma: {_printable(str(error))}\n")
         sys.exit(1)
     except ModuleNotFoundError as error:
         if error.name not in _TRAIN_PACKAGES:
@@ -45,7 +49,11 @@ def main() -> None:
             )
         raise
     except Exception as error:
-        if type(error).__name__ != "SafetensorError":  # of a package that need not be installed; a full disk, mostly
+        # Of Polars for some ways to write, and of a package that need not be installed.
+        if _OF_POLARS.search(str(error)) is not None:
+            sys.stderr.write(f"onoma: {_no_room(' '.join(str(error).split())[:300])}\n")
+            sys.exit(1)
+        if type(error).__name__ != "SafetensorError":
             raise
         sys.stderr.write(f"onoma: a file of weights cannot be read or written: {error}. {_GO_ON}\n")
         sys.exit(1)
@@ -55,12 +63,37 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _OF_POLARS = re.compile(rf"\(os error ({'|'.join(map(str, _NO_ROOM))})\)")
 
 
+_OF_NUMPY = re.compile(r"\d+ requested and \d+ written")
+
+
+def _open_streams() -> None:
+    """Streams that take anything: a terminal that knows few characters gets escapes, a closed one nothing."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - to the end of the process
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _printable(text: str) -> str:
+    """Text of a file may hold what a terminal would obey."""
+    return "".join(c if c == "\n" or unicodedata.category(c) != "Cc" else "\ufffd" for c in text)
+
+
 def _in_words(error: OSError) -> str:
-    # Polars has the number in its words alone.
-    is_full = error.errno in _NO_ROOM or (error.errno is None and _OF_POLARS.search(str(error)) is not None)
+    # Polars has the number in its words alone, NumPy none.
+    words = str(error)
+    is_full = error.errno in _NO_ROOM or (
+        error.errno is None and (_OF_POLARS.search(words) or _OF_NUMPY.search(words)) is not None
+    )
     if error.filename is None and is_full:
-        return f"there is no room left to write to ({error.strerror or error}). {_GO_ON}"
+        return _no_room(error.strerror or words)
     return f"{error.filename or 'a file'} cannot be read or written: {error.strerror or error}."
+
+
+def _no_room(words: str) -> str:
+    return f"there is no room left to write to ({words}). {_GO_ON}"
 
 
 def warning_in_words(

@@ -75,7 +75,7 @@ def read_mentions(file: str | Path, reading: Reading | None = None, *, context: 
 
 
 def _read(path: Path, reading: Reading, context: str | None) -> pl.DataFrame:
-    suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    suffix = only_file(path).base.lower().removesuffix(".gz").rpartition(".")[2]
     if suffix in {"parquet", "csv", "tsv"}:
         return _read_table(path, suffix, reading, context)
     if context is not None:
@@ -128,7 +128,10 @@ def _read_table(path: Path, suffix: str, reading: Reading, context: str | None) 
             line=error.line,
             field=error.field,
             expected=error.expected,
-            fix="name the column of contexts (--context)"
+            found=error.found,
+            fix=error.fix
+            if not error.problem.startswith("there is no column")
+            else "name the column of contexts (--context)"
             if error.field == context
             else f"call the columns {', '.join(LABELLED)}",
         ) from None
@@ -275,6 +278,7 @@ def _link_mentions(
     counts = {
         "in_all": len(mentions),
         "unknown": unknown.join(linked, on="mention_row", how="anti")["mention_row"].n_unique(),
+        "partly_unknown": unknown.join(linked, on="mention_row", how="semi")["mention_row"].n_unique(),
         "blank": int((annotated.unique("mention_row")["text"] == "").sum()),
     }
     return linked.filter(pl.col("text") != "").select("concept_row", "text").unique(maintain_order=True), counts

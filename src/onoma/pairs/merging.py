@@ -31,12 +31,17 @@ def merge_pairs(sets: Sequence[PairSet | str | Path], out: str | Path, *, overwr
         overwrite: Replace a pair set that is there.
 
     Raises:
-        InputError: fewer than two sets, or one that was merged before.
+        InputError: fewer than two sets, one that was merged before, or one that ``out`` lies in.
         MismatchError: made with different tokenisers, lengths or normalisation, or some marked and some not.
         ArtifactExistsError: ``out`` is taken.
     """
     opened = [given if isinstance(given, PairSet) else PairSet.open(given) for given in sets]
     _check_mergeable(opened)
+    for one in opened:
+        if Path(out).resolve().is_relative_to(one.path.resolve()):
+            raise InputError(
+                "the merged pairs cannot lie where one of their parts lies", path=Path(out), fix="choose another place"
+            )
     ensure_writable(out, KIND, overwrite=overwrite)
     row_offsets = np.cumsum([0, *(len(one.store) for one in opened)])
     parents = {parent: None for one in opened for parent in one.manifest.parents if parent.kind == TERMINOLOGY}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import collections
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,21 @@ from onoma.terminology.formats import get_format
 from onoma.terminology.options import parse_options
 from onoma.terminology.reading import OnError, Progress, Reading, no_progress
 from onoma.terminology.tables import KIND, OBSOLETE, write_terminology
+
+
+def _names_below(source: Path, files: Sequence[Path]) -> dict[str, Path]:
+    """Files by their names, those of one name by their places below the source."""
+    times = collections.Counter(file.name for file in files)
+    places = {
+        file: file.relative_to(source) if times[file.name] > 1 and file.is_relative_to(source) else Path(file.name)
+        for file in files
+    }
+    return {_text(place.as_posix()): file for file, place in places.items()}
+
+
+def _text(name: str) -> str:
+    """The name of a file, which may be any bytes, as a manifest can hold it."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True)
@@ -107,7 +124,8 @@ def import_terminology(
     found = chosen.read(str(source), parsed, reading)
     # Hashing leaves Python's lock alone, so that it costs no time of its own.
     with ThreadPoolExecutor(1, "sha256") as executor:
-        hashes = {path.name: executor.submit(sha256_file, path) for path in dict.fromkeys(reading.files)}
+        files = _names_below(Path(source), list(dict.fromkeys(reading.files)))
+        hashes = {name: executor.submit(sha256_file, path) for name, path in files.items()}
         tables = assemble(found, reading)
     rejects = reading.rejects
     write_terminology(
@@ -116,7 +134,7 @@ def import_terminology(
         config={
             "format": format,
             # The name only: the same release gives the same manifest wherever it lies.
-            "source": Path(source).name,
+            "source": _text(Path(source).name or Path(source).resolve().name),
             "source_files": {name: hashed.result() for name, hashed in hashes.items()},
             "options": parsed.model_dump(mode="json"),
             "on_error": on_error,

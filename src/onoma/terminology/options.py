@@ -27,8 +27,9 @@ def split_words(value: Any) -> Any:
 Words = Annotated[tuple[str, ...], BeforeValidator(split_words)]
 """Several words, which the command line gives divided by commas."""
 
-LANGUAGE_TAG = r"^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*$"
-"""The form of a BCP 47 tag; "_" for "-" as POSIX writes it is taken too."""
+LANGUAGE_TAG = r"^([A-Za-z]{2,8}|[xXiI][-_][A-Za-z0-9]{1,8})([-_][A-Za-z0-9]{1,8})*$"
+"""The form of a BCP 47 tag, also of a private ("x-lay") or grandfathered one; "_" for "-" as POSIX writes it is taken
+too."""
 
 
 def tidy_language(tag: str) -> str:
@@ -37,6 +38,8 @@ def tidy_language(tag: str) -> str:
     Example:
         >>> tidy_language("PT_br"), tidy_language("zh-hant-TW")
         ('pt-BR', 'zh-Hant-TW')
+        >>> tidy_language("x-Lay")
+        'x-Lay'
 
     Raises:
         ValueError: it is no tag.
@@ -46,6 +49,7 @@ def tidy_language(tag: str) -> str:
     language, *subtags = tag.replace("_", "-").split("-")
     # What follows a single letter is private, or of an extension, and has no spelling of its own.
     n_known = next((place for place, part in enumerate(subtags) if len(part) == 1), len(subtags))
+    n_known = 0 if len(language) == 1 else n_known
     capitals = {2: str.upper, 4: str.title}
     known = [capitals.get(len(part), str)(part) for part in subtags[:n_known]]
     return "-".join([language.lower(), *known, *subtags[n_known:]])

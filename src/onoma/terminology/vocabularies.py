@@ -23,7 +23,7 @@ from onoma.terminology.readers.iris import code_maker
 PREFIX_SPELLINGS = {
     "ATC": (),
     "CHEBI": (),
-    "DOID": (),
+    "DOID": ("DO",),
     "DRUGBANK": (),
     "EFO": (),
     "GARD": (),

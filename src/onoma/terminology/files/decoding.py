@@ -43,5 +43,5 @@ class TextDecoder:
             path=self._path,
             line=self._n_line_feeds + data.count(b"\n", 0, position) + 1,
             found=repr(data[max(position - 20, 0) : position + 20])[2:-1],
-            fix="get the file again",
+            fix="convert the file to UTF-8" if problem.startswith("not") else "get the file again",
         )

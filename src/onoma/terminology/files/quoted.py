@@ -173,10 +173,14 @@ def long_fields() -> Iterator[None]:
         csv.field_size_limit(former_limit)
 
 
+CARRIAGE_RETURN = "a carriage return (CR) outside quotes, where lines end in LF or CR LF: convert the ends of lines"
+"""What is wrong with a file whose lines end in CR alone."""
+
+
 def csv_problem(error: csv.Error) -> str:
     """What the csv module found wrong with a line, in words."""
     if "new-line character" in str(error):
-        return "a carriage return (CR) outside quotes, where lines end in LF or CR LF: convert the ends of lines"
+        return CARRIAGE_RETURN
     return f"not CSV ({error})"
 
 

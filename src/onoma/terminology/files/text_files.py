@@ -254,8 +254,12 @@ def without_byte_order_mark(start: bytes, path: Path) -> bytes:
     """The first bytes of a file without the mark of UTF-8.
 
     Raises:
-        InputError: it is UTF-16.
+        InputError: it is UTF-16 or UTF-32.
     """
+    if start.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+        raise InputError(
+            "the file is UTF-32", path=path, line=1, expected="UTF-8", fix="convert it, e.g. iconv -f UTF-32 -t UTF-8"
+        )
     is_marked = start.startswith((b"\xff\xfe", b"\xfe\xff"))
     if is_marked or (len(start) >= _SEEN and any(start[:_SEEN:2]) != any(start[1:_SEEN:2])):
         # Without a mark converters take the order of the machine, and make other characters of all.

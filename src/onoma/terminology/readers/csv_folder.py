@@ -42,7 +42,7 @@ from onoma.terminology.assembly import (
 from onoma.terminology.files.archives import SourceFile, source_files
 from onoma.terminology.files.quoted import read_quoted
 from onoma.terminology.formats import Format
-from onoma.terminology.options import LANGUAGE_TAG, ReaderOptions
+from onoma.terminology.options import LANGUAGE_TAG, ReaderOptions, tidy_language
 from onoma.terminology.reading import Check, Reading
 from onoma.terminology.tables import ACTIVE, MAPPING_RELATIONS, OBSOLETE
 
@@ -175,7 +175,9 @@ def _prepared(name: str, rows: pl.DataFrame) -> pl.DataFrame:
     if name == "concepts":
         return rows.with_columns(replaced_by=pl.when(pl.col("replaced_by") != "").then("replaced_by"))
     if name == "names":
+        spelt = {tag: tidy_language(tag) for tag in rows["language"].unique()}
         return rows.with_columns(
+            language=pl.col("language").replace_strict(spelt, return_dtype=pl.String),
             preference=pl.when(pl.col("is_preferred") == "true").then(0).otherwise(1).cast(pl.UInt8),
             is_suppressed=pl.col("is_suppressed") == "true",
         )

@@ -43,7 +43,11 @@ NAMESPACES: Mapping[str, str] = MappingProxyType(
 )
 """IRIs of ontologies outside the OBO library, and of what MONDO and others refer to, by the prefix in OBO files."""
 
-_OBO_CODE = re.compile(r"http://purl\.obolibrary\.org/obo/([A-Za-z][A-Za-z0-9.\-]*)_([^\s/#]+)")
+_OBO_CODE = re.compile(
+    r"http://purl\.obolibrary\.org/obo/(?:([A-Za-z][A-Za-z0-9.\-_]*)_(\d+)|([A-Za-z][A-Za-z0-9.\-]*)_([^\s/#]+))"
+)
+"""Prefixes may have underscores (APOLLO_SV): where digits follow, the last one is the colon, as the OWL API has it; else
+the first."""
 
 _MAPPINGS = {
     **{name: name for name in ("exactMatch", "closeMatch", "broadMatch", "narrowMatch", "relatedMatch")},
@@ -76,6 +80,8 @@ def code_maker(iri_prefixes: tuple[str, ...] = ()) -> Callable[[str], str]:
         >>> code_of = code_maker(("MY=http://example.org/my#",))
         >>> code_of("http://purl.obolibrary.org/obo/MONDO_0005148"), code_of("http://example.org/my#7"), code_of("C11")
         ('MONDO:0005148', 'MY:7', 'C11')
+        >>> code_of("http://purl.obolibrary.org/obo/APOLLO_SV_00000008")
+        'APOLLO_SV:00000008'
     """
     own = [word.partition("=")[::2] for word in iri_prefixes]
     starts = [(start.strip(), prefix.strip()) for prefix, start in own] + list(NAMESPACES.items())
@@ -87,7 +93,9 @@ def code_maker(iri_prefixes: tuple[str, ...] = ()) -> Callable[[str], str]:
             if iri.startswith(start) and len(iri) > len(start):
                 return f"{prefix}:{iri[len(start) :]}"
         match = _OBO_CODE.fullmatch(iri)
-        return f"{match[1]}:{unquote(match[2])}" if match else iri
+        if match is None:
+            return iri
+        return f"{match[1] or match[3]}:{unquote(match[2] or match[4])}"
 
     return code_of
 

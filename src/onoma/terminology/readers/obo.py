@@ -99,7 +99,7 @@ def _terms(
             line = numbers.pop(0) if len(numbers) > 1 else (numbers[0] if numbers else None)
             term = OntologyTerm(term_id, line=line)
             for clause in frame:
-                _add(term, clause, header, scopes)
+                _add(term, clause, header, scopes, reading)
                 if clause.raw_tag() == "equivalent_to":
                     equivalents.append(([term_id, _unescaped(clause.term)], line))
             if header.namespace and not term.semantic_types:
@@ -148,7 +148,7 @@ class _Header:
                 self.relation_of[clause.idspace] = _RELATION_OF_MACRO[tag]
 
 
-def _add(term: OntologyTerm, clause: Any, header: _Header, scopes: Mapping[str, str]) -> None:
+def _add(term: OntologyTerm, clause: Any, header: _Header, scopes: Mapping[str, str], reading: Reading) -> None:
     tag = clause.raw_tag()
     if tag == "name":
         term.labels.append(clause.name.strip())
@@ -158,7 +158,10 @@ def _add(term: OntologyTerm, clause: Any, header: _Header, scopes: Mapping[str, 
             type_of_synonym = "" if synonym.type is None else _unescaped(synonym.type)
             term.synonyms.append(Synonym(synonym.desc.strip(), synonym_type(scopes[synonym.scope], type_of_synonym)))
     elif tag == "def":
-        term.definition = clause.definition.strip()
+        if term.definition:
+            reading.note("definitions besides another of their term, left out", 1)
+        else:
+            term.definition = clause.definition.strip()
     elif tag == "namespace":
         term.semantic_types = [_unescaped(clause.namespace)]
     elif tag == "is_obsolete":
@@ -216,7 +219,8 @@ def _frames_one_by_one(part: _Part, path: Path, reading: Reading) -> Iterator[An
 
 
 def _document(lines: list[str]) -> bytes:
-    return ("\n".join(lines) + "\n").encode()
+    """The lines as fastobo takes them, which knows no lines that are comments (OBO 1.2 has them anywhere)."""
+    return ("\n".join("" if line.lstrip().startswith("!") else line for line in lines) + "\n").encode()
 
 
 @contextlib.contextmanager

@@ -272,8 +272,8 @@ def with_equivalents(
 
 def source_of(term_id: str) -> str:
     """The prefix of an id: "HP" of "HP:0000001", "CVCL" of "CVCL_0001"; "" if it has none, as an IRI."""
-    match = re.match(r"([^:_/\s]+)[:_](?!//)\S", term_id)
-    return match[1] if match else ""
+    match = re.match(r"([^:/\s]+):(?!//)\S", term_id) or re.match(r"([^:/\s]+)_\d+$|([^:_/\s]+)_\S", term_id)
+    return next(filter(None, match.groups())) if match else ""
 
 
 def relation_name(words: str) -> str:

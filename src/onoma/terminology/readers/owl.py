@@ -325,7 +325,7 @@ class _Ontology:
         if not self._options.keeps(term.term_id):
             self._reading.note("terms with other prefixes, left out", 1)
             return
-        labels = sorted(gathered.labels, key=lambda label: label[0])
+        labels = sorted(gathered.labels, key=lambda label: (not label[1].strip(), label[0]))  # a blank one is rejected
         if labels:
             term.labels, term.label_language = [labels[0][1]], labels[0][2]
             term.synonyms = [Synonym(text, LABEL, language) for _, text, language in labels[1:]] + term.synonyms

@@ -16,7 +16,7 @@ import polars as pl
 from onoma.errors import InputError, did_you_mean
 from onoma.terminology.files.archives import SourceFile
 from onoma.terminology.files.delimited import read_delimited
-from onoma.terminology.files.quoted import ROWS_PER_BATCH, read_quoted
+from onoma.terminology.files.quoted import CARRIAGE_RETURN, ROWS_PER_BATCH, read_quoted
 from onoma.terminology.files.text_files import LineBlock, line_problem, read_blocks, text_lines
 from onoma.terminology.reading import Reading
 
@@ -76,12 +76,13 @@ def parquet_rows(
     converted = []
     for column in columns:
         dtype = schema[column]
-        if isinstance(dtype, pl.List | pl.Array) and column in may_be_lists:
+        may_be_list = isinstance(dtype, pl.List | pl.Array) and column in may_be_lists
+        if isinstance(dtype, pl.List | pl.Array) and may_be_list and _is_text(pl.Series(dtype=dtype.inner).dtype):
             as_list = pl.col(column).arr.to_list() if isinstance(dtype, pl.Array) else pl.col(column)
             converted.append(as_list.cast(pl.List(pl.String)))
         elif dtype == pl.Null:  # no cell has a value
             converted.append(pl.lit("").alias(column))
-        elif dtype.is_integer() or isinstance(dtype, pl.String | pl.Boolean | pl.Categorical | pl.Enum):
+        elif _is_text(dtype):
             converted.append(pl.col(column).cast(pl.String).fill_null(""))
         else:
             raise InputError(
@@ -99,6 +100,10 @@ def parquet_rows(
         reading.tell(int(batch["line"][-1]), len(rows), path.name)
 
 
+def _is_text(dtype: pl.DataType) -> bool:
+    return dtype.is_integer() or isinstance(dtype, pl.String | pl.Boolean | pl.Categorical | pl.Enum)
+
+
 def json_rows(
     file: SourceFile,
     reading: Reading,
@@ -113,6 +118,7 @@ def json_rows(
     spelling of the file. Columns that may be lists are lists throughout.
     """
     path = file.path
+    _check_columns([*columns], columns, path)
     schema = pl.Schema(
         {
             "line": pl.UInt32(),
@@ -239,6 +245,12 @@ def _how_to_convert(line: bytes) -> str:
 
 
 def _check_columns(fields: list[str], columns: Sequence[str], path: Path, *, line: int | None = None) -> None:
+    if "line" in columns:
+        raise InputError(
+            "a column called 'line' cannot be read", path=path, field="line", fix="give it another name in the file"
+        )
+    if any("\r" in field for field in fields):
+        raise InputError(CARRIAGE_RETURN, path=path, line=line)
     for column in columns:
         if fields.count(column) == 1:
             continue
