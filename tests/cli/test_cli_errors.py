@@ -16,6 +16,7 @@ from safetensors import SafetensorError
 import onoma
 from onoma import cli
 from onoma.cli import app as commands
+from onoma.cli.options import parse_assignments
 from onoma.errors import ConfigError, InputError
 from tiny import make_terminology
 
@@ -77,6 +78,11 @@ def test_one_sentence_and_a_status(
     told = capsys.readouterr().err
     assert said in told
     assert len(told.strip().split("\n")) == 1
+
+
+def test_blanks_around_signs_are_part_of_a_setting() -> None:
+    given = ["separator= / ", "delimiter=\t", " name = a b ", "steps= 100"]
+    assert parse_assignments(given) == {"separator": " / ", "delimiter": "\t", "name": "a b", "steps": "100"}
 
 
 def test_what_nobody_foresaw_keeps_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import zipfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -88,12 +90,32 @@ def test_every_mention_is_paired_with_every_other_name_of_its_concepts(
     counts = made.manifest.config["mentions"]
     assert counts["in_all"] == len(rows)
     assert counts["unknown"] == sum(ids in {"C:5", "X"} for _, ids in rows)
+    assert counts["partly_unknown"] == sum(ids == "X|C:2" for _, ids in rows)
     assert counts["blank"] == sum(not mention.strip() for mention, _ in rows)
     assert made.text_labels is not None
     by_text: dict[str, int] = {}
     for text, label in zip(texts_of(made, TEXTS), made.text_labels.tolist(), strict=True):
         assert by_text.setdefault(text, label) == label
     assert len(set(by_text.values())) == len(by_text)
+
+
+@pytest.mark.parametrize("name", ["m.csv", "m.csv.gz", "m.zip"])
+def test_a_table_of_mentions_plain_or_packed(name: str, tmp_path: Path) -> None:
+    text = b"mention,concept_id\ngrippe,D1\n"
+    if name.endswith(".zip"):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.writestr("i.csv", text)
+    else:
+        (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    assert read_mentions(tmp_path / name).rows() == [("grippe", "D1")]
+
+
+def test_columns_of_mentions_that_are_there_are_not_to_be_called_otherwise(tmp_path: Path) -> None:
+    pl.DataFrame({"mention": ["flu"], "concept_id": [["D1"]]}).write_parquet(tmp_path / "m.parquet")
+    with pytest.raises(InputError, match="a column of a type that is no text") as caught:
+        read_mentions(tmp_path / "m.parquet")
+    assert caught.value.found == "List(String)"
+    assert caught.value.fix == "write the table again with this column as text"
 
 
 def test_what_is_written_can_be_opened_and_says_what_it_is(terminology: Terminology, tmp_path: Path) -> None:

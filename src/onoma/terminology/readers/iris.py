@@ -46,7 +46,7 @@ NAMESPACES: Mapping[str, str] = MappingProxyType(
 _OBO_CODE = re.compile(
     r"http://purl\.obolibrary\.org/obo/(?:([A-Za-z][A-Za-z0-9.\-_]*)_(\d+)|([A-Za-z][A-Za-z0-9.\-]*)_([^\s/#]+))"
 )
-"""Prefixes may have underscores (APOLLO_SV): where digits follow, the last one is the colon, as the OWL API has it; else
+"""Prefixes may have underscores (APOLLO_SV): where digits follow the last one is the colon, as the OWL API has it, else
 the first."""
 
 _MAPPINGS = {
