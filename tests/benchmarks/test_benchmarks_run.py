@@ -32,6 +32,7 @@ class LetterEncoder:
     width: int = 27
     max_tokens: int = 512
     normalisation: str = "sapbert"
+    precision: str = "fp32"
     asked: list[str] = field(default_factory=list)
 
     @property
@@ -118,7 +119,12 @@ def test_results_file(data: Path, tmp_path: Path) -> None:
     assert written["n_dictionary"] == 13
     assert written["seed"] == 5
     assert written["exact_match"]["acc@1"] == 2 / 7
-    assert written["model"] == {"kind": "encoder", "name": "letters", "fingerprint": "f" * 64}
+    assert written["model"] == {
+        "kind": "encoder",
+        "name": "letters",
+        "fingerprint": "f" * 64,
+        "precision": "fp32",
+    }
     assert written["versions"].keys() >= {"onoma", "python", "numpy"}
     assert written["data"]["test_queries.txt"]["sha256"] == hashlib.sha256(QUERIES.encode()).hexdigest()
     assert written["data"]["test_dictionary.txt"]["bytes"] == len(DICTIONARY)

@@ -159,6 +159,9 @@ def test_bf16_needs_the_weights(saved: Path, tmp_path: Path) -> None:
     shutil.copytree(saved, tmp_path / "thin")
     (tmp_path / "thin" / "model.safetensors").unlink()
     (tmp_path / "thin" / "onoma.json").unlink()
+    with pytest.raises(DamagedArtifactError, match=r"its onoma\.json is missing"):  # it may say what else is needed
+        open_encoder(tmp_path / "thin", precision="bf16")
+    (tmp_path / "thin" / "encoder.json").unlink()
     with pytest.raises(ConfigError, match=r"holds only the ONNX model.*precision='fp32'"):
         open_encoder(tmp_path / "thin", precision="bf16")
 

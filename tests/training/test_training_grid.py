@@ -13,7 +13,10 @@ import pytest
 from filelock import FileLock
 
 from onoma.artifacts import write_artifact
+from onoma.encoders import locate_tokenizer
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError, TrainingError
+from onoma.pairs import build_pairs
+from onoma.terminology import Terminology
 from onoma.training.config import Recipe, load_recipe
 from onoma.training.grid import Combination, Grid, combinations, grid_names, load_grid
 from onoma.training.grid_plot import draw_grid, plot_grid
@@ -405,6 +408,23 @@ def test_what_no_combination_can_be_is_refused_before_anything_is_written(place:
             "quickstart", RATES, out, overrides=overrides(place), terminology=place / "t", development=[out / "dev.txt"]
         )
     assert not out.exists()
+
+
+def test_bases_that_the_pairs_do_not_fit_are_refused_before_anything_is_written(place: Path, tmp_path: Path) -> None:
+    other = tiny_encoder(tmp_path / "other", extra_tokens=["extra"])
+    pairs = build_pairs(Terminology.open(place / "t"), locate_tokenizer(str(place / "base")), tmp_path / "pairs")
+    bases = Grid("g", "", ({"base": (str(place / "base"), str(other))},))
+    with pytest.raises(MismatchError, match="tokenised with another tokeniser than that of .*other"):
+        train_grid("quickstart", bases, tmp_path / "out", pairs=pairs.path)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("content", ['{"a": 1}', "xx", "[]", '{"made_from": 3, "combinations": []}'])
+def test_a_grid_json_that_is_no_grid(content: str, place: Path, tmp_path: Path) -> None:
+    (tmp_path / "grid.json").write_text(content)
+    with pytest.raises(ArtifactExistsError, match=r"grid\.json that is no grid's"):
+        train_grid("quickstart", RATES, tmp_path, overrides=overrides(place), terminology=place / "t")
+    assert (tmp_path / "grid.json").read_text() == content
 
 
 def trained(name: str, tables: tuple[int, ...], score: float, **settings: str) -> Trained:

@@ -293,6 +293,13 @@ def test_a_run_whose_record_is_not_readable_is_refused(base: Path, pairs: PairSe
         train_encoder(config_for(base, checkpoint_minutes=1e-9), pairs, tmp_path / "e")
 
 
+def test_a_log_that_is_no_text_is_refused(base: Path, pairs: PairSet, tmp_path: Path) -> None:
+    interrupted(base, pairs, tmp_path / "e")
+    (run_folder(tmp_path / "e") / "log.jsonl").write_bytes(b"\xff\xfe\x80")
+    with pytest.raises(TrainingError, match=r"log\.jsonl is not readable .* Remove .*e\.run to begin anew"):
+        train_encoder(config_for(base, checkpoint_minutes=1e-9), pairs, tmp_path / "e")
+
+
 def test_a_checkpoint_of_another_run_is_not_loaded(base: Path, pairs: PairSet, tmp_path: Path) -> None:
     interrupted(base, pairs, tmp_path / "a")
     interrupted(base, pairs, tmp_path / "b", learning_rate=1e-5)

@@ -156,7 +156,12 @@ def _rank_with_encoder(
         exact=equal_lines(dictionary, texts, k=k, normalisation=encoder.folder.normalisation),
         known_ids={concept_id for line in dictionary for concept_id in line.ids},
         n_dictionary=len(dictionary),
-        model={"kind": "encoder", "name": encoder.name, "fingerprint": encoder.fingerprint},
+        model={
+            "kind": "encoder",
+            "name": encoder.name,
+            "fingerprint": encoder.fingerprint,
+            "precision": encoder.precision,
+        },
     )
 
 

@@ -60,6 +60,11 @@ class FolderEncoder:
         """See `onoma.encoders.Encoder.fingerprint`."""
         return self._folder.fingerprint
 
+    @property
+    def precision(self) -> str:
+        """What its arithmetic is done in."""
+        return self._folder.precision
+
 
 def checked_names(texts: Iterable[str]) -> Sequence[str]:
     """Names that can be gone through in windows: a list of what gives them one by one.

@@ -18,7 +18,14 @@ from tokenizers import Tokenizer
 
 from onoma.artifacts import MANIFEST_NAME, open_artifact, read_manifest, sha256_file
 from onoma.encoders.tokens import load_tokenizer, special_tokens_around, tokenizer_fingerprint
-from onoma.errors import ConfigError, InputError, UnavailableError, did_you_mean
+from onoma.errors import (
+    ConfigError,
+    DamagedArtifactError,
+    InputError,
+    OnomaError,
+    UnavailableError,
+    did_you_mean,
+)
 
 Pooling = Literal["cls", "mean", "mean-nospec", "mean-all"]
 """Which token vectors make a name's vector; see `onoma.encoders.packed.PackedEncoder`."""
@@ -160,8 +167,10 @@ class EncoderFolder:
     @cached_property
     def normalisation(self) -> str:
         """Preset of `onoma.terminology.normalise` that its training names went through; "sapbert" where nobody says."""
-        training = read_manifest(self.path).config.get("training", {}) if self.is_own else {}
-        return str(training.get("normalisation", "sapbert"))
+        if not self.is_own:
+            return "sapbert"
+        said = _read_json(self.path / ABOUT_NAME).get("normalisation")  # folders written before say it as settings only
+        return str(said or read_manifest(self.path).config.get("training", {}).get("normalisation", "sapbert"))
 
     def load_tokenizer(self) -> Tokenizer:
         """The tokeniser, without truncation or padding."""
@@ -190,11 +199,31 @@ def read_folder(
         ArtifactError: Onoma wrote the folder and it is damaged, too new, or no encoder.
         ConfigError: an option has a value that this encoder cannot have.
     """
-    folder = Path(path)
+    try:
+        return _read_folder(Path(path), name=name, pooling=pooling, max_tokens=max_tokens, precision=precision)
+    except OnomaError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"the files of this encoder do not say what they should ({type(error).__name__}: {error})",
+            path=Path(path),
+            expected="a model as transformers or sentence-transformers save it",
+            fix="get the folder again",
+        ) from None
+
+
+def _read_folder(
+    folder: Path, *, name: str | None, pooling: Pooling | None, max_tokens: int | None, precision: OnnxPrecision
+) -> EncoderFolder:
     about: dict[str, Any] = {}
     if (folder / MANIFEST_NAME).exists():
         open_artifact(folder, ENCODER_KIND)
         about = _read_json(folder / ABOUT_NAME)
+    elif (folder / ABOUT_NAME).exists():
+        raise DamagedArtifactError(
+            f"{folder} is an encoder that Onoma wrote, and its {MANIFEST_NAME} is missing, which says what the encoder "
+            "needs. Copy the whole folder again."
+        )
     steps = _steps(folder)
     model_path = folder / steps.get("Transformer", "")
     if not (model_path / "config.json").is_file():
@@ -202,7 +231,11 @@ def read_folder(
     config = _read_json(model_path / "config.json")
     if not isinstance(config, dict):
         raise InputError("this is no configuration of a model", path=model_path / "config.json", expected="{...}")
-    sentence = _read_json(model_path / "sentence_bert_config.json", missing_is_empty=True)
+    sentence = _read_json(model_path / "sentence_bert_config.json", missing_is_empty=True) or {}
+    if steps and "max_seq_length" not in sentence:  # sentence-transformers 6 leaves it to the tokeniser
+        tokens = (_read_json(model_path / "tokenizer_config.json", missing_is_empty=True) or {}).get("model_max_length")
+        sentence |= {"max_seq_length": tokens} if isinstance(tokens, int) else {}
+    _refuse_prompt(folder)
     said = _said_pooling(folder / steps["Pooling"]) if "Pooling" in steps else None
     weights = _weights(model_path)
     onnx = folder / onnx_name(precision)
@@ -261,6 +294,19 @@ def _width(config: Any, file: Path) -> int:
     raise InputError("this file does not say how many numbers a vector has", path=file, expected="hidden_size")
 
 
+def _refuse_prompt(folder: Path) -> None:
+    """Refuse an encoder that sentence-transformers gives other texts than those it is asked for."""
+    about = _read_json(folder / "config_sentence_transformers.json", missing_is_empty=True) or {}
+    prompt = (about.get("prompts") or {}).get(about.get("default_prompt_name"))
+    if prompt:
+        raise InputError(
+            "this encoder puts a prompt before every text, which Onoma does not",
+            path=folder / "config_sentence_transformers.json",
+            found=repr(prompt),
+            fix="take an encoder of names, or remove default_prompt_name if names are to go without",
+        )
+
+
 _OFFSET_POSITIONS = frozenset({"roberta", "xlm-roberta", "camembert"})
 _RUNNABLE_STEPS = frozenset({"Transformer", "Pooling", "Normalize"})
 _POOLING_FLAGS: dict[str, Pooling] = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
@@ -315,7 +361,10 @@ def _checked_pooling(pooling: str | None) -> Pooling | None:
 
 def _checked_max_tokens(asked: int | None, said: Any, limit: int) -> int:
     if asked is None:
-        return min(int(said) if said is not None else DEFAULT_MAX_TOKENS, limit)
+        found = min(int(said) if said is not None else DEFAULT_MAX_TOKENS, limit)
+        if found < 3:
+            raise ValueError(f"the longest text has {found} tokens, special ones included")
+        return found
     if not 3 <= asked <= limit:
         raise ConfigError(
             f"max_tokens must be from 3 to {limit} for this encoder, special tokens included; not {asked}."

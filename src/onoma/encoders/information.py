@@ -86,7 +86,7 @@ def encoder_info(source: str | Path) -> EncoderInfo:
         path=found.path,
         architecture=", ".join(part for part in parts if part),
         n_parameters=count_parameters(found.model_path),
-        width=found.width,
+        width=found.dimensions or found.width,
         pooling=found.pooling,
         max_tokens=found.max_tokens,
         sparse_weight=found.sparse_weight,

@@ -17,6 +17,7 @@ from onoma.artifacts import Parent
 from onoma.encoders.agreement import Agreement, read_agreements
 from onoma.encoders.folders import ABOUT_NAME, ADAPTED_PREFIX, EncoderFolder, Origin, Pooling, family_of
 from onoma.encoders.markdown import code, plain, table
+from onoma.errors import InputError
 
 CARD_NAME = "README.md"
 TRAIN_NAME = "train.json"
@@ -245,9 +246,9 @@ def _training(
     rows += [(f"version of {key}", str(value)) for key, value in report.get("versions", {}).items()]
     if seed is not None:
         rows.append(("seed", str(seed)))
-    settings = [
-        (key, _shown(value)) for key, value in _flat(training) if key not in {"base", "seed"} and value is not None
-    ]
+    # What the pairs were made with stands with the pairs.
+    elsewhere = {"base", "seed", *config.get("pairs", {})}
+    settings = [(key, _shown(value)) for key, value in _flat(training) if key not in elsewhere and value is not None]
     parts = ["## How it was trained", table(("", ""), rows), "### Settings", table(("setting", "value"), settings)]
     return "\n\n".join(parts)
 
@@ -334,8 +335,14 @@ def count_parameters(folder: Path) -> int:
     count = 0
     for file in sorted(folder.glob("model*.safetensors")):
         with file.open("rb") as handle:
-            header = json.loads(handle.read(int.from_bytes(handle.read(8), "little")))
-        count += sum(math.prod(entry["shape"]) for name, entry in header.items() if name != "__metadata__")
+            length = int.from_bytes(handle.read(8), "little")
+            try:
+                header = json.loads(handle.read(min(length, file.stat().st_size)))
+                tensors = [entry for name, entry in header.items() if name != "__metadata__"]
+                # Whole numbers are positions and the like, no parameters.
+                count += sum(math.prod(entry["shape"]) for entry in tensors if "F" in entry["dtype"])
+            except (AttributeError, KeyError, TypeError, ValueError):
+                raise InputError("these are no weights in safetensors, or damaged ones", path=file) from None
     return count
 
 

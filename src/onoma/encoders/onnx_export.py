@@ -6,6 +6,7 @@ import contextlib
 import copy
 import io
 import logging
+import math
 import warnings
 from pathlib import Path
 
@@ -19,9 +20,9 @@ from onoma.encoders.onnx_encoder import open_session, padded_rows
 from onoma.encoders.onnx_graph import ATTENTION_MASK, INPUT_IDS, NAME_VECTORS, OPSET, can_write_graph, write_graph
 from onoma.encoders.onnx_precision import save_onnx
 from onoma.encoders.packed import PackedEncoder
-from onoma.encoders.packing import pack
+from onoma.encoders.packing import pack, pack_lists
 from onoma.encoders.tokens import tokenise
-from onoma.errors import MismatchError
+from onoma.errors import MismatchError, TrainingError
 
 TOLERANCE = 1e-4
 """Largest allowed difference of any number of a unit vector between ONNX Runtime and torch; usual is 1e-6."""
@@ -60,12 +61,25 @@ def write_onnx(encoder: PackedEncoder, file: Path, *, tokenizer: Tokenizer) -> N
         difference = _largest_difference(encoder, file, tokenizer)
     finally:
         encoder.train(was_training)
+    if math.isnan(difference) and not _is_finite(encoder):
+        file.unlink()
+        raise TrainingError(
+            "the weights of this encoder are not all numbers: its training has diverged. Begin it anew with a lower "
+            "learning_rate or max_gradient_norm=1."
+        )
     if not difference <= TOLERANCE:
         file.unlink()
         raise MismatchError(
             f"the ONNX model written of this encoder gives other vectors than torch: they differ by {difference:.1e}, "
             f"where {TOLERANCE:.0e} is allowed. It was removed; please report this with the encoder's config.json."
         )
+
+
+def _is_finite(encoder: PackedEncoder) -> bool:
+    """Whether weights, and vectors made with them, are numbers that fp32 has."""
+    with torch.inference_mode():
+        vectors = encoder(pack_lists([[0, 1]]).to(next(encoder.parameters()).device))
+    return bool(torch.isfinite(vectors).all()) and all(bool(torch.isfinite(one).all()) for one in encoder.parameters())
 
 
 def _largest_difference(encoder: PackedEncoder, file: Path, tokenizer: Tokenizer) -> float:

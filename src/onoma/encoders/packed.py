@@ -274,6 +274,8 @@ def load_folder(folder: EncoderFolder, *, dropout: float | None = None) -> Packe
         for module in model.modules():
             if isinstance(module, nn.Dropout):
                 module.p = dropout
+            if isinstance(getattr(module, "attention_dropout", None), float):  # some families keep it as a number
+                setattr(module, "attention_dropout", dropout)  # noqa: B010 - torch types attributes as modules
     return PackedEncoder(model, pooling=folder.pooling, max_tokens=folder.max_tokens, source=folder).eval()
 
 

@@ -41,6 +41,11 @@ class Encoder(Protocol):
         """SHA-256 over all that decides a name's vector up to rounding; equal for every back end and precision."""
         ...
 
+    @property
+    def precision(self) -> str:
+        """What its arithmetic is done in: ``"fp32"``, ``"bf16"``, or that of an ONNX model in a lower one."""
+        ...
+
     def encode(
         self, texts: Sequence[str], *, progress: ProgressCallback | None = None, normalise: bool = True
     ) -> FloatArray:

@@ -13,10 +13,11 @@ import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onoma.artifacts import Manifest, verify_artifact, write_artifact
+from onoma.artifacts import Manifest, read_manifest, verify_artifact, write_artifact
 from onoma.encoders.agreement import Agreement, measure_agreement, write_agreements
 from onoma.encoders.folders import (
     ABOUT_NAME,
@@ -153,6 +154,7 @@ def _rewritten(source: str | Path, found: EncoderFolder, out: str | Path | None,
         parents=parents,
         seed=seed,
         overwrite=overwrite or out is None,
+        on_replaced=None if out is not None or manifest is None else partial(_check_unchanged, manifest=manifest),
     ) as folder:
         if manifest is None:
             fill_folder(folder, found)
@@ -162,6 +164,14 @@ def _rewritten(source: str | Path, found: EncoderFolder, out: str | Path | None,
                 shutil.copyfile(found.path / name, folder / name)
         yield folder
         write_card(folder, found, config=config, parents=parents, seed=seed)
+
+
+def _check_unchanged(old: Path, *, manifest: Manifest) -> None:
+    """Refuse to replace a folder that is another one by now: what was added to it would be lost."""
+    if read_manifest(old) != manifest:
+        raise MismatchError(
+            "the encoder was changed by another process meanwhile; nothing was added to it. Give the command again."
+        )
 
 
 def _load_model(file: Path) -> ModelProto:
@@ -199,7 +209,8 @@ def _read_result(path: Path, found: EncoderFolder) -> dict[str, Any]:
     precisions: tuple[OnnxPrecision, ...] = ("fp32", *found.lower_precisions)
     for precision in precisions:
         if dataclasses.replace(found, precision=precision).fingerprint == fingerprint:
-            return {**result, "precision": precision}
+            # bf16 is no other encoder, and other arithmetic.
+            return {**result, "precision": "bf16" if model.get("precision") == "bf16" else precision}
     raise MismatchError(
         f"{file} was measured with another encoder ({fingerprint[:12]}) than {found.path} ({found.fingerprint[:12]})."
     )

@@ -113,7 +113,15 @@ def save_encoder(
         model = write_model(
             encoder, folder, name=title, sparse_weight=sparse_weight, config=config, parents=parents, seed=seed
         )
-        _write_rest(folder, source, name=title, origin=_origin_of_saved(folder, source), files=files)
+        training = (config or {}).get("training", {})
+        _write_rest(
+            folder,
+            source,
+            name=title,
+            origin=_origin_of_saved(folder, source),
+            normalisation=training.get("normalisation", source.normalisation),
+            files=files,
+        )
         cutting = PackedEncoder(model, pooling=encoder.pooling, max_tokens=source.max_tokens, source=source)
         _write_onnx(cutting, source, folder / ONNX_NAME)
         if not (folder / CARD_NAME).exists():
@@ -182,7 +190,14 @@ def fill_folder(
     if not onnx_only:
         for file in (*found.weights, *found.model_path.glob("model.safetensors.index.json")):
             shutil.copyfile(file, folder / file.name)
-    _write_rest(folder, found, name=name or found.name, origin=found.origin, files=files)
+    _write_rest(
+        folder,
+        found,
+        name=name or found.name,
+        origin=found.origin,
+        normalisation=found.normalisation,
+        files=files,
+    )
     precisions: set[OnnxPrecision] = {found.precision} if onnx_only else {"fp32", found.precision}
     for precision in sorted(precisions):
         file = found.path / onnx_name(precision)
@@ -206,13 +221,19 @@ def _origin_of_saved(folder: Path, source: EncoderFolder) -> Origin:
     known = source.origin
     return Origin(
         base=source.name,
-        base_hub_id=known.hub_id or known.base_hub_id,
-        base_licence=known.licence or known.base_licence,
+        base_hub_id=known.hub_id,
+        base_licence=known.licence,
     )
 
 
 def _write_rest(
-    folder: Path, source: EncoderFolder, *, name: str, origin: Origin, files: Mapping[str, str] | None
+    folder: Path,
+    source: EncoderFolder,
+    *,
+    name: str,
+    origin: Origin,
+    normalisation: str,
+    files: Mapping[str, str] | None,
 ) -> None:
     """All but weights, configuration and graph."""
     for file in _TOKENIZER_FILES:
@@ -243,6 +264,7 @@ def _write_rest(
         {
             "name": name,
             "weights_sha256": sha256_file(weights) if weights.exists() else source.weights_sha256,
+            "normalisation": normalisation,
             **({} if source.dimensions is None else {"dimensions": source.dimensions}),
             **({} if source.sparse_weight is None else {"sparse_weight": source.sparse_weight}),
             "origin": {key: value for key, value in dataclasses.asdict(origin).items() if value is not None},

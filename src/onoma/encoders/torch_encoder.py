@@ -38,10 +38,16 @@ class TorchEncoder(FolderEncoder):
             raise ConfigError("an encoder made in memory has no tokeniser; save it and open the folder.")
         super().__init__(model.source)
         self._model = model
+        self._precision = precision
         # The modules of other families may have no bf16 of their own, or lose too much by it (rotary positions).
         self._autocasts = precision == "bf16" and not model.runs_packed
         if precision == "bf16" and model.runs_packed:
             model.bfloat16()
+
+    @property
+    def precision(self) -> str:
+        """What its arithmetic is done in."""
+        return self._precision
 
     def encode(
         self, texts: Iterable[str], *, progress: ProgressCallback | None = None, normalise: bool = True

@@ -56,6 +56,11 @@ class KnownVectors:
         return self._encoder.folder
 
     @property
+    def precision(self) -> str:
+        """What its arithmetic is done in."""
+        return self._encoder.precision
+
+    @property
     def name(self) -> str:
         """How to call it in tables and logs."""
         return self._encoder.name

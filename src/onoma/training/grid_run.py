@@ -122,7 +122,8 @@ def train_grid(
         ArtifactExistsError: something else lies at ``out``.
         ConfigError: a combination cannot be trained so, or not one of ``terminology`` and ``pairs`` is given.
         InputError: what is to be trained or measured on cannot be used.
-        MismatchError: a grid on other data lies at ``out``, or an encoder of that name with other settings.
+        MismatchError: a grid on other data lies at ``out``, or an encoder of that name with other settings; or the
+            pairs were tokenised with another tokeniser than that of a base.
         TrainingError: another process works on this grid.
         UnavailableError: a base encoder, or the package of a tracker, is not to be had.
     """
@@ -136,8 +137,14 @@ def train_grid(
     for combination in found:
         check_development(combination.recipe.config, names, fix=HIDE_OR_GIVE)
     check_trackers(trackers)
+    made = None if pairs is None else PairSet.open(pairs)
     for base in dict.fromkeys(combination.recipe.config.base for combination in found):
-        locate_encoder(base)
+        located = locate_encoder(base)
+        if made is not None and located.tokenizer_fingerprint != made.tokenizer_fingerprint:
+            raise MismatchError(
+                f"{made.path} was tokenised with another tokeniser than that of {base}; take bases that share one, or "
+                "give the terminology in place of pairs."
+            )
     if terminology is not None:
         opened = Terminology.open(terminology)
         for languages in dict.fromkeys(combination.recipe.config.languages for combination in found):
@@ -268,9 +275,14 @@ def _alone(out: Path, made_from: Mapping[str, Any]) -> Iterator[None]:
         return
     report = out / REPORT_NAME
     if report.exists():
-        written = json.loads(report.read_text(encoding="utf-8"))
-        known = written["made_from"]
-        has_begun = any(out.glob("*.run")) or any(one["status"] != WAITING for one in written["combinations"])
+        try:
+            written = json.loads(report.read_text(encoding="utf-8"))
+            known = dict(written["made_from"])
+            has_begun = any(out.glob("*.run")) or any(one["status"] != WAITING for one in written["combinations"])
+        except (KeyError, TypeError, ValueError):
+            raise ArtifactExistsError(
+                f"{out} holds a {REPORT_NAME} that is no grid's, or a damaged one; write to another place."
+            ) from None
         if has_begun and known != json.loads(json.dumps(made_from)):
             differing = sorted(key for key in {*known, *made_from} if known.get(key) != made_from.get(key))
             raise MismatchError(

@@ -247,8 +247,8 @@ class RunLog:
         if not is_main():
             return
         file = run / LOG_NAME
-        lines = file.read_text(encoding="utf-8").splitlines()[:done] if file.exists() else []
         try:
+            lines = file.read_text(encoding="utf-8").splitlines()[:done] if file.exists() else []
             self.steps += [json.loads(line) for line in lines]
             numbers = [line["step"] for line in self.steps]
         except (ValueError, KeyError, TypeError) as error:

@@ -1,0 +1,153 @@
+"""Folders of other tools: what they say is done, what is damaged is told; and what Onoma's own say stays with them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from onoma.encoders import open_encoder
+from onoma.encoders.folders import Origin, read_folder
+from onoma.encoders.information import encoder_info
+from onoma.encoders.model_card import count_parameters
+from onoma.encoders.packed import load_packed
+from onoma.encoders.rewriting import add_precisions
+from onoma.encoders.saving import export_encoder, save_encoder
+from onoma.errors import DamagedArtifactError, InputError, MismatchError, OnomaError, TrainingError
+from tiny import tiny_encoder
+
+LONG = "heart disease " * 20
+NAMES = [f"heart disease {number}" for number in range(120)]
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Path:
+    """A folder as sentence-transformers writes it."""
+    save_encoder(load_packed(tiny_encoder(tmp_path / "base", weight_std=0.3), max_tokens=14), tmp_path / "theirs")
+    for own in ("onoma.json", "encoder.json"):
+        (tmp_path / "theirs" / own).unlink()
+    return tmp_path / "theirs"
+
+
+def changed(file: Path, **values: Any) -> None:
+    about = json.loads(file.read_text()) if file.exists() else {}
+    about |= values
+    file.write_text(json.dumps({key: value for key, value in about.items() if value is not None}))
+
+
+def test_the_length_that_a_tokeniser_says(theirs: Path) -> None:
+    assert read_folder(theirs).max_tokens == 14
+    changed(theirs / "sentence_bert_config.json", max_seq_length=None)  # as from version 6 on
+    changed(theirs / "tokenizer_config.json", model_max_length=9)
+    assert read_folder(theirs).max_tokens == 9
+    changed(theirs / "tokenizer_config.json", model_max_length=10**30)  # transformers' word for no limit
+    positions = json.loads((theirs / "config.json").read_text())["max_position_embeddings"]
+    assert read_folder(theirs).max_tokens == positions
+    (theirs / "modules.json").unlink()  # transformers' own folders are cut as SapBERT cuts names
+    assert read_folder(theirs).max_tokens == min(25, positions)
+
+
+def test_vectors_equal_those_of_sentence_transformers(theirs: Path, tmp_path: Path) -> None:
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    loaded = sentence_transformers.SentenceTransformer(str(theirs), device="cpu")
+    loaded.save(str(tmp_path / "saved"), create_model_card=False)
+    found = open_encoder(tmp_path / "saved").encode([LONG, "lung"])
+    np.testing.assert_allclose(found, loaded.encode([LONG, "lung"], normalize_embeddings=True), atol=1e-5)
+
+
+def test_a_prompt_is_refused(theirs: Path) -> None:
+    about = theirs / "config_sentence_transformers.json"
+    changed(about, prompts={"query": "query: ", "document": ""}, default_prompt_name="query")
+    with pytest.raises(InputError, match="puts a prompt before every text") as caught:
+        read_folder(theirs)
+    assert caught.value.found == "'query: '"
+    changed(about, default_prompt_name="document")
+    assert read_folder(theirs).max_tokens == 14
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("modules.json", '{"a": 1}'),
+        ("modules.json", '[{"idx": 0}]'),
+        ("1_Pooling/config.json", "[]"),
+        ("sentence_bert_config.json", "[1]"),
+        ("sentence_bert_config.json", '{"max_seq_length": "x"}'),
+        ("sentence_bert_config.json", '{"max_seq_length": 1}'),
+        ("model.safetensors.index.json", "[]"),
+    ],
+)
+def test_damaged_files_are_told(file: str, content: str, theirs: Path) -> None:
+    if file == "model.safetensors.index.json":
+        (theirs / "model.safetensors").unlink()
+    (theirs / file).write_text(content)
+    with pytest.raises(OnomaError, match="do not say what they should"):
+        read_folder(theirs)
+
+
+@pytest.mark.parametrize("content", [b"", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"])
+def test_weights_that_are_none_are_told(content: bytes, theirs: Path) -> None:
+    (theirs / "model.safetensors").write_bytes(content)
+    with pytest.raises(InputError, match="no weights in safetensors"):
+        encoder_info(theirs)
+
+
+def test_how_names_are_prepared_goes_with_every_copy(tmp_path: Path) -> None:
+    base = load_packed(tiny_encoder(tmp_path / "base", weight_std=0.3))
+    trained = save_encoder(base, tmp_path / "trained", config={"training": {"normalisation": "coder"}})
+    copy = export_encoder(trained, tmp_path / "copy")
+    assert trained.normalisation == copy.normalisation == "coder"
+    assert export_encoder(copy, tmp_path / "thin", onnx_only=True).normalisation == "coder"
+    assert save_encoder(load_packed(copy.path), tmp_path / "again").normalisation == "coder"
+    (copy.path / "onoma.json").unlink()
+    with pytest.raises(DamagedArtifactError, match=r"its onoma\.json is missing"):
+        read_folder(copy.path)
+
+
+def test_what_another_process_added_meanwhile_is_not_lost(tmp_path: Path) -> None:
+    saved = save_encoder(load_packed(tiny_encoder(tmp_path / "base", weight_std=0.3)), tmp_path / "e").path
+    begun: list[int] = []
+
+    def meanwhile(*_: object) -> None:
+        if not begun:
+            begun.append(1)
+            add_precisions(saved, ["fp16-weights"], NAMES)
+
+    with pytest.raises(MismatchError, match="changed by another process meanwhile"):
+        add_precisions(saved, ["int8"], NAMES, progress=meanwhile)
+    assert begun
+    assert read_folder(saved).lower_precisions == ("fp16-weights",)
+    add_precisions(saved, ["int8"], NAMES)
+    assert set(read_folder(saved).lower_precisions) == {"fp16-weights", "int8"}
+
+
+def test_a_diverged_encoder_is_called_so(tmp_path: Path) -> None:
+    encoder = load_packed(tiny_encoder(tmp_path / "base"))
+    next(iter(encoder.parameters())).data.fill_(float("nan"))
+    with pytest.raises(TrainingError, match="its training has diverged"):
+        save_encoder(encoder, tmp_path / "e")
+    assert not (tmp_path / "e").exists()
+
+
+def test_licence_and_hub_id_are_those_of_the_base_alone(tmp_path: Path) -> None:
+    first = save_encoder(load_packed(tiny_encoder(tmp_path / "base")), tmp_path / "first")
+    encoder = load_packed(first.path)
+    origin = Origin(base="all-MiniLM-L6-v2", base_hub_id="a/b", base_licence="Apache-2.0")
+    encoder.source = dataclasses.replace(first, origin=origin)
+    next(iter(encoder.parameters())).data.add_(1)
+    second = save_encoder(encoder, tmp_path / "second")
+    assert second.origin == Origin(base=first.name)
+
+
+def test_what_is_told_of_an_encoder(tmp_path: Path) -> None:
+    saved = save_encoder(load_packed(tiny_encoder(tmp_path / "base")), tmp_path / "e")
+    assert encoder_info(export_encoder(saved.cut(8), tmp_path / "cut", onnx_only=True).path).width == 8
+    tensors = {"weight": torch.zeros(3, 5, dtype=torch.bfloat16), "position_ids": torch.zeros(7, dtype=torch.int64)}
+    save_file(tensors, tmp_path / "model.safetensors")
+    assert count_parameters(tmp_path) == 15  # positions are none
