@@ -414,7 +414,7 @@ def test_bases_that_the_pairs_do_not_fit_are_refused_before_anything_is_written(
     other = tiny_encoder(tmp_path / "other", extra_tokens=["extra"])
     pairs = build_pairs(Terminology.open(place / "t"), locate_tokenizer(str(place / "base")), tmp_path / "pairs")
     bases = Grid("g", "", ({"base": (str(place / "base"), str(other))},))
-    with pytest.raises(MismatchError, match="tokenised with another tokeniser than that of .*other"):
+    with pytest.raises(MismatchError, match=r"tokenised with another tokeniser than that of .*other"):
         train_grid("quickstart", bases, tmp_path / "out", pairs=pairs.path)
     assert not (tmp_path / "out").exists()
 
