@@ -19,7 +19,7 @@ import torch
 from safetensors.torch import load_file
 
 from onoma.artifacts import open_artifact
-from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError
+from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError
 from onoma.linking import Link, Linker, add_reranker, build_linker
 from onoma.linking.reranking import Reranked, Reranker
 from onoma.linking.settings import Stage
@@ -399,9 +399,9 @@ def test_mentions_are_read_from_files(base: Path, tmp_path: Path) -> None:
 
 def test_what_cannot_be_is_refused_before_work_begins(base: Path, tmp_path: Path) -> None:
     def train(**changes: Any) -> None:
-        settings = {"steps": 1, **changes.pop("config", {})}
+        settings = {"steps": 1, "base": str(base), **changes.pop("config", {})}
         train_reranker(
-            config_for(base, **settings),
+            config_for(Path(settings.pop("base")), **settings),
             changes.pop("linker", None),
             MENTIONS,
             tmp_path / "r",
@@ -419,7 +419,9 @@ def test_what_cannot_be_is_refused_before_work_begins(base: Path, tmp_path: Path
     with pytest.raises(ConfigError, match="tracker"):
         train(trackers=["nothing"])
     with pytest.raises(ConfigError, match="max_tokens must be from 3 to 32"):
-        train(config={"max_tokens": 64}, linker=MISLEADING)
+        train(config={"max_tokens": 64})
+    with pytest.raises(OnomaError, match="no/where"):
+        train(config={"base": "no/where"})
     (tmp_path / "r").mkdir()
     (tmp_path / "r" / "file").touch()
     with pytest.raises(ArtifactExistsError):

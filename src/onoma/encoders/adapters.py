@@ -208,7 +208,8 @@ def _norms(model: Any) -> tuple[tuple[str, nn.LayerNorm] | None, list[tuple[str,
     if sum(any(output is states for _, _, output in ran) for states in given) < len(given):
         raise ConfigError(
             f"adapters need an encoder whose every layer ends in a layer norm, as BERT's do; those of "
-            f"{_family(model)} do not. Train it with tuning=all or tuning=lora."
+            f"{_family(model)} do not. Train it with tuning=all, or with tuning=lora if it has layers of its own for "
+            "queries and values."
         )
     # The layers of every family lie in numbered lists; the norm of the embeddings runs before them and in none.
     first, norm, _ = ran[0]

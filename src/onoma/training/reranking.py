@@ -27,6 +27,7 @@ from onoma.encoders.cross_encoder_tokens import PairTokeniser
 from onoma.encoders.encoding import length_batches
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.packing import pack
+from onoma.encoders.sources import locate_encoder
 from onoma.encoders.torch_encoder import BATCH_TOKENS
 from onoma.errors import ConfigError, InputError
 from onoma.pairs import NameStore, read_mentions
@@ -121,6 +122,7 @@ def train_reranker(
     fix = "give a file of mentions (development, --development FILE), or train without (--set keep=last)"
     check_development(config, [name for name, _ in named], fix=fix)
     check_trackers(trackers)
+    locate_encoder(config.base, pooling=config.pooling, max_tokens=config.max_tokens)  # before minutes of linking
     tell = on_event if on_event is not None and is_main() else lambda _: None
     if isinstance(linker, StagedLinker):
         # Not what an earlier reranker, a threshold or counts of, it may be, these very mentions make of candidates.

@@ -30,7 +30,11 @@ class RerankingConfig(RunConfig):
         "each is taken through it twice, and the gradient is that of the whole batch; unset: all at once",
     )
 
-    depth: int = Field(10, ge=2, description="candidates of a mention, in training and in use")
+    depth: int = Field(
+        10,
+        ge=2,
+        description="candidates of a mention, in training and in use; what is measured in training looks no further",
+    )
     candidate_text: Literal["matched", "both"] = Field(
         "both",
         description="what is read of a candidate: the name that matched, or it and the preferred name, which alone "
