@@ -128,6 +128,11 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
         compare_results(first, written(tmp_path / "f", FIRST, dictionary="b"))
     with pytest.raises(MismatchError, match=r"7 names, .* 8 others: the difference would be that of the dictionaries"):
         compare_results(first, written(tmp_path / "g", FIRST, n_dictionary=8))
+    told = written(tmp_path / "h", FIRST, dictionary_sha256="1")
+    with pytest.raises(MismatchError, match=r"7 names, .* 7 others: the difference"):  # whatever their files are called
+        compare_results(told, written(tmp_path / "i", FIRST, dictionary_sha256="2"))
+    same = written(tmp_path / "j", FIRST, dictionary="b", dictionary_sha256="1")  # in another file, packed otherwise
+    assert compare_results(told, same).differences[1].value == 0
     with pytest.raises(InputError, match="nothing here"):
         compare_results(first, tmp_path / "none")
     shutil.copytree(first, tmp_path / "d")

@@ -117,6 +117,9 @@ def test_results_file(data: Path, tmp_path: Path) -> None:
     assert written["acc@5"] == 6 / 7
     assert written["n_queries"] == 7
     assert written["n_dictionary"] == 13
+    lines = [line.split("||") for line in DICTIONARY.splitlines()]
+    content = "".join(json.dumps([name, *ids.split("|")]) for ids, name in lines)
+    assert written["dictionary_sha256"] == hashlib.sha256(content.encode()).hexdigest()
     assert written["seed"] == 5
     assert written["exact_match"]["acc@1"] == 2 / 7
     assert written["model"] == {

@@ -159,6 +159,9 @@ def _check_dictionaries(about: dict[str, Any], other: dict[str, Any], first: Pat
     """Refuse results that were chosen from different names; those that a linker has are part of what is measured."""
     if about["model"]["kind"] == "linker":
         return
+    known, other_known = about.get("dictionary_sha256"), other.get("dictionary_sha256")
+    if known is not None and known == other_known:
+        return
     files, other_files = about["data"], other["data"]
     differing = [
         name
@@ -167,7 +170,8 @@ def _check_dictionaries(about: dict[str, Any], other: dict[str, Any], first: Pat
         and name in other_files
         and entry["sha256"] != other_files[name]["sha256"]
     ]
-    if differing or about["n_dictionary"] != other["n_dictionary"]:
+    is_told = known is not None and other_known is not None  # by results written since they tell it
+    if is_told or differing or about["n_dictionary"] != other["n_dictionary"]:
         what = f" (different files: {', '.join(sorted(differing))})" if differing else ""
         raise MismatchError(
             f"{first} was measured over {about['n_dictionary']:,} names, {second} over {other['n_dictionary']:,} others"

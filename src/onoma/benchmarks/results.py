@@ -29,6 +29,7 @@ class BenchmarkResult:
         n_queries: Number of queries.
         n_distinct: Distinct mentions among them, case aside; intervals are of these.
         n_dictionary: Number of names to choose from: lines of the task's dictionary, distinct names of a linker.
+        dictionary_sha256: Of these names with their ids, in their order; None of a linker, which has its own.
         coverage: Share of queries of which at least one gold id occurs among the names' ids.
         model: Kind (encoder, linker or baseline), name and fingerprint of what was measured; of a linker that makes
             mentions ready, how ("preparation").
@@ -49,6 +50,7 @@ class BenchmarkResult:
     n_queries: int
     n_distinct: int
     n_dictionary: int
+    dictionary_sha256: str | None
     coverage: float
     model: Mapping[str, str]
     abstention: AbstentionResult | None
@@ -70,6 +72,7 @@ class BenchmarkResult:
             "n_queries": self.n_queries,
             "n_distinct_mentions": self.n_distinct,
             "n_dictionary": self.n_dictionary,
+            "dictionary_sha256": self.dictionary_sha256,
             "coverage": self.coverage,
             "protocol": self.protocol,
             "tie_rule": self.tie_rule,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -76,10 +77,12 @@ def run_benchmark(
     if linker is not None:
         linking = Linker.open(linker) if isinstance(linker, str | Path) else linker
         ranking = _rank_with_linker(linking, queries, k=k)
+        dictionary_sha256 = None
         protocol, tie_rule = declared.linker_protocol, declared.linker_tie_rule
     else:
         dictionary, dictionary_files = declared.dictionary(Path(data), chosen)
         files = list(dict.fromkeys([*files, *dictionary_files]))
+        dictionary_sha256 = _sha256_of(dictionary)
         protocol, tie_rule = declared.protocol, declared.tie_rule
         if encoder is not None:
             opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
@@ -112,6 +115,7 @@ def run_benchmark(
         n_queries=len(queries),
         n_distinct=len(set(texts)),
         n_dictionary=ranking.n_dictionary,
+        dictionary_sha256=dictionary_sha256,
         coverage=sum(not ranking.known_ids.isdisjoint(query.gold) for query in queries) / len(queries),
         model=ranking.model,
         abstention=abstention,
@@ -123,6 +127,14 @@ def run_benchmark(
     )
     _write(result, queries, ranking, overwrite=overwrite)
     return result
+
+
+def _sha256_of(dictionary: Sequence[DictionaryLine]) -> str:
+    """Of the names and their ids, whatever files they came from."""
+    digest = hashlib.sha256()
+    for line in dictionary:
+        digest.update(json.dumps([line.name, *line.ids]).encode())
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True)
