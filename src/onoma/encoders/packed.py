@@ -67,8 +67,8 @@ class PackedEncoder(nn.Module):
         self.architecture = read_architecture(model)
         """The model's parts if it can run packed; None for other families."""
         self.compiled = False
-        """Whether what lies between the attentions of layers is compiled (``torch.compile``) while it is trained. It
-        is worth it on a GPU, where it makes a few kernels of many small ones. Dropout then draws other numbers."""
+        """Whether what lies between the attentions of layers is compiled (``torch.compile``) while it is trained:
+        meant for a GPU, where a few kernels take the place of many small ones. Dropout then draws other numbers."""
 
     @property
     def width(self) -> int:
