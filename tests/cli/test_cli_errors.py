@@ -81,8 +81,14 @@ def test_one_sentence_and_a_status(
 
 
 def test_blanks_around_signs_are_part_of_a_setting() -> None:
-    given = ["separator= / ", "delimiter=\t", " name = a b ", "steps= 100"]
-    assert parse_assignments(given) == {"separator": " / ", "delimiter": "\t", "name": "a b", "steps": "100"}
+    given = ["separator= / ", "delimiter=\t", " name = a b ", "steps= 100", "language=  "]
+    assert parse_assignments(given) == {
+        "separator": " / ",
+        "delimiter": "\t",
+        "name": "a b",
+        "steps": "100",
+        "language": "",
+    }
 
 
 def test_what_nobody_foresaw_keeps_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:

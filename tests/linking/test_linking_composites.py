@@ -172,6 +172,9 @@ def test_names_and_what_holds_one_stay_whole(mention: str) -> None:
         ("stiffness and painful gout", "stiffness and pain", "stiffness; painful gout"),  # it does not stand there
         ("breast and ovarian cancer", "ovarian cancer", "breast cancer; ovarian cancer"),  # no list itself
         ("pain and ache", "", "pain; ache"),
+        ("anxiety/depression and gout", "anxiety/depression", "anxiety/depression; gout"),
+        ("anxiety/depression", "Anxiety/Depression", None),
+        ("stiffness as well as pain", "stiffness as well as pain", None),
     ],
 )
 def test_what_is_given_as_whole_is_not_split(mention: str, whole: str, expected: str | None) -> None:

@@ -78,7 +78,7 @@ def _open_streams() -> None:
 
 def _printable(text: str) -> str:
     """Text of a file may hold what a terminal would obey."""
-    return "".join(c if c == "\n" or unicodedata.category(c) != "Cc" else "\ufffd" for c in text)
+    return "".join(c if c in "\n\t" or unicodedata.category(c) != "Cc" else "\ufffd" for c in text)
 
 
 def _in_words(error: OSError) -> str:

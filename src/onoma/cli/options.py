@@ -71,7 +71,8 @@ TopK = Annotated[int, typer.Option("--top-k", "-k", min=1, help="How many concep
 def parse_assignments(assignments: Sequence[str], option: str = "--set") -> dict[str, str]:
     """``["a=1", "b=x"]`` to ``{"a": "1", "b": "x"}``; ``option`` is what an error calls them.
 
-    Blanks around a value are no part of it, but of one that is nothing but signs: names may be divided by " / ".
+    Blanks around a value are no part of it, but of one that is nothing but signs: names may be divided by " / ", and
+    cells by a tab.
 
     Raises:
         ConfigError: an entry has no ``=``, or a key is given twice.
@@ -83,5 +84,6 @@ def parse_assignments(assignments: Sequence[str], option: str = "--set") -> dict
             raise ConfigError(f"{option} takes key=value; found '{assignment}'.")
         if key.strip() in pairs:
             raise ConfigError(f"{option} {key.strip()} is given twice.")
-        pairs[key.strip()] = value.strip() if any(map(str.isalnum, value)) else value
+        is_sign = not any(map(str.isalnum, value)) and (value.strip() or "\t" in value)
+        pairs[key.strip()] = value if is_sign else value.strip()
     return pairs

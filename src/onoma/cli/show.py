@@ -91,19 +91,22 @@ def progress_bar(label: str, unit: str) -> Iterator[Callable[..., None]]:
         transient=True,
         disable=not err.is_terminal,
     )
-    last_line = time.monotonic()
+    started = last_line = time.monotonic()
+    stage = label
     with bar:
         task = bar.add_task(label, total=None, rate="")
 
         def update(done: int, total: int | None = None, what: str | None = None) -> None:
-            nonlocal last_line
-            elapsed = bar.tasks[0].elapsed or 0.0
+            nonlocal last_line, stage, started
+            if (what or label) != stage:
+                stage, started = what or label, time.monotonic()
+            elapsed = time.monotonic() - started
             rate = f"{done / elapsed:,.0f} {unit}/s" if elapsed > 1 else ""
             bar.update(task, completed=done, total=total, description=what or label, rate=rate)
             now = time.monotonic()
             if not err.is_terminal and now - last_line >= _LINE_SECONDS:
                 last_line = now
-                remark(_line(what or label, done, total, unit, rate, elapsed))
+                remark(_line(stage, done, total, unit, rate, elapsed))
 
         yield update
 
@@ -193,7 +196,12 @@ def training_bar() -> Iterator[TrainingBar]:
         task = bar.add_task("preparing", total=None, figures="", left="")
 
         def on_progress(done: int, total: int | None = None, what: str | None = None) -> None:
+            nonlocal last_line
             bar.update(task, completed=done, total=total, description=what or "preparing")
+            now = time.monotonic()
+            if not err.is_terminal and now - last_line >= _LINE_SECONDS:
+                last_line = now
+                remark(f"{what or 'preparing'}  {done:,}" + (f" of {total:,}" if total else ""))
 
         def on_evaluation(evaluation: Evaluation) -> None:
             nonlocal score

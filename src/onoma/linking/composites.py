@@ -48,7 +48,7 @@ _OPEN_ENDED = frozenset(
 _ARTICLES = frozenset({"the", "a", "an"})
 _QUANTIFIERS = _ARTICLES | {"some", "other", "certain", "various", "several"}
 _SPELLINGS = re.compile(r"\band\s*/\s*or\b|\bas well as\b", re.IGNORECASE)
-_LISTS = re.compile(r"[,/&]|\b(?:and|or)\b", re.IGNORECASE)
+_LISTS = re.compile(r"[,/&]|\b(?:and|or|as well as)\b", re.IGNORECASE)
 _FIXED_PAIRS = re.compile(
     r"\b(?:head and neck|foot and mouth|hands? and f(?:oo|ee)t|signs and symptoms|ear, nose,? and throat|one or more"
     r"|non \w+)\b",
@@ -67,6 +67,8 @@ _JOINT = "\N{NO-BREAK SPACE}"
 """Stands for the blank inside what is one word here, whose first word says what it is."""
 _WHOLE_JOINT = "\N{NARROW NO-BREAK SPACE}"
 """Stands for the blank inside a name that is given as whole, whose last word says what it is."""
+_WHOLE_SLASH = "\N{FRACTION SLASH}"
+"""Stands for the slash in such a name."""
 
 
 def split_composite(
@@ -307,7 +309,7 @@ def _is_complete(words: _Words) -> bool:
 def _core(word: str) -> str:
     """The word without brackets behind it and without punctuation around it; of a whole name the last one."""
     bare = re.split(rf"[{_JOINT}(\[]", word, maxsplit=1)[0]
-    return bare.rpartition(_WHOLE_JOINT)[2].strip(".,;:\"'“”‘’") or word
+    return re.split(f"[{_WHOLE_JOINT}{_WHOLE_SLASH}]", bare)[-1].strip(".,;:\"'“”‘’") or word
 
 
 def _tokens(mention: str, wholes: Iterable[str]) -> _Words:
@@ -316,7 +318,7 @@ def _tokens(mention: str, wholes: Iterable[str]) -> _Words:
     for whole in sorted((" ".join(one.split()) for one in wholes), key=len, reverse=True):
         if _LISTS.search(whole):
             there = re.compile(rf"(?<!\w){re.escape(whole)}(?!\w)", re.IGNORECASE)
-            text = there.sub(lambda found: found[0].replace(" ", _WHOLE_JOINT), text)
+            text = there.sub(lambda found: found[0].replace(" ", _WHOLE_JOINT).replace("/", _WHOLE_SLASH), text)
     text = _SPELLINGS.sub(lambda found: "and/or" if "/" in found[0] else "and", text)
     for pattern in (_IN_BRACKETS, _FIXED_PAIRS):
         text = pattern.sub(lambda found: found[0].replace(" ", _JOINT), text)
@@ -346,7 +348,7 @@ def _slashed(word: str) -> _Words:
 
 def _text(words: _Words) -> str:
     text = " ".join(words).replace(f" {_COMMA}", _COMMA).replace(" / ", "/")
-    return text.replace(_JOINT, " ").replace(_WHOLE_JOINT, " ")
+    return text.replace(_JOINT, " ").replace(_WHOLE_JOINT, " ").replace(_WHOLE_SLASH, "/")
 
 
 def _spans(words: _Words) -> Iterator[_Words]:

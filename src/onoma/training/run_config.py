@@ -70,8 +70,8 @@ class RunConfig(BaseModel):
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: the first GPU if there is one")
     compile: bool = Field(
         False,
-        description="GPU only: compile layers (torch.compile), which takes a minute at each start; families that run "
-        "packed: BERT, RoBERTa, XLM-R, CamemBERT, DistilBERT",
+        description="GPU only: compile layers (torch.compile), at each start anew; families that run packed: "
+        " BERT, RoBERTa, XLM-R, CamemBERT, DistilBERT",
     )
 
     checkpoint_minutes: float = Field(5.0, gt=0, description="time between checkpoints")

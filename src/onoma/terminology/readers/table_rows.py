@@ -249,7 +249,7 @@ def _check_columns(fields: list[str], columns: Sequence[str], path: Path, *, lin
         raise InputError(
             "a column called 'line' cannot be read", path=path, field="line", fix="give it another name in the file"
         )
-    if any("\r" in field for field in fields):
+    if line is not None and any("\r" in field for field in fields) and not set(columns) <= set(fields):
         raise InputError(CARRIAGE_RETURN, path=path, line=line)
     for column in columns:
         if fields.count(column) == 1:
