@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shlex
 import subprocess
@@ -16,6 +17,7 @@ from safetensors import SafetensorError
 import onoma
 from onoma import cli
 from onoma.cli import app as commands
+from onoma.cli import show
 from onoma.cli.options import parse_assignments
 from onoma.errors import ConfigError, InputError
 from tiny import make_terminology
@@ -118,6 +120,17 @@ def test_output_that_cannot_hold_all_or_is_closed(
     )
     assert done.returncode == 0, done.stderr
     assert said in done.stdout
+
+
+def test_json_can_be_read_whatever_the_output_is_written_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for encoding, letters in (("latin-1", "\\u03b2"), ("utf-8", "β")):
+        with (tmp_path / encoding).open("w", encoding=encoding, errors="backslashreplace") as stream:
+            monkeypatch.setattr(sys, "stdout", stream)
+            stream.write(show.json_line({"a": "β 😀"}))
+            monkeypatch.undo()
+        text = (tmp_path / encoding).read_text(encoding)
+        assert json.loads(text) == {"a": "β 😀"}
+        assert letters in text
 
 
 def test_the_package_runs_as_the_command() -> None:

@@ -26,7 +26,6 @@ _COLUMNS = ("precision", "size", "speed", "cosine mean", "cosine 1st percentile"
 def info(encoder: Source, as_json: Json = False) -> None:
     """Show what an encoder is: size, pooling, where it comes from, its files and precisions."""
     import dataclasses
-    import json
 
     from onoma.cli import show
     from onoma.encoders.information import encoder_info
@@ -37,7 +36,7 @@ def info(encoder: Source, as_json: Json = False) -> None:
             "path": str(found.path),
             "agreements": {key: one.model_dump() for key, one in found.agreements.items()},
         }
-        typer.echo(json.dumps(record, ensure_ascii=False))
+        typer.echo(show.json_line(record))
         return
     origin = found.origin
     rows = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import io
-import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -120,7 +119,7 @@ def link(
             _table(prepared, found)
             continue
         for mention, links in zip(prepared, found, strict=True):
-            typer.echo(json.dumps(_record(mention, links), ensure_ascii=False))
+            typer.echo(show.json_line(_record(mention, links)))
 
 
 def _read(mentions: list[str], context: str | None, *, tabbed: bool) -> Iterator[list[_Mention]]:
@@ -213,10 +212,12 @@ def _explain(
     *,
     as_json: bool,
 ) -> None:
+    from onoma.cli import show
+
     for mention, context in zip(mentions, contexts or [None] * len(mentions), strict=True):
         explanation = linker.explain(mention, context=context, **asked)
         if as_json:
-            typer.echo(json.dumps(dataclasses.asdict(explanation), ensure_ascii=False))
+            typer.echo(show.json_line(dataclasses.asdict(explanation)))
         else:
             _show(explanation)
 

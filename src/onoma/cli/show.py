@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import json
 import math
 import sys
 import time
@@ -55,6 +57,12 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Seq
 def plain(text: str) -> Text:
     """Text as it is: brackets are no markup, control characters are shown as U+FFFD and do nothing."""
     return Text("".join("\ufffd" if unicodedata.category(c) == "Cc" else c for c in text))
+
+
+def json_line(record: object) -> str:
+    """JSON with letters as they are, or escaped where the output has no UTF-8 to write them in."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return json.dumps(record, ensure_ascii=codecs.lookup(encoding).name != "utf-8")
 
 
 def remark(text: str) -> None:
