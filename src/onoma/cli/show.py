@@ -203,12 +203,14 @@ def training_bar() -> Iterator[TrainingBar]:
     with bar:
         task = bar.add_task("preparing", total=None, figures="", left="")
 
+        prepared = time.monotonic()
+
         def on_progress(done: int, total: int | None = None, what: str | None = None) -> None:
-            nonlocal last_line
+            nonlocal prepared
             bar.update(task, completed=done, total=total, description=what or "preparing")
             now = time.monotonic()
-            if not err.is_terminal and now - last_line >= _LINE_SECONDS:
-                last_line = now
+            if not err.is_terminal and now - prepared >= _LINE_SECONDS:
+                prepared = now
                 remark(f"{what or 'preparing'}  {done:,}" + (f" of {total:,}" if total else ""))
 
         def on_evaluation(evaluation: Evaluation) -> None:
