@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnxruntime
 import pytest
 
 import onoma.reporting
+from onoma.encoders import open_encoder
 from onoma.encoders.packed import load_packed
 from onoma.encoders.saving import save_encoder
 from tiny import tiny_encoder
@@ -44,6 +46,18 @@ def test_onnx_runtime_keeps_no_record_of_who_uses_it(tmp_path: Path, outside: di
     assert done.stdout.startswith("OnnxEncoder (1, ")
     # Where it reports (from 1.29 on), it gives the machine a name and keeps what it could not send yet.
     assert [path for path in (tmp_path / "home").rglob("*") if "microsoft" in str(path).lower()] == []
+
+
+@pytest.mark.parametrize(("wanted", "times"), [("1", 1), ("0", 0)])
+def test_onnx_runtime_that_was_imported_before_is_silenced(
+    wanted: str, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_encoder(load_packed(tiny_encoder(tmp_path / "base")), tmp_path / "encoder")
+    silenced: list[bool] = []
+    monkeypatch.setattr(onnxruntime, "disable_telemetry_events", lambda: silenced.append(True))
+    monkeypatch.setenv("ORT_DISABLE_TELEMETRY", wanted)
+    open_encoder(tmp_path / "encoder", backend="onnx")
+    assert len(silenced) == times
 
 
 def test_who_wants_to_report_may(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from torch import nn
 
 from onoma.encoders import packed
 from onoma.encoders.adapters import insert_adapters
+from onoma.encoders.folders import Pooling
 from onoma.encoders.lora import insert_lora
 from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.packing import PackedBatch, pack_lists
@@ -38,7 +39,7 @@ def undropped(model: nn.Module) -> nn.Module:
     return model
 
 
-def trained(family: str, pooling: str, tuning: str) -> PackedEncoder:
+def trained(family: str, pooling: Pooling, tuning: str) -> PackedEncoder:
     model: Any = tiny_model(family)
     if tuning != "all":
         model.requires_grad_(False)
@@ -46,7 +47,7 @@ def trained(family: str, pooling: str, tuning: str) -> PackedEncoder:
         insert_adapters(model, reduction=4, invertible=True)
     elif tuning == "lora":
         insert_lora(model, rank=4, alpha=8.0, dropout=0.0)
-    return PackedEncoder(undropped(model), pooling=pooling, max_tokens=MAX_TOKENS).train()  # type: ignore[arg-type]
+    return PackedEncoder(undropped(model), pooling=pooling, max_tokens=MAX_TOKENS).train()
 
 
 def vectors_and_gradients(encoder: PackedEncoder, batch: PackedBatch) -> tuple[torch.Tensor, list[torch.Tensor]]:
@@ -95,7 +96,7 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ("roberta", "mean", "lora"),
     ],
 )
-def test_compiled_layers_give_the_same(family: str, pooling: str, tuning: str, compilations: list[str]) -> None:
+def test_compiled_layers_give_the_same(family: str, pooling: Pooling, tuning: str, compilations: list[str]) -> None:
     encoder = trained(family, pooling, tuning)
     check_equal(encoder)
     once = len(compilations)

@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers
 from safetensors.torch import save_file
 
 from onoma.encoders import open_encoder
 from onoma.encoders.folders import Origin, read_folder
 from onoma.encoders.information import encoder_info
 from onoma.encoders.model_card import count_parameters
-from onoma.encoders.packed import load_packed
+from onoma.encoders.packed import load_packed, pack_lists
 from onoma.encoders.rewriting import add_precisions
 from onoma.encoders.saving import export_encoder, save_encoder
 from onoma.errors import DamagedArtifactError, InputError, MismatchError, OnomaError, TrainingError
-from tiny import tiny_encoder
+from tiny import small_tokenizer, tiny_encoder
 
 LONG = "heart disease " * 20
 NAMES = [f"heart disease {number}" for number in range(120)]
@@ -143,6 +144,25 @@ def test_licence_and_hub_id_are_those_of_the_base_alone(tmp_path: Path) -> None:
     next(iter(encoder.parameters())).data.add_(1)
     second = save_encoder(encoder, tmp_path / "second")
     assert second.origin == Origin(base=first.name)
+
+
+def test_dropout_reaches_attention_that_keeps_it_as_a_number(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    sizes: dict[str, Any] = {
+        "hidden_size": 16,
+        "intermediate_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+    }
+    config = transformers.ModernBertConfig(
+        **sizes, vocab_size=80, attention_dropout=0.5, pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1
+    )
+    transformers.ModernBertModel(config).save_pretrained(tmp_path)
+    small_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    batch = pack_lists([[1, 5, 6, 7, 2], [1, 8, 2]])
+    still, dropped = load_packed(tmp_path, dropout=0.0).train(), load_packed(tmp_path).train()
+    assert torch.equal(still(batch), still(batch))
+    assert not torch.equal(dropped(batch), dropped(batch))
 
 
 def test_what_is_told_of_an_encoder(tmp_path: Path) -> None:

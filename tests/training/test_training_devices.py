@@ -13,6 +13,7 @@ from onoma.encoders.packed import PackedBatch, PackedEncoder, load_packed, pack
 from onoma.encoders.torch_encoder import TorchEncoder
 from onoma.errors import ConfigError, TrainingError
 from onoma.pairs import PairSet
+from onoma.training import clock
 from onoma.training.batches import PairBatches
 from onoma.training.checkpoints import Progress, load_checkpoint, save_checkpoint
 from onoma.training.config import TrainingConfig
@@ -179,6 +180,44 @@ def test_the_clock_counts_every_phase(base: Path, pairs: PairSet, device: torch.
     assert step.phases == step.phases
     step.seconds_per_step()
     assert not any(step.phases.values())
+
+
+class Passed:
+    """A GPU that comes by an event when it is told to, a second after the one before."""
+
+    now, is_done = 0.0, True
+
+    def record(self, stream: object) -> None:
+        Passed.now += 1
+        self.at = Passed.now
+
+    def query(self) -> bool:
+        return Passed.is_done
+
+    def elapsed_time(self, later: Passed) -> float:
+        return 1000 * (later.at - self.at)
+
+
+def test_the_clock_of_a_gpu_waits_for_it_only_when_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[object] = []
+    monkeypatch.setattr(clock, "_event", Passed)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: device)
+    monkeypatch.setattr(torch.cuda, "synchronize", waited.append)
+    monkeypatch.setattr(Passed, "is_done", False)
+    made = clock.PhaseClock(torch.device("cuda"), "a", "b")
+    for _ in range(100):
+        with made.timing("a"):
+            pass
+    with pytest.raises(ZeroDivisionError), made.timing("b"):
+        _ = 1 / 0
+    assert not waited
+    monkeypatch.setattr(Passed, "is_done", True)
+    assert made.seconds() == {"a": 100, "b": 0}
+    assert len(waited) == 1
+    with made.timing("b"):
+        pass
+    made.reset()
+    assert made.seconds() == {"a": 0, "b": 0}
 
 
 def test_compiling_is_refused_where_it_cannot_be(base: Path, pairs: PairSet, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def main() -> None:
     try:
         app()
     except OnomaError as error:
-        sys.stderr.write(f"onoma: {_printable(str(error))}\n")
+        sys.stderr.write(f"onoma: {printable(str(error), keep=_OF_MESSAGES)}\n")
         sys.exit(1)
     except ModuleNotFoundError as error:
         if error.name not in _TRAIN_PACKAGES:
@@ -61,9 +61,8 @@ def main() -> None:
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _OF_POLARS = re.compile(rf"\(os error ({'|'.join(map(str, _NO_ROOM))})\)")
-
-
 _OF_NUMPY = re.compile(r"\d+ requested and \d+ written")
+_OF_MESSAGES = "\n\t"
 
 
 def _open_streams() -> None:
@@ -76,9 +75,9 @@ def _open_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _printable(text: str) -> str:
-    """Text of a file may hold what a terminal would obey."""
-    return "".join(c if c in "\n\t" or unicodedata.category(c) != "Cc" else "\ufffd" for c in text)
+def printable(text: str, *, keep: str = "") -> str:
+    """Text of a file may hold what a terminal would obey: control characters but those to keep are U+FFFD."""
+    return "".join(c if c in keep or unicodedata.category(c) != "Cc" else "\ufffd" for c in text)
 
 
 def _in_words(error: OSError) -> str:

@@ -8,7 +8,6 @@ import json
 import math
 import sys
 import time
-import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -27,6 +26,8 @@ from rich.progress import (
 )
 from rich.table import Table
 from rich.text import Text
+
+from onoma.cli import printable
 
 if TYPE_CHECKING:
     from onoma.linking.settings import LinkerSettings
@@ -56,7 +57,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Seq
 
 def plain(text: str) -> Text:
     """Text as it is: brackets are no markup, control characters are shown as U+FFFD and do nothing."""
-    return Text("".join("\ufffd" if unicodedata.category(c) == "Cc" else c for c in text))
+    return Text(printable(text))
 
 
 def json_line(record: object) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -271,11 +271,12 @@ def load_folder(folder: EncoderFolder, *, dropout: float | None = None) -> Packe
     """Load the encoder of a folder that was read before; see `load_packed`."""
     model = load_model(folder)
     if dropout is not None:
-        for module in model.modules():
+        modules: Iterable[Any] = model.modules()
+        for module in modules:
             if isinstance(module, nn.Dropout):
                 module.p = dropout
             if isinstance(getattr(module, "attention_dropout", None), float):  # some families keep it as a number
-                setattr(module, "attention_dropout", dropout)  # noqa: B010 - torch types attributes as modules
+                module.attention_dropout = dropout
     return PackedEncoder(model, pooling=folder.pooling, max_tokens=folder.max_tokens, source=folder).eval()
 
 

@@ -335,7 +335,7 @@ def _tokens(mention: str, wholes: Iterable[str]) -> _Words:
 def _slashed(word: str) -> _Words:
     """The word "breast/ovarian" as three words, "I/II" and "BRCA1/2" too; "mg/kg", "D/D" and "w/o" as one."""
     pieces = word.split("/")
-    if len(pieces) == 1 or word.lower() == "and/or" or {_JOINT, _WHOLE_JOINT}.intersection(word) or not all(pieces):
+    if len(pieces) == 1 or word.lower() == "and/or" or _JOINT in word or not all(pieces):
         return [word]
     numbers_follow = all(_NUMBER.fullmatch(piece) for piece in pieces[1:])
     is_list = (

@@ -180,7 +180,7 @@ def build_mention_pairs(
         languages: BCP 47 tags of the names to pair with, see `onoma.pairs.languages`. Unset: all.
         ambiguous: What becomes of a text that several of these concepts carry, see `training_names`.
         on_unknown: "refuse" ends at the first mention of a concept that is not there (or retired), "skip" leaves
-            such mentions out.
+            such mentions out and counts them; of the concepts of a mention ("D1|D2") those that are there are taken.
         rejects: Lines that were left out as ``mentions`` were read (`Reading.rejects`); kept in ``rejects.parquet``.
         seed: Of the sample of pairs.
         overwrite: Replace a pair set that is there.
