@@ -13,9 +13,9 @@ from tiny_encoders import MAX_TOKENS, NAMES, write_tiny
 
 from onoma.encoders import open_encoder, save_encoder
 from onoma.encoders.encoding import length_batches
-from onoma.encoders.folders import Pooling
 from onoma.encoders.onnx_encoder import OnnxEncoder
 from onoma.encoders.packed import load_packed
+from onoma.encoders.pooling import Pooling
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "mean-nospec", "mean-all"])

@@ -24,8 +24,8 @@ from onoma.encoders import (
     open_encoder,
     save_encoder,
 )
-from onoma.encoders.model_card import count_parameters
 from onoma.encoders.packed import load_packed
+from onoma.encoders.weight_files import count_parameters
 from onoma.errors import ConfigError, InputError, MismatchError
 
 ODD = 'odd: "name" | <b>*x*</b> # `--- [a](b) \\ $1 & {é} ```'

@@ -19,10 +19,10 @@ from torch import nn
 
 from onoma.encoders import packed
 from onoma.encoders.adapters import insert_adapters
-from onoma.encoders.folders import Pooling
 from onoma.encoders.lora import insert_lora
 from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.packing import PackedBatch, pack_lists
+from onoma.encoders.pooling import Pooling
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # torch warns of itself as it traces
 

@@ -2,8 +2,9 @@
 
 from onoma.encoders.agreement import Agreement
 from onoma.encoders.catalogue import CATALOGUE, CatalogueEncoder
-from onoma.encoders.folders import LOWER_PRECISIONS, POOLINGS, EncoderFolder, Pooling, Precision, read_folder
+from onoma.encoders.folders import LOWER_PRECISIONS, EncoderFolder, Precision, read_folder
 from onoma.encoders.opening import open_encoder
+from onoma.encoders.pooling import POOLINGS, Pooling
 from onoma.encoders.protocol import Encoder, ProgressCallback
 from onoma.encoders.rewriting import add_precisions, add_to_card
 from onoma.encoders.saving import export_encoder, save_encoder

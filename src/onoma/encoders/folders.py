@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,20 +16,18 @@ from typing import Any, Literal, get_args
 from tokenizers import Tokenizer
 
 from onoma.artifacts import MANIFEST_NAME, open_artifact, read_manifest, sha256_file
+from onoma.encoders.pooling import Pooling, checked_pooling
+from onoma.encoders.sentence_folders import read_json, read_sentence_settings
 from onoma.encoders.tokens import load_tokenizer, special_tokens_around, tokenizer_fingerprint
+from onoma.encoders.weight_files import weight_files
 from onoma.errors import (
     ConfigError,
     DamagedArtifactError,
     InputError,
     OnomaError,
     UnavailableError,
-    did_you_mean,
 )
 
-Pooling = Literal["cls", "mean", "mean-nospec", "mean-all"]
-"""Which token vectors make a name's vector; see `onoma.encoders.packed.PackedEncoder`."""
-
-POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
 ENCODER_KIND = "encoder"
 ABOUT_NAME = "encoder.json"
 """In a folder that Onoma wrote: what the files of sentence-transformers have no place for."""
@@ -62,9 +59,9 @@ class Origin:
     base: str | None = None
     """Name of the encoder that training began with; None where nothing was trained."""
     base_hub_id: str | None = None
-    """Of that one, or of the nearest one before it that has one."""
+    """Of that one, where it is known."""
     base_licence: str | None = None
-    """Likewise."""
+    """Of that one, where it is known."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +166,7 @@ class EncoderFolder:
         """Preset of `onoma.terminology.normalise` that its training names went through; "sapbert" where nobody says."""
         if not self.is_own:
             return "sapbert"
-        said = _read_json(self.path / ABOUT_NAME).get("normalisation")  # folders written before say it as settings only
+        said = read_json(self.path / ABOUT_NAME).get("normalisation")  # folders written before say it as settings only
         return str(said or read_manifest(self.path).config.get("training", {}).get("normalisation", "sapbert"))
 
     def load_tokenizer(self) -> Tokenizer:
@@ -218,26 +215,20 @@ def _read_folder(
     about: dict[str, Any] = {}
     if (folder / MANIFEST_NAME).exists():
         open_artifact(folder, ENCODER_KIND)
-        about = _read_json(folder / ABOUT_NAME)
+        about = read_json(folder / ABOUT_NAME)
     elif (folder / ABOUT_NAME).exists():
         raise DamagedArtifactError(
             f"{folder} is an encoder that Onoma wrote, and its {MANIFEST_NAME} is missing, which says what the encoder "
             "needs. Copy the whole folder again."
         )
-    steps = _steps(folder)
-    model_path = folder / steps.get("Transformer", "")
+    settings = read_sentence_settings(folder)
+    model_path = settings.model_path
     if not (model_path / "config.json").is_file():
         raise InputError("this is no encoder: it has no config.json", path=folder, expected="a Hugging Face model")
-    config = _read_json(model_path / "config.json")
+    config = read_json(model_path / "config.json")
     if not isinstance(config, dict):
         raise InputError("this is no configuration of a model", path=model_path / "config.json", expected="{...}")
-    sentence = _read_json(model_path / "sentence_bert_config.json", missing_is_empty=True) or {}
-    if steps and "max_seq_length" not in sentence:  # sentence-transformers 6 leaves it to the tokeniser
-        tokens = (_read_json(model_path / "tokenizer_config.json", missing_is_empty=True) or {}).get("model_max_length")
-        sentence |= {"max_seq_length": tokens} if isinstance(tokens, int) else {}
-    _refuse_prompt(folder)
-    said = _said_pooling(folder / steps["Pooling"]) if "Pooling" in steps else None
-    weights = _weights(model_path)
+    weights = weight_files(model_path)
     onnx = folder / onnx_name(precision)
     if precision != "fp32" and not (about and onnx.is_file()):
         raise ConfigError(
@@ -255,12 +246,12 @@ def _read_folder(
         path=folder,
         model_path=model_path,
         name=name or str(about.get("name") or folder.resolve().name),
-        pooling=_checked_pooling(pooling) or said or "cls",
-        said_pooling=said,
-        max_tokens=_checked_max_tokens(max_tokens, sentence.get("max_seq_length"), limit),
+        pooling=checked_pooling(pooling) or settings.pooling or "cls",
+        said_pooling=settings.pooling,
+        max_tokens=_checked_max_tokens(max_tokens, settings.max_tokens, limit),
         width=_width(config, model_path / "config.json"),
         padding_id=padding_id,
-        lower_case=bool(sentence.get("do_lower_case", False)),
+        lower_case=settings.lower_case,
         weights=weights,
         onnx=onnx if onnx.is_file() else None,
         is_own=bool(about),
@@ -294,74 +285,12 @@ def _width(config: Any, file: Path) -> int:
     raise InputError("this file does not say how many numbers a vector has", path=file, expected="hidden_size")
 
 
-def _refuse_prompt(folder: Path) -> None:
-    """Refuse an encoder that sentence-transformers gives other texts than those it is asked for."""
-    about = _read_json(folder / "config_sentence_transformers.json", missing_is_empty=True) or {}
-    prompt = (about.get("prompts") or {}).get(about.get("default_prompt_name"))
-    if prompt:
-        raise InputError(
-            "this encoder puts a prompt before every text, which Onoma does not",
-            path=folder / "config_sentence_transformers.json",
-            found=repr(prompt),
-            fix="take an encoder of names, or remove default_prompt_name if names are to go without",
-        )
-
-
 _OFFSET_POSITIONS = frozenset({"roberta", "xlm-roberta", "camembert"})
-_RUNNABLE_STEPS = frozenset({"Transformer", "Pooling", "Normalize"})
-_POOLING_FLAGS: dict[str, Pooling] = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
 
 
-def _steps(folder: Path) -> dict[str, str]:
-    """Kind of each step of a sentence-transformers folder -> the folder it lies in."""
-    steps = {}
-    for step in _read_json(folder / "modules.json", missing_is_empty=True) or []:
-        kind = str(step["type"]).rpartition(".")[2]
-        if kind not in _RUNNABLE_STEPS:
-            raise InputError(
-                f"this encoder has a step {kind}, which Onoma does not run",
-                path=folder / "modules.json",
-                expected=", ".join(sorted(_RUNNABLE_STEPS)),
-            )
-        steps[kind] = str(step.get("path", ""))
-    return steps
-
-
-def _said_pooling(folder: Path) -> Pooling:
-    config = _read_json(folder / "config.json")
-    mode = config.get("pooling_mode")
-    modes = (
-        [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
-        if mode is None
-        else [mode]
-        if isinstance(mode, str)
-        else list(mode)
-    )
-    known: dict[str, Pooling] = {**_POOLING_FLAGS, **{pooling: pooling for pooling in POOLINGS}}
-    if len(modes) != 1 or modes[0] not in known:
-        raise InputError(
-            "this encoder pools in a way that Onoma does not",
-            path=folder / "config.json",
-            expected=" or ".join(POOLINGS),
-            found=", ".join(map(str, modes)) or "none",
-        )
-    return known[modes[0]]
-
-
-def _checked_pooling(pooling: str | None) -> Pooling | None:
-    for known in POOLINGS:
-        if pooling == known:
-            return known
-    if pooling is None:
-        return None
-    raise ConfigError(
-        f"there is no pooling '{pooling}'.{did_you_mean(pooling, POOLINGS)} Known: {', '.join(POOLINGS)}."
-    )
-
-
-def _checked_max_tokens(asked: int | None, said: Any, limit: int) -> int:
+def _checked_max_tokens(asked: int | None, said: int | None, limit: int) -> int:
     if asked is None:
-        found = min(int(said) if said is not None else DEFAULT_MAX_TOKENS, limit)
+        found = min(DEFAULT_MAX_TOKENS if said is None else said, limit)
         if found < 3:
             raise ValueError(f"the longest text has {found} tokens, special ones included")
         return found
@@ -370,20 +299,6 @@ def _checked_max_tokens(asked: int | None, said: Any, limit: int) -> int:
             f"max_tokens must be from 3 to {limit} for this encoder, special tokens included; not {asked}."
         )
     return asked
-
-
-def _weights(folder: Path) -> tuple[Path, ...]:
-    whole = folder / "model.safetensors"
-    if whole.is_file():
-        return (whole,)
-    index = folder / "model.safetensors.index.json"
-    if not index.is_file():
-        return ()
-    shards = sorted(set(_read_json(index).get("weight_map", {}).values()))
-    missing = [shard for shard in shards if not (folder / shard).is_file()]
-    if missing:
-        raise InputError(f"the weights file {missing[0]} is missing", path=folder, fix="download the encoder again")
-    return tuple(folder / shard for shard in shards)
 
 
 def _no_weights(folder: Path, whole: Path) -> InputError | UnavailableError:
@@ -407,14 +322,3 @@ def _no_weights(folder: Path, whole: Path) -> InputError | UnavailableError:
         fix="if it came from the hub, its repository has only a pickle (.bin), which Onoma never fetches: name a "
         "revision or copy that was converted to safetensors",
     )
-
-
-def _read_json(file: Path, *, missing_is_empty: bool = False) -> Any:
-    if missing_is_empty and not file.is_file():
-        return {}
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError("this file is missing", path=file, fix="download the encoder again") from None
-    except (ValueError, UnicodeDecodeError) as error:
-        raise InputError(f"this file is not JSON ({error})", path=file) from None

@@ -9,8 +9,9 @@ from pathlib import Path
 from onoma.artifacts import read_manifest
 from onoma.encoders.agreement import Agreement, read_agreements
 from onoma.encoders.folders import ADAPTED_PREFIX, Origin, family_of
-from onoma.encoders.model_card import RESULTS_FOLDER, count_parameters
+from onoma.encoders.model_card import RESULTS_FOLDER
 from onoma.encoders.sources import locate_encoder
+from onoma.encoders.weight_files import count_parameters
 
 
 @dataclass(frozen=True)

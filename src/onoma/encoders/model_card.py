@@ -7,7 +7,6 @@ made it gets in: of a base that lay in a folder only the name is told.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,9 +14,10 @@ from typing import Any
 
 from onoma.artifacts import Parent
 from onoma.encoders.agreement import Agreement, read_agreements
-from onoma.encoders.folders import ABOUT_NAME, ADAPTED_PREFIX, EncoderFolder, Origin, Pooling, family_of
+from onoma.encoders.folders import ABOUT_NAME, ADAPTED_PREFIX, EncoderFolder, Origin, family_of
 from onoma.encoders.markdown import code, plain, table
-from onoma.errors import InputError
+from onoma.encoders.pooling import Pooling
+from onoma.encoders.weight_files import count_parameters
 
 CARD_NAME = "README.md"
 TRAIN_NAME = "train.json"
@@ -328,22 +328,6 @@ def _limits(source: EncoderFolder, preset: str | None) -> str:
     if preset:
         lines.append(f"* Names that are not prepared by `{preset}` get other vectors than those it was trained on.")
     return "\n".join(["## Limits", "", *lines])
-
-
-def count_parameters(folder: Path) -> int:
-    """Numbers in the safetensors files of a folder, by their headers; 0 where there are none."""
-    count = 0
-    for file in sorted(folder.glob("model*.safetensors")):
-        with file.open("rb") as handle:
-            length = int.from_bytes(handle.read(8), "little")
-            try:
-                header = json.loads(handle.read(min(length, file.stat().st_size)))
-                tensors = [entry for name, entry in header.items() if name != "__metadata__"]
-                # Whole numbers are positions and the like, no parameters.
-                count += sum(math.prod(entry["shape"]) for entry in tensors if "F" in entry["dtype"])
-            except (AttributeError, KeyError, TypeError, ValueError):
-                raise InputError("these are no weights in safetensors, or damaged ones", path=file) from None
-    return count
 
 
 def megabytes(size: int) -> str:

@@ -26,7 +26,7 @@ from onoma.encoders.architectures import Architecture, Layer
 from onoma.errors import ConfigError
 
 if TYPE_CHECKING:
-    from onoma.encoders.folders import Pooling
+    from onoma.encoders.pooling import Pooling
 
 OPSET = 18
 INPUT_IDS, ATTENTION_MASK, NAME_VECTORS = "input_ids", "attention_mask", "name_vectors"

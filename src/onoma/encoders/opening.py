@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from onoma.encoders.folders import PRECISIONS, EncoderFolder, Pooling, Precision
+from onoma.encoders.folders import PRECISIONS, EncoderFolder, Precision
 from onoma.encoders.onnx_encoder import OnnxEncoder
+from onoma.encoders.pooling import Pooling
 from onoma.encoders.protocol import Encoder
 from onoma.encoders.sources import locate_encoder
 from onoma.errors import ConfigError, did_you_mean, missing_extra

@@ -23,9 +23,10 @@ from onoma.encoders.adapters import insert_saved, is_adapter_name
 from onoma.encoders.architectures import BERT_LIKE, Architecture, Layer, read_architecture
 from onoma.encoders.attention import PackedAttention
 from onoma.encoders.dropout import Dropout
-from onoma.encoders.folders import ADAPTED_PREFIX, EncoderFolder, Pooling, family_of
+from onoma.encoders.folders import ADAPTED_PREFIX, EncoderFolder, family_of
 from onoma.encoders.linear import linear
 from onoma.encoders.packing import PackedBatch, pack, pack_lists
+from onoma.encoders.pooling import Pooling
 from onoma.encoders.sources import locate_encoder
 from onoma.errors import ConfigError, InputError, missing_extra
 

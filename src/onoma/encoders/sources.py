@@ -16,7 +16,8 @@ from onoma.encoders.catalogue import (
     locate_packaged,
     locate_published,
 )
-from onoma.encoders.folders import EncoderFolder, OnnxPrecision, Origin, Pooling, read_folder
+from onoma.encoders.folders import EncoderFolder, OnnxPrecision, Origin, read_folder
+from onoma.encoders.pooling import Pooling
 from onoma.errors import InputError, UnavailableError, did_you_mean, missing_extra
 
 HUB_FILES = (
