@@ -17,8 +17,9 @@ import torch
 from filelock import FileLock
 from safetensors.torch import load_file
 
-from onoma.artifacts import open_artifact
-from onoma.encoders import open_encoder
+from onoma.artifacts import open_artifact, verify_artifact
+from onoma.encoders import locate_encoder, open_encoder
+from onoma.encoders.rewriting import add_to_card
 from onoma.errors import ArtifactExistsError, DamagedArtifactError, MismatchError, TrainingError
 from onoma.pairs import PairSet
 from onoma.training.checkpoints import CHECKPOINT_NAME
@@ -116,13 +117,25 @@ def test_a_run_killed_after_saving_is_finished_by_the_same_call(
 ) -> None:
     out, config = tmp_path / "e", config_for(base, steps=3)
     killed_after_saving(out, lambda: train_encoder(config, pairs, out), monkeypatch)
+    add_to_card(out, licence="mit")
     saved, steps = weights(out), list[StepReport]()
     report = train_encoder(config, pairs, out, overwrite=overwrite, on_step=steps.append)
     assert (steps, report.steps, report.resumed_at) == ([], 3, 3)
     assert all(torch.equal(saved[name], tensor) for name, tensor in weights(out).items())
+    assert locate_encoder(out).origin.licence == "mit"  # what was added to it meanwhile is still there
     assert [path.name for path in tmp_path.iterdir()] == ["e"]
     with pytest.raises(ArtifactExistsError, match="exists already"):
         train_encoder(config, pairs, out)
+
+
+def test_what_was_saved_and_then_damaged_is_saved_again(
+    base: Path, pairs: PairSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, config = tmp_path / "e", config_for(base, steps=3)
+    killed_after_saving(out, lambda: train_encoder(config, pairs, out), monkeypatch)
+    (out / "model.safetensors").write_bytes(b"")
+    train_encoder(config, pairs, out)
+    verify_artifact(out)
 
 
 def test_other_settings_do_not_finish_it(

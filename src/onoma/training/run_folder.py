@@ -42,7 +42,7 @@ def ensure_encoder_writable(out: Path, kind: str, config: RunConfig, *, overwrit
     """As `onoma.artifacts.ensure_writable`, for what a run makes.
 
     An encoder whose run was killed between saving and cleaning up is no obstacle to the same settings: that run goes
-    on, saves the same once more, and cleans up.
+    on and cleans up.
     """
     if not (out.name and _goes_on(out, config)):
         ensure_writable(out, kind, overwrite=overwrite)
@@ -59,7 +59,7 @@ def claimed_run(out: Path, config: RunConfig) -> Iterator[Path]:
         TrainingError: another run works in it.
     """
     with _locked_run(out) as run:
-        if is_main() and _is_saved(run, out) and not _goes_on(out, config):
+        if is_main() and is_saved(run, out) and not _goes_on(out, config):
             _empty(run)
         yield run
 
@@ -114,7 +114,7 @@ def remove_saved_run(out: Path) -> None:
     run = run_folder(out)
     if is_main():
         shutil.rmtree(_spent(run), ignore_errors=True)
-        if _is_saved(run, out):
+        if is_saved(run, out):
             with _locked_run(out):
                 _remove(run)
 
@@ -130,8 +130,8 @@ def _spent(run: Path) -> Path:
     return run.with_name(f".{run.name}.spent")
 
 
-def _is_saved(run: Path, out: Path) -> bool:
-    """Whether the encoder at ``out`` is what this very run has come to."""
+def is_saved(run: Path, out: Path) -> bool:
+    """Whether the encoder at ``out`` is what this very run has come to, whatever was added to it since."""
     try:
         report = json.loads((out / TRAIN_NAME).read_text(encoding="utf-8"))
         return bool(report.get("run") == sha256_file(run / RUN_NAME))
@@ -142,7 +142,7 @@ def _is_saved(run: Path, out: Path) -> bool:
 def _goes_on(out: Path, config: RunConfig) -> bool:
     """Whether a run with these settings made the encoder at ``out`` and has only cleaning up left."""
     run = run_folder(out)
-    if not _is_saved(run, out):
+    if not is_saved(run, out):
         return False
     return not _other_settings(_begun(run, type(config))["config"], config.model_dump(mode="json"))
 

@@ -19,9 +19,9 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
-from onoma.artifacts import sha256_file
+from onoma.artifacts import sha256_file, verify_artifact
 from onoma.encoders.memory import keep_freed_memory, return_freed_memory
-from onoma.errors import TrainingError
+from onoma.errors import ArtifactError, TrainingError
 from onoma.training.checkpoints import CHECKPOINT_NAME, Progress, load_checkpoint, save_checkpoint
 from onoma.training.course import Course
 from onoma.training.distributed import broadcast, is_main, processes
@@ -30,7 +30,7 @@ from onoma.training.optimiser_step import Done
 from onoma.training.planning import plan_steps
 from onoma.training.report import TrainingReport, mean_loss, versions
 from onoma.training.run_config import RunConfig
-from onoma.training.run_folder import RUN_NAME, RunLog, begin_run, planned_steps, unfinished_run
+from onoma.training.run_folder import RUN_NAME, RunLog, begin_run, is_saved, planned_steps, unfinished_run
 from onoma.training.stopping import StopRequest
 from onoma.training.trackers import Trackers, open_trackers
 
@@ -122,8 +122,11 @@ class _Sitting(Generic[Done]):
                 self._checkpoint()  # saving can fail: a full disk, a kill
 
     def save(self, out: Path) -> TrainingReport:
-        """Write the encoder with the weights that the recipe wants kept."""
+        """Write the encoder with the weights that the recipe wants kept, unless that was done before a kill."""
         report = self._report()
+        if self._is_whole(out):
+            self._tell(f"{out} was saved already")
+            return report
         if self._config.keep == "best":
             self._evaluations.apply_best()
             if report.saved_step == 0:
@@ -135,6 +138,16 @@ class _Sitting(Generic[Done]):
         return_freed_memory()
         self._course.save(out, report)
         return report
+
+    def _is_whole(self, out: Path) -> bool:
+        """Whether this run has been saved: what was added since (a card, precisions) would be lost by saving again."""
+        if not is_saved(self._run, out):
+            return False
+        try:
+            verify_artifact(out)
+        except ArtifactError:
+            return False
+        return True
 
     def _begin_or_recall(self) -> int:
         """Steps of the run; what it is, is written down if it is new."""
