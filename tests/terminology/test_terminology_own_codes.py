@@ -97,18 +97,34 @@ def test_lists_of_what_is_no_text_are_refused(dtype: pl.DataType, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text"),
     [
-        ("a.tsv", b"id\tline\nx\ta\n", "a column called 'line' cannot be read"),
-        ("a.csv", b'id,line\nx,"a"\n', "a column called 'line' cannot be read"),
-        ("a.jsonl", b'{"id": "x", "line": "a"}\n', "a column called 'line' cannot be read"),
-        ("a.csv", b"id,line\r1,a\r", "carriage return"),
+        ("a.tsv", b"id\tline\nC1\tHeLa\n\tx\n"),
+        ("a.csv", b'id,line\nC1,"HeLa"\n,"77"\n'),
+        ("a.csv", b'id,line\n"C1","He\nLa"\n,"77"\n'),
+        ("a.jsonl", b'{"id": "C1", "line": "HeLa"}\n{"line": "77"}\n'),
+        ("a.parquet", b""),
     ],
 )
-def test_columns_that_cannot_be(name: str, text: bytes, said: str, tmp_path: Path) -> None:
-    column = "name" if said == "carriage return" else "line"
-    with pytest.raises(InputError, match=said):
-        imported(tmp_path, "table", name, text, id="id", name=column)
+def test_a_column_may_be_called_line(name: str, text: bytes, tmp_path: Path) -> None:
+    if name.endswith(".parquet"):
+        pl.DataFrame({"id": ["C1", ""], "line": ["HeLa", "77"]}).write_parquet(tmp_path / name)
+        text = (tmp_path / name).read_bytes()
+    with pytest.raises(InputError, match="not a value that this field can have") as caught:
+        imported(tmp_path, "table", name, text, id="id", name="line", semantic_type="line")
+    bad = 2 if name in {"a.parquet", "a.jsonl"} else text.count(b"\n")
+    assert (caught.value.line, caught.value.field) == (bad, "id")
+    options = {"id": "id", "name": "line", "semantic_type": "line"}
+    import_terminology("table", tmp_path / name, tmp_path / "out", options=options, on_error="skip")
+    found = Terminology.open(tmp_path / "out")
+    assert [one.replace("\n", "") for one in found.names().collect()["text"].to_list()] == ["HeLa"]
+
+
+def test_a_header_with_a_carriage_return(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="carriage return"):
+        imported(tmp_path, "table", "a.csv", b"id,name\r1,a\r", **TABLE)
+    pl.DataFrame({"id": ["C1"], "name": ["flu"], "note\rx": ["y"]}).write_parquet(tmp_path / "a.parquet")
+    import_terminology("table", tmp_path / "a.parquet", tmp_path / "b", options=TABLE)  # nobody asks for that one
 
 
 @pytest.mark.parametrize("code", ["utf-32", "utf-32-be", "utf-16"])

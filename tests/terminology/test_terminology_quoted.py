@@ -33,7 +33,7 @@ def test_what_a_writer_writes_is_split_fast(rows: list[tuple[str, str, str]], qu
     block = LineBlock(data, 7, len(rows))
     assert quoted._is_regular(block, ",", 3) == (not data.startswith(b"\xef\xbb\xbf"))
     if not data.startswith(b"\xef\xbb\xbf"):
-        assert quoted._split(block, ",", ["a", "b", "c"], ["c", "a", "b"]).rows() == [
+        assert quoted._split(block, ",", ["a", "b", "c"], ["c", "a", "b"], "line").rows() == [
             (line, c, a, b) for line, (a, b, c) in enumerate(rows, 7)
         ]
 
@@ -44,7 +44,7 @@ def test_what_is_split_fast_is_what_the_strict_reader_reads(text: str) -> None:
     data = (text + "\n").encode()
     if quoted._is_regular(LineBlock(data, 1, data.count(b"\n")), ",", 2):
         strict = list(csv.reader((line + "\n" for line in (text.split("\n"))), strict=True))
-        assert quoted._split(LineBlock(data, 1, len(strict)), ",", ["a", "b"], ["a", "b"]).rows() == [
+        assert quoted._split(LineBlock(data, 1, len(strict)), ",", ["a", "b"], ["a", "b"], "line").rows() == [
             (line, *row) for line, row in enumerate(strict, 1)
         ]
 

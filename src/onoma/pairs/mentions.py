@@ -31,7 +31,7 @@ from onoma.pairs.pair_set import KIND, PairSet, write_pair_set
 from onoma.pairs.selection import Ambiguous, check_ambiguous, training_names, treat_ambiguous
 from onoma.terminology import Terminology, normalise_expr
 from onoma.terminology.files.text_files import only_file, text_lines
-from onoma.terminology.readers.table_rows import parquet_rows, text_rows
+from onoma.terminology.readers.table_rows import LINE, parquet_rows, text_rows
 from onoma.terminology.reading import Check, Reading
 from onoma.terminology.tables import ACTIVE
 from onoma.terminology.terminology import as_terminology
@@ -137,7 +137,7 @@ def _read_table(path: Path, suffix: str, reading: Reading, context: str | None) 
         ) from None
     checks = [Check(pl.col(name).str.strip_chars() != "", name, "text", name, "an empty cell") for name in LABELLED]
     kept = [*map(pl.col, LABELLED), *([] if context is None else [pl.col(context).alias("context")])]
-    parts = [reading.keep_valid(block, checks, path=path).select(kept) for block in blocks]
+    parts = [reading.keep_valid(block, checks, path=path, line_column=LINE).select(kept) for block in blocks]
     names = [*LABELLED, *([] if context is None else ["context"])]
     return pl.concat([pl.DataFrame(schema=dict.fromkeys(names, pl.String)), *parts])
 

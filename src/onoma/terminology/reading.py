@@ -142,13 +142,16 @@ class Reading:
             )
         )
 
-    def keep_valid(self, rows: pl.DataFrame, checks: Sequence[Check], *, path: str | Path) -> pl.DataFrame:
+    def keep_valid(
+        self, rows: pl.DataFrame, checks: Sequence[Check], *, path: str | Path, line_column: str = "line"
+    ) -> pl.DataFrame:
         """Keep the rows that pass every check, and reject each other one for the first that it fails.
 
         Args:
-            rows: With a column ``line``.
+            rows: With a column of the numbers of lines.
             checks: What must hold.
             path: The file.
+            line_column: What that column is called.
 
         Raises:
             InputError: under "strict", for the first row that fails a check.
@@ -165,7 +168,7 @@ class Reading:
         for number in failed.drop_nulls().unique(maintain_order=True):  # by the first row of each: strict ends there
             check = checks[number]
             bad = rows.filter(failed.eq_missing(number))
-            shown = bad.select("line", text=pl.col(check.shown).fill_null(""))
+            shown = bad.select(line=line_column, text=pl.col(check.shown).fill_null(""))
             found = _found(bad, check)
             self.reject_rows(shown, check.problem, path=path, field=check.field, expected=check.expected, found=found)
         return rows.filter(~is_bad)

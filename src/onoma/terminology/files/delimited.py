@@ -30,6 +30,7 @@ def read_delimited(
     ends_with_separator: bool = False,
     skip_lines: int = 0,
     skip_blank_lines: bool = False,
+    line_column: str = "line",
 ) -> Iterator[pl.DataFrame]:
     """Yield blocks of rows; an empty field is "".
 
@@ -42,9 +43,10 @@ def read_delimited(
         ends_with_separator: Whether a separator stands after the last field too (UMLS).
         skip_lines: Lines to pass over at the beginning.
         skip_blank_lines: Pass over lines with nothing in them, instead of rejecting them.
+        line_column: What the column with the numbers of lines is called, which none of ``keep`` may be.
 
     Yields:
-        Columns ``line`` (1-based, UInt32), then ``keep`` (String).
+        Columns ``line_column`` (1-based, UInt32), then ``keep`` (String).
 
     Raises:
         InputError: as `read_blocks`, and under "strict" for a line that is not UTF-8, has a NUL byte or another
@@ -75,7 +77,7 @@ def read_delimited(
             columns=wanted,
         ).slice(int(begins_with_mark))
         rows.columns = [fields[position] for position in wanted]
-        yield rows.select(numbers.alias("line"), pl.col(list(keep)).fill_null(""))
+        yield rows.select(numbers.alias(line_column), pl.col(list(keep)).fill_null(""))
 
 
 def read_columns(

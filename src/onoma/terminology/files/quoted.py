@@ -39,6 +39,7 @@ def read_quoted(
     skip_lines: int = 0,
     keep_carriage_returns: bool = False,
     advice: str = "close it",
+    line_column: str = "line",
 ) -> Iterator[pl.DataFrame]:
     """Yield batches of rows; an empty field is "". Blank lines are passed over.
 
@@ -52,9 +53,10 @@ def read_quoted(
         skip_lines: Lines to pass over at the beginning.
         keep_carriage_returns: Keep those before line feeds inside quotes.
         advice: What to do about a quote that is never closed.
+        line_column: What the column with the numbers of lines is called, which none of ``keep`` may be.
 
     Yields:
-        Columns ``line`` (1-based, where the row begins, UInt32), then ``keep`` (String).
+        Columns ``line_column`` (1-based, where the row begins, UInt32), then ``keep`` (String).
 
     Raises:
         InputError: as `read_blocks`; a quote is never closed; under "strict" also a row that is not CSV or has another
@@ -66,7 +68,7 @@ def read_quoted(
     blocks = (block for whole in whole_blocks if (block := without_first_lines(whole, skip_lines)).n_lines)
     for block in blocks:
         if names and _is_regular(block, delimiter, len(names)):
-            yield _split(block, delimiter, names, keep)
+            yield _split(block, delimiter, names, keep, line_column)
             continue
         batch: list[tuple[int, list[str]]] = []
         for line, row in _rows(block, blocks, reading, path, delimiter, advice):
@@ -85,10 +87,10 @@ def read_quoted(
             else:
                 batch.append((line, row))
                 if len(batch) == ROWS_PER_BATCH:
-                    yield _frame(batch, names, keep)
+                    yield _frame(batch, names, keep, line_column)
                     batch = []
         if batch:
-            yield _frame(batch, names, keep)
+            yield _frame(batch, names, keep, line_column)
 
 
 def _is_regular(block: LineBlock, delimiter: str, n_fields: int) -> bool:
@@ -116,7 +118,7 @@ def _is_regular(block: LineBlock, delimiter: str, n_fields: int) -> bool:
     return bool((array[marks[n_fields - 1 :: n_fields]] == _LINE_FEED).all())
 
 
-def _split(block: LineBlock, delimiter: str, fields: list[str], keep: Sequence[str]) -> pl.DataFrame:
+def _split(block: LineBlock, delimiter: str, fields: list[str], keep: Sequence[str], line_column: str) -> pl.DataFrame:
     wanted = sorted(fields.index(name) for name in keep)
     rows = pl.read_csv(
         io.BytesIO(block.data),
@@ -128,7 +130,7 @@ def _split(block: LineBlock, delimiter: str, fields: list[str], keep: Sequence[s
     )
     rows.columns = [fields[position] for position in wanted]
     line = pl.int_range(block.first_line, block.first_line + block.n_lines, dtype=pl.UInt32)
-    return rows.select(line.alias("line"), pl.col(list(keep)).fill_null(""))
+    return rows.select(line.alias(line_column), pl.col(list(keep)).fill_null(""))
 
 
 def _rows(
@@ -184,9 +186,11 @@ def csv_problem(error: csv.Error) -> str:
     return f"not CSV ({error})"
 
 
-def _frame(batch: list[tuple[int, list[str]]], fields: list[str], keep: Sequence[str]) -> pl.DataFrame:
+def _frame(
+    batch: list[tuple[int, list[str]]], fields: list[str], keep: Sequence[str], line_column: str
+) -> pl.DataFrame:
     columns = list(zip(*(row for _, row in batch), strict=True))
     return pl.DataFrame(
-        {"line": [line for line, _ in batch], **{name: columns[fields.index(name)] for name in keep}},
-        schema={"line": pl.UInt32, **dict.fromkeys(keep, pl.String)},
+        {line_column: [line for line, _ in batch], **{name: columns[fields.index(name)] for name in keep}},
+        schema={line_column: pl.UInt32, **dict.fromkeys(keep, pl.String)},
     )

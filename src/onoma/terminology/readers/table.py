@@ -25,7 +25,7 @@ from onoma.terminology.files.archives import SourceFile
 from onoma.terminology.files.text_files import only_file
 from onoma.terminology.formats import Format
 from onoma.terminology.options import LANGUAGE_TAG, LanguageTag, ReaderOptions, Separator, Words, tidy_language
-from onoma.terminology.readers.table_rows import json_rows, parquet_rows, text_rows
+from onoma.terminology.readers.table_rows import LINE, json_rows, parquet_rows, text_rows
 from onoma.terminology.reading import Check, Reading
 
 _NO_TABLES = {".json": "a JSON document", **dict.fromkeys((".xlsx", ".xls", ".ods"), "a workbook")}
@@ -93,7 +93,7 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
         if options.semantic_type:
             types.append(
                 rows.select(
-                    concept_id=options.id, semantic_type=_pieces(rows, options.semantic_type, options), line="line"
+                    concept_id=options.id, semantic_type=_pieces(rows, options.semantic_type, options), line=LINE
                 )
                 .explode("semantic_type")
                 .filter(pl.col("semantic_type").str.strip_chars() != "")
@@ -149,7 +149,7 @@ def _checked(rows: pl.DataFrame, options: TableOptions, path: Path, reading: Rea
         mark = pl.col(options.preferred).str.strip_chars().str.to_lowercase()
         expected = "true or false, 1 or 0, yes or no"
         checks.append(Check(mark.is_in(list(_PREFERRED_WORDS)), options.preferred, expected, options.preferred))
-    return reading.keep_valid(rows, checks, path=path)
+    return reading.keep_valid(rows, checks, path=path, line_column=LINE)
 
 
 def _names(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:

@@ -1,6 +1,6 @@
 """Rows of a table as text, in batches, from CSV, TSV, Parquet or JSON Lines.
 
-Every function yields a column ``line`` (1-based; for Parquet the row) and the columns asked for: String, or a list of
+Every function yields the column `LINE` (1-based; for Parquet the row) and the columns asked for: String, or a list of
 String where the file has lists and the column may be one.
 """
 
@@ -21,6 +21,8 @@ from onoma.terminology.files.text_files import LineBlock, line_problem, read_blo
 from onoma.terminology.reading import Reading
 
 Row = dict[str, Any]
+LINE = "\0line"
+"""Column with the numbers of lines; the columns of a file may have any name, but not this one."""
 _BINARY = {b"\xfd7zXZ": "xz", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "Zstandard", b"7z\xbc\xaf": "7-Zip"}
 """First bytes of compressed files that are not read as they are."""
 
@@ -45,6 +47,7 @@ def text_rows(
             keep=columns,
             check_fields=lambda fields: _check_columns(fields, columns, file.path, line=1),
             advice="close it, or import with --set quoting=no if quotes are ordinary characters here",
+            line_column=LINE,
         )
     if header is None:
         raise InputError("the file has only blank lines", path=file.path, expected="the names of the columns")
@@ -52,7 +55,14 @@ def text_rows(
     fields = [name.strip() for name in text.decode().split(delimiter)]
     _check_columns(fields, columns, file.path, line=line)
     return read_delimited(
-        file, reading, separator=delimiter, fields=fields, keep=columns, skip_lines=line, skip_blank_lines=True
+        file,
+        reading,
+        separator=delimiter,
+        fields=fields,
+        keep=columns,
+        skip_lines=line,
+        skip_blank_lines=True,
+        line_column=LINE,
     )
 
 
@@ -76,8 +86,8 @@ def parquet_rows(
     converted = []
     for column in columns:
         dtype = schema[column]
-        may_be_list = isinstance(dtype, pl.List | pl.Array) and column in may_be_lists
-        if isinstance(dtype, pl.List | pl.Array) and may_be_list and _is_text(pl.Series(dtype=dtype.inner).dtype):
+        of_list = dtype.inner if isinstance(dtype, pl.List | pl.Array) and column in may_be_lists else None
+        if of_list is not None and _is_text(pl.Series(dtype=of_list).dtype):
             as_list = pl.col(column).arr.to_list() if isinstance(dtype, pl.Array) else pl.col(column)
             converted.append(as_list.cast(pl.List(pl.String)))
         elif dtype == pl.Null:  # no cell has a value
@@ -94,10 +104,10 @@ def parquet_rows(
                 found=str(dtype),
                 fix="write the table again with this column as text",
             )
-    rows = rows.select(converted).with_row_index("line", offset=1)
+    rows = rows.select(converted).with_row_index(LINE, offset=1)
     for batch in rows.iter_slices(ROWS_PER_BATCH):
         yield batch
-        reading.tell(int(batch["line"][-1]), len(rows), path.name)
+        reading.tell(int(batch[LINE][-1]), len(rows), path.name)
 
 
 def _is_text(dtype: pl.DataType) -> bool:
@@ -118,10 +128,9 @@ def json_rows(
     spelling of the file. Columns that may be lists are lists throughout.
     """
     path = file.path
-    _check_columns([*columns], columns, path)
     schema = pl.Schema(
         {
-            "line": pl.UInt32(),
+            LINE: pl.UInt32(),
             **{name: pl.List(pl.String) if name in may_be_lists else pl.String() for name in columns},
         }
     )
@@ -134,9 +143,7 @@ def json_rows(
             try:
                 record = _record(line)
                 seen.update(dict.fromkeys(record))
-                batch.append(
-                    {"line": number, **{name: _cell(record, name, may_be_lists, separator) for name in columns}}
-                )
+                batch.append({LINE: number, **{name: _cell(record, name, may_be_lists, separator) for name in columns}})
             except _BadLineError as problem:
                 reading.reject(str(problem), path=path, line=number, text=line, field=problem.field)
         if len(batch) >= ROWS_PER_BATCH:
@@ -245,10 +252,6 @@ def _how_to_convert(line: bytes) -> str:
 
 
 def _check_columns(fields: list[str], columns: Sequence[str], path: Path, *, line: int | None = None) -> None:
-    if "line" in columns:
-        raise InputError(
-            "a column called 'line' cannot be read", path=path, field="line", fix="give it another name in the file"
-        )
     if line is not None and any("\r" in field for field in fields) and not set(columns) <= set(fields):
         raise InputError(CARRIAGE_RETURN, path=path, line=line)
     for column in columns:
