@@ -8,10 +8,13 @@ import os
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
+from rich.console import Console
 from safetensors import SafetensorError
 
 import onoma
@@ -131,6 +134,27 @@ def test_json_can_be_read_whatever_the_output_is_written_in(monkeypatch: pytest.
         text = (tmp_path / encoding).read_text(encoding)
         assert json.loads(text) == {"a": "β 😀"}
         assert letters in text
+
+
+def test_rate_and_time_left_are_of_what_was_done_here(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(show, "err", Console(stderr=True, highlight=False, soft_wrap=True, force_terminal=False))
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(time, "monotonic", lambda: clock.now)
+    with show.progress_bar("encoding", "names") as update:
+        for clock.now, done in ((31.0, 8_000), (62.0, 8_031), (100.0, 8_690), (131.0, 9_000)):
+            update(done, 10_000)
+        for clock.now, done in ((165.0, 100), (200.0, 170)):
+            update(done, 10_000, "comparing")
+    assert capsys.readouterr().err.splitlines() == [
+        "encoding  8,000 of 10,000 names",
+        "encoding  8,031 of 10,000 names  1 names/s  32 min 49 s left",
+        "encoding  8,690 of 10,000 names  10 names/s  2 min 11 s left",
+        "encoding  9,000 of 10,000 names  10 names/s  1 min 40 s left",
+        "comparing  100 of 10,000 names",
+        "comparing  170 of 10,000 names  2 names/s",
+    ]
 
 
 def test_the_package_runs_as_the_command() -> None:

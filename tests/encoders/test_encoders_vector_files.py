@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onoma.encoders import Encoder, open_encoder, vector_files
+from onoma.encoders import Encoder, kept_parts, open_encoder
 from onoma.encoders.vector_files import encode_file, read_lines
 from onoma.errors import ArtifactExistsError, InputError
 from tiny import tiny_encoder
@@ -36,7 +36,7 @@ def test_a_line_that_is_not_utf8_is_named(tmp_path: Path) -> None:
 
 
 def test_parts_are_put_together_in_order(encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_files, "_NAMES_AT_ONCE", 3)
+    monkeypatch.setattr(kept_parts, "PART_NAMES", 3)
     names = [f"heart {letter}" for letter in "abcdefgh"]
     (tmp_path / "n.txt").write_text("\n".join(names))
     seen: list[tuple[int, int]] = []

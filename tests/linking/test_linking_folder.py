@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ import pytest
 from linking_data import write_small_linker
 
 from onoma.artifacts import MANIFEST_NAME, sha256_file, verify_artifact
-from onoma.encoders import open_encoder
+from onoma.encoders import kept_parts, open_encoder
 from onoma.errors import ConfigError, DamagedArtifactError, FormatVersionError, InputError, NotAnArtifactError
 from onoma.linking import Linker, add_reranker, build_linker
 from onoma.linking.dictionary import NameDictionary
@@ -211,3 +214,49 @@ def test_stages_of_the_settings_that_are_not_there(place: Path, tmp_path: Path) 
     refit(tmp_path / "linker")
     with pytest.raises((ConfigError, DamagedArtifactError), match="no stage 'rerank'"):
         Linker.open(tmp_path / "linker").link(["cold"])
+
+
+_KILLED = """
+import os, signal, sys
+from onoma.encoders import kept_parts
+from onoma.linking import build_linker
+
+kept_parts.PART_NAMES = 3
+
+def progress(done, total):
+    if done > 6:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+build_linker(sys.argv[1], sys.argv[2], sys.argv[3], index="sign-bits", precision="fp16", progress=progress)
+"""
+
+
+def test_a_build_that_was_killed_goes_on(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_parts, "PART_NAMES", 3)
+    given = (str(place / "t"), str(place / "letters"))
+    done = subprocess.run([sys.executable, "-c", _KILLED, *given, str(tmp_path / "linker")], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert not (tmp_path / "linker").exists()
+    assert len(list((tmp_path / "linker.encoded").iterdir())) == 2
+    told = list[int]()
+    for name in ("plain", "linker"):
+        told.clear()
+        build_linker(
+            *given,
+            tmp_path / name,
+            index="sign-bits",
+            precision="fp16",
+            progress=lambda done, _total: told.append(done),
+        )
+    assert told[0] > 6
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["linker", "plain"]
+    written = [
+        {
+            file.relative_to(tmp_path / name): file.read_bytes()
+            for file in (tmp_path / name).rglob("*")
+            if file.is_file() and file.name != MANIFEST_NAME
+        }
+        for name in ("plain", "linker")
+    ]
+    assert written[0] == written[1]
+    verify_artifact(tmp_path / "linker")

@@ -16,7 +16,7 @@ from linking_data import write_letter_encoder
 from updating_data import MENTIONS, Counting, contents, letters, prepared
 
 from onoma.artifacts import MANIFEST_NAME, amend_artifact, verify_artifact
-from onoma.encoders import open_encoder
+from onoma.encoders import kept_parts, open_encoder
 from onoma.errors import (
     ArtifactExistsError,
     DamagedArtifactError,
@@ -146,7 +146,7 @@ def test_changed_by_another_process_meanwhile(place: Path, linker: Path) -> None
 
 _KILLED = """
 import os, signal, sys
-from onoma.encoders import open_encoder
+from onoma.encoders import kept_parts, open_encoder
 from onoma.linking.updating import update_linker
 
 def progress(done, total, what):
@@ -167,6 +167,35 @@ def test_killed_on_the_way(place: Path, linker: Path) -> None:
     update_linker(linker, place / "new")
     assert [file.name for file in linker.parent.iterdir()] == ["linker"], "what was left behind is gone"
     verify_artifact(linker)
+
+
+class StoppedLater(Counting):
+    """Encodes two parts and is stopped."""
+
+    def encode(self, texts: Sequence[str], *, progress: Any = None, normalise: bool = True) -> Any:
+        if len(self.texts) >= 6:
+            raise KeyboardInterrupt("stopped")
+        return super().encode(texts)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "int8"])
+def test_a_stopped_update_encodes_only_the_rest(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: str
+) -> None:
+    monkeypatch.setattr(kept_parts, "PART_NAMES", 3)
+    make_terminology(tmp_path / "new", {"D2": ["Cold"], "N": [f"name {letter}" for letter in "abcdefghij"]})
+    for name in ("stopped", "plain"):
+        build_linker(place / "t", letters(place), tmp_path / name, precision=precision)
+    update_linker(tmp_path / "plain", tmp_path / "new", encoder=letters(place))
+    stopped = StoppedLater(open_encoder(place / "letters"))
+    refused_untouched(tmp_path / "stopped", KeyboardInterrupt, "stopped", tmp_path / "new", encoder=stopped)
+    assert (tmp_path / "stopped.encoded").is_dir()
+    rest = letters(place)
+    update_linker(tmp_path / "stopped", tmp_path / "new", encoder=rest)
+    assert sorted([*rest.texts, *stopped.texts]) == sorted(f"name {letter}" for letter in "abcdefghij")
+    assert contents(tmp_path / "stopped") == contents(tmp_path / "plain")
+    verify_artifact(tmp_path / "stopped")
+    assert not (tmp_path / "stopped.encoded").exists()
 
 
 def test_whoever_has_the_old_one_open_goes_on(place: Path, linker: Path) -> None:

@@ -44,8 +44,8 @@ def main() -> None:
     except SystemExit as leaving:
         if leaving.code in (130, 143):
             sys.stderr.write(
-                "\nonoma: stopped. Nothing half-written passes for whole; training, map, quickstart and fetch go on "
-                "from what they have saved when the same command is given again.\n"
+                "\nonoma: stopped. Nothing half-written passes for whole; training, encode, linker build and update, "
+                "map, quickstart and fetch go on from what they have saved when the same command is given again.\n"
             )
         raise
     except Exception as error:

@@ -100,31 +100,38 @@ def progress_bar(label: str, unit: str) -> Iterator[Callable[..., None]]:
         transient=True,
         disable=not err.is_terminal,
     )
-    started = last_line = time.monotonic()
-    stage = label
+    last_line = time.monotonic()
+    stage: str | None = None
+    started = before = 0.0
     with bar:
         task = bar.add_task(label, total=None, rate="")
 
         def update(done: int, total: int | None = None, what: str | None = None) -> None:
-            nonlocal last_line, stage, started
-            if (what or label) != stage:
-                stage, started = what or label, time.monotonic()
-            elapsed = time.monotonic() - started
-            rate = f"{done / elapsed:,.0f} {unit}/s" if elapsed > 1 else ""
-            bar.update(task, completed=done, total=total, description=what or label, rate=rate)
+            nonlocal last_line, stage, started, before
             now = time.monotonic()
+            if (what or label) != stage:
+                # What is done when a stage first says so may have been done by an earlier run.
+                stage, started, before = what or label, now, done
+            elapsed = now - started
+            rate = f"{(done - before) / elapsed:,.0f} {unit}/s" if elapsed > 1 else ""
+            bar.update(task, completed=done, total=total, description=stage, rate=rate)
             if not err.is_terminal and now - last_line >= _LINE_SECONDS:
                 last_line = now
-                remark(_line(stage, done, total, unit, rate, elapsed))
+                remark(_line(stage, done, total, unit, rate, _left(elapsed, done - before, done, total)))
 
         yield update
 
 
-def _line(what: str, done: int, total: int | None, unit: str, rate: str, elapsed: float) -> str:
+def _left(elapsed: float, done_here: float, done: int, total: int | None) -> float | None:
+    """Seconds that the rest will take, once there is something to judge it by."""
+    if not total or done_here <= 0 or done_here < _FORESEEABLE * (total - done + done_here):
+        return None
+    return elapsed * (total - done) / done_here
+
+
+def _line(what: str, done: int, total: int | None, unit: str, rate: str, left: float | None) -> str:
     parts = [f"{what}  {done:,}" + (f" of {total:,}" if total else "") + f" {unit}", rate]
-    if total and done >= _FORESEEABLE * total:
-        parts.append(f"{duration(elapsed * (total - done) / done)} left")
-    return "  ".join(filter(None, parts))
+    return "  ".join(filter(None, [*parts, "" if left is None else f"{duration(left)} left"]))
 
 
 @contextlib.contextmanager

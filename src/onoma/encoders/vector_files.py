@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,10 @@ import polars as pl
 
 from onoma.artifacts import ensure_file_writable, write_file
 from onoma.artifacts.arrays import new_array
+from onoma.encoders.kept_parts import KeptParts, encode_in_parts
 from onoma.encoders.protocol import Encoder, ProgressCallback
 from onoma.errors import InputError
 from onoma.types import FloatArray
-
-_NAMES_AT_ONCE = 1 << 16
 
 
 def encode_file(
@@ -28,6 +28,8 @@ def encode_file(
     progress: ProgressCallback | None = None,
 ) -> int:
     """Encode a text file, one name per line, into a file that appears only when it is whole.
+
+    If it is stopped, the same call goes on from what lies in ``OUTPUT.encoded`` (`onoma.encoders.kept_parts`).
 
     Args:
         encoder: What makes the vectors.
@@ -51,20 +53,17 @@ def encode_file(
         raise InputError("unknown kind of file for vectors", path=output, expected="a name ending in .npy or .parquet")
     ensure_file_writable(output, overwrite=overwrite)
     texts = read_lines(names)
+    kept = KeptParts(output, n_names=len(texts), width=encoder.width)
     with write_file(output, overwrite=overwrite) as aside:
         if output.suffix == ".npy" and texts:
             vectors: FloatArray = new_array(aside, np.float32, (len(texts), encoder.width))
         else:
             vectors = np.empty((len(texts), encoder.width), np.float32)
-        for start in range(0, len(texts), _NAMES_AT_ONCE):
-            part = texts[start : start + _NAMES_AT_ONCE]
-
-            def report(done: int, _total: int, before: int = start) -> None:
-                if progress is not None:
-                    progress(before + done, len(texts))
-
-            wanted = [prepare(text) for text in part] if prepare else part
-            vectors[start : start + len(part)] = encoder.encode(wanted, progress=report, normalise=normalise)
+        encode = partial(kept.encode, encoder, normalise=normalise)
+        done = 0
+        for part in encode_in_parts(encode, texts, prepare=prepare, progress=progress):
+            vectors[done : done + len(part)] = part
+            done += len(part)
         if isinstance(vectors, np.memmap):
             vectors.flush()
         elif output.suffix == ".npy":
@@ -76,6 +75,7 @@ def encode_file(
                 schema_overrides={"name": pl.String},
             )
             table.write_parquet(aside)
+    kept.discard()
     return len(texts)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,6 +16,7 @@ import polars as pl
 from onoma.artifacts import Parent, amend_artifact, ensure_writable, open_artifact, verify_artifact, write_artifact
 from onoma.encoders import Encoder, ProgressCallback, export_encoder, open_encoder
 from onoma.encoders.cross_encoder import RERANKER_FORMAT, RERANKER_KIND
+from onoma.encoders.kept_parts import KeptParts, encode_in_parts
 from onoma.errors import ConfigError, InputError
 from onoma.indexes.char_ngrams import CharNgramIndex
 from onoma.indexes.opening import build_index, check_kind
@@ -25,6 +26,7 @@ from onoma.indexes.records import TableKind
 from onoma.linking.dictionary import collect_entries, dictionary_of
 from onoma.linking.facts import collect_facts
 from onoma.linking.folder import ENCODER_FOLDER, FORMAT_VERSION, KIND, RERANKER_FOLDER
+from onoma.linking.known_vectors import KnownVectors
 from onoma.linking.linker import Linker
 from onoma.linking.lookup import NameLookup
 from onoma.linking.prior import PriorReport, count_prior, save_prior
@@ -37,7 +39,6 @@ DEFAULT_NORMALISATION = "sapbert"
 """Of a linker without an encoder, which would say how it was trained."""
 BIOSYN_NGRAMS = (1, 2)
 """Character n-grams for which encoders trained as BioSyn's learned a weight."""
-_NAMES_AT_ONCE = 1 << 16
 
 
 def build_linker(
@@ -60,6 +61,9 @@ def build_linker(
     Active concepts with their names that are not suppressed, each distinct normalised text once. The folder
     is self-contained and may be moved: it carries what linking needs of terminology and encoder. Only vectors may lie
     elsewhere, in PostgreSQL: then in a new table of their own, and the folder says in which.
+
+    While many names are encoded, what is done lies in ``OUT.encoded``: the same call goes on from there if this one is
+    stopped (`onoma.encoders.kept_parts`).
 
     Args:
         terminology: Terminology, or its folder.
@@ -97,6 +101,7 @@ def build_linker(
     opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
     _check_unused(index, precision, ngrams, database, dense=opened is not None, sparse=sparse)
     settings = _settings(opened, ngrams=ngrams if sparse else None, stages=stages)
+    kept: KeptParts | None = None
     table: str | None = None
     if opened is not None and is_table_kind(index):
         table = prepare_table(database, stem=names_of.path.name, kind=index, precision=precision, width=opened.width)
@@ -137,7 +142,8 @@ def build_linker(
             CharNgramIndex.write(folder, dictionary.texts, ngrams=ngrams)
         if opened is not None:
             export_encoder(opened.folder, folder / ENCODER_FOLDER, onnx_only=True)
-            vectors = _vectors(dictionary.texts, opened, progress)
+            kept = KeptParts(out, n_names=dictionary.n_texts, width=opened.width)
+            vectors = _vectors(dictionary.texts, opened, kept, progress)
             tables.written += [] if table is None else [table]
             record = build_index(
                 folder,
@@ -152,6 +158,8 @@ def build_linker(
                 **record.model_dump(include={"kind", "recall", "agreement"}),
                 **({} if table is None else {"table": table, "fingerprint": record.fingerprint}),
             }
+    if kept is not None:
+        kept.discard()
     return Linker.open(out, database=database)
 
 
@@ -263,25 +271,23 @@ def _settings(
     return LinkerSettings(stages=chosen, weights=weights)
 
 
-def _vectors(texts: Sequence[str], encoder: Encoder, progress: ProgressCallback | None) -> Iterator[FloatArray]:
-    """The vectors of all texts, a part at a time, so that memory stays bounded."""
-    for start in range(0, len(texts), _NAMES_AT_ONCE):
-        part_texts = texts[start : start + _NAMES_AT_ONCE]
-        report = None if progress is None else functools.partial(_report, progress, start, len(texts))
-        part = encoder.encode(part_texts, progress=report)
+def _vectors(
+    texts: Sequence[str], encoder: Encoder, kept: KeptParts, progress: ProgressCallback | None
+) -> Iterator[FloatArray]:
+    """The vectors of all texts, a part at a time."""
+    # What is known already is copied faster than it could be kept.
+    encode = encoder.encode if isinstance(encoder, KnownVectors) else partial(kept.encode, encoder)
+    start = 0
+    for part in encode_in_parts(encode, texts, progress=progress):
         lengths = np.linalg.norm(part, axis=1)
         # A text without a single token has the vector zero, and so the score 0 with every mention.
         wrong = np.flatnonzero(~((np.abs(lengths - 1) <= MAX_NORM - 1) | (lengths == 0)))
         if len(wrong):
             raise InputError(
                 "the encoder gives a vector that is not of unit length",
-                field=part_texts[wrong[0]],
+                field=texts[start + int(wrong[0])],
                 found=f"length {lengths[wrong[0]]}",
                 fix="use another encoder; this one's training may have diverged",
             )
         yield part
-
-
-def _report(progress: ProgressCallback, done_before: int, total: int, done: int, _total: int) -> None:
-    """Progress within one part, told as progress within the whole."""
-    progress(done_before + done, total)
+        start += len(part)

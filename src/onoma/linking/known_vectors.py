@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from onoma.encoders import Encoder, EncoderFolder, ProgressCallback
+from onoma.encoders.kept_parts import KeptParts
 from onoma.indexes.pgvector import PgVectorIndex
 from onoma.indexes.vector_store import PART_ROWS, SCALES_FILE, VectorStore, rounded
 from onoma.linking.folder import open_vectors
@@ -27,6 +29,7 @@ class KnownVectors:
         texts: Its texts, in the order of the vectors.
         written_with: The encoder that goes with the vectors.
         encodes_with: What encodes new texts; equal to the former but for rounding.
+        kept: Where vectors of new texts are kept until they are not needed any more; unset: nowhere.
         database: Where the vectors lie in PostgreSQL, its connection string; unset: the environment's.
 
     Attributes:
@@ -41,9 +44,11 @@ class KnownVectors:
         *,
         written_with: Encoder,
         encodes_with: Encoder,
+        kept: KeptParts | None = None,
         database: str | None = None,
     ) -> None:
-        self._encoder, self._encodes_with = written_with, encodes_with
+        self._encoder = written_with
+        self._encode = encodes_with.encode if kept is None else partial(kept.encode, encodes_with)
         _, self._vectors = open_vectors(folder, database=database)
         has_scales = (folder / SCALES_FILE).exists()
         self._scales: FloatArray | None = np.load(folder / SCALES_FILE, mmap_mode="r") if has_scales else None
@@ -113,7 +118,8 @@ class KnownVectors:
             progress(n_copied, len(texts))
         if len(new):
             report = None if progress is None else lambda done, _total: progress(n_copied + done, len(texts))
-            vectors[new] = self._encodes_with.encode([texts[place] for place in new.tolist()], progress=report)
+            wanted = [texts[place] for place in new.tolist()]
+            vectors[new] = self._encode(wanted, progress=report)
         self.n_copied += n_copied
         self.n_encoded += len(new)
         return vectors

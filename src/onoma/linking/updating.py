@@ -36,6 +36,7 @@ from onoma.artifacts import (
     write_artifact,
 )
 from onoma.encoders import Encoder, open_encoder
+from onoma.encoders.kept_parts import KeptParts
 from onoma.errors import ArtifactExistsError, ConfigError, MismatchError
 from onoma.indexes.pgvector_replacing import replacing_tables, tables_in
 from onoma.indexes.records import RECORD_FILE, read_index_record, write_index_record
@@ -185,10 +186,13 @@ def update_linker(
     _check_is_related(before, release)
     verify_artifact(place)
     earlier = None if mentions is None else EarlierAnswers(before, mentions, tell)
-    known: KnownVectors | None = None
+    known, kept = None, None
     if encodes_with is not None:
         texts = before.dictionary.texts
-        known = KnownVectors(place, texts, written_with=before.encoder, encodes_with=encodes_with, database=database)
+        kept = KeptParts(target, n_names=release.n_names, width=encodes_with.width)
+        known = KnownVectors(
+            place, texts, written_with=before.encoder, encodes_with=encodes_with, kept=kept, database=database
+        )
         known.verify()
     config: dict[str, Any] = {}
     parents: list[Parent] = []
@@ -224,6 +228,8 @@ def update_linker(
         config |= _carried(before.manifest, config, release.manifest.fingerprint)
         if read_manifest(place) != before.manifest:
             raise ArtifactExistsError(f"{place} was changed by another process meanwhile; try again.")
+    if kept is not None:
+        kept.discard()
     after = Linker.open(target, database=database)
     concepts = concept_changes(before.dictionary, after.dictionary, release)
     counted = dict(concepts["change"].value_counts().iter_rows())
