@@ -78,7 +78,8 @@ class Mention:
 
     Attributes:
         text: As in the document.
-        document: Title and abstract.
+        document: Title and abstract, with one character between them.
+        start: Of the mention in the document, in characters.
         gold: Ids.
         parts: The texts that annotators split it into; empty if they did not.
         query: BioSyn's form of it, if it has one.
@@ -86,13 +87,14 @@ class Mention:
 
     text: str
     document: str
+    start: int
     gold: frozenset[str]
     parts: tuple[str, ...]
     query: Query | None
 
 
-def read_pubtator(path: Path) -> Iterator[tuple[str, str, frozenset[str], tuple[str, ...]]]:
-    """Text, document, ids and annotated parts of each mention of a disease, in order."""
+def read_pubtator(path: Path) -> Iterator[tuple[str, str, int, frozenset[str], tuple[str, ...]]]:
+    """Text, document, place in it, ids and annotated parts of each mention of a disease, in order."""
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="utf-8") as lines:
         texts: list[str] = []
@@ -105,18 +107,18 @@ def read_pubtator(path: Path) -> Iterator[tuple[str, str, frozenset[str], tuple[
             elif len(fields) > 5 and fields[1].isdigit() and fields[4] != "Chemical":
                 ids = frozenset(one.strip().removeprefix("OMIM:") for one in fields[5].replace("+", "|").split("|"))
                 split = tuple(fields[6].split("|")) if len(fields) > 6 else ()
-                yield fields[3], "\n".join(texts), ids, split
+                yield fields[3], "\n".join(texts), int(fields[1]), ids, split
 
 
 def align(path: Path, queries: list[Query]) -> list[Mention]:
     """Mentions with their queries: both are in the order of the corpus, but some mentions have no query."""
     mentions, at = [], 0
-    for text, document, gold, parts in read_pubtator(path):
+    for text, document, start, gold, parts in read_pubtator(path):
         query = queries[at] if at < len(queries) else None
         matches = query is not None and query.gold <= gold  # some ids were dropped from queries
         if matches:
             at += 1
-        mentions.append(Mention(text, document, gold, parts, query if matches else None))
+        mentions.append(Mention(text, document, start, gold, parts, query if matches else None))
     if at != len(queries):
         sys.exit(f"{path}: only {at} of {len(queries)} queries follow the order of the corpus")
     return mentions

@@ -440,3 +440,33 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert list(file.parent.iterdir()) == [file]
     with pytest.raises(ArtifactExistsError, match="is a folder"), write_file(file.parent, overwrite=True):
         pass
+
+
+_KILLED_FILE = """
+import os, signal, sys
+from onoma.artifacts import write_file
+
+with write_file(sys.argv[1]) as aside:
+    aside.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_half_a_file_of_a_killed_process_goes_with_the_next_write(tmp_path: Path) -> None:
+    target = tmp_path / "x[1].csv"
+    done = subprocess.run([sys.executable, "-c", _KILLED_FILE, str(target)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    (half,) = tmp_path.iterdir()
+    assert half.read_text() == "half"
+    others = [tmp_path / f".x[1].csv.partial-{name}" for name in (os.getppid(), "mine")]
+    for other in others:
+        other.write_text("of another")
+    with write_file(target) as aside:
+        assert not half.exists()
+        aside.write_text("whole")
+    half.write_text("of a process at work in another container, with a number that is free here")
+    with held(half), write_file(target, overwrite=True) as aside:
+        assert half.exists()
+        aside.write_text("another")
+    assert sorted(tmp_path.iterdir()) == sorted([half, *others, target])
+    assert target.read_text() == "another"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from onoma.training.config import TrainingConfig, load_recipe, resolve_config
 from onoma.training.config_parts import Adapter, Everything, Lora
 from onoma.training.loop import train_encoder
 from onoma.training.step import StepReport
-from onoma.training.tuning import tune
+from onoma.training.tuning import load_base, tune
 from tiny import WORDS, make_terminology, tiny_encoder
 
 TUNINGS: dict[str, dict[str, Any]] = {
@@ -150,3 +152,20 @@ def test_everything_of_an_encoder_with_adapters_can_be_trained(base: Path, pairs
 @pytest.mark.parametrize(("recipe", "reduction"), [("sapbert-adapter-13", 1), ("sapbert-adapter-1", 16)])
 def test_the_papers_recipes_have_the_papers_adapters(recipe: str, reduction: int) -> None:
     assert load_recipe(recipe).config.tuning == Adapter(reduction=reduction, invertible=True)
+
+
+@pytest.mark.parametrize(("says_lower", "tokeniser_lowers"), [(True, False), (True, True), (False, False)])
+def test_a_base_that_lower_cases_is_not_trained_on_capitals(
+    base: Path, tmp_path: Path, says_lower: bool, tokeniser_lowers: bool
+) -> None:
+    folder = Path(shutil.copytree(base, tmp_path / "base"))
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 20, "do_lower_case": says_lower}))
+    rules = json.loads((folder / "tokenizer.json").read_text())
+    rules["normalizer"]["lowercase"] = tokeniser_lowers
+    (folder / "tokenizer.json").write_text(json.dumps(rules))
+    load_base(config_for(folder, "all", normalisation="sapbert"))
+    if says_lower and not tokeniser_lowers:
+        with pytest.raises(ConfigError, match=r"lower-cases what it reads, and normalisation=exact"):
+            load_base(config_for(folder, "all", normalisation="exact"))
+    else:
+        load_base(config_for(folder, "all", normalisation="exact"))

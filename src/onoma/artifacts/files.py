@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from onoma.artifacts.locking import held, is_held
+from onoma.artifacts.unfinished import is_alive
 from onoma.errors import ArtifactExistsError
 
 _BLOCK_BYTES = 1 << 12
@@ -45,14 +48,16 @@ def sha256_of_sample(path: Path) -> str:
 
 @contextlib.contextmanager
 def write_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """Give the name of a temporary file to write; on leaving the block it becomes the file at ``path``.
+    """Give a temporary file to write; on leaving the block it becomes the file at ``path``.
+
+    What a process left behind that was killed as it wrote to ``path`` is removed.
 
     Args:
         path: Where the file shall lie. Its folder is made if missing.
         overwrite: Replace a file that lies there.
 
     Yields:
-        The file to write. If the block raises, it is removed and ``path`` stays as it was.
+        The file to write, empty. If the block raises, it is removed and ``path`` stays as it was.
 
     Raises:
         ArtifactExistsError: ``path`` is taken.
@@ -60,11 +65,17 @@ def write_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     ensure_free(Path(path), overwrite=overwrite)
     target = Path(path).resolve()  # what a link points to is replaced, not the link
     target.parent.mkdir(parents=True, exist_ok=True)
+    for leftover in target.parent.glob(f".{glob.escape(target.name)}.partial-*"):
+        pid = leftover.name.rsplit("-", 1)[1]
+        if pid.isdigit() and leftover.is_file() and not is_alive(int(pid)) and not is_held(leftover):
+            leftover.unlink(missing_ok=True)
     aside = target.with_name(f".{target.name}.partial-{os.getpid()}")
     try:
-        yield aside
-        fsync(aside)
-        aside.replace(target)
+        aside.touch()
+        with held(aside):
+            yield aside
+            fsync(aside)
+            aside.replace(target)
     except BaseException:
         aside.unlink(missing_ok=True)
         raise

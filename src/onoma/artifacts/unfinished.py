@@ -27,7 +27,7 @@ def _leftovers(target: Path) -> list[Path]:
         pid = leftover.name.rsplit(".partial-", 1)[1].partition("-")[0]
         # In a container a new process may have the number of the one that left this behind, and a living one of another
         # container has none here.
-        alive = leftover.name in being_written if pid == str(os.getpid()) else pid.isdigit() and _is_alive(int(pid))
+        alive = leftover.name in being_written if pid == str(os.getpid()) else pid.isdigit() and is_alive(int(pid))
         if not alive and not is_held(leftover):
             found.append(leftover)
     return found
@@ -52,7 +52,8 @@ def remove_leftovers(target: Path) -> None:
         shutil.rmtree(leftover, ignore_errors=True)
 
 
-def _is_alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
+    """Whether this machine or container has a process of that number."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

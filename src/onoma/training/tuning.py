@@ -6,6 +6,9 @@ from onoma.encoders.adapters import insert_adapters
 from onoma.encoders.architectures import read_architecture
 from onoma.encoders.lora import insert_lora
 from onoma.encoders.packed import PackedEncoder, load_packed
+from onoma.encoders.sources import locate_encoder
+from onoma.errors import ConfigError
+from onoma.terminology import normalise
 from onoma.training.config_parts import Adapter, Everything, Tuning
 from onoma.training.run_config import RunConfig
 
@@ -18,9 +21,29 @@ def load_base(config: RunConfig) -> PackedEncoder:
         InputError: there is no such encoder.
         UnavailableError: the encoder, or PEFT, which LoRA needs, is not on this machine.
     """
+    check_case(config)
     encoder = load_packed(config.base, pooling=config.pooling, dropout=config.dropout, max_tokens=config.max_tokens)
     tune(encoder, config.tuning)
     return encoder
+
+
+def check_case(config: RunConfig) -> None:
+    """Refuse names with capitals for a base that lower-cases what it reads: in use it would see other tokens.
+
+    Raises:
+        ConfigError: the base lower-cases, and the recipe's normalisation does not.
+        InputError: there is no such encoder.
+        UnavailableError: the encoder is not on this machine.
+    """
+    if normalise("A", config.normalisation) == normalise("a", config.normalisation):
+        return
+    base = locate_encoder(config.base)
+    tokenizer = base.load_tokenizer()
+    if base.lower_case and tokenizer.encode("A").ids != tokenizer.encode("a").ids:
+        raise ConfigError(
+            f"{config.base} lower-cases what it reads, and normalisation={config.normalisation} would train it on "
+            "names with capitals. Set another normalisation, such as sapbert, or take another base."
+        )
 
 
 def tune(encoder: PackedEncoder, tuning: Tuning) -> None:
