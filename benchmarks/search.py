@@ -160,6 +160,7 @@ def variants(vectors: FloatArray, folder: Path, wanted: list[str]) -> list[Varia
         ("sign bits fp32, 512 re-scored", stored("sign-bits", "fp32", 512), bits),
         ("sign bits fp16, 256 re-scored", stored("sign-bits", "fp16", 256), bits),
         ("sign bits int16, 256 re-scored", stored("sign-bits", "int16", 256), bits),
+        ("sign bits int16, 1024 re-scored", stored("sign-bits", "int16", 1024), bits),
         ("sign bits int8, 256 re-scored", stored("sign-bits", "int8", 256), bits),
         ("counted bits, 256 re-scored", lambda: CountedBits(store, candidates=256), bits),
         ("counted bits, 1024 re-scored", lambda: CountedBits(store, candidates=1024), bits),
@@ -285,7 +286,10 @@ def main() -> None:
     n_batches = arguments.repeat * batches_of_a_turn
     n_asked = n_batches * arguments.queries
     if arguments.real:
-        every: FloatArray = np.load(arguments.real).astype(np.float32, copy=False)
+        stored = np.load(arguments.real)
+        if stored.dtype.kind != "f":
+            parser.error(f"{arguments.real} holds {stored.dtype}: give vectors in fp32 or fp16, which need no scales")
+        every: FloatArray = stored.astype(np.float32, copy=False)
         asking = np.random.default_rng(0).choice(len(every), n_asked, replace=False)
         asked, vectors = every[asking], np.delete(every, asking, axis=0)
         held_out = asked

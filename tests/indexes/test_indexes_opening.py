@@ -20,10 +20,14 @@ from onoma.indexes import (
     ApproximateIndex,
     ExactIndex,
     IndexKind,
+    SignBitIndex,
     VectorPrecision,
+    VectorStore,
     build_index,
+    candidate_search,
     open_index,
     read_index_record,
+    sign_bits,
 )
 from onoma.indexes.records import RECORD_FILE
 from onoma.types import FloatArray
@@ -104,6 +108,54 @@ def test_an_empty_index(tmp_path: Path, kind: str) -> None:
 def test_the_default_is_sign_bits_in_single_precision(tmp_path: Path) -> None:
     record = build_index(tmp_path, clustered(10, 6))
     assert (record.kind, record.precision, record.candidates) == ("sign-bits", "fp32", 256)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "int8"])
+@pytest.mark.parametrize("enough", [0.2, 0.95, 0.999, 1.1])
+def test_sign_bits_get_as_many_candidates_as_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: str, enough: float
+) -> None:
+    vectors = clustered(3000, 24)
+    monkeypatch.setattr(candidate_search, "_EXHAUSTIVE_SHARE", 0)
+    monkeypatch.setattr(SignBitIndex, "_candidates_per_result", 1)
+    monkeypatch.setattr(sign_bits, "LADDER", (16, 64, 256, 1024))
+    monkeypatch.setattr(sign_bits, "ENOUGH", enough)
+    record = build_index(tmp_path / "index", vectors, precision=precision)
+    # The oracle: similarities of the vectors as they are stored, all of them at once.
+    store = VectorStore.open(tmp_path / "index", max_norm=record.max_norm)
+    stored = store.part(0, 3000)
+    own = np.unique(np.linspace(0, 2999, 1000).astype(int))
+    similarities = stored[own] @ stored.T
+    similarities[np.arange(len(own)), own] = -2
+    expected = 1024
+    for candidates in (16, 64, 256):
+        index = SignBitIndex.build(
+            VectorStore.open(tmp_path / "index", max_norm=record.max_norm), candidates=candidates
+        )
+        found, _ = index.search(stored[own], k=11)
+        tens = np.sort(similarities, axis=1)[:, -10:]
+        scores = np.take_along_axis(similarities, found, axis=1)
+        scores = -np.sort(-scores, axis=1)[:, :10]  # the row that asks is last
+        at_1 = np.mean(scores[:, 0] >= tens[:, -1] - 1e-6)
+        at_10 = np.mean(scores >= tens[:, :1] - 1e-6)
+        if min(round(at_1, 4), round(at_10, 4)) >= enough:
+            expected = candidates
+            break
+    assert record.candidates == expected
+    assert open_index(tmp_path / "index").search(vectors[:50], k=3)[0].shape == (50, 3)
+
+
+def test_candidates_that_were_chosen_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidate_search, "_EXHAUSTIVE_SHARE", 0)
+    monkeypatch.setattr(SignBitIndex, "_candidates_per_result", 1)
+    monkeypatch.setattr(sign_bits, "LADDER", (16, 2048))
+    vectors, queries = clustered(3000, 24), clustered(200, 24, seed=1)
+    assert build_index(tmp_path / "index", vectors).candidates == 2048
+    many, _ = open_index(tmp_path / "index").search(queries, k=10)
+    fixed = SignBitIndex.build(VectorStore(vectors), candidates=2048).search(queries, k=10)[0]
+    few = SignBitIndex.build(VectorStore(vectors), candidates=16).search(queries, k=10)[0]
+    assert np.array_equal(many, fixed)
+    assert not np.array_equal(many, few)
 
 
 def test_what_does_not_exist_is_refused_before_anything_is_written(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from onoma.indexes.candidate_search import CANDIDATES
 from onoma.indexes.exact import ExactIndex
 from onoma.indexes.pgvector_folder import build_in_table, is_table_kind, open_in_table
 from onoma.indexes.protocol import Index
-from onoma.indexes.recall import measure_recall
+from onoma.indexes.recall import find_true_answers
 from onoma.indexes.records import (
     FORMAT_VERSION,
     RECORD_FILE,
@@ -69,7 +69,9 @@ def build_index(
         kind: One of those above.
         precision: ``fp32``, ``fp16``, ``int16`` or ``int8``; see `onoma.indexes.vector_store`. PostgreSQL has the first
             two.
-        candidates: Rows scored exactly for each query; not for ``exact``. Unset: what the kind was measured with.
+        candidates: Rows scored exactly for each query; not for ``exact``. Unset: with sign bits so many that 1,000
+            queries miss nearly nothing (`onoma.indexes.sign_bits.enough_candidates`), else what the kind was measured
+            with.
         queries: Vectors of texts that are not in the index, to measure recall with; unset: see `measure_recall`.
         database: Connection string, for kinds with a table; unset: that in the environment variable ONOMA_DATABASE.
         table: Of a new table there, see `onoma.indexes.pgvector_folder.prepare_table`.
@@ -119,8 +121,12 @@ def build_index(
             aside.mkdir(exist_ok=True)
             given = write_vectors(aside, vectors)
             store = write_vectors(place, given.parts() if len(given) else [given.part(0, 0)], precision=stored_as)
+        truth = find_true_answers(given, queries=queries)
         if chosen == "sign-bits":
             sign_bits.write_signs(place, store)
+            if candidates is None:
+                of_stored = truth if store is given else find_true_answers(store, queries=queries)
+                rescored = sign_bits.enough_candidates(place, of_stored)
         elif chosen == "approximate":
             lists = approximate.ApproximateIndex.build(store, candidates=rescored or approximate.CANDIDATES)
             lists.save(place)
@@ -134,7 +140,7 @@ def build_index(
             max_norm=store.max_norm,
             candidates=rescored,
             agreement=_agreement(given, store),
-            recall=measure_recall(_open(place, chosen, store, rescored, early_stop), given, queries=queries),
+            recall=truth.recall_of(_open(place, chosen, store, rescored, early_stop)),
             early_stop=early_stop,
         )
     except BaseException:

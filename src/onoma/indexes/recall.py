@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
@@ -37,6 +39,64 @@ class Recall(BaseModel):
     """Mean share of the ten best that are in the answer."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TrueAnswers:
+    """What comparing with every vector finds for some queries.
+
+    Attributes:
+        vectors: That were compared with.
+        queries: Shape (Q, W).
+        own: The rows that ask, where stored vectors do; each is left out of its answer.
+        scores: Of the best rows, best first, shape (Q, up to 10).
+    """
+
+    vectors: VectorStore
+    queries: FloatArray
+    own: RowArray | None
+    scores: FloatArray
+
+    def recall_of(self, index: Index) -> Recall:
+        """How much of it an index over these vectors finds, see `measure_recall`."""
+        how = "given" if self.own is None else "left-out"
+        depth = self.scores.shape[1]
+        if self.scores.size == 0:
+            return Recall(n_queries=0, queries=how, at_1=1.0, at_10=1.0)
+        found, _ = _without(self.own, *index.search(self.queries, k=depth + (self.own is not None)))
+        first, right = 0, 0.0
+        for query, rows, scores in zip(self.queries, found, self.scores, strict=True):
+            true = exact_scores(self.vectors, query, rows)
+            first += bool(true[0] >= scores[0] - AS_NEAR)
+            right += float(np.mean(true >= scores[-1] - AS_NEAR))
+        n = len(self.queries)
+        return Recall(n_queries=n, queries=how, at_1=round(first / n, 4), at_10=round(right / n, 4))
+
+
+def find_true_answers(
+    vectors: VectorStore, *, queries: FloatArray | None = None, n_queries: int = N_QUERIES
+) -> TrueAnswers:
+    """Search exhaustively, in the precision that the vectors are in.
+
+    Args:
+        vectors: To compare with.
+        queries: Vectors of texts that are not among them, shape (Q, W).
+        n_queries: How many stored vectors ask where no queries are given.
+
+    Raises:
+        ShapeError: the queries have another width.
+    """
+    own: RowArray | None = None
+    if queries is None:
+        own = _asking(vectors, n_queries)
+        queries = vectors.take(own)
+    elif queries.ndim != 2 or queries.shape[1] != vectors.width:
+        raise ShapeError(f"queries must have shape (n, {vectors.width}); found {queries.shape}.")
+    depth = min(_DEEPEST, len(vectors) - (own is not None))
+    if depth <= 0 or len(queries) == 0:
+        return TrueAnswers(vectors, queries, own, np.empty((len(queries), 0), np.float32))
+    _, scores = _without(own, *ExactIndex(vectors).search(queries, k=depth + (own is not None)))
+    return TrueAnswers(vectors, queries, own, scores)
+
+
 def measure_recall(
     index: Index, vectors: VectorStore, *, queries: FloatArray | None = None, n_queries: int = N_QUERIES
 ) -> Recall:
@@ -61,25 +121,7 @@ def measure_recall(
     """
     if vectors.precision != "fp32" or len(vectors) != len(index):
         raise InputError("recall is measured against the vectors of the index in fp32", found=vectors.precision)
-    own: RowArray | None = None
-    if queries is None:
-        own = _asking(vectors, n_queries)
-        queries = vectors.take(own)
-    elif queries.ndim != 2 or queries.shape[1] != index.width:
-        raise ShapeError(f"queries must have shape (n, {index.width}); found {queries.shape}.")
-    how = "given" if own is None else "left-out"
-    others = len(vectors) - (own is not None)
-    depth = min(_DEEPEST, others)
-    if depth == 0 or len(queries) == 0:
-        return Recall(n_queries=0, queries=how, at_1=1.0, at_10=1.0)
-    best, best_scores = _without(own, *ExactIndex(vectors).search(queries, k=depth + (own is not None)))
-    found, _ = _without(own, *index.search(queries, k=depth + (own is not None)))
-    first, right = 0, 0.0
-    for query, rows, scores in zip(queries, found, best_scores, strict=True):
-        true = exact_scores(vectors, query, rows)
-        first += bool(true[0] >= scores[0] - AS_NEAR)
-        right += float(np.mean(true >= scores[-1] - AS_NEAR))
-    return Recall(n_queries=len(best), queries=how, at_1=round(first / len(best), 4), at_10=round(right / len(best), 4))
+    return find_true_answers(vectors, queries=queries, n_queries=n_queries).recall_of(index)
 
 
 def _asking(vectors: VectorStore, n_queries: int) -> RowArray:

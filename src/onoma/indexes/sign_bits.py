@@ -11,11 +11,15 @@ it returns has exact scores, and is the same for a query whatever the batch and 
 
 The guesses are made by `SignScanner`.
 
+The more vectors there are, and the closer together, the more candidates it takes. How many is found out when an index
+is built (`enough_candidates`).
+
 Files beside the vectors: ``signs.npy``, uint8, shape (N, W / 8 rounded up), and ``centre.npy``, float32, shape (W,).
 """
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import numpy as np
@@ -23,12 +27,18 @@ import numpy as np
 from onoma.artifacts.arrays import new_array
 from onoma.errors import DamagedArtifactError
 from onoma.indexes.candidate_search import CANDIDATES, CandidateIndex
+from onoma.indexes.recall import TrueAnswers
+from onoma.indexes.scoring import check_candidates
 from onoma.indexes.sign_scan import SignArray, SignScanner
 from onoma.indexes.vector_store import PART_ROWS, VectorStore
 from onoma.types import FloatArray, RowArray
 
 SIGNS_FILE = "signs.npy"
 CENTRE_FILE = "centre.npy"
+LADDER = (CANDIDATES, 512, 1024, 2048, 4096)
+"""Numbers of candidates to choose from."""
+ENOUGH = 0.999
+"""Share of the best rows, and of the ten best, that are to be found."""
 
 _QUERY_CENTRING = 0.5
 """Share of the centre that is subtracted from a query. None would guess scores without bias, all of it the cosines of
@@ -98,13 +108,24 @@ class SignBitIndex(CandidateIndex):
             raise DamagedArtifactError(f"{folder}: the index cannot be read ({error}). Build it again.") from None
         return cls(vectors, signs, centre, candidates=candidates)
 
+    def rescoring(self, candidates: int) -> SignBitIndex:
+        """The same index with another number of candidates."""
+        check_candidates(candidates)
+        self._scan()  # once for both
+        other = copy.copy(self)
+        other._candidates = candidates
+        return other
+
+    def _scan(self) -> SignScanner:
+        if self._scanner is None:  # opening a linker must not wait for it
+            self._scanner = SignScanner(self._signs)
+        return self._scanner
+
     def _search_tile(self, queries: FloatArray, wanted: int, k: int) -> tuple[RowArray, FloatArray]:
         return self._best_of(queries, self._guess(queries, n_rows=wanted), k)
 
     def _guess(self, queries: FloatArray, *, n_rows: int) -> RowArray:
         """Rows with the best guessed scores, and of equals the lowest, shape (Q, n_rows)."""
-        if self._scanner is None:  # opening a linker must not wait for it
-            self._scanner = SignScanner(self._signs)
         directions = np.zeros((len(queries), 8 * self._signs.shape[1]), np.float32)
         # As long as the vectors: a longer or shorter query asks for the same.
         lengths = np.sqrt(np.einsum("qw,qw->q", queries, queries, dtype=np.float64))[:, None]
@@ -112,7 +133,7 @@ class SignBitIndex(CandidateIndex):
         moved = (queries * factors).astype(np.float32) - _QUERY_CENTRING * self._centre
         largest = np.abs(moved).max(axis=1, keepdims=True)
         np.divide(moved, largest, out=directions[:, : self.width], where=largest > 0)
-        rows = self._scanner.nearest(directions, n_rows)
+        rows = self._scan().nearest(directions, n_rows)
         says_nothing = (largest[:, 0] == 0) | ~queries.any(axis=1)
         rows[says_nothing] = np.arange(n_rows)
         return rows
@@ -129,6 +150,24 @@ def write_signs(folder: Path, vectors: VectorStore) -> None:
     else:  # an empty file cannot be mapped
         np.save(folder / SIGNS_FILE, np.empty(shape, np.uint8))
     np.save(folder / CENTRE_FILE, centre)
+
+
+def enough_candidates(folder: Path, truth: TrueAnswers) -> int:
+    """How many candidates it takes to find nearly all that comparing with every stored vector finds.
+
+    The least of `LADDER` with which 999 of 1,000 best rows are found, and 999 of 1,000 of the ten best; its last if
+    none is enough.
+
+    Args:
+        folder: Where `write_signs` has written.
+        truth: Of the vectors as stored: more candidates cannot mend what their precision loses.
+    """
+    index = SignBitIndex.open(folder, truth.vectors)
+    for candidates in LADDER[:-1]:
+        recall = truth.recall_of(index.rescoring(candidates))
+        if min(recall.at_1, recall.at_10) >= ENOUGH:
+            return candidates
+    return LADDER[-1]
 
 
 def centre_of(vectors: VectorStore) -> FloatArray:
