@@ -125,7 +125,7 @@ def build_index(
         if chosen == "sign-bits":
             sign_bits.write_signs(place, store)
             if candidates is None:
-                of_stored = truth if store is given else find_true_answers(store, queries=queries)
+                of_stored = truth if stored_as == "fp32" else find_true_answers(store, queries=queries)
                 rescored = sign_bits.enough_candidates(place, of_stored)
         elif chosen == "approximate":
             lists = approximate.ApproximateIndex.build(store, candidates=rescored or approximate.CANDIDATES)
