@@ -250,7 +250,7 @@ def test_parents(linker: Linker, terminology: Terminology, encoder: Encoder) -> 
 
 
 def test_progress(terminology: Terminology, encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onoma.linking.build._NAMES_AT_ONCE", 3)
+    monkeypatch.setattr("onoma.encoders.kept_parts.PART_NAMES", 3)
     reported: list[tuple[int, int]] = []
     build_linker(terminology, encoder, tmp_path / "linker", progress=lambda *state: reported.append(state))
     assert reported == sorted(reported)
