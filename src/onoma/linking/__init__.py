@@ -11,7 +11,8 @@ from onoma.linking.mentions import Preparation
 from onoma.linking.reranking import Reranker
 from onoma.linking.settings import STAGES, LinkerSettings
 from onoma.linking.tuning import TuningReport, tune_linker
-from onoma.linking.updating import UpdateReport, update_linker
+from onoma.linking.update_report import UpdateReport
+from onoma.linking.updating import update_linker
 
 __all__ = [
     "STAGES",

@@ -16,7 +16,7 @@ import polars as pl
 from onoma.artifacts import Parent, amend_artifact, ensure_writable, open_artifact, verify_artifact, write_artifact
 from onoma.encoders import Encoder, ProgressCallback, export_encoder, open_encoder
 from onoma.encoders.cross_encoder import RERANKER_FORMAT, RERANKER_KIND
-from onoma.encoders.kept_parts import KeptParts, encode_in_parts
+from onoma.encoders.kept_parts import EncodePart, KeptParts, encode_in_parts
 from onoma.errors import ConfigError, InputError
 from onoma.indexes.char_ngrams import CharNgramIndex
 from onoma.indexes.opening import build_index, check_kind
@@ -142,8 +142,13 @@ def build_linker(
             CharNgramIndex.write(folder, dictionary.texts, ngrams=ngrams)
         if opened is not None:
             export_encoder(opened.folder, folder / ENCODER_FOLDER, onnx_only=True)
-            kept = KeptParts(out, n_names=dictionary.n_texts, width=opened.width)
-            vectors = _vectors(dictionary.texts, opened, kept, progress)
+            encode: EncodePart = opened.encode
+            if not isinstance(
+                opened, KnownVectors
+            ):  # which keeps what is new; what is known is copied faster than kept
+                kept = KeptParts(out, n_names=dictionary.n_texts, width=opened.width)
+                encode = partial(kept.encode, opened)
+            vectors = _vectors(dictionary.texts, encode, progress)
             tables.written += [] if table is None else [table]
             record = build_index(
                 folder,
@@ -271,12 +276,8 @@ def _settings(
     return LinkerSettings(stages=chosen, weights=weights)
 
 
-def _vectors(
-    texts: Sequence[str], encoder: Encoder, kept: KeptParts, progress: ProgressCallback | None
-) -> Iterator[FloatArray]:
-    """The vectors of all texts, a part at a time."""
-    # What is known already is copied faster than it could be kept.
-    encode = encoder.encode if isinstance(encoder, KnownVectors) else partial(kept.encode, encoder)
+def _vectors(texts: Sequence[str], encode: EncodePart, progress: ProgressCallback | None) -> Iterator[FloatArray]:
+    """The vectors of all texts, a part at a time, each checked to be of length 1."""
     start = 0
     for part in encode_in_parts(encode, texts, progress=progress):
         lengths = np.linalg.norm(part, axis=1)

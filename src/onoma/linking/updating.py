@@ -20,7 +20,6 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ from onoma.encoders.kept_parts import KeptParts
 from onoma.errors import ArtifactExistsError, ConfigError, MismatchError
 from onoma.indexes.pgvector_replacing import replacing_tables, tables_in
 from onoma.indexes.records import RECORD_FILE, read_index_record, write_index_record
-from onoma.linking.answer_changes import AnswerChanges, EarlierAnswers, unchanged
+from onoma.linking.answer_changes import EarlierAnswers, unchanged
 from onoma.linking.build import BIOSYN_NGRAMS, build_linker
 from onoma.linking.concept_changes import CHANGES, CONCEPT_CHANGES, concept_changes
 from onoma.linking.dictionary import NameDictionary
@@ -48,89 +47,13 @@ from onoma.linking.folder import ENCODER_FOLDER, FORMAT_VERSION, KIND, RERANKER_
 from onoma.linking.known_vectors import KnownVectors
 from onoma.linking.linker import Linker
 from onoma.linking.prior import carry_prior, save_prior
+from onoma.linking.update_report import UpdateReport
 from onoma.terminology import Terminology
 from onoma.terminology.reading import Progress, no_progress
 from onoma.terminology.terminology import as_terminology
 
-_EXAMPLES = 3
-_EXAMPLE_LENGTH = 100
 _BUILD_FOLDER = "build"
 _COMPARED = ("mean_cosine", "lowest_cosine"), ("at_1", "at_10")
-
-
-@dataclass(frozen=True, eq=False)
-class UpdateReport:
-    """What an update did; ``str()`` is a text for a person.
-
-    Attributes:
-        linker: The linker that was updated.
-        out: Where the new one lies; the same folder unless another was asked for.
-        is_current: The linker was of this terminology already, and nothing was done.
-        n_concepts: That can be an answer, before and after; so
-        n_texts: distinct normalised names.
-        n_kept: Texts that both have.
-        n_encoded: Texts that were encoded; 0 without an encoder. All new ones, and see `onoma.linking.known_vectors`.
-        concepts: What became of concepts, see `onoma.linking.concept_changes`.
-        counts: Of each kind of change, zero included.
-        is_tuned: Settings were learned with the names of an earlier release.
-        answers: What changed for mentions, if any were given.
-        seconds: Wall time.
-    """
-
-    linker: Path
-    out: Path
-    is_current: bool
-    n_concepts: tuple[int, int]
-    n_texts: tuple[int, int]
-    n_kept: int
-    n_encoded: int
-    concepts: pl.DataFrame
-    counts: dict[str, int]
-    is_tuned: bool
-    answers: AnswerChanges | None
-    seconds: float
-
-    def figures(self) -> dict[str, object]:
-        """All but the tables, JSON-serialisable."""
-        return {
-            "linker": str(self.linker),
-            "out": str(self.out),
-            "is_current": self.is_current,
-            "n_concepts": list(self.n_concepts),
-            "n_texts": list(self.n_texts),
-            "n_texts_kept": self.n_kept,
-            "n_texts_new": self.n_texts[1] - self.n_kept,
-            "n_texts_gone": self.n_texts[0] - self.n_kept,
-            "n_encoded": self.n_encoded,
-            "concepts": self.counts,
-            "tuned_with_earlier_terminology": self.is_tuned,
-            "answers": None if self.answers is None else self.answers.figures(),
-        }
-
-    def __str__(self) -> str:
-        if self.is_current:
-            return f"{self.linker} is of this terminology already: there is nothing to do"
-        lines = [
-            f"{self.out}: {self.n_concepts[0]:,} -> {self.n_concepts[1]:,} concepts, "
-            f"{self.n_texts[0]:,} -> {self.n_texts[1]:,} texts ({self.n_kept:,} kept, "
-            f"{self.n_texts[1] - self.n_kept:,} new, {self.n_texts[0] - self.n_kept:,} gone), "
-            f"{self.n_encoded:,} encoded, in {self.seconds:.1f} s"
-        ]
-        for change, count in self.counts.items():
-            if count:
-                lines.append(f"{change:<11} {count:>9,}")
-                some = self.concepts.filter(pl.col("change") == change).head(_EXAMPLES)
-                lines += [f"    {_shortened(_told(row))}" for row in some.iter_rows(named=True)]
-        if self.answers is not None:
-            changed = self.answers
-            lines.append(f"{changed.n_changed:,} of {changed.n_mentions:,} mentions have another first answer")
-            lines += [f"{reason.replace('_', ' '):<11} {n:>9,}" for reason, n in changed.reasons.items() if n]
-        if self.is_tuned:
-            lines.append(
-                "its weights and confidences were learned with an earlier release: learn them again with onoma linker "
-                "tune"
-            )
-        return "\n".join(lines)
 
 
 def update_linker(
@@ -387,18 +310,3 @@ def _n_common(before: NameDictionary, after: NameDictionary) -> int:
     """Texts that both have."""
     texts = [pl.DataFrame({"text": pl.Series(list(side.texts), dtype=pl.String)}) for side in (before, after)]
     return texts[0].join(texts[1], on="text", how="semi").height
-
-
-def _told(row: dict[str, str | None]) -> str:
-    """A change as a person reads it."""
-    change, concept_id, old, new = row["change"], row["concept_id"], row["old"], row["new"]
-    if change == "renamed":
-        return f"{concept_id}: {old} -> {new}"
-    if change == "replaced":
-        return f"{concept_id} {old} -> {row['replaced_by']}"
-    return f"{concept_id} {new if change == 'added' else old}"
-
-
-def _shortened(text: str) -> str:
-    line = " ".join(text.splitlines())
-    return line if len(line) <= _EXAMPLE_LENGTH else line[: _EXAMPLE_LENGTH - 3] + "..."

@@ -1,0 +1,103 @@
+"""What an update of a linker did, as figures and as a text for a person."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from onoma.linking.answer_changes import AnswerChanges
+
+_EXAMPLES = 3
+_EXAMPLE_LENGTH = 100
+
+
+@dataclass(frozen=True, eq=False)
+class UpdateReport:
+    """What an update did; ``str()`` is a text for a person.
+
+    Attributes:
+        linker: The linker that was updated.
+        out: Where the new one lies; the same folder unless another was asked for.
+        is_current: The linker was of this terminology already, and nothing was done.
+        n_concepts: That can be an answer, before and after; so
+        n_texts: distinct normalised names.
+        n_kept: Texts that both have.
+        n_encoded: Texts that were encoded; 0 without an encoder. All new ones, and see `onoma.linking.known_vectors`.
+        concepts: What became of concepts, see `onoma.linking.concept_changes`.
+        counts: Of each kind of change, zero included.
+        is_tuned: Settings were learned with the names of an earlier release.
+        answers: What changed for mentions, if any were given.
+        seconds: Wall time.
+    """
+
+    linker: Path
+    out: Path
+    is_current: bool
+    n_concepts: tuple[int, int]
+    n_texts: tuple[int, int]
+    n_kept: int
+    n_encoded: int
+    concepts: pl.DataFrame
+    counts: dict[str, int]
+    is_tuned: bool
+    answers: AnswerChanges | None
+    seconds: float
+
+    def figures(self) -> dict[str, object]:
+        """All but the tables, JSON-serialisable."""
+        return {
+            "linker": str(self.linker),
+            "out": str(self.out),
+            "is_current": self.is_current,
+            "n_concepts": list(self.n_concepts),
+            "n_texts": list(self.n_texts),
+            "n_texts_kept": self.n_kept,
+            "n_texts_new": self.n_texts[1] - self.n_kept,
+            "n_texts_gone": self.n_texts[0] - self.n_kept,
+            "n_encoded": self.n_encoded,
+            "concepts": self.counts,
+            "tuned_with_earlier_terminology": self.is_tuned,
+            "answers": None if self.answers is None else self.answers.figures(),
+        }
+
+    def __str__(self) -> str:
+        if self.is_current:
+            return f"{self.linker} is of this terminology already: there is nothing to do"
+        lines = [
+            f"{self.out}: {self.n_concepts[0]:,} -> {self.n_concepts[1]:,} concepts, "
+            f"{self.n_texts[0]:,} -> {self.n_texts[1]:,} texts ({self.n_kept:,} kept, "
+            f"{self.n_texts[1] - self.n_kept:,} new, {self.n_texts[0] - self.n_kept:,} gone), "
+            f"{self.n_encoded:,} encoded, in {self.seconds:.1f} s"
+        ]
+        for change, count in self.counts.items():
+            if count:
+                lines.append(f"{change:<11} {count:>9,}")
+                some = self.concepts.filter(pl.col("change") == change).head(_EXAMPLES)
+                lines += [f"    {_shortened(_told(row))}" for row in some.iter_rows(named=True)]
+        if self.answers is not None:
+            changed = self.answers
+            lines.append(f"{changed.n_changed:,} of {changed.n_mentions:,} mentions have another first answer")
+            lines += [f"{reason.replace('_', ' '):<11} {n:>9,}" for reason, n in changed.reasons.items() if n]
+        if self.is_tuned:
+            lines.append(
+                "its weights and confidences were learned with an earlier release: learn them again with onoma linker "
+                "tune"
+            )
+        return "\n".join(lines)
+
+
+def _told(row: dict[str, str | None]) -> str:
+    """A change as a person reads it."""
+    change, concept_id, old, new = row["change"], row["concept_id"], row["old"], row["new"]
+    if change == "renamed":
+        return f"{concept_id}: {old} -> {new}"
+    if change == "replaced":
+        return f"{concept_id} {old} -> {row['replaced_by']}"
+    return f"{concept_id} {new if change == 'added' else old}"
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.splitlines())
+    return line if len(line) <= _EXAMPLE_LENGTH else line[: _EXAMPLE_LENGTH - 3] + "..."
