@@ -38,8 +38,11 @@ def main() -> None:
                 "context": f"{before}<tgt> {mention.query.text} </tgt>{after}",
             }
         )
-    pl.DataFrame(rows).write_csv(options.output)
-    print(f"{options.output}: {len(rows):,} mentions")
+    table = pl.DataFrame(rows)
+    table.write_csv(options.output)
+    n_meanings = pl.col("concept_id").n_unique().over("mention")
+    ambiguous = table.filter(n_meanings > 1).height
+    print(f"{options.output}: {len(rows):,} mentions, {ambiguous:,} of a text that is annotated in several ways")
 
 
 if __name__ == "__main__":

@@ -162,6 +162,7 @@ def variants(vectors: FloatArray, folder: Path, wanted: list[str]) -> list[Varia
         ("sign bits int16, 256 re-scored", stored("sign-bits", "int16", 256), bits),
         ("sign bits int16, 1024 re-scored", stored("sign-bits", "int16", 1024), bits),
         ("sign bits int8, 256 re-scored", stored("sign-bits", "int8", 256), bits),
+        ("sign bits int8, 1024 re-scored", stored("sign-bits", "int8", 1024), bits),
         ("counted bits, 256 re-scored", lambda: CountedBits(store, candidates=256), bits),
         ("counted bits, 1024 re-scored", lambda: CountedBits(store, candidates=1024), bits),
         ("inverted lists fp32", stored("approximate", "fp32"), lists),

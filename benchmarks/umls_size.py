@@ -7,8 +7,9 @@ The UMLS of 2020 has 14.8 million names, 7.4 million of them distinct; MedMentio
 Vectors are synthetic (see synthetic_vectors.py). They are made once, in single precision, and what exhaustive search in
 these finds for some held-out queries. For each precision one process builds a sign-bit index in FOLDER, and a fresh one
 opens it, answers some queries one by one and then all of them in slices; progress goes to standard error. Each of these
-steps is done once: what was stopped goes on with the same command. The folder needs room for the vectors in single
-precision and in each lower one: 26 GB.
+steps is done once: what was stopped goes on with the same command. Building includes what `onoma linker build` does
+besides: choosing how many candidates it takes, and measuring recall with stored vectors that ask. The folder needs room
+for the vectors in single precision and in each lower one: 26 GB.
 
 Memory is what the system counts for the process, watched all the while: its own (RssAnon), and of mapped files the
 pages that it has looked at and that are still in memory (RssFile). These the system takes back when it needs room.
@@ -116,15 +117,15 @@ def find_nearest(folder: Path, vectors: int, sample: int) -> dict[str, Any]:
 
 
 def build(folder: Path, precision: str) -> dict[str, Any]:
-    """Write the index."""
+    """Write the index, as `onoma linker build` does: the number of candidates is chosen by stored vectors that ask."""
     place = folder / precision
     shutil.rmtree(place, ignore_errors=True)
     given = np.load(folder / "vectors.npy", mmap_mode="r")
     started = time.perf_counter()
     with watched_memory() as most:
-        # Recall is measured below, against what was found once for all precisions.
-        record = build_index(place, given, kind="sign-bits", precision=precision, queries=given[:0])
+        record = build_index(place, given, kind="sign-bits", precision=precision)
     return {
+        "candidates": record.candidates,
         "build_s": round(time.perf_counter() - started, 1),
         "build_most_mib": most,
         "agreement": record.agreement.model_dump(),
@@ -216,15 +217,16 @@ def run_step(arguments: argparse.Namespace) -> dict[str, Any]:
 def table(rows: list[dict[str, Any]]) -> str:
     """Markdown."""
     lines = [
-        "| precision | on disk, GB | own memory, MiB (of files) | one query, ms (p95) | queries/s | all, s "
-        "| recall@1 | recall@10 | build s (own MiB, of files) |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| precision | candidates | on disk, GB | own memory, MiB (of files) | one query, ms (p95) "
+        "| queries/s | all, s | recall@1 | recall@10 | build s (own MiB, of files) |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         one, most, build_most = row["one_query_ms"], row["most_mib"], row["build_most_mib"]
         gigabytes = sum(row["bytes"].values()) / 1e9
         lines.append(
-            f"| {row['precision']} | {gigabytes:.2f} | {most['own']:.0f} ({most['of_files']:.0f}) "
+            f"| {row['precision']} | {row['candidates']} | {gigabytes:.2f} "
+            f"| {most['own']:.0f} ({most['of_files']:.0f}) "
             f"| {one['median']} ({one['p95']}) | {row['queries_per_s']} | {row['seconds']} "
             f"| {row['recall']['at_1']} | {row['recall']['at_10']} "
             f"| {row['build_s']} ({build_most['own']:.0f}, {build_most['of_files']:.0f}) |"
