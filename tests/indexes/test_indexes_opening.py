@@ -129,10 +129,7 @@ def test_sign_bits_get_as_many_candidates_as_it_takes(
     similarities[np.arange(len(own)), own] = -2
     expected = 1024
     for candidates in (16, 64, 256):
-        index = SignBitIndex.build(
-            VectorStore.open(tmp_path / "index", max_norm=record.max_norm), candidates=candidates
-        )
-        found, _ = index.search(stored[own], k=11)
+        found, _ = SignBitIndex.build(store, candidates=candidates).search(stored[own], k=11)
         tens = np.sort(similarities, axis=1)[:, -10:]
         scores = np.take_along_axis(similarities, found, axis=1)
         scores = -np.sort(-scores, axis=1)[:, :10]  # the row that asks is last

@@ -146,7 +146,7 @@ def test_changed_by_another_process_meanwhile(place: Path, linker: Path) -> None
 
 _KILLED = """
 import os, signal, sys
-from onoma.encoders import kept_parts, open_encoder
+from onoma.encoders import open_encoder
 from onoma.linking.updating import update_linker
 
 def progress(done, total, what):

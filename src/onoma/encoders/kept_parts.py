@@ -3,7 +3,7 @@
 Millions of names take hours. Their parts lie in ``OUT.encoded`` until OUT is whole. A part is a file, written aside and
 renamed, whose name is a digest of all that its vectors come from: names, encoder, precision, version of Onoma. So
 nothing of other names or of another encoder is ever taken for a part, and vectors are those of a run that was not
-stopped, to the last bit: no batch reaches over the end of a part.
+stopped, to the last bit where the same back end goes on: no batch reaches over the end of a part.
 """
 
 from __future__ import annotations
