@@ -8,7 +8,7 @@ reference                the released SapBERT evaluation: padded to 25 tokens, f
 reference, batches of 64 the same, with as many names at a time as suit a processor's cache
 sentence-transformers    ``SentenceTransformer.encode``, its default of 32 names at a time, sorted by length
 torch, fp32              ours: packed without padding
-torch, bf16              ours: the same with weights and states in bf16
+torch, bf16              ours: the same with weights and states in bf16; on processors that multiply it
 onnx, fp32               ours without torch: ONNX Runtime, names sorted by length
 =======================  =============================================================================================
 
@@ -43,6 +43,7 @@ import torch
 from machine import peak_mib
 from onoma.encoders import export_encoder, open_encoder
 from onoma.encoders.packed import quiet_transformers
+from onoma.encoders.precision import has_native_bf16
 from onoma.encoders.sources import locate_encoder
 from onoma.types import FloatArray
 from synthetic_names import MAX_TOKENS, synonym_texts
@@ -237,7 +238,8 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=4096, help="names to encode")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--rounds", type=int, default=3, help="turns of each variant")
-    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
+    suited = [variant for variant in VARIANTS if "bf16" not in variant or has_native_bf16()]
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=suited)
     parser.add_argument("-o", "--json", type=Path, help="write the figures as JSON")
     arguments = parser.parse_args()
 

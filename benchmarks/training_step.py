@@ -12,15 +12,20 @@ reference                      as above, dropout 0.1
 reference, tokenised           the same, but names are tokenised before
 reference, bf16                that under bf16 autocast
 ours, fp32                     packed, tokenised before, one pass over both sides, masks, [CLS] only in the last layer
-ours, bf16                     the same under bf16 autocast: what ``onoma train`` does
+ours, fp32, no dropout         the same without dropout
+ours, bf16                     the first under bf16 autocast
 ours, bf16, no dropout         the same without dropout
-ours, bf16, chunks             the same with GradCache, a quarter of the batch at a time
+ours, bf16, chunks             ``ours, bf16`` with GradCache, a quarter of the batch at a time
 =============================  =======================================================================================
 
+``onoma train`` takes bf16 where the processor multiplies it, and fp32 elsewhere; there bf16 is imitated, at a fraction
+of the speed of fp32, and its variants are left out unless they are named.
+
 Each variant lives in a process of its own. They take turns, so that a busy machine slows all of them; the ratio is of
-median times, of the clock and of the processor. Shares are of what bf16 products of the step's shapes reach in the
-same run: ``peak``, if all arithmetic ran as fast as the fastest of these products; ``ceiling``, if a step took as
-long as these products alone. Peak memory is of the whole process. The curves are of runs without dropout.
+median times, of the clock and of the processor. Shares are of what products of the step's shapes, in the variant's
+precision, reach in the same run: ``peak``, if all arithmetic ran as fast as the fastest of these products;
+``ceiling``, if a step took as long as these products alone. Peak memory is of the whole process. The curves are of
+runs without dropout.
 """
 
 from __future__ import annotations
@@ -33,9 +38,9 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +49,23 @@ import torch
 
 from encoder_flops import attention_flop, flop, weight_products
 from machine import peak_mib, seconds_of_products
+from onoma.encoders.precision import has_native_bf16
 from onoma.encoders.sources import locate_encoder
 from synthetic_names import pairs_of_texts, synonym_texts
 from training_variants import VARIANTS, Ours, Reference, Setting, batches_of
 
 CURVES = ("reference", "ours, fp32", "ours, bf16")
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+
+
+def precision_of(variant: str) -> str:
+    """In which a variant multiplies."""
+    return "bf16" if "bf16" in variant else "fp32"
+
+
+def suited(variants: Iterable[str]) -> list[str]:
+    """Those whose precision this processor multiplies."""
+    return [variant for variant in variants if precision_of(variant) == "fp32" or has_native_bf16()]
 
 
 @dataclass(frozen=True)
@@ -151,12 +168,24 @@ def compare(
 
 def loss_curves(setting: Setting, steps: int) -> dict[str, list[float]]:
     """Losses of the same steps without dropout."""
-    with _processes(CURVES, replace(setting, dropout=0.0)) as processes:
+    with _processes(suited(CURVES), replace(setting, dropout=0.0)) as processes:
         return {variant: process.submit(run_steps, 0, steps).result().losses for variant, process in processes.items()}
 
 
-def arithmetic(setting: Setting) -> dict[str, float]:
-    """FLOP of a packed step and the rates of this machine's bf16 products of its shapes."""
+@dataclass(frozen=True)
+class Work:
+    """What a packed step has to do, and how fast this machine does such things."""
+
+    tokens: int
+    flop: float
+    peak: dict[str, float]
+    """FLOP/s of the fastest of its products, by precision."""
+    ceiling: dict[str, float]
+    """FLOP/s of all of them, one after the other."""
+
+
+def arithmetic(setting: Setting, precisions: Iterable[str]) -> Work:
+    """FLOP of a packed step and the rates of this machine's products of its shapes."""
     from transformers import AutoConfig
 
     torch.set_num_threads(setting.threads)
@@ -167,19 +196,17 @@ def arithmetic(setting: Setting) -> dict[str, float]:
     lengths = np.diff(pairs.store.offsets)[rows]
     first_only = setting.pooling == "cls"
     products = weight_products(config, int(lengths.sum()), len(rows), first_only=first_only)
-    seconds = seconds_of_products(products)
-    rates = [2 * m * k * n / taken for (m, k, n), taken in seconds.items()]
     of_weights = flop(products)
-    in_products = sum(seconds[product] * times for product, times in products.items())
-    return {
-        "tokens": int(lengths.sum()),
-        "flop": of_weights + attention_flop(config, lengths, first_only=first_only),
-        "peak_flop_per_second": max(rates),
-        "ceiling_flop_per_second": of_weights / in_products,
-    }
+    peak, ceiling = {}, {}
+    for precision in precisions:
+        seconds = seconds_of_products(products, dtype=DTYPES[precision])
+        peak[precision] = max(2 * m * k * n / taken for (m, k, n), taken in seconds.items())
+        ceiling[precision] = of_weights / sum(seconds[product] * times for product, times in products.items())
+    whole = of_weights + attention_flop(config, lengths, first_only=first_only)
+    return Work(tokens=int(lengths.sum()), flop=whole, peak=peak, ceiling=ceiling)
 
 
-def as_markdown(rows: list[dict[str, Any]], work: dict[str, float], curves: dict[str, list[float]]) -> str:
+def as_markdown(rows: list[dict[str, Any]], work: Work, curves: dict[str, list[float]]) -> str:
     """The report."""
     lines = [
         "| variant | names/s | x reference | (CPU time) | peak MiB | % of peak | % of ceiling | tokenise, pack % | "
@@ -187,9 +214,8 @@ def as_markdown(rows: list[dict[str, Any]], work: dict[str, float], curves: dict
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        rate = work["flop"] / row["seconds"]
+        rate, precision = work.flop / row["seconds"], precision_of(row["variant"])
         shares = [f"{100 * share:.1f}" for share in row["share_of_phases"].values()]
-        of_peak, of_ceiling = rate / work["peak_flop_per_second"], rate / work["ceiling_flop_per_second"]
         known = row["variant"].startswith("ours")
         cells = [
             row["variant"],
@@ -197,16 +223,16 @@ def as_markdown(rows: list[dict[str, Any]], work: dict[str, float], curves: dict
             f"{row['times_reference']:.2f}",
             f"{row['times_reference_cpu']:.2f}",
             f"{row['peak_mib']:.0f}",
-            f"{100 * of_peak:.0f}" if known else "",
-            f"{100 * of_ceiling:.0f}" if known else "",
+            f"{100 * rate / work.peak[precision]:.0f}" if known else "",
+            f"{100 * rate / work.ceiling[precision]:.0f}" if known else "",
             *shares,
         ]
         lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", f"A step has {work.tokens} tokens and {work.flop / 1e9:.0f} GFLOP."]
     lines += [
-        "",
-        f"A step has {work['tokens']:.0f} tokens and {work['flop'] / 1e9:.0f} GFLOP. bf16 products of its shapes: the "
-        f"fastest {work['peak_flop_per_second'] / 1e9:.0f} GFLOP/s (peak), all of them one after the other "
-        f"{work['ceiling_flop_per_second'] / 1e9:.0f} GFLOP/s (ceiling).",
+        f"{precision} products of its shapes: the fastest {peak / 1e9:.0f} GFLOP/s (peak), all of them one after the "
+        f"other {work.ceiling[precision] / 1e9:.0f} GFLOP/s (ceiling)."
+        for precision, peak in work.peak.items()
     ]
     for row in rows:
         if row["share_of_objective"] is not None:
@@ -216,7 +242,7 @@ def as_markdown(rows: list[dict[str, Any]], work: dict[str, float], curves: dict
             )
     if curves:
         expected = curves[CURVES[0]]
-        for variant in CURVES[1:]:
+        for variant in list(curves)[1:]:
             off = [abs(loss - other) for loss, other in zip(expected, curves[variant], strict=True)]
             lines.append(
                 f"{variant}, no dropout: loss differs from the reference's ({expected[0]:.4f} to {expected[-1]:.4f} in "
@@ -249,7 +275,7 @@ def main() -> None:
     parser.add_argument("--batch-pairs", type=int, default=256)
     parser.add_argument("--pooling", choices=("cls", "mean"), default="cls", help="cls is the paper's")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=suited(VARIANTS))
     parser.add_argument("--warm-up", type=int, default=6, help="unmeasured steps of each variant")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each variant")
     parser.add_argument("--steps", type=int, default=3, help="steps in a turn")
@@ -258,7 +284,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     setting = _setting(arguments)
-    work = arithmetic(setting)
+    work = arithmetic(setting, sorted({precision_of(variant) for variant in arguments.variants}))
     rows = compare(
         arguments.variants, setting, warm_up=arguments.warm_up, rounds=arguments.rounds, steps=arguments.steps
     )
@@ -273,7 +299,7 @@ def main() -> None:
             "torch": torch.__version__,
             "processor": platform.processor() or platform.machine(),
         }
-        found = {"about": about, "work": work, "rows": rows, "curves": curves}
+        found = {"about": about, "work": asdict(work), "rows": rows, "curves": curves}
         arguments.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 

@@ -133,7 +133,11 @@ class Ours:
         self._config, self._model, self._pairs, self._batches = config, model, pairs, batches_of(setting)
         precision_type = training_precision(config, CPU)
         self._step = Step(config, pairs, model, make_optimiser(config, model), self._batches, precision_type, CPU)
-        self.phases = self._step.phases
+
+    @property
+    def phases(self) -> dict[str, float]:
+        """Seconds of each phase so far."""
+        return self._step.phases
 
     def __call__(self, step: int) -> float:
         return self._step(step, step + 1).loss
@@ -157,6 +161,7 @@ VARIANTS: dict[str, Callable[[Setting], Reference | Ours]] = {
     "reference, tokenised": lambda setting: Reference(setting, tokenised=True),
     "reference, bf16": lambda setting: Reference(setting, tokenised=True, bf16=True),
     "ours, fp32": lambda setting: Ours(setting, precision="fp32"),
+    "ours, fp32, no dropout": lambda setting: Ours(replace(setting, dropout=0.0), precision="fp32"),
     "ours, bf16": Ours,
     "ours, bf16, no dropout": lambda setting: Ours(replace(setting, dropout=0.0)),
     "ours, bf16, chunks": lambda setting: Ours(setting, chunks=4),

@@ -85,6 +85,7 @@ def test_reference_and_ours_go_the_same_way(base: Path) -> None:
     assert np.ptp(losses[0]) > 0.01
     np.testing.assert_allclose(losses[1:], losses[[0, 0]], atol=1e-5, rtol=0)
     assert set(reference.phases) == set(ours.phases)
+    assert all(seconds > 0 for seconds in ours.phases.values())
 
 
 def test_the_table_has_a_line_for_each_variant() -> None:
@@ -98,10 +99,13 @@ def test_the_table_has_a_line_for_each_variant() -> None:
         "share_of_phases": {"pack": 0.01, "forward": 0.4, "loss": 0.01, "backward": 0.5, "optimiser": 0.08},
         "share_of_objective": 0.02,
     }
-    work = {"tokens": 100.0, "flop": 3e9, "peak_flop_per_second": 12e9, "ceiling_flop_per_second": 10e9}
+    work = training_step.Work(
+        tokens=100, flop=3e9, peak={"fp32": 1e9, "bf16": 12e9}, ceiling={"fp32": 1e9, "bf16": 10e9}
+    )
     curves = {variant: [1.0, 0.5 + 0.01 * number] for number, variant in enumerate(training_step.CURVES)}
     text = training_step.as_markdown([row], work, curves)
     assert "| ours, bf16 | 1024 | 10.00 | 9.00 | 800 | 50 | 60 | 1.0 | 40.0 | 1.0 | 50.0 | 8.0 |" in text
+    assert "bf16 products of its shapes: the fastest 12 GFLOP/s (peak)" in text
     assert "2.00 % of a step; packing 1.00 %" in text
     assert "by 0.0e+00 in the first step and 2.0e-02 at most" in text
 

@@ -144,6 +144,12 @@ def test_bf16_is_near(saved: Path) -> None:
     assert not np.array_equal(exact, rough)
 
 
+def test_bf16_where_it_is_slow_is_warned_of(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onoma.encoders.precision.has_native_bf16", lambda _: False)
+    with pytest.warns(UserWarning, match="slower than fp32"):
+        open_encoder(saved, precision="bf16")
+
+
 @pytest.mark.parametrize(("family", "dtype"), [("bert", torch.bfloat16), ("albert", torch.float32)])
 def test_bf16_turns_only_models_that_run_packed(family: str, dtype: torch.dtype, tmp_path: Path) -> None:
     folder = write_tiny(tmp_path / family, family)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -265,3 +266,12 @@ def test_precisions(
 ) -> None:
     monkeypatch.setattr("onoma.training.precision.has_native_bf16", lambda _: native)
     assert training_precision(config_for(base, precision=setting), CPU) is expected
+
+
+def test_bf16_where_it_is_slow_is_warned_of(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onoma.encoders.precision.has_native_bf16", lambda _: False)
+    with pytest.warns(UserWarning, match="does not multiply bf16: torch imitates it, many times slower than fp32"):
+        training_precision(config_for(base, precision="bf16"), CPU)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        training_precision(config_for(base, precision="fp32"), CPU)

@@ -33,9 +33,10 @@ def open_encoder(
             (``"all-MiniLM-L6-v2"``), or a hub id (from the hub's cache on this machine, or fetched).
         backend: ``"onnx"`` starts fast and needs no torch; ``"torch"`` needs no ONNX model. ``"auto"`` takes ONNX
             where the folder has it and the options allow it.
-        precision: ``"bf16"`` needs torch; several times as fast on processors that multiply it natively, and keeps
-            about 99 of 100 nearest neighbours. The lower ones of ONNX need a model that was made and measured before
-            (`onoma.encoders.add_precisions`), and have a fingerprint of their own.
+        precision: ``"bf16"`` needs torch; several times as fast on processors that multiply it natively, slower than
+            fp32 on others (which is warned of); keeps about 99 of 100 nearest neighbours. The lower ones of ONNX need
+            a model that was made and measured before (`onoma.encoders.add_precisions`), and have a fingerprint of
+            their own.
         pooling: Overrides what the folder says. A plain Hugging Face folder says nothing: ``"cls"``, as SapBERT.
         max_tokens: Longest name in tokens, special tokens included. If not given: what the folder says, so that
             vectors equal sentence-transformers' for names of any length; 25, SapBERT's setting, for a plain
@@ -117,9 +118,12 @@ def _open_torch(folder: EncoderFolder, *, bf16: bool) -> Encoder:
             "torch", "train", f"Running the encoder {folder.name}, which has no usable ONNX model,"
         ) from None
     from onoma.encoders.packed import load_folder
+    from onoma.encoders.precision import warn_where_bf16_is_slow
     from onoma.encoders.torch_encoder import TorchEncoder
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    if bf16:
+        warn_where_bf16_is_slow(device)
     return TorchEncoder(load_folder(folder).to(device), precision="bf16" if bf16 else "fp32")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from onoma.encoders.packed import PackedEncoder
-from onoma.encoders.precision import has_native_bf16
+from onoma.encoders.precision import has_native_bf16, warn_where_bf16_is_slow
 from onoma.errors import ConfigError, TrainingError, UnavailableError
 from onoma.training.run_config import RunConfig
 
@@ -38,6 +38,8 @@ def training_precision(config: RunConfig, device: torch.device) -> torch.dtype:
     """
     if config.precision == "auto":
         return torch.bfloat16 if has_native_bf16(device.type) else torch.float32
+    if config.precision == "bf16":
+        warn_where_bf16_is_slow(device.type)
     return next(dtype for dtype, name in PRECISION_NAMES.items() if name == config.precision)
 
 
