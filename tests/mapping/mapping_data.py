@@ -8,7 +8,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "linking"))  # its data are ours too
 
-from linking_data import small_terminology, write_letter_encoder
+from linking_data import small_terminology, write_letter_encoder, write_letter_linker
 
 from onoma.linking import Link, Linker, build_linker
 from onoma.mapping import collecting, parts
@@ -38,6 +38,12 @@ def make_linker(place: Path) -> Path:
     """Folder of a linker of a dozen names."""
     write_letter_encoder(place / "letters")
     build_linker(small_terminology(place / "terminology"), place / "letters", place / "linker")
+    return place / "linker"
+
+
+def make_linker_of(place: Path, concepts: Mapping[str, Sequence[str]]) -> Path:
+    """Folder of a linker of these names by id."""
+    write_letter_linker(place, concepts)
     return place / "linker"
 
 
@@ -85,17 +91,19 @@ def write_table(path: Path, rows: Sequence[Row]) -> Path:
 
 
 def read_table(path: Path) -> list[Row]:
-    """Rows of an output; of a CSV, which has no types, scores and ranks as numbers and empty cells as None."""
+    """Rows of an output; of a CSV or TSV, which has no types, scores and ranks as numbers and empty cells as None."""
     if path.suffix == ".parquet":
         return pl.read_parquet(path).to_dicts()
     if path.suffix == ".jsonl":
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     numbers = {"score": float, "confidence": float, "rank": int}
     with path.open(encoding="utf-8", newline="") as lines:
-        return [
-            {name: numbers.get(name, str)(value) if value else None for name, value in row.items()}
-            for row in csv.DictReader(lines)
-        ]
+        if path.suffix == ".tsv":
+            header, *cells = (line.removesuffix("\n").split("\t") for line in lines)
+            records = [dict(zip(header, row, strict=True)) for row in cells]
+        else:
+            records = list(csv.DictReader(lines))
+    return [{name: numbers.get(name, str)(value) if value else None for name, value in row.items()} for row in records]
 
 
 def expected_rows(rows: Sequence[Row], linker: Path, *, top_k: int = 1, column: str = "mention") -> list[Row]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from mapping_data import make_linker
+from mapping_data import make_linker, make_linker_of, make_parts_small, read_table, write_table
 
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, UnavailableError
 from onoma.mapping import map_table
@@ -96,8 +96,8 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_bad_output(linker: Path, table: Path) -> None:
-    for name in ("y.xlsx", "y.csv.gz", "y", "y.tsv"):
-        with pytest.raises(InputError, match=r"expected a name ending in .parquet, .csv, .jsonl"):
+    for name in ("y.xlsx", "y.csv.gz", "y", "y.tsv.gz"):
+        with pytest.raises(InputError, match=r"expected a name ending in .parquet, .csv, .tsv, .jsonl"):
             map_table(linker, table, table.with_name(name), column="mention")
     shutil.copy(table, table.with_name("y.csv"))
     with pytest.raises(ArtifactExistsError, match="exists already"):
@@ -137,6 +137,31 @@ def test_types_that_an_output_cannot_hold(linker: Path, tmp_path: Path) -> None:
                 map_table(linker, path, tmp_path / f"y{output}", column="mention")
         with pytest.raises(InputError, match="field other: a column of a type that is no text"):
             map_table(linker, path, tmp_path / "y.parquet", column="other")
+
+
+@pytest.mark.parametrize("source", ["x.csv", "x.parquet", "x.jsonl"])
+@pytest.mark.parametrize("sign", ["\t", "\n", "\r\n"])
+def test_what_a_tsv_cannot_hold(
+    linker: Path, source: str, sign: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_parts_small(monkeypatch)
+    rows = [{"mention": "cold", "*": f"a{sign if row == 9 else ' '}b"} for row in range(12)]
+    path = write_table(tmp_path / source, rows)
+    where = r"line 10, field \*:" if source == "x.jsonl" else r"field \*: row 10 has"
+    with pytest.raises(InputError, match=where + " a tab or an end of a line in it, which a .tsv.*choose an output"):
+        map_table(linker, path, tmp_path / "y.tsv", column="mention")
+    assert [file.name for file in tmp_path.iterdir()] == [source]  # nothing was linked, nothing is left
+    write_table(path, [{"mention": "cold", f"a{sign}b": "c"}])
+    with pytest.raises(InputError, match="a tab or an end of a line in it, which"):
+        map_table(linker, path, tmp_path / "y.tsv", column="mention")
+
+
+def test_names_become_one_cell_of_a_tsv(tmp_path: Path) -> None:
+    linker = make_linker_of(tmp_path, {"A:1": ["heart\tattack"], "A:2": ["liver\nfailure"]})
+    write_table(tmp_path / "x.tsv", [{"mention": '"heart attack'}, {"mention": "liver failure"}])
+    map_table(linker, tmp_path / "x.tsv", tmp_path / "y.tsv", column="mention")
+    found = [(row["mention"], row["preferred_name"]) for row in read_table(tmp_path / "y.tsv")]
+    assert found == [('"heart attack', "heart attack"), ("liver failure", "liver failure")]
 
 
 def test_a_rank_clashes_only_if_there_will_be_one(linker: Path, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from onoma.mapping import map_table
 from onoma.mapping.mapping import MapReport
 
 INPUTS = ["x.csv", "x.tsv", "x.parquet", "x.jsonl", "x.jsonl.gz", "x.csv.gz"]
-OUTPUTS = ["y.csv", "y.parquet", "y.jsonl"]
+OUTPUTS = ["y.csv", "y.tsv", "y.parquet", "y.jsonl"]
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +44,10 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_equals_linking_each_row_by_itself(source: str, output: str, linker: Path, tmp_path: Path) -> None:
     rows = rows_of(40)
     top_k = 1 if (INPUTS.index(source) + OUTPUTS.index(output)) % 2 else 3
+    if ".tsv" in source + output:  # which has no quotes
+        rows = [{**row, "note": row["note"] and row["note"].replace("\n", " ")} for row in rows]
     write_table(tmp_path / source, rows)
     report = map_table(linker, tmp_path / source, tmp_path / output, column="mention", top_k=top_k)
-    if source.startswith("x.tsv"):
-        rows = [{**row, "note": row["note"] and row["note"].replace("\n", " ")} for row in rows]
     expected = expected_rows(rows, linker, top_k=top_k)
     assert_same(tmp_path / output, expected)
     n_linked = sum(bool(row["mention"] and row["mention"].strip()) for row in rows)

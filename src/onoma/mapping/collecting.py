@@ -6,6 +6,8 @@ their keys, up to a bound; beyond it a mention can come twice, and is still link
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import polars as pl
 
@@ -31,7 +33,13 @@ TASK_BYTES = 1 << 26
 
 
 def collect_mentions(
-    table: InputTable, work: WorkFolder, progress: Progress, *, top_k: int, is_reranked: bool
+    table: InputTable,
+    work: WorkFolder,
+    progress: Progress,
+    *,
+    check: Callable[[pl.DataFrame, int], None],
+    top_k: int,
+    is_reranked: bool,
 ) -> ReadInput:
     """Read the input and write its mentions; parts that are there already are not written again.
 
@@ -39,6 +47,7 @@ def collect_mentions(
         table: The input.
         work: Where the files go.
         progress: Called with rows read and in all.
+        check: Called with the rows of each part, and how many came before, to refuse them.
         top_k: Links that each mention may get.
         is_reranked: Whether a cross-encoder reads each mention with its candidates.
 
@@ -48,6 +57,7 @@ def collect_mentions(
     known = np.empty(0, KEY_TYPE)
     n_rows = n_parts = n_mentions = n_bytes = 0
     for number, part in enumerate(parts_of(table, progress)):
+        check(part.rows, n_rows)
         name = work.mentions(number)
         if KeyedTexts.exists(name):
             new = KeyedTexts(name).keys

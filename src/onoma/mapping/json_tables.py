@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from onoma.errors import InputError, did_you_mean
-from onoma.mapping.parts import RAW, Wanted, texts_frame
+from onoma.mapping.parts import ENDS_A_CELL, NO_TSV, OTHER_THAN_TSV, RAW, Wanted, texts_frame
 from onoma.terminology.files.text_files import only_file, text_lines
 from onoma.terminology.reading import Progress, Reading
 
@@ -29,11 +29,15 @@ class JsonLinesTable:
         path: The file.
         wanted: What is asked of it. A key that is missing in a line is a null there; it must occur in one at least.
         is_raw: Give lines as they stand.
+        is_flat: Refuse keys and values that no cell of a TSV could hold.
         columns: Keys that become columns, as a first reading found them; without them (and not raw) the rows have none.
     """
 
-    def __init__(self, path: Path, wanted: Wanted, *, is_raw: bool, columns: Sequence[str] = ()) -> None:
-        self.path, self._wanted, self._is_raw, self._columns = path, wanted, is_raw, list(columns)
+    def __init__(
+        self, path: Path, wanted: Wanted, *, is_raw: bool, is_flat: bool = False, columns: Sequence[str] = ()
+    ) -> None:
+        self.path, self._wanted, self._columns = path, wanted, list(columns)
+        self._is_raw, self._is_flat = is_raw, is_flat
         self._file = only_file(path)
         self._seen: dict[str, None] = {}
 
@@ -44,7 +48,7 @@ class JsonLinesTable:
 
     def with_columns(self, columns: Sequence[str]) -> JsonLinesTable:
         """The same table, for another reading, with the columns that the first one found."""
-        return JsonLinesTable(self.path, self._wanted, is_raw=self._is_raw, columns=columns)
+        return JsonLinesTable(self.path, self._wanted, is_raw=self._is_raw, is_flat=self._is_flat, columns=columns)
 
     def frames(self, progress: Progress) -> Iterator[pl.DataFrame]:
         """See `onoma.mapping.parts.InputTable.frames`."""
@@ -57,7 +61,14 @@ class JsonLinesTable:
                     try:
                         records.append(self._record(line, number))
                     except _BadLineError as problem:
-                        reading.reject(str(problem), path=self.path, line=number, text=line, field=problem.field)
+                        reading.reject(
+                            str(problem),
+                            path=self.path,
+                            line=number,
+                            text=line,
+                            field=problem.field,
+                            fix=problem.fix,
+                        )
                     lines.append(line)
             yield self._frame(lines, records)
         for name in self._wanted.asked:
@@ -80,6 +91,10 @@ class JsonLinesTable:
         for name in self._wanted.asked:
             if isinstance(record.get(name), list | dict):
                 raise _BadLineError("a list or an object where a text belongs", name)
+        if self._is_flat:
+            for name, value in record.items():
+                if ENDS_A_CELL.search(name) or ENDS_A_CELL.search(_text(value) or ""):
+                    raise _BadLineError(NO_TSV, name, OTHER_THAN_TSV)
         return record
 
     def _frame(self, lines: Sequence[str], records: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
@@ -99,9 +114,9 @@ class JsonLinesTable:
 
 
 class _BadLineError(Exception):
-    def __init__(self, problem: str, field: str | None = None) -> None:
+    def __init__(self, problem: str, field: str | None = None, fix: str | None = None) -> None:
         super().__init__(problem)
-        self.field = field
+        self.field, self.fix = field, fix
 
 
 class _Number(str):

@@ -24,7 +24,7 @@ from onoma.mapping.asking import Asking
 from onoma.mapping.collecting import collect_mentions
 from onoma.mapping.json_tables import JsonLinesTable
 from onoma.mapping.keyed_texts import KeyedTexts
-from onoma.mapping.outputs import FORMATS, answered, check_types, join_parts, write_part
+from onoma.mapping.outputs import FORMATS, answered, check_cells, check_types, join_parts, write_part
 from onoma.mapping.parquet_tables import ParquetTable
 from onoma.mapping.parts import InputTable, Wanted, parts_of, slices
 from onoma.mapping.ray_engine import check_ray, link_on_ray
@@ -97,7 +97,7 @@ def map_table(
         linker: A linker's folder.
         input: ``.csv``, ``.tsv`` (all columns are text), ``.parquet``, ``.jsonl``; all but Parquet may be gzip
             (``.csv.gz``).
-        output: ``.parquet``, ``.csv``, ``.jsonl``.
+        output: ``.parquet``, ``.csv``, ``.tsv``, ``.jsonl``.
         column: Holds the mentions.
         context: Holds the text around each mention, for a cross-encoder that reads it, and for the short forms that it
             defines.
@@ -180,7 +180,9 @@ def map_table(
             sizes=f"{parts.PART_ROWS}/{parts.PART_BYTES}/{collecting.task_sizes()}",
         )
         work.begin(settings, abbreviations=definitions, discard=overwrite)
-        read = work.reading or _read(table, work, tell, top_k=top_k, is_reranked="rerank" in opened.settings.stages)
+        read = work.reading or _read(
+            table, work, tell, formats[1], top_k=top_k, is_reranked="rerank" in opened.settings.stages
+        )
         todo = [task for task in range(read.n_tasks) if not KeyedTexts.exists(work.answers(task))]
         if todo:
             count = _Count(tell, "linking", round(read.n_mentions * len(todo) / read.n_tasks))
@@ -240,16 +242,21 @@ def _open_table(source: Path, formats: tuple[str, str], wanted: Wanted) -> Input
         check_types(table.schema, formats[1], source)
         return table
     if formats[0] == ".jsonl":
-        return JsonLinesTable(source, wanted, is_raw=formats[1] == ".jsonl")
+        return JsonLinesTable(source, wanted, is_raw=formats[1] == ".jsonl", is_flat=formats[1] == ".tsv")
     return TextTable(source, wanted, delimiter="," if formats[0] == ".csv" else "\t")
 
 
-def _read(table: InputTable, work: WorkFolder, tell: MapProgress, *, top_k: int, is_reranked: bool) -> ReadInput:
+def _read(
+    table: InputTable, work: WorkFolder, tell: MapProgress, output_format: str, *, top_k: int, is_reranked: bool
+) -> ReadInput:
     def told(done: int, total: int | None, _: str) -> None:
         tell(done, total, "reading")
 
+    def check(rows: pl.DataFrame, n_before: int) -> None:
+        check_cells(rows, output_format, table.path, n_before)
+
     try:
-        return collect_mentions(table, work, told, top_k=top_k, is_reranked=is_reranked)
+        return collect_mentions(table, work, told, check=check, top_k=top_k, is_reranked=is_reranked)
     except InputError:
         work.remove()  # once the input is mended, this is not its work any more
         raise

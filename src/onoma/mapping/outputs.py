@@ -18,9 +18,9 @@ import polars as pl
 from onoma.errors import InputError
 from onoma.mapping.answers import AnswerFiles
 from onoma.mapping.collecting import distinct_mentions
-from onoma.mapping.parts import PART_ROWS, RAW, Part
+from onoma.mapping.parts import ENDS_A_CELL, NO_TSV, OTHER_THAN_TSV, PART_ROWS, RAW, Part
 
-FORMATS = (".parquet", ".csv", ".jsonl")
+FORMATS = (".parquet", ".csv", ".tsv", ".jsonl")
 
 
 def check_types(schema: pl.Schema, output_format: str, path: Path) -> None:
@@ -40,7 +40,7 @@ def check_types(schema: pl.Schema, output_format: str, path: Path) -> None:
 
 
 def _holds(output_format: str, dtype: pl.DataType) -> bool:
-    if output_format == ".csv":
+    if output_format in {".csv", ".tsv"}:
         return not dtype.is_nested() and not isinstance(dtype, pl.Binary | pl.Duration | pl.Object)
     if output_format == ".jsonl":
         if isinstance(dtype, pl.List | pl.Array):
@@ -49,6 +49,36 @@ def _holds(output_format: str, dtype: pl.DataType) -> bool:
             return all(_holds(output_format, pl.Series(dtype=field.dtype).dtype) for field in dtype.fields)
         return not isinstance(dtype, pl.Binary | pl.Object)
     return not isinstance(dtype, pl.Object)
+
+
+def check_cells(rows: pl.DataFrame, output_format: str, path: Path, n_before: int) -> None:
+    """Refuse tabs and ends of lines within the cells of what becomes a TSV.
+
+    Args:
+        rows: Some rows of a table.
+        output_format: One of `FORMATS`.
+        path: The table.
+        n_before: Rows of the table before these.
+
+    Raises:
+        InputError: naming column and row. (JSON, whose columns are not known at first, is looked at as it is read.)
+    """
+    if output_format != ".tsv":
+        return
+    for name in rows.columns:
+        if ENDS_A_CELL.search(name):
+            raise InputError(f"the name of a column has {NO_TSV}", path=path, found=repr(name), fix=OTHER_THAN_TSV)
+        if isinstance(rows.schema[name], pl.String | pl.Categorical | pl.Enum):
+            cells = rows[name].alias("").cast(pl.String)  # a name such as "*" would be a pattern
+            row = cells.str.contains(ENDS_A_CELL.pattern).arg_true()
+            if len(row):
+                raise InputError(
+                    f"row {n_before + row[0] + 1:,} has {NO_TSV}",
+                    path=path,
+                    field=name,
+                    found=repr(cells[row[0]]),
+                    fix=OTHER_THAN_TSV,
+                )
 
 
 def answered(part: Part, answers: AnswerFiles, columns: Sequence[str]) -> tuple[pl.DataFrame, int]:
@@ -92,6 +122,11 @@ def write_part(rows: pl.DataFrame, path: Path, output_format: str, answers: Sequ
         rows.write_parquet(path)
     elif output_format == ".csv":
         rows.write_csv(path, include_header=is_first)
+    elif output_format == ".tsv":
+        texts = [name for name in answers if rows.schema[name] == pl.String]
+        # The cells of the input were looked at when they were read.
+        flat = rows.with_columns(rows[name].str.replace_all(ENDS_A_CELL.pattern, " ") for name in texts)
+        flat.write_csv(path, include_header=is_first, separator="\t", quote_style="never")
     elif RAW in rows.columns:
         _with_answers(rows, answers).write_csv(path, include_header=False, quote_style="never")
     else:

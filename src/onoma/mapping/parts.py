@@ -6,6 +6,7 @@ see the same parts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,10 @@ PART_BYTES = 32 << 20
 """A part ends with the row that reaches one of these; a row group of a Parquet output is a part's rows."""
 RAW = "\0line"
 """Column of a line that is passed on as it stands, instead of the columns of a table."""
+ENDS_A_CELL = re.compile(r"[\t\r\n]")
+"""What no cell of a TSV can have: it knows no quotes."""
+NO_TSV = "a tab or an end of a line in it, which a .tsv cannot hold"
+OTHER_THAN_TSV = "choose an output ending in .csv or .parquet, or put a blank there"
 _MENTION, _CONTEXT = f"\0{MENTION}", f"\0{CONTEXT}"
 _OTHER_VALUE_BYTES, _NESTED_VALUE_BYTES = 8, 256
 """What a value that is no text counts for."""
