@@ -89,6 +89,14 @@ def test_a_linker_without_an_encoder(place: Path, tmp_path: Path) -> None:
         run("linker", "build", "-t", place / "t", "--no-encoder", "--ngrams", "2", "-o", tmp_path / "other")
 
 
+def test_an_index_says_how_many_names_it_scores(place: Path, tmp_path: Path) -> None:
+    index = ("--index", "sign-bits", "--vectors", "int16")
+    run("linker", "build", "-t", place / "t", "-e", place / "letters", *index, "-o", tmp_path / "linker")
+    told = json.loads(run("linker", "info", tmp_path / "linker", "--json"))
+    assert (told["index"], told["vectors"], told["candidates_scored_exactly"]) == ("sign-bits", "int16", 256)
+    assert "candidates_scored_exactly" not in json.loads(run("linker", "info", place / "linker", "--json"))
+
+
 @pytest.fixture
 def mentions(tmp_path: Path) -> Path:
     lines = [f"N{row}||the {'abcdefghij'[row // 10]}{'klmnopqrst'[row % 10]} syndrome" for row in range(60)]

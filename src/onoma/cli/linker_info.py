@@ -12,6 +12,7 @@ from onoma.cli.options import Json
 
 if TYPE_CHECKING:
     from onoma.artifacts import Manifest
+    from onoma.indexes.records import IndexRecord
     from onoma.linking.settings import LinkerSettings
 
 
@@ -30,8 +31,8 @@ def info(
     from onoma.linking.settings import LinkerSettings
 
     manifest = open_artifact(linker, KIND, format_version=FORMAT_VERSION)
-    width = read_index_record(linker).width if "index" in manifest.config else None
-    facts = _facts(manifest, LinkerSettings.open(linker), width)
+    record = read_index_record(linker) if "index" in manifest.config else None
+    facts = _facts(manifest, LinkerSettings.open(linker), record)
     if as_json:
         show.out.print_json(json.dumps({name: value for name, value in facts.items() if value is not None}))
         return
@@ -39,7 +40,7 @@ def info(
     show.table(["", "linker"], rows)
 
 
-def _facts(manifest: Manifest, settings: LinkerSettings, width: int | None) -> dict[str, Any]:
+def _facts(manifest: Manifest, settings: LinkerSettings, record: IndexRecord | None) -> dict[str, Any]:
     """What there is to say; ``None`` where there is not."""
     config = manifest.config
     index = config.get("index", {})
@@ -55,7 +56,8 @@ def _facts(manifest: Manifest, settings: LinkerSettings, width: int | None) -> d
         "encoder_precision": config.get("precision"),
         "index": index.get("kind"),
         "vectors": index.get("vectors"),
-        "dimensions": width,
+        "dimensions": None if record is None else record.width,
+        "candidates_scored_exactly": None if record is None else record.candidates,
         "recall": index.get("recall"),
         "table": index.get("table"),
         "vectors_fingerprint": index.get("fingerprint"),
