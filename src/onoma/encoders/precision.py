@@ -11,7 +11,9 @@ def has_native_bf16(device: str = "cpu") -> bool:
     """Whether the processor (``"cpu"``) or the GPU (``"cuda"``) multiplies bfloat16 matrices natively."""
     if device == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    # Torch for macOS comes without oneDNN.
+    asking = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
+    return asking is not None and bool(asking())
 
 
 def warn_where_bf16_is_slow(device: str = "cpu") -> None:
