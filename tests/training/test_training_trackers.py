@@ -127,6 +127,7 @@ class TestTensorBoard:
         assert "minutes" not in text
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of MLflow's own use of SQLAlchemy
 class TestMLflow:
     @pytest.fixture(autouse=True)
     def _installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,12 +179,13 @@ class TestWeightsAndBiases:
 
     def points(self, folder: Path) -> dict[str, list[int]]:
         """Steps of each name, as the files of all sittings have them."""
-        from wandb.proto.wandb_internal_pb2 import Record  # type: ignore
-
+        wandb: Any = importlib.import_module("wandb")
+        records: Any = importlib.import_module("wandb.proto.wandb_internal_pb2")
+        wandb.teardown()  # as at the end of a process: finished runs are written a moment later
         found: dict[str, list[int]] = {}
         for file in sorted((folder / "wandb").glob("offline-run-*/*.wandb")):
             for data in wandb_records(file.read_bytes()):
-                record: Any = Record()
+                record = records.Record()
                 record.ParseFromString(data)
                 if record.HasField("history"):
                     for item in record.history.item:
