@@ -115,6 +115,7 @@ def test_check(place: Path, linker: Path) -> None:
     ("words", "error", "said"),
     [
         (("--changed", "x.csv"), ConfigError, "--mentions"),
+        (("--changed", "x.parquet", "--mentions", "none.txt"), ConfigError, "ends in .csv"),
         (("--precision", "bf16"), ConfigError, "--encoder"),
         (("--mentions", "none.txt"), InputError, "no such file"),
     ],
@@ -134,5 +135,10 @@ def test_the_file_of_changes_is_refused_before_anything_is_done(place: Path, lin
         run(
             *("linker", "update", linker, "-t", place / "new"),
             *("--mentions", tmp_path / "mentions.txt", "--changed", tmp_path / "taken.csv"),
+        )
+    with pytest.raises(OSError, match="Not a directory"):
+        run(
+            *("linker", "update", linker, "-t", place / "new"),
+            *("--mentions", tmp_path / "mentions.txt", "--changed", tmp_path / "mentions.txt" / "changed.csv"),
         )
     assert (linker / MANIFEST_NAME).read_bytes() == before

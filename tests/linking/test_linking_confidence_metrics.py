@@ -170,6 +170,15 @@ def test_a_wish_out_of_reach_is_told_the_best() -> None:
         precision_coverage(np.zeros(3), np.zeros(3, np.bool_)).threshold_for(0.5)
 
 
+def test_what_a_few_mentions_reach_can_be_left_aside() -> None:
+    curve = PrecisionCoverage((0.9, 0.8, 0.7), (1, 3, 10), (1, 3, 9), 12)
+    assert curve.threshold_for(1.0) == 0.8
+    assert curve.threshold_for(0.9, at_least=4) == 0.7
+    with pytest.raises(InputError, match=r"at most 0\.9000, which the threshold 0\.7 reaches with 10 of 12"):
+        curve.threshold_for(1.0, at_least=4)
+    assert curve.threshold_for(0.9, at_least=20) == 0.7  # there are no more
+
+
 def test_equal_bounds_take_the_smaller_threshold_also_in_the_refusal() -> None:
     curve = PrecisionCoverage((0.9, 0.8, 0.7), (2, 3, 4), (1, 1, 2), 4)
     with pytest.raises(InputError, match=r"threshold 0\.7 "):

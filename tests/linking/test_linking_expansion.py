@@ -153,7 +153,12 @@ def test_conflicting_definitions_are_listed_and_not_used(tmp_path: Path) -> None
         ("HD\tHuntington\tdisease\n", "t.tsv", 1, "not a definition"),
         ("HD,Huntington disease\nHCC,\n", "t.csv", 2, "a comma"),
         ("\n\nHD\t \n", "t.tsv", 3, "not a definition"),
-        ('HD,"Huntington\n', "t.csv", 1, "cannot be read; expected CSV.*double the quotes"),
+        (
+            'HD,"Huntington\n',
+            "t.csv",
+            1,
+            "cannot be read; expected CSV.*a quote that is not closed on its line",
+        ),
         (b"HD\tHuntington\nMD\tM\xe9ni\xe8re\n", "t.tsv", 2, "save the file as UTF-8"),
         (b"\x1f\x8b\x08", "t.tsv.GZ", 1, "unpack the file"),
         ("-HD\tHuntington disease\n", "t.tsv", 1, "never looked for"),

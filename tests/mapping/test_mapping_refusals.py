@@ -164,6 +164,15 @@ def test_names_become_one_cell_of_a_tsv(tmp_path: Path) -> None:
     assert found == [('"heart attack', "heart attack"), ("liver failure", "liver failure")]
 
 
+def test_an_id_is_not_changed_for_a_tsv(tmp_path: Path) -> None:
+    linker = make_linker_of(tmp_path, {"A\t1": ["cold"], "A 1": ["fever"]})
+    source = write_table(tmp_path / "x.csv", [{"mention": "cold"}])
+    with pytest.raises(InputError, match=r"the id of a concept has a tab.*found 'A\\t1'.*choose an output"):
+        map_table(linker, source, tmp_path / "y.tsv", column="mention")
+    map_table(linker, source, tmp_path / "y.csv", column="mention")
+    assert read_table(tmp_path / "y.csv")[0]["concept_id"] == "A\t1"
+
+
 def test_a_rank_clashes_only_if_there_will_be_one(linker: Path, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("mention,rank\ncold,1\n")
     map_table(linker, tmp_path / "x.csv", tmp_path / "y.csv", column="mention")
@@ -228,10 +237,10 @@ def test_an_input_that_changes_meanwhile(linker: Path, tmp_path: Path) -> None:
             if what == "linking":
                 table.write_text(text)
 
-        with pytest.raises(InputError, match="changed while it was mapped"):
+        with pytest.raises(InputError, match=r"changed while it was mapped.*run the command again"):
             map_table(linker, table, output, column="mention", progress=change)
         assert not output.exists()
-        map_table(linker, table, output, column="mention", overwrite=True)
+        map_table(linker, table, output, column="mention")
         output.unlink()
 
 

@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import os
 import shutil
+import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -110,14 +111,18 @@ def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> 
 
 
 def ensure_file_writable(path: str | Path, *, overwrite: bool = False) -> None:
-    """Refuse early to write a single file where something lies that may not be replaced.
+    """Refuse early to write a single file where something lies that may not be replaced, or where none can be written.
 
     Raises:
         ArtifactExistsError: ``path`` is a folder, or a file and ``overwrite`` is not set; or it lies in an artefact.
+        OSError: nothing can be written there.
     """
     target = Path(path)
     _ensure_outside(target)
     ensure_free(target, overwrite=overwrite)
+    place = next(folder for folder in target.absolute().parents if folder.exists())
+    with tempfile.TemporaryFile(dir=place):
+        pass
 
 
 def _ensure_outside(target: Path) -> None:

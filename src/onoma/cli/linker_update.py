@@ -24,8 +24,8 @@ def update(
         typer.Option(
             metavar="FILE",
             help="Mentions that were linked before: what onoma map or onoma link --json wrote, or any .csv, .tsv, "
-            ".parquet, .jsonl with a column of them; any other file has one on each line. Says how many get another "
-            "first answer, and why.",
+            ".parquet, .jsonl with a column of them; any other file has one on each line, as it is or behind its codes "
+            "(CODE||mention). Says how many get another first answer, and why.",
         ),
     ] = None,
     column: Annotated[str, typer.Option("--column", "-c", metavar="NAME", help="The column of the mentions.")] = (
@@ -73,6 +73,8 @@ def update(
     if changed is not None:
         if mentions is None:
             raise ConfigError("--changed writes what changed for mentions: give these too (--mentions).")
+        if changed.suffix.lower() != ".csv":
+            raise ConfigError(f"--changed writes CSV, so give a name that ends in .csv; found {changed}.")
         ensure_file_writable(changed, overwrite=force)
     if encoder is None and precision != "fp32":
         raise ConfigError("--precision is of the encoder that encodes new names: give that too (--encoder).")
@@ -88,10 +90,10 @@ def update(
             overwrite=force,
             progress=bar,
         )
-    if changed is not None and report.answers is not None:
-        report.answers.write(changed, overwrite=force)
     if as_json:
         show.out.print_json(json.dumps(report.figures()))
     else:
         for line in str(report).split("\n"):
             show.out.print(show.plain(line))
+    if changed is not None and report.answers is not None:
+        report.answers.write(changed, overwrite=force)

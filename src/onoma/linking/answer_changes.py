@@ -210,7 +210,8 @@ def read_asked_mentions(file: str | Path, *, column: str = "mention", progress: 
 
     Args:
         file: ``.parquet``, ``.csv``, ``.tsv`` or ``.jsonl`` with a column, or key, of mentions; any other text is a
-            list with a mention on each line. All but Parquet may be gzip.
+            list with a mention on each line, behind its codes and ``||`` if all lines have these. All but Parquet may
+            be gzip.
         column: The column.
         progress: Called with rows read, rows in all, and the file's name.
 
@@ -230,6 +231,8 @@ def read_asked_mentions(file: str | Path, *, column: str = "mention", progress: 
         else:
             for _, lines in text_lines(only_file(path), reading):
                 found += lines
+            if all("||" in line for line in found if line.strip()):
+                found = [line.partition("||")[2] for line in found]
     except InputError as error:
         if error.field != column:
             raise

@@ -113,7 +113,8 @@ class Calibration:
                 "too few examples to say how often an answer is right",
                 expected=f"at least {min_of_each} right and {min_of_each} wrong answers of different mentions",
                 found=f"{n_right} right, {len(outcomes) - n_right} wrong",
-                fix="take more development mentions",
+                fix="take more development mentions, and none that are names of the linker as they stand: what is "
+                "found by its name is always right",
             )
         scores = _out_of_fold_scores(features, outcomes, _folds(groups, outcomes, n_folds), n_folds=n_folds, l2=l2)
         fitted = IsotonicMap.fit(scores, outcomes) if method == "isotonic" else PlattMap.fit(scores, outcomes)
@@ -151,12 +152,13 @@ class Calibration:
         """The smallest confidence at which answers are as precise as wished on the development mentions.
 
         See `PrecisionCoverage.threshold_for` for the arguments; `development` says what share of mentions is
-        then answered.
+        then answered. What fewer than `MIN_OF_EACH` of them say is luck, and the confidences that are given later are
+        not quite those of the curve: none might be as high.
 
         Raises:
             InputError: no threshold reaches it; the best one is named.
         """
-        return self.development.threshold_for(precision, certainty=certainty)
+        return self.development.threshold_for(precision, certainty=certainty, at_least=MIN_OF_EACH)
 
     def to_json(self) -> str:
         """All of it as JSON; `from_json` gives an equal calibration."""

@@ -157,13 +157,14 @@ class PrecisionCoverage:
         """Share of mentions that are answered, shape (P,)."""
         return np.array(self.n_kept, np.float64) / self.n_mentions
 
-    def threshold_for(self, precision: float, *, certainty: float | None = None) -> float:
+    def threshold_for(self, precision: float, *, certainty: float | None = None, at_least: int = 1) -> float:
         """The smallest threshold at which the answers given are as precise as wished.
 
         Args:
             precision: Above 0, up to 1.
             certainty: If set, from 0.5, it is not the precision seen here that must reach the wish but its lower
                 confidence bound (Wilson, one-sided), e.g. 0.95: a few lucky mentions are then not enough.
+            at_least: Mentions that must be answered from a threshold on for it to count.
 
         Raises:
             InputError: a wish that cannot be, or none of the thresholds reaches it; the best one is named.
@@ -175,6 +176,7 @@ class PrecisionCoverage:
         if not self.thresholds:
             raise InputError("no mention has an answer, so there is no threshold to choose")
         reached = self.precision if certainty is None else self._lower_bounds(certainty)
+        reached = np.where(np.array(self.n_kept) >= min(at_least, self.n_kept[-1]), reached, 0.0)
         enough = np.flatnonzero(reached >= precision)
         if len(enough):
             return self.thresholds[int(enough[-1])]

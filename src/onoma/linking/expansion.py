@@ -246,8 +246,8 @@ def _table_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
                 path=file,
                 line=number,
                 expected="CSV, one definition a line",
-                found=str(error),
-                fix="double the quotes inside quoted fields",
+                found="a quote that is not closed on its line" if "end of data" in str(error) else str(error),
+                fix="close it there, or double the quotes inside quoted fields",
             ) from None
         cells = [one_line(field) for field in fields]
         if not any(cells) or (number == 1 and [cell.lower() for cell in cells] == ["short", "long"]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -195,11 +196,12 @@ def map_table(
                     link_task(opened, work, task, progress=count)
         if isinstance(table, JsonLinesTable):
             table = table.with_columns(read.columns)
-        n_linked = _write(table, work, read, answers, formats[1], tell, top_k=top_k)
-        after = source.stat()
-        if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-            work.remove()
-            raise InputError("the file was changed while it was mapped", path=source, fix="run the command again")
+        try:
+            n_linked = _write(table, work, read, answers, formats[1], tell, top_k=top_k)
+        except InputError:
+            _ensure_unchanged(source, before, work)  # which explains it better
+            raise
+        _ensure_unchanged(source, before, work)
         n_mentions = sum(len(KeyedTexts(work.answers(task)).keys) for task in range(read.n_tasks))
         ensure_file_writable(target, overwrite=overwrite)
         work.put_in_place(target)
@@ -244,6 +246,14 @@ def _open_table(source: Path, formats: tuple[str, str], wanted: Wanted) -> Input
     if formats[0] == ".jsonl":
         return JsonLinesTable(source, wanted, is_raw=formats[1] == ".jsonl", is_flat=formats[1] == ".tsv")
     return TextTable(source, wanted, delimiter="," if formats[0] == ".csv" else "\t")
+
+
+def _ensure_unchanged(source: Path, before: os.stat_result, work: WorkFolder) -> None:
+    """Refuse to go on with another input, for which nothing of the work is of use."""
+    after = source.stat()
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        work.remove()
+        raise InputError("the file was changed while it was mapped", path=source, fix="run the command again")
 
 
 def _read(

@@ -31,11 +31,13 @@ def check_types(schema: pl.Schema, output_format: str, path: Path) -> None:
     """
     for name, dtype in schema.items():
         if not _holds(output_format, dtype):
+            others = [other for other in (".jsonl", ".parquet") if _holds(other, dtype)]
+            choose = f"choose an output ending in {' or '.join(others)}, or " if others else ""
             raise InputError(
                 f"a {output_format} file cannot hold values of the type {dtype}",
                 path=path,
                 field=name,
-                fix="choose an output ending in .parquet, or leave the column out of the input",
+                fix=f"{choose}leave the column out of the input",
             )
 
 
@@ -123,8 +125,10 @@ def write_part(rows: pl.DataFrame, path: Path, output_format: str, answers: Sequ
     elif output_format == ".csv":
         rows.write_csv(path, include_header=is_first)
     elif output_format == ".tsv":
-        texts = [name for name in answers if rows.schema[name] == pl.String]
+        texts = [name for name in answers if rows.schema[name] == pl.String and name != "concept_id"]
         # The cells of the input were looked at when they were read.
+        if (broken := rows["concept_id"].filter(rows["concept_id"].str.contains(ENDS_A_CELL.pattern))).len():
+            raise InputError(f"the id of a concept has {NO_TSV}", found=repr(broken[0]), fix=OTHER_THAN_TSV)
         flat = rows.with_columns(rows[name].str.replace_all(ENDS_A_CELL.pattern, " ") for name in texts)
         flat.write_csv(path, include_header=is_first, separator="\t", quote_style="never")
     elif RAW in rows.columns:

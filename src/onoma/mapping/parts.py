@@ -28,7 +28,7 @@ RAW = "\0line"
 ENDS_A_CELL = re.compile(r"[\t\r\n]")
 """What no cell of a TSV can have: it knows no quotes."""
 NO_TSV = "a tab or an end of a line in it, which a .tsv cannot hold"
-OTHER_THAN_TSV = "choose an output ending in .csv or .parquet, or put a blank there"
+OTHER_THAN_TSV = "choose an output ending in .csv, .jsonl or .parquet, or put a blank there"
 _MENTION, _CONTEXT = f"\0{MENTION}", f"\0{CONTEXT}"
 _OTHER_VALUE_BYTES, _NESTED_VALUE_BYTES = 8, 256
 """What a value that is no text counts for."""
