@@ -343,6 +343,14 @@ def test_epochs_become_steps(base: Path, epochs: float, n_steps: int) -> None:
     assert planned(config_for(base, steps=None, epochs=epochs), each_step=1, each_evaluation=0) == n_steps
 
 
+def test_a_step_is_not_more_than_all_passes(base: Path) -> None:
+    for epochs, n_steps in ((0.7, 1), (1.4, 2)):
+        config = config_for(base, steps=None, epochs=epochs, accumulation=7)
+        assert planned(config, each_step=1, each_evaluation=0) == n_steps
+    with pytest.raises(TrainingError, match=r"one step takes 7 batches \(accumulation\), and 0.6 passes .* only 6\."):
+        planned(config_for(base, steps=None, epochs=0.6, accumulation=7), each_step=1, each_evaluation=0)
+
+
 def test_a_budget_of_minutes_pays_for_what_the_first_batch_needs(base: Path) -> None:
     config = config_for(base, steps=None, minutes=10)
     # 60 seconds however short the run, and a tenth of a second of each step's share in the next times

@@ -20,7 +20,7 @@ from safetensors.torch import load_file
 from onoma.artifacts import open_artifact, verify_artifact
 from onoma.encoders import locate_encoder, open_encoder
 from onoma.encoders.rewriting import add_to_card
-from onoma.errors import ArtifactExistsError, DamagedArtifactError, MismatchError, TrainingError
+from onoma.errors import ArtifactExistsError, DamagedArtifactError, InputError, MismatchError, TrainingError
 from onoma.pairs import PairSet
 from onoma.training.checkpoints import CHECKPOINT_NAME
 from onoma.training.config import Recipe, TrainingConfig
@@ -453,6 +453,21 @@ def test_an_unfinished_run_beside_the_encoder_of_an_earlier_one_goes_on(
     with pytest.raises(KeyboardInterrupt):
         train_encoder(config, pairs, tmp_path / "e", overwrite=True, on_step=interrupt_at(7))
     assert train_encoder(config, pairs, tmp_path / "e", overwrite=True).resumed_at == 6
+
+
+def test_a_run_that_is_refused_leaves_nothing(base: Path, tmp_path: Path) -> None:
+    recipe = Recipe(name="tiny", description="", config=config_for(base, steps=4))
+    alone = make_terminology(tmp_path / "t", {f"X:{word}": [word] for word in WORDS})
+    with pytest.raises(InputError, match="no concept has two names"):
+        train_on_terminology(recipe, alone, tmp_path / "e")
+    assert [path.name for path in tmp_path.iterdir()] == ["t"]
+
+
+def test_a_step_is_not_said_to_take_more_pairs_than_there_are(base: Path, pairs: PairSet, tmp_path: Path) -> None:
+    told: list[str] = []
+    config = config_for(base, steps=1, batch_pairs=1000, accumulation=2)
+    train_encoder(config, pairs, tmp_path / "e", on_event=told.append)
+    assert f"1 steps of {2 * len(pairs.pairs)} pairs on" in " ".join(told)
 
 
 def test_pairs_of_an_unfinished_run_are_not_replaced_by_those_of_other_settings(base: Path, tmp_path: Path) -> None:

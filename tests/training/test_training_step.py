@@ -268,10 +268,11 @@ def test_precisions(
     assert training_precision(config_for(base, precision=setting), CPU) is expected
 
 
-def test_bf16_where_it_is_slow_is_warned_of(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onoma.encoders.precision.has_native_bf16", lambda _: False)
-    with pytest.warns(UserWarning, match="does not multiply bf16: torch imitates it, many times slower than fp32"):
-        training_precision(config_for(base, precision="bf16"), CPU)
+@pytest.mark.parametrize("setting", ["bf16", "fp16"])
+def test_a_precision_that_is_slow_is_warned_of(base: Path, monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
+    monkeypatch.setattr("onoma.encoders.precision._processor_has", lambda _: False)
+    with pytest.warns(UserWarning, match=f"does not multiply {setting}: torch imitates it, many times slower"):
+        training_precision(config_for(base, precision=setting), CPU)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         training_precision(config_for(base, precision="fp32"), CPU)

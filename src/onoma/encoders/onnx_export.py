@@ -64,8 +64,8 @@ def write_onnx(encoder: PackedEncoder, file: Path, *, tokenizer: Tokenizer) -> N
     if math.isnan(difference) and not _is_finite(encoder):
         file.unlink()
         raise TrainingError(
-            "the weights of this encoder are not all numbers: its training has diverged. Begin it anew with a lower "
-            "learning_rate or max_gradient_norm=1."
+            "the weights of this encoder are not all numbers: its training has diverged. Remove its .run folder, "
+            "if there is one, and begin it anew with a lower learning_rate or max_gradient_norm=1."
         )
     if not difference <= TOLERANCE:
         file.unlink()

@@ -118,12 +118,11 @@ def _open_torch(folder: EncoderFolder, *, bf16: bool) -> Encoder:
             "torch", "train", f"Running the encoder {folder.name}, which has no usable ONNX model,"
         ) from None
     from onoma.encoders.packed import load_folder
-    from onoma.encoders.precision import warn_where_bf16_is_slow
+    from onoma.encoders.precision import warn_where_slow
     from onoma.encoders.torch_encoder import TorchEncoder
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    if bf16:
-        warn_where_bf16_is_slow(device)
+    warn_where_slow("bf16" if bf16 else "fp32", device)
     return TorchEncoder(load_folder(folder).to(device), precision="bf16" if bf16 else "fp32")
 
 

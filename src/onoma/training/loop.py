@@ -121,7 +121,8 @@ class _SelfAlignment(Course[TrainingConfig, StepReport]):
         return self._pairs.manifest.fingerprint
 
     def batch_in_words(self) -> str:
-        return f"{self.config.batch_pairs * self.config.accumulation} pairs"
+        at_once = min(self.config.batch_pairs, len(self._pairs.pairs))
+        return f"{at_once * self.config.accumulation} pairs"
 
     def data_in_words(self) -> str:
         return f"{len(self._pairs.pairs):,} pairs"

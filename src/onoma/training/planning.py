@@ -27,12 +27,18 @@ def plan_steps(
         evaluations: Of the run; the first one is made and timed if need be.
 
     Raises:
-        TrainingError: evaluations would take more than half of the budget.
+        TrainingError: evaluations would take more than half of the budget, or one step more than all passes.
     """
     if config.steps is not None:
         return config.steps
     if config.epochs is not None:
         n_steps = config.epochs * batches.steps_per_epoch / config.accumulation
+        if config.accumulation > 1 and round(n_steps, 6) < 1:
+            raise TrainingError(
+                f"one step takes {config.accumulation} batches (accumulation), and {config.epochs:g} passes over what "
+                f"is learnt from are only {config.epochs * batches.steps_per_epoch:g}. Set accumulation to less, or "
+                "epochs to more."
+            )
         return max(1, math.ceil(round(n_steps, 6)))  # 0.07 x 100 is a little more than 7
     budget = 60 * (config.minutes or 0.0)
     # The optimiser's own time was not measured; a tenth is more than it takes for small models.

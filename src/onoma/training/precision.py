@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from onoma.encoders.packed import PackedEncoder
-from onoma.encoders.precision import has_native_bf16, warn_where_bf16_is_slow
+from onoma.encoders.precision import has_native_bf16, warn_where_slow
 from onoma.errors import ConfigError, TrainingError, UnavailableError
 from onoma.training.run_config import RunConfig
 
@@ -32,14 +32,10 @@ def training_device(config: RunConfig) -> torch.device:
 
 
 def training_precision(config: RunConfig, device: torch.device) -> torch.dtype:
-    """The precision of the forward pass; the weights are fp32 in each.
-
-    fp16 runs on a CPU as well, about as fast as fp32.
-    """
+    """The precision of the forward pass; the weights are fp32 in each. One that this machine imitates is warned of."""
     if config.precision == "auto":
         return torch.bfloat16 if has_native_bf16(device.type) else torch.float32
-    if config.precision == "bf16":
-        warn_where_bf16_is_slow(device.type)
+    warn_where_slow(config.precision, device.type)
     return next(dtype for dtype, name in PRECISION_NAMES.items() if name == config.precision)
 
 

@@ -232,7 +232,8 @@ class _Reranking(Course[RerankingConfig, RerankingStepReport]):
         return self._candidates.fingerprint
 
     def batch_in_words(self) -> str:
-        return f"{self.config.batch_mentions * self.config.accumulation} mentions"
+        at_once = min(self.config.batch_mentions, len(self._candidates))
+        return f"{at_once * self.config.accumulation} mentions"
 
     def data_in_words(self) -> str:
         return f"{len(self._candidates):,} mentions with {len(self._candidates.rows):,} candidates"

@@ -85,6 +85,10 @@ def _locked_run(out: Path) -> Iterator[Path]:
         ) from None
     try:
         yield run
+    except BaseException:
+        if run.is_dir() and all(path.name == LOCK_NAME for path in run.iterdir()):  # it never began
+            shutil.rmtree(run)
+        raise
     finally:
         lock.release()
 
