@@ -121,8 +121,11 @@ def ensure_file_writable(path: str | Path, *, overwrite: bool = False) -> None:
     _ensure_outside(target)
     ensure_free(target, overwrite=overwrite)
     place = next(folder for folder in target.absolute().parents if folder.exists())
-    with tempfile.TemporaryFile(dir=place):
-        pass
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(target)) from None
 
 
 def _ensure_outside(target: Path) -> None:
