@@ -82,7 +82,7 @@ def test_askapatient_bad_line(askapatient: Path, content: bytes, problem: str) -
 
 def test_development_dictionary_is_made_where_there_is_none(tmp_path: Path) -> None:
     (tmp_path / "dev_queries.txt").write_text("D1||a\n")
-    with pytest.raises(InputError, match=r"file dictionary.txt is not here.*; or dev_dictionary.txt itself"):
+    with pytest.raises(InputError, match=r"file dictionary.txt is not here.*, or dev_dictionary.txt, which is made of"):
         get_task("ncbi-disease").dictionary(tmp_path, "dev")
     (tmp_path / "dictionary.txt").write_text("D1|9||fever\nD2||pain\n")
     (tmp_path / "train_queries.txt").write_text("D2||ache\nD1+D2||fever|pain\nD2||ache\nD1|D3||hot\nD3||pain\n")

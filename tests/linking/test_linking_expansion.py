@@ -131,7 +131,7 @@ def test_table_of_both_kinds(tmp_path: Path) -> None:
     expected = {"HCC": "hepatocellular carcinoma", "MI": "myocardial infarction, acute"}
     tabs = "\ufeffshort\tlong\nHCC\thepatocellular  carcinoma \n\n MI\tmyocardial infarction, acute\r\n"
     tabs += "HCC\tHepatocellular carcinoma"
-    commas = 'Short,Long\nHCC,hepatocellular carcinoma\nMI,"myocardial infarction, acute"\n'
+    commas = 'Short,Long\nHCC,"hepatocellular\n\ncarcinoma"\nMI,"myocardial infarction, acute"\n'
     for read in (table(tmp_path, tabs), table(tmp_path, commas, "table.CSV")):
         assert dict(read.definitions) == expected
         assert not read.ambiguous
@@ -152,12 +152,14 @@ def test_conflicting_definitions_are_listed_and_not_used(tmp_path: Path) -> None
         ("HD\tHuntington disease\nHCC hepatocellular carcinoma\n", "t.tsv", 2, "a tab"),
         ("HD\tHuntington\tdisease\n", "t.tsv", 1, "not a definition"),
         ("HD,Huntington disease\nHCC,\n", "t.csv", 2, "a comma"),
+        ('HD,"Huntington\ndisease"\nHCC,\n', "t.csv", 3, "a comma"),
+        (b'HD,"Huntington\ndisease"\nMD,"M\xe9ni\xe8re"\n', "t.csv", 3, "save the file as UTF-8"),
         ("\n\nHD\t \n", "t.tsv", 3, "not a definition"),
         (
             'HD,"Huntington\n',
             "t.csv",
             1,
-            "cannot be read; expected CSV.*a quote that is not closed on its line",
+            "cannot be read: a quote is opened and never closed; expected CSV.*close each quote",
         ),
         (b"HD\tHuntington\nMD\tM\xe9ni\xe8re\n", "t.tsv", 2, "save the file as UTF-8"),
         (b"\x1f\x8b\x08", "t.tsv.GZ", 1, "unpack the file"),

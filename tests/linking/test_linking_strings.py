@@ -29,6 +29,7 @@ def test_behaves_as_a_list(strings: list[str], begin: int, end: int) -> None:
     assert list(column) == strings
     assert column[begin:end] == strings[begin:end]
     assert list(reversed(column)) == strings[::-1]
+    assert column.has_any(b"\t0a") == any(sign in text for text in strings for sign in "\t0a")
     if -len(strings) <= begin < len(strings):
         assert column[begin] == strings[begin]
     else:

@@ -71,7 +71,7 @@ def linker(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
         ("x.jsonl", b'{"mention": ["a"]}\n', "line 1, field mention: a list or an object where a text belongs"),
         ("x.jsonl", b'{"mention": "\\ud800"}\n', "line 1: half a character"),
-        ("x.jsonl.gz", gzip.compress(b'{"mention": "a"}\n' * 100)[:-10], "damaged or cut off"),
+        ("x.jsonl.gz", gzip.compress(b'{"mention": "a"}\n' * 100, mtime=0)[:-10], "damaged or cut off"),
         ("x.parquet", b"PAR1 nothing", "not a Parquet file"),
         ("x.xlsx", b"", "unknown kind of table; expected a name ending in .csv, .tsv"),
         ("x.parquet.gz", b"", "unknown kind of table"),
@@ -169,6 +169,7 @@ def test_an_id_is_not_changed_for_a_tsv(tmp_path: Path) -> None:
     source = write_table(tmp_path / "x.csv", [{"mention": "cold"}])
     with pytest.raises(InputError, match=r"the id of a concept has a tab.*found 'A\\t1'.*choose an output"):
         map_table(linker, source, tmp_path / "y.tsv", column="mention")
+    assert not WorkFolder.beside(tmp_path / "y.tsv").folder.exists()  # before anything is linked
     map_table(linker, source, tmp_path / "y.csv", column="mention")
     assert read_table(tmp_path / "y.csv")[0]["concept_id"] == "A\t1"
 

@@ -126,8 +126,14 @@ def merged(lines: Iterable[DictionaryLine]) -> list[DictionaryLine]:
     return [DictionaryLine(name, tuple(of_name)) for name, of_name in ids.items()]
 
 
-def find_file(folder: Path, name: str, *, subfolder: str = "biosyn") -> Path:
+def find_file(folder: Path, name: str, *, subfolder: str = "biosyn", instead: str = "") -> Path:
     """``name`` or ``name.gz`` in ``folder`` or its subfolder.
+
+    Args:
+        folder: Of the benchmark's data.
+        name: The file's.
+        subfolder: Where it may lie as well.
+        instead: What would do as well, for who has neither.
 
     Raises:
         InputError: it is in none of these places.
@@ -139,7 +145,7 @@ def find_file(folder: Path, name: str, *, subfolder: str = "biosyn") -> Path:
         raise InputError(
             f"the benchmark's file {name} is not here",
             path=folder,
-            expected=f"{name} or {name}.gz, here or in {subfolder}/",
+            expected=f"{name} or {name}.gz, here or in {subfolder}/{instead and f', or {instead}'}",
             fix="give the folder that holds the benchmark's data",
         )
     return found

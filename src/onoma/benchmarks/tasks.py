@@ -95,17 +95,8 @@ def biosyn_dictionary(folder: Path, split: str) -> tuple[list[DictionaryLine], l
     if split != "dev" or has_file(folder, "dev_dictionary.txt"):
         file = find_file(folder, f"{split}_dictionary.txt")
         return read_dictionary(file), [file]
-    try:
-        files = [find_file(folder, name) for name in ("dictionary.txt", "train_queries.txt")]
-    except InputError as error:
-        if error.expected is None:  # there is no such folder
-            raise
-        raise InputError(
-            error.problem,
-            path=error.path,
-            expected=f"{error.expected}, from which the dictionary of the split is made; or dev_dictionary.txt itself",
-            fix=error.fix,
-        ) from None
+    instead = "dev_dictionary.txt, which is made of dictionary.txt and train_queries.txt"
+    files = [find_file(folder, name, instead=instead) for name in ("dictionary.txt", "train_queries.txt")]
     return merged([*read_dictionary(files[0]), *read_mentions_as_names(files[1])]), files
 
 

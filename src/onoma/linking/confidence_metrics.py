@@ -164,7 +164,7 @@ class PrecisionCoverage:
             precision: Above 0, up to 1.
             certainty: If set, from 0.5, it is not the precision seen here that must reach the wish but its lower
                 confidence bound (Wilson, one-sided), e.g. 0.95: a few lucky mentions are then not enough.
-            at_least: Mentions that must be answered from a threshold on for it to count.
+            at_least: Mentions that must be answered from a threshold on for it to count; all, if there are not as many.
 
         Raises:
             InputError: a wish that cannot be, or none of the thresholds reaches it; the best one is named.

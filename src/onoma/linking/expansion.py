@@ -19,6 +19,7 @@ from typing import Literal
 
 from onoma.errors import InputError
 from onoma.linking.abbreviations import one_line
+from onoma.terminology.files.quoted import csv_problem
 
 _MAX_WORDS = 6
 _MAX_CHARACTERS = 100
@@ -227,28 +228,31 @@ def _table_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
         lines = file.read_bytes().removeprefix(codecs.BOM_UTF8).splitlines()
     except OSError as error:
         raise InputError("the table cannot be read", path=file, found=error.strerror) from None
-    is_csv = file.suffix.lower() == ".csv"
-    for number, raw in enumerate(lines, 1):
+    decoded = (raw.decode() + "\n" for raw in lines)
+    is_csv = file.suffix.lower() == ".csv"  # else a quote is an ordinary character
+    rows = csv.reader(decoded, strict=True) if is_csv else csv.reader(decoded, delimiter="\t", quoting=csv.QUOTE_NONE)
+    while True:
+        number = rows.line_num + 1
         try:
-            line = raw.decode()
-            fields = next(csv.reader([line], strict=True), []) if is_csv else line.split("\t")
+            fields = next(rows, None)
         except UnicodeDecodeError:
             raise InputError(
                 "the line cannot be read",
                 path=file,
-                line=number,
+                line=rows.line_num + 1,
                 expected="UTF-8, one definition a line",
                 fix="unpack the file" if file.suffix.lower() == ".gz" else "save the file as UTF-8",
             ) from None
         except csv.Error as error:
             raise InputError(
-                "the line cannot be read",
+                f"the line cannot be read: {csv_problem(error)}",
                 path=file,
                 line=number,
-                expected="CSV, one definition a line",
-                found="a quote that is not closed on its line" if "end of data" in str(error) else str(error),
-                fix="close it there, or double the quotes inside quoted fields",
+                expected="CSV, a short form and a long form",
+                fix="close each quote, and double the quotes inside quoted fields",
             ) from None
+        if fields is None:
+            return
         cells = [one_line(field) for field in fields]
         if not any(cells) or (number == 1 and [cell.lower() for cell in cells] == ["short", "long"]):
             continue

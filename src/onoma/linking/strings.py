@@ -55,6 +55,10 @@ class StringColumn(Sequence[str]):
         self._data.tofile(folder / f"{name}.utf8")
         np.save(folder / f"{name}.offsets.npy", self._offsets)
 
+    def has_any(self, characters: bytes) -> bool:
+        """Whether any string has one of these ASCII characters in it; nothing is decoded."""
+        return any(bool((self._data == character).any()) for character in characters)
+
     def __len__(self) -> int:
         return len(self._offsets) - 1
 

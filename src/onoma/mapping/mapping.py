@@ -25,7 +25,7 @@ from onoma.mapping.asking import Asking
 from onoma.mapping.collecting import collect_mentions
 from onoma.mapping.json_tables import JsonLinesTable
 from onoma.mapping.keyed_texts import KeyedTexts
-from onoma.mapping.outputs import FORMATS, answered, check_cells, check_types, join_parts, write_part
+from onoma.mapping.outputs import FORMATS, answered, check_cells, check_ids, check_types, join_parts, write_part
 from onoma.mapping.parquet_tables import ParquetTable
 from onoma.mapping.parts import InputTable, Wanted, parts_of, slices
 from onoma.mapping.ray_engine import check_ray, link_on_ray
@@ -145,6 +145,7 @@ def map_table(
     plain = Linker.open(linker, database=database)
     asking = asking or Asking()
     opened = asking.applied(plain).preparing(preparation)
+    check_ids(opened.concept_ids, formats[1], Path(linker))
     if context is not None:
         opened.check_contexts()
     elif preparation.finder is not None:

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from onoma.errors import InputError
+from onoma.linking.strings import StringColumn
 from onoma.mapping.answers import AnswerFiles
 from onoma.mapping.collecting import distinct_mentions
 from onoma.mapping.parts import ENDS_A_CELL, NO_TSV, OTHER_THAN_TSV, PART_ROWS, RAW, Part
@@ -83,6 +84,17 @@ def check_cells(rows: pl.DataFrame, output_format: str, path: Path, n_before: in
                 )
 
 
+def check_ids(concept_ids: StringColumn, output_format: str, linker: Path) -> None:
+    """Refuse concepts whose ids a format cannot hold: they are not to be changed.
+
+    Raises:
+        InputError: naming the first.
+    """
+    if output_format == ".tsv" and concept_ids.has_any(b"\t\r\n"):
+        broken = next(filter(ENDS_A_CELL.search, concept_ids))
+        raise InputError(f"the id of a concept has {NO_TSV}", path=linker, found=repr(broken), fix=OTHER_THAN_TSV)
+
+
 def answered(part: Part, answers: AnswerFiles, columns: Sequence[str]) -> tuple[pl.DataFrame, int]:
     """The rows of a part with their answers.
 
@@ -125,10 +137,8 @@ def write_part(rows: pl.DataFrame, path: Path, output_format: str, answers: Sequ
     elif output_format == ".csv":
         rows.write_csv(path, include_header=is_first)
     elif output_format == ".tsv":
-        texts = [name for name in answers if rows.schema[name] == pl.String and name != "concept_id"]
-        # The cells of the input were looked at when they were read.
-        if (broken := rows["concept_id"].filter(rows["concept_id"].str.contains(ENDS_A_CELL.pattern))).len():
-            raise InputError(f"the id of a concept has {NO_TSV}", found=repr(broken[0]), fix=OTHER_THAN_TSV)
+        # Cells of the input and ids were looked at before; names may have anything.
+        texts = [name for name in answers if rows.schema[name] == pl.String]
         flat = rows.with_columns(rows[name].str.replace_all(ENDS_A_CELL.pattern, " ") for name in texts)
         flat.write_csv(path, include_header=is_first, separator="\t", quote_style="never")
     elif RAW in rows.columns:

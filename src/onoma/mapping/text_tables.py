@@ -15,7 +15,7 @@ import polars as pl
 from onoma.errors import InputError
 from onoma.mapping.parts import Wanted
 from onoma.terminology.files.delimited import read_delimited, read_header
-from onoma.terminology.files.quoted import ROWS_PER_BATCH, csv_problem, long_fields, read_quoted
+from onoma.terminology.files.quoted import ROWS_PER_BATCH, csv_problem, is_never_closed, long_fields, read_quoted
 from onoma.terminology.files.text_files import only_file, text_lines
 from onoma.terminology.reading import Progress, Reading
 
@@ -115,12 +115,11 @@ class TextTable:
             except StopIteration:
                 break
             except csv.Error as error:
-                is_open = "end of data" in str(error)
                 reading.reject(
-                    "a quote is opened and never closed" if is_open else csv_problem(error),
+                    csv_problem(error),
                     path=self.path,
                     line=line,
-                    found="a quote out of place" if is_open else "a character out of place",
+                    found=f"a {'quote' if is_never_closed(error) else 'character'} out of place",
                     fix=_ADVICE,
                 )
                 break

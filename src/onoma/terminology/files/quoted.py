@@ -157,8 +157,8 @@ def _rows(
             except StopIteration:
                 return
             except csv.Error as error:
-                if "end of data" in str(error):  # all that follows would be swallowed as one value
-                    raise InputError("a quote is opened and never closed", path=path, line=line, fix=advice) from None
+                if is_never_closed(error):  # all that follows would be swallowed as one value
+                    raise InputError(csv_problem(error), path=path, line=line, fix=advice) from None
                 reading.reject(csv_problem(error), path=path, line=line, text="", found="a character out of place")
                 continue
             if row:
@@ -179,8 +179,15 @@ CARRIAGE_RETURN = "a carriage return (CR) outside quotes, where lines end in LF 
 """What is wrong with a file whose lines end in CR alone."""
 
 
+def is_never_closed(error: csv.Error) -> bool:
+    """Whether the csv module met the end of the file within quotes."""
+    return "end of data" in str(error)
+
+
 def csv_problem(error: csv.Error) -> str:
     """What the csv module found wrong with a line, in words."""
+    if is_never_closed(error):
+        return "a quote is opened and never closed"
     if "new-line character" in str(error):
         return CARRIAGE_RETURN
     return f"not CSV ({error})"
