@@ -24,7 +24,7 @@ $(VENV)/.dev: $(VENV)/.created pyproject.toml constraints.txt
 	$(PIP) --editable '.[dev]'
 	@touch $@ $(VENV)/.quickstart
 
-quickstart: $(VENV)/.quickstart ## install into .venv and run the main job on real data (MONDO), about 4 minutes
+quickstart: $(VENV)/.quickstart ## install into .venv and run the main job on real data (MONDO), 4 to 9 minutes
 	$(BIN)/onoma quickstart
 
 test: $(VENV)/.dev ## the fast tests and the doctests
