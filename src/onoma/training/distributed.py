@@ -16,6 +16,7 @@ Shapes: n things dealt out to the processes, W processes, D width.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
@@ -170,6 +171,9 @@ def _join(*, on_gpus: bool) -> None:
                 f"(--nproc-per-node {found}), or set device=cpu."
             )
         torch.cuda.set_device(0 if has_its_own else int(os.environ.get("LOCAL_RANK", "0")))
+    # Whoever imports this module later (transformers does) would keep the group alive in the defaults of its functions:
+    # leaving it would then not end its threads, and a process that exits with them running may abort.
+    importlib.import_module("torch.distributed.nn.functional")
     try:
         # Small things (decisions, what is known) travel between the CPUs also where vectors travel between GPUs.
         distributed.init_process_group("cpu:gloo,cuda:nccl" if on_gpus else "gloo", timeout=_PATIENCE)
