@@ -16,6 +16,9 @@ Each variant lives in a process of its own and they take turns, so that a busy m
 median times, tokenising included. Agreement is with the vectors of the reference in batches of 64: the mean and the
 first percentile of the cosine, and how often a name's nearest other name is the same one. Names are cut to 25 tokens
 everywhere, as the reference does. The cold start is a process's time to its first vector, imports included.
+
+The share of the ceiling is that of ours in what the encoder's products of states and weights reach alone, in the
+variant's precision, measured in the same run: tokenising, attention and all else would take no time there.
 """
 
 from __future__ import annotations
@@ -33,15 +36,17 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from machine import peak_mib
+from encoder_flops import attention_flop, flop, weight_products
+from machine import peak_mib, seconds_of_products
 from onoma.encoders import export_encoder, open_encoder
+from onoma.encoders.folders import EncoderFolder
 from onoma.encoders.packed import quiet_transformers
 from onoma.encoders.precision import has_native_bf16
 from onoma.encoders.sources import locate_encoder
@@ -49,7 +54,10 @@ from onoma.types import FloatArray
 from synthetic_names import MAX_TOKENS, synonym_texts
 
 Encode = Callable[[Sequence[str]], FloatArray]
+_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 _EXACT = "reference, batches of 64"
+_CEILING_TOKENS = 4096
+"""Rows of the states whose products are measured for the ceiling: as many as a long batch of ours has."""
 
 
 def _reference(encoder: str, _onnx: str, *, batch: int) -> Encode:
@@ -162,6 +170,36 @@ def cold_start(variant: str, folder: str, onnx: str, *, repeat: int) -> float:
     return min(times)
 
 
+@dataclass(frozen=True)
+class Work:
+    """What encoding all names without padding has to do, and how fast this machine does such things."""
+
+    tokens: int
+    flop: float
+    ceiling: dict[str, float]
+    """FLOP/s of the products of states and weights, one after the other, by precision."""
+
+
+def arithmetic(folder: EncoderFolder, texts: Sequence[str], precisions: Sequence[str], *, threads: int) -> Work:
+    """FLOP of the names, and the rates of this machine's products of the encoder's shapes."""
+    from transformers import AutoConfig
+
+    torch.set_num_threads(threads)
+    config = AutoConfig.from_pretrained(str(folder.model_path))
+    tokenizer = folder.load_tokenizer()
+    lengths = np.array([min(len(tokens.ids), MAX_TOKENS) for tokens in tokenizer.encode_batch(list(texts))])
+    shape = {"first_only": folder.pooling == "cls", "backward": False}
+    whole = flop(weight_products(config, int(lengths.sum()), len(texts), **shape))
+    whole += attention_flop(config, lengths, **shape)
+    names = round(len(texts) * _CEILING_TOKENS / lengths.sum())
+    products = weight_products(config, _CEILING_TOKENS, names, **shape)
+    ceiling = {}
+    for precision in precisions:
+        seconds = seconds_of_products(products, dtype=_DTYPES[precision])
+        ceiling[precision] = flop(products) / sum(seconds[product] * times for product, times in products.items())
+    return Work(int(lengths.sum()), whole, ceiling)
+
+
 def compare(
     variants: Sequence[str], encoder: str, onnx: str, texts: Sequence[str], *, threads: int, rounds: int
 ) -> list[dict[str, Any]]:
@@ -212,11 +250,16 @@ def _nearest(vectors: FloatArray) -> FloatArray:
     return nearest
 
 
-def as_markdown(rows: Sequence[dict[str, Any]], cold: dict[str, float]) -> str:
+def _precision(variant: str) -> str | None:
+    """Of one of ours; None of others."""
+    return variant.rpartition(", ")[2] if variant.startswith(("torch", "onnx")) else None
+
+
+def as_markdown(rows: Sequence[dict[str, Any]], cold: dict[str, float], work: Work) -> str:
     """The table for people."""
     bases = [name for name in ("reference", _EXACT, "sentence-transformers") if name in rows[0]["times"]]
     head = ["variant", "names/s", *(f"x {name}" for name in bases), "cosine: mean, 1st percentile", "same nearest name"]
-    head += ["peak MiB", "cold start s"]
+    head += ["% of ceiling", "peak MiB", "cold start s"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for row in rows:
         cells = [row["variant"], f"{row['names_per_second']:.0f}", *(f"{row['times'][name]:.1f}" for name in bases)]
@@ -224,9 +267,16 @@ def as_markdown(rows: Sequence[dict[str, Any]], cold: dict[str, float]) -> str:
             cells += [f"{row['cosine_mean']:.6f}, {row['cosine_first_percentile']:.6f}", f"{row['same_nearest']:.4f}"]
         else:
             cells += ["", ""]
+        share = row["share_of_ceiling"]
+        cells.append("" if share is None else f"{100 * share:.0f}")
         seconds = cold.get(row["variant"])
         cells += [f"{row['peak_mib']:.0f}", "" if seconds is None else f"{seconds:.2f}"]
         lines.append("| " + " | ".join(cells) + " |")
+    lines += ["", f"The names have {work.tokens} tokens, {work.flop / 1e9:.0f} GFLOP without padding."]
+    lines += [
+        f"{precision} products of their states with weights, one after the other: {rate / 1e9:.0f} GFLOP/s (ceiling)."
+        for precision, rate in work.ceiling.items()
+    ]
     return "\n".join(lines)
 
 
@@ -259,7 +309,13 @@ def main() -> None:
         cold = {
             name: cold_start(name, str(folder.path), onnx, repeat=3) for name in _COLD if name in arguments.variants
         }
-    print(as_markdown(rows, cold))
+    precisions = sorted({precision for variant in arguments.variants if (precision := _precision(variant))})
+    work = arithmetic(folder, texts, precisions, threads=arguments.threads)
+    for row in rows:
+        precision = _precision(row["variant"])
+        rate = work.flop * row["names_per_second"] / len(texts)
+        row["share_of_ceiling"] = None if precision is None else rate / work.ceiling[precision]
+    print(as_markdown(rows, cold, work))
     if arguments.json:
         about = {
             "encoder": arguments.encoder,
@@ -268,7 +324,7 @@ def main() -> None:
             "torch": torch.__version__,
             "processor": platform.processor() or platform.machine(),
         }
-        found = {"about": about, "rows": rows, "cold_start": cold}
+        found = {"about": about, "rows": rows, "work": asdict(work), "cold_start": cold}
         arguments.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 

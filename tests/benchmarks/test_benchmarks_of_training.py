@@ -55,15 +55,21 @@ def test_flop_are_those_that_torch_counts(base: Path) -> None:
     encoder = load_packed(base, pooling="mean")
     rng = np.random.default_rng(0)
     names = [rng.integers(4, 60, length) for length in (3, 3, 5, 9)]
-    counter = FlopCounterMode(display=False)
-    with counter:
-        encoder(pack_lists(names)).sum().backward()
     config, lengths = encoder.model.config, np.array([len(name) for name in names])
-    products = encoder_flops.weight_products(config, int(lengths.sum()), len(names), first_only=False)
     # On a CPU the tokens are filled up, and these names share a block of 32; the counter counts that and we do not.
-    padded = 256 / lengths.sum()
-    in_attention = encoder_flops.attention_flop(config, np.array([32]), first_only=False)
-    assert counter.get_total_flops() == pytest.approx(padded * encoder_flops.flop(products) + in_attention, rel=1e-6)
+    padded, block = 256 / lengths.sum(), np.array([32])
+    for backward in (True, False):
+        counter = FlopCounterMode(display=False)
+        with counter:
+            vectors = encoder(pack_lists(names))
+            if backward:
+                vectors.sum().backward()
+        products = encoder_flops.weight_products(
+            config, int(lengths.sum()), len(names), first_only=False, backward=backward
+        )
+        in_attention = encoder_flops.attention_flop(config, block, first_only=False, backward=backward)
+        expected = padded * encoder_flops.flop(products) + in_attention
+        assert counter.get_total_flops() == pytest.approx(expected, rel=1e-6)
 
 
 def test_flop_of_attention_are_those_of_each_token_with_its_own_name() -> None:

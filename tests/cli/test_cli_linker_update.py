@@ -103,6 +103,17 @@ def test_changed_answers(place: Path, linker: Path, tmp_path: Path, written_by: 
     assert rows[1] == ("sugar", 2, "D1", "D3", "name_gone")
 
 
+def test_the_mentions_are_not_written_over(place: Path, linker: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mentions.csv"
+    file.write_text("mention\ncold\n")
+    link = tmp_path / "changed.csv"
+    link.symlink_to(file)
+    for changed in (file, link):
+        with pytest.raises(ConfigError, match="over the mentions"):
+            run("linker", "update", linker, "-t", place / "new", "--mentions", file, "--changed", changed, "--force")
+    assert file.read_text() == "mention\ncold\n"
+
+
 def test_check(place: Path, linker: Path) -> None:
     before = (linker / MANIFEST_NAME).read_bytes()
     assert "is of this terminology" in run("linker", "update", linker, "-t", place / "t", "--check")
@@ -117,6 +128,8 @@ def test_check(place: Path, linker: Path) -> None:
         (("--changed", "x.csv"), ConfigError, "--mentions"),
         (("--changed", "x.parquet", "--mentions", "none.txt"), ConfigError, "ends in .csv"),
         (("--precision", "bf16"), ConfigError, "--encoder"),
+        (("--check", "--mentions", "x.csv", "--changed", "x.csv"), ConfigError, "leave out --mentions, --changed"),
+        (("--check", "--precision", "bf16", "--json"), ConfigError, "leave out --precision, --json"),
         (("--mentions", "none.txt"), InputError, "no such file"),
     ],
 )

@@ -126,9 +126,33 @@ def test_an_update_carries_it_by_code(place: Path, linker: Path, tmp_path: Path)
     rebuilt = Linker.open(tmp_path / "rebuilt")
     before = Linker.open(linker)
     assert before.prior is not None
-    carried = carry_prior(before.prior, before.dictionary, rebuilt.dictionary, {})
+    carried = carry_prior(before.prior, before.dictionary, rebuilt.dictionary, {}).counts
     asked = ["cold", "diabetes", "colds"]
     assert rebuilt.with_prior(carried).tuned(before.settings).link(asked) == updated.link(asked)
+
+
+def test_counts_that_an_update_lost_are_told_and_a_way_back_is_no_return(
+    place: Path, linker: Path, tmp_path: Path
+) -> None:
+    tune_linker(linker, tuning_mentions(), prior=mentions(MEANT))
+    counted = Linker.open(linker).manifest.config["prior"]
+    make_terminology(tmp_path / "fewer", {"D6": ["Cold Temperature", "cold"], "D1": ["diabetes"]})
+    report = update_linker(linker, tmp_path / "fewer")
+    assert report.figures()["counted_mentions"] == {"kept": 5, "moved": 0, "gone": 4}
+    assert "of 9 counted mentions 4 were of concepts that are gone" in str(report)
+    back = update_linker(linker, place / "t")
+    assert back.figures()["counted_mentions"] == {"kept": 5, "moved": 0, "gone": 0}
+    assert back.is_tuned, "its weights were learned with the counts that are gone"
+    config = Linker.open(linker).manifest.config
+    assert config["prior"] == counted | {"n_gone": 4, "terminology": config["tuning"]["terminology"]}
+    tune_linker(linker, tuning_mentions(), prior=mentions(MEANT))
+    assert Linker.open(linker).manifest.config["prior"] == counted
+
+
+def test_nothing_is_called_learned_where_nothing_was(linker: Path, tmp_path: Path) -> None:
+    tune_linker(linker, tuning_mentions(), stages=["exact", "dense"], calibrate=False)
+    make_terminology(tmp_path / "fewer", {"D6": ["Cold Temperature", "cold"], "D1": ["diabetes"]})
+    assert not update_linker(linker, tmp_path / "fewer").is_tuned
 
 
 def test_a_successor_has_the_counts_too(place: Path) -> None:
@@ -137,8 +161,11 @@ def test_a_successor_has_the_counts_too(place: Path) -> None:
     fewer = dictionary.keeping(np.ones(len(dictionary.entry_names), np.bool_))
     fewer = dataclasses.replace(fewer, concept_ids=StringColumn.from_strings(["D1", "D2", "D3", "X", "D6", "Y"]))
     moved = {"D4": "gone", "gone": "D6", "D6": "X", "D8": "D9", "D9": "D8"}
-    assert carry_prior(counts, dictionary, fewer, moved).tolist() == [0, 0, 0, 0, 8, 0]
-    assert carry_prior(counts, dictionary, fewer, {}).tolist() == [0, 0, 0, 0, 5, 0]
+    with_successors = carry_prior(counts, dictionary, fewer, moved)
+    assert with_successors.counts.tolist() == [0, 0, 0, 0, 8, 0]
+    assert (with_successors.n_moved, with_successors.n_gone) == (3, 1)
+    without = carry_prior(counts, dictionary, fewer, {})
+    assert (without.counts.tolist(), without.n_moved, without.n_gone) == ([0, 0, 0, 0, 5, 0], 0, 4)
 
 
 def test_counts_go_with_alternative_codes(place: Path) -> None:
@@ -149,8 +176,9 @@ def test_counts_go_with_alternative_codes(place: Path) -> None:
     after = dataclasses.replace(dictionary, concept_ids=StringColumn.from_strings(["A|a", "B", "c", "X|d", "E", "F"]))
     counts = np.array([1, 2, 4, 8, 16, 32])
     # E|F is two concepts now, and G is gone.
-    assert carry_prior(counts, before, after, {"D": "d"}).tolist() == [1, 2, 4, 8, 0, 0]
-    assert carry_prior(counts, before, after, {"G": "C"}).tolist() == [1, 2, 4, 0, 0, 0]
+    carried = carry_prior(counts, before, after, {"D": "d"})
+    assert (carried.counts.tolist(), carried.n_moved, carried.n_gone) == ([1, 2, 4, 8, 0, 0], 8, 48)
+    assert carry_prior(counts, before, after, {"G": "C"}).counts.tolist() == [1, 2, 4, 0, 0, 0]
 
 
 def test_a_cross_encoder_leaves_homonyms_so_unless_it_reads_a_context(linker: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from onoma.cli import show
 from onoma.cli.app import app
+from onoma.errors import InputError
 from onoma.linking import Linker
 
 
@@ -55,3 +56,13 @@ def test_an_interrupt_says_how_to_go_on(linker: Path, tmp_path: Path, monkeypatc
     assert done.exit_code == 130
     assert "kept beside the output: run the same command again to go on" in done.stderr
     assert (tmp_path / ".y.csv.map" / "reading.json").exists()
+
+
+def test_the_table_of_short_forms_is_not_written_over(linker: Path, tmp_path: Path) -> None:
+    source, table = write_table(tmp_path / "x.csv", rows_of(20)), tmp_path / "short.csv"
+    table.write_text("short,long\nHCQ,hydroxychloroquine\n")
+    options = ["--abbreviations", table, "-o", table, "--force"]
+    arguments = ["map", linker, "-i", source, "-c", "mention", *options]
+    with pytest.raises(InputError, match="over the table of abbreviations"):
+        CliRunner().invoke(app, [str(part) for part in arguments], catch_exceptions=False)
+    assert table.read_text() == "short,long\nHCQ,hydroxychloroquine\n"

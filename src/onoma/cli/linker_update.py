@@ -66,6 +66,10 @@ def update(
     from onoma.terminology import Terminology
 
     if check:
+        differs = None if precision == "fp32" else precision
+        _refuse_unused(
+            out=out, mentions=mentions, changed=changed, encoder=encoder, precision=differs, json=as_json or None
+        )
         release = Terminology.open(terminology)
         check_terminology(Linker.open(linker, database=database), release)
         show.out.print(f"{linker} is of this terminology", markup=False)
@@ -75,6 +79,10 @@ def update(
             raise ConfigError("--changed writes what changed for mentions: give these too (--mentions).")
         if changed.suffix.lower() != ".csv":
             raise ConfigError(f"--changed writes CSV, so give a name that ends in .csv; found {changed}.")
+        if changed.exists() and mentions.exists() and changed.samefile(mentions):
+            raise ConfigError(
+                f"--changed would be written over the mentions themselves ({mentions}): choose another file."
+            )
         ensure_file_writable(changed, overwrite=force)
     if encoder is None and precision != "fp32":
         raise ConfigError("--precision is of the encoder that encodes new names: give that too (--encoder).")
@@ -97,3 +105,11 @@ def update(
             show.out.print(show.plain(line))
     if changed is not None and report.answers is not None:
         report.answers.write(changed, overwrite=force)
+
+
+def _refuse_unused(**given: object) -> None:
+    unused = [f"--{name}" for name, value in given.items() if value is not None]
+    if unused:
+        raise ConfigError(
+            f"--check only says whether the linker is of this terminology; leave out {', '.join(unused)}."
+        )

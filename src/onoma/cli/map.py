@@ -80,11 +80,16 @@ def map_(
     row.
     """
     from onoma.cli import show
+    from onoma.errors import InputError
     from onoma.linking import Linker
     from onoma.linking.filters import Filters
     from onoma.linking.settings import ordered_stages
     from onoma.mapping import Asking, map_table
 
+    if abbreviations is not None and abbreviations.exists() and output.exists() and output.samefile(abbreviations):
+        raise InputError(
+            "the output would be written over the table of abbreviations", path=output, fix="choose another output"
+        )
     threshold = min_confidence
     if stages is not None or min_precision is not None:
         opened = Linker.open(linker, database=database)

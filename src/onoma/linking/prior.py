@@ -71,6 +71,21 @@ class Prior:
 
 
 @dataclass(frozen=True, eq=False)
+class CarriedPrior:
+    """Counts brought to another release of the terminology.
+
+    Attributes:
+        counts: Of its concepts, int64, shape (C,).
+        n_moved: Counted mentions whose concept is gone and whose successor has them now.
+        n_gone: Those whose concept is gone without one.
+    """
+
+    counts: RowArray
+    n_moved: int
+    n_gone: int
+
+
+@dataclass(frozen=True, eq=False)
 class WeightedPrior:
     """What counts add to the scores of the searches.
 
@@ -150,7 +165,7 @@ def count_prior(dictionary: NameDictionary, mentions: pl.DataFrame) -> Prior:
 
 def carry_prior(
     counts: RowArray, before: NameDictionary, after: NameDictionary, replaced_by: Mapping[str, str]
-) -> RowArray:
+) -> CarriedPrior:
     """The counts for another release of a terminology, by code.
 
     Args:
@@ -162,7 +177,7 @@ def carry_prior(
             ``a|b``) keeps its counts, if its codes are those of one concept.
     """
     row_of = {code: row for row, code in enumerate(after.concept_ids)}
-    carried = np.zeros(len(row_of), np.int64)
+    carried, n_moved, n_gone = np.zeros(len(row_of), np.int64), 0, 0
     counted = (code for code, n in zip(before.concept_ids, counts.tolist(), strict=True) if n)
     unknown = {*counted, *replaced_by.values()} - row_of.keys()
     alternative = after.concept_rows({part for code in unknown for part in split_codes(code)})
@@ -173,9 +188,12 @@ def carry_prior(
             code = replaced_by[code]
         parts = () if code in row_of else split_codes(code)
         rows = {row_of[code]} if code in row_of else {row for part in parts for row in alternative.get(part, ())}
-        if n and len(rows) == 1:
+        if len(rows) == 1:
             carried[rows.pop()] += n
-    return carried
+            n_moved += n if passed else 0
+        else:
+            n_gone += n
+    return CarriedPrior(carried, n_moved, n_gone)
 
 
 def checked_prior(counts: npt.ArrayLike, dictionary: NameDictionary) -> RowArray:

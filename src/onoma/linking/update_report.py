@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from onoma.linking.answer_changes import AnswerChanges
+from onoma.linking.prior import CarriedPrior
 
 _EXAMPLES = 3
 _EXAMPLE_LENGTH = 100
@@ -28,6 +29,7 @@ class UpdateReport:
         concepts: What became of concepts, see `onoma.linking.concept_changes`.
         counts: Of each kind of change, zero included.
         is_tuned: Settings were learned with the names of an earlier release.
+        prior: What became of how often concepts are meant; unset: the linker does not know, or nothing was done.
         answers: What changed for mentions, if any were given.
         seconds: Wall time.
     """
@@ -42,6 +44,7 @@ class UpdateReport:
     concepts: pl.DataFrame
     counts: dict[str, int]
     is_tuned: bool
+    prior: CarriedPrior | None
     answers: AnswerChanges | None
     seconds: float
 
@@ -59,8 +62,16 @@ class UpdateReport:
             "n_encoded": self.n_encoded,
             "concepts": self.counts,
             "tuned_with_earlier_terminology": self.is_tuned,
+            "counted_mentions": None
+            if self.prior is None
+            else {"kept": self._n_counted, "moved": self.prior.n_moved, "gone": self.prior.n_gone},
             "answers": None if self.answers is None else self.answers.figures(),
         }
+
+    @property
+    def _n_counted(self) -> int:
+        """Mentions that are counted for some concept now."""
+        return 0 if self.prior is None else int(self.prior.counts.sum())
 
     def __str__(self) -> str:
         if self.is_current:
@@ -80,10 +91,17 @@ class UpdateReport:
             changed = self.answers
             lines.append(f"{changed.n_changed:,} of {changed.n_mentions:,} mentions have another first answer")
             lines += [f"{reason.replace('_', ' '):<11} {n:>9,}" for reason, n in changed.reasons.items() if n]
+        if self.prior is not None and (self.prior.n_moved or self.prior.n_gone):
+            lines.append(
+                f"of {self._n_counted + self.prior.n_gone:,} counted mentions {self.prior.n_gone:,} were of concepts "
+                f"that are gone, and {self.prior.n_moved:,} went to a successor: count anew with onoma linker "
+                "add-prior, or onoma linker tune --prior"
+            )
         if self.is_tuned:
             lines.append(
-                "its weights and confidences were learned with an earlier release: learn them again with onoma linker "
-                "tune"
+                "its weights and confidences were learned with an earlier release"
+                + ("" if self.prior is None else " or its counts")
+                + ": learn them again with onoma linker tune"
             )
         return "\n".join(lines)
 

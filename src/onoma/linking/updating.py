@@ -12,7 +12,8 @@ was known is copied. Not the same are
 
 Settings stay as they are, and so does how often each concept is meant (`onoma.linking.prior`), by code. What was
 learned for them (weights, confidences; `onoma.linking.tuning`) was learned with the names of the earlier release: it is
-kept, and the report and the manifest say so until the linker is tuned again.
+kept, and the report and the manifest say so until the linker is tuned again. So is what became of counts whose concept
+is gone: a way back does not bring them back.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from onoma.linking.dictionary import NameDictionary
 from onoma.linking.folder import ENCODER_FOLDER, FORMAT_VERSION, KIND, RERANKER_FOLDER
 from onoma.linking.known_vectors import KnownVectors
 from onoma.linking.linker import Linker
-from onoma.linking.prior import carry_prior, save_prior
+from onoma.linking.prior import CarriedPrior, carry_prior, save_prior
 from onoma.linking.update_report import UpdateReport
 from onoma.terminology import Terminology
 from onoma.terminology.reading import Progress, no_progress
@@ -140,15 +141,17 @@ def update_linker(
         if known is not None and known.n_copied:
             config |= _said_of_index(place, folder, config)
         before.settings.save(folder)
+        carried_prior = None
         if before.prior is not None:
             replaced_by = release.concepts().select("concept_id", "replaced_by").drop_nulls().collect()
             names = NameDictionary.open(folder)
-            save_prior(folder, carry_prior(before.prior, before.dictionary, names, dict(replaced_by.iter_rows())))
+            carried_prior = carry_prior(before.prior, before.dictionary, names, dict(replaced_by.iter_rows()))
+            save_prior(folder, carried_prior.counts)
         for models in (ENCODER_FOLDER, RERANKER_FOLDER):
             if (place / models).is_dir():  # as they are: an export would tell anew where the encoder is from
                 shutil.rmtree(folder / models, ignore_errors=True)
                 shutil.copytree(place / models, folder / models)
-        config |= _carried(before.manifest, config, release.manifest.fingerprint)
+        config |= _carried(before.manifest, config, release.manifest.fingerprint, carried_prior)
         if read_manifest(place) != before.manifest:
             raise ArtifactExistsError(f"{place} was changed by another process meanwhile; try again.")
     if kept is not None:
@@ -166,7 +169,8 @@ def update_linker(
         n_encoded=0 if known is None else known.n_encoded,
         concepts=concepts,
         counts={change: counted.get(change, 0) for change in CHANGES},
-        is_tuned="terminology" in config.get("tuning", {}),
+        is_tuned=_is_tuned(before, config),
+        prior=carried_prior,
         answers=None if earlier is None else earlier.compare(after, concepts),
         seconds=time.perf_counter() - started,
     )
@@ -232,7 +236,8 @@ def _nothing_to_do(linker: Linker, mentions: Iterable[str] | None, started: floa
         n_encoded=0,
         concepts=pl.DataFrame(schema=CONCEPT_CHANGES),
         counts=dict.fromkeys(CHANGES, 0),
-        is_tuned="terminology" in linker.manifest.config.get("tuning", {}),
+        is_tuned=_is_tuned(linker, linker.manifest.config),
+        prior=None,
         answers=None if mentions is None else unchanged(list(mentions)),
         seconds=time.perf_counter() - started,
     )
@@ -289,21 +294,42 @@ def _said_of_index(before: Path, folder: Path, config: dict[str, Any]) -> dict[s
     return {"index": {**config["index"], **said.model_dump(include={"agreement", "recall"})}}
 
 
-def _carried(before: Manifest, config: dict[str, Any], fingerprint: str) -> dict[str, Any]:
+def _carried(before: Manifest, config: dict[str, Any], fingerprint: str, prior: CarriedPrior | None) -> dict[str, Any]:
     """What building does not say: the cross-encoder; tuning and prior, with the terminology that they are of.
 
     Args:
         before: Of the linker as it was.
         config: What building says.
         fingerprint: Of the terminology from now on.
+        prior: What became of the counts, if there are any.
     """
     carried = {name: value for name, value in before.config.items() if name not in config}
     made_from = [parent.fingerprint for parent in before.parents if parent.kind == "terminology"]
     for name in {"tuning", "prior"} & carried.keys():
         carried[name] = {"terminology": made_from[0] if made_from else None, **carried[name]}
-    if "tuning" in carried and carried["tuning"]["terminology"] == fingerprint:  # back at what it was learned with
-        del carried["tuning"]["terminology"]
+    if prior is not None:  # a folder of counts alone may say nothing of them
+        said = carried.setdefault("prior", {})
+        for name, n in (("n_moved", prior.n_moved), ("n_gone", prior.n_gone)):
+            if n:
+                said[name] = said.get(name, 0) + n
+    has_its_counts = not {"n_moved", "n_gone"} & carried.get("prior", {}).keys()
+    if "tuning" in carried and carried["tuning"]["terminology"] == fingerprint and has_its_counts:
+        del carried["tuning"]["terminology"]  # back at what it was learned with
     return carried
+
+
+def _is_tuned(linker: Linker, config: dict[str, Any]) -> bool:
+    """Whether a linker has what was learned with an earlier release.
+
+    Args:
+        linker: As it was or is; an update leaves its settings.
+        config: Of the manifest of what it is now.
+    """
+    settings = linker.settings
+    has_learned = any(
+        learned is not None for learned in (settings.weights, settings.prior_weight, settings.calibration)
+    )
+    return has_learned and "terminology" in config.get("tuning", {})
 
 
 def _n_common(before: NameDictionary, after: NameDictionary) -> int:

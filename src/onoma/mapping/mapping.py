@@ -206,8 +206,8 @@ def map_table(
         n_mentions = sum(len(KeyedTexts(work.answers(task)).keys) for task in range(read.n_tasks))
         ensure_file_writable(target, overwrite=overwrite)
         work.put_in_place(target)
-    least = opened.settings.no_concept_below if opened.is_calibrated else None
-    return MapReport(read.n_rows, n_mentions, n_linked, least, time.monotonic() - started)
+    least = opened.settings.no_concept_below if opened.is_calibrated else None  # nothing lies below 0
+    return MapReport(read.n_rows, n_mentions, n_linked, least or None, time.monotonic() - started)
 
 
 def _check_options(top_k: int, workers: int | None, engine: str, address: str | None, database: str | None) -> None:
