@@ -127,6 +127,20 @@ def test_everything_in_the_card_is_in_the_folder(trained: Path) -> None:
     assert scores == [("0", "50.0", "90.0"), ("20", "75.0", "90.0"), ("40", "70.0", "90.0")]
 
 
+def test_what_pairs_were_made_with_is_told_of_them_and_not_of_the_recipe(tmp_path: Path) -> None:
+    of_recipe = {**TRAINING, "ambiguous": "keep", "include_suppressed": True, "max_pairs_per_concept": 50}
+    merged = [{"ambiguous": "mark", "include_suppressed": False, "max_pairs_per_concept": 3}, {"ambiguous": "mark"}]
+    config = {**CONFIG, "training": of_recipe, "pairs": {"max_tokens": MAX_TOKENS, "merged": merged}}
+    _, text = read_card(save(tmp_path, config=config))
+    assert row(text, "merged from") == "2 sets of pairs"
+    assert row(text, "set 1: equal names of different concepts") == "mark"
+    assert row(text, "set 1: pairs per concept, at most") == "3"
+    assert row(text, "set 1: suppressed names too") == "no"
+    assert row(text, "set 2: equal names of different concepts") == "mark"
+    for of_pairs in ("ambiguous", "include\\_suppressed", "max\\_pairs"):
+        assert f"| {of_pairs}" not in text
+
+
 def test_no_path_of_this_machine(trained: Path) -> None:
     text = (trained / "README.md").read_text()
     assert "/somewhere" not in text

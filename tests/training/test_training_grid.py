@@ -293,6 +293,17 @@ class TestTable:
         with pytest.raises(MismatchError, match="something else"):
             train_combinations(cells(), tmp_path, refuse, made_from={**MADE_FROM, "hide": 50})
 
+    def test_what_every_combination_would_refuse_is_refused_at_once(self, place: Path, tmp_path: Path) -> None:
+        (tmp_path / "dev.txt").write_text("X:heart||heart disease\n")
+        grid = Grid("g", "", ({"seed": ("1", "2")},))
+        for told, said in (
+            ({"pairs": tmp_path / "pairs", "development": [tmp_path / "dev.txt"]}, "pairs do not say which names"),
+            ({"terminology": tmp_path / "t", "development_terminology": tmp_path / "t"}, "and there are none"),
+        ):
+            with pytest.raises(ConfigError, match=said):
+                train_grid("quickstart", grid, tmp_path / "out", overrides=overrides(place), **told)
+            assert not (tmp_path / "out").exists()
+
     def test_a_grid_may_grow(self, tmp_path: Path) -> None:
         train = pretend({1e-4: 1, 1e-5: 1, 1e-6: 1, 0.5: 0.5})
         train_combinations(cells(), tmp_path, train, made_from=MADE_FROM)

@@ -20,7 +20,14 @@ from safetensors.torch import load_file
 from onoma.artifacts import open_artifact, verify_artifact
 from onoma.encoders import locate_encoder, open_encoder
 from onoma.encoders.rewriting import add_to_card
-from onoma.errors import ArtifactExistsError, DamagedArtifactError, InputError, MismatchError, TrainingError
+from onoma.errors import (
+    ArtifactExistsError,
+    ConfigError,
+    DamagedArtifactError,
+    InputError,
+    MismatchError,
+    TrainingError,
+)
 from onoma.pairs import PairSet
 from onoma.training.checkpoints import CHECKPOINT_NAME
 from onoma.training.config import Recipe, TrainingConfig
@@ -329,6 +336,36 @@ def test_two_processes_do_not_share_a_run(base: Path, pairs: PairSet, tmp_path: 
         pytest.raises(TrainingError, match="another process is training"),
     ):
         train_encoder(config_for(base), pairs, tmp_path / "e")
+
+
+@pytest.mark.parametrize("names", [("letter",), (".lock", "letter"), (".lock", "grid.json", "seed=1")])
+def test_a_folder_of_something_else_is_not_touched(
+    base: Path, pairs: PairSet, tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    run_folder(tmp_path / "e").mkdir()
+    for name in names:
+        (run_folder(tmp_path / "e") / name).write_text("dear")
+    with pytest.raises(ArtifactExistsError, match="something else; it will not be touched"):
+        train_encoder(config_for(base), pairs, tmp_path / "e")
+    assert {path.name: path.read_text() for path in run_folder(tmp_path / "e").iterdir()} == dict.fromkeys(
+        names, "dear"
+    )
+
+
+def test_what_a_kill_before_the_first_step_left_is_taken_up(base: Path, pairs: PairSet, tmp_path: Path) -> None:
+    (run_folder(tmp_path / "e") / "pairs").mkdir(parents=True)
+    for name in (".lock", ".run.json.partial-1", "neighbours-0000000.npy"):
+        (run_folder(tmp_path / "e") / name).touch()
+    train_encoder(config_for(base), pairs, tmp_path / "e")
+    assert not run_folder(tmp_path / "e").exists()
+
+
+def test_the_base_is_not_written_over(base: Path, pairs: PairSet, tmp_path: Path) -> None:
+    shutil.copytree(base, tmp_path / "e")
+    before = {path: path.read_bytes() for path in (tmp_path / "e").rglob("*") if path.is_file()}
+    with pytest.raises(ConfigError, match="is the base encoder itself"):
+        train_encoder(config_for(tmp_path / "e"), pairs, tmp_path / "e", overwrite=True)
+    assert {path: path.read_bytes() for path in (tmp_path / "e").rglob("*") if path.is_file()} == before
 
 
 def test_a_run_that_cannot_be_saved_goes_on_from_its_end(

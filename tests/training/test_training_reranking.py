@@ -420,6 +420,8 @@ def test_what_cannot_be_is_refused_before_work_begins(base: Path, tmp_path: Path
         train(trackers=["nothing"])
     with pytest.raises(ConfigError, match="max_tokens must be from 3 to 32"):
         train(config={"max_tokens": 64})
+    with pytest.raises(ConfigError, match=r"max_tokens=16 leaves .* set max_tokens to \d+ or more"):
+        train(config={"max_tokens": 16})  # the linker, which is none here, is not asked
     with pytest.raises(OnomaError, match="no/where"):
         train(config={"base": "no/where"})
     (tmp_path / "r").mkdir()

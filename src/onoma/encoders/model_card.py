@@ -206,8 +206,12 @@ def _data(
     rows += [(label, _shown(pairs[key])) for key, label in _PAIRS.items() if pairs.get(key) is not None]
     if pairs.get("hidden_names"):
         rows.append(("left out", "names set aside to measure it"))
-    if "merged" in pairs:
-        rows.append(("merged from", f"{len(pairs['merged'])} sets of pairs"))
+    merged: Sequence[Mapping[str, Any]] = pairs.get("merged", ())
+    if merged:
+        rows.append(("merged from", f"{len(merged)} sets of pairs"))
+    for number, part in enumerate(merged, start=1):
+        said = [(label, part[key]) for key, label in _PAIRS.items() if part.get(key) is not None]
+        rows += [(f"set {number}: {label}", _shown(value)) for label, value in said]
     rows += [(f"fingerprint of the {parent.kind}", f"`{parent.fingerprint}`") for parent in parents]
     rows += [("fingerprint of the terminology", f"`{one}`") for one in config.get("terminology", ())]
     described: list[Mapping[str, Any]] = about.get("terminologies", [])
@@ -246,8 +250,8 @@ def _training(
     rows += [(f"version of {key}", str(value)) for key, value in report.get("versions", {}).items()]
     if seed is not None:
         rows.append(("seed", str(seed)))
-    # What the pairs were made with stands with the pairs.
-    elsewhere = {"base", "seed", *config.get("pairs", {})}
+    # What the pairs were made with stands with the pairs; what a recipe says of it does not hold for those made before.
+    elsewhere = {"base", "seed", *(_PAIRS if "pairs" in config else ()), *config.get("pairs", {})}
     settings = [(key, _shown(value)) for key, value in _flat(training) if key not in elsewhere and value is not None]
     parts = ["## How it was trained", table(("", ""), rows), "### Settings", table(("setting", "value"), settings)]
     return "\n\n".join(parts)

@@ -30,14 +30,12 @@ from onoma.pairs.languages import check_languages
 from onoma.terminology import Terminology
 from onoma.terminology.files.text_files import check_is_file
 from onoma.training.config import Recipe, TrainingConfig
-from onoma.training.development import HIDDEN
 from onoma.training.distributed import broadcast, is_main, processes, world_size
-from onoma.training.evaluating import HIDE_OR_GIVE, Evaluation, check_development
+from onoma.training.evaluating import Evaluation
 from onoma.training.grid import Combination, Grid, combinations
-from onoma.training.run import SETTINGS_OF_PAIRS, train_on_pairs, train_on_terminology
+from onoma.training.run import SETTINGS_OF_PAIRS, check_run, train_on_pairs, train_on_terminology
 from onoma.training.run_folder import remove_saved_run
 from onoma.training.settings import settings_of
-from onoma.training.trackers import check_trackers
 
 TABLE_NAME, REPORT_NAME = "grid.csv", "grid.json"
 DONE, FAILED, WAITING = "done", "failed", "waiting"
@@ -133,10 +131,15 @@ def train_grid(
     if pairs is not None and settled:
         raise ConfigError(f"{grid.name} varies {', '.join(settled)}, which pairs made before have settled already.")
     found = combinations(recipe, grid, overrides)
-    names = [*([HIDDEN] if development_synonyms else []), *(Path(file).name for file in development)]
     for combination in found:
-        check_development(combination.recipe.config, names, fix=HIDE_OR_GIVE)
-    check_trackers(trackers)
+        check_run(
+            combination.recipe.config,
+            development,
+            development_terminology,
+            trackers,
+            hides=development_synonyms > 0,
+            on_pairs=pairs is not None,
+        )
     made = None if pairs is None else PairSet.open(pairs)
     for base in dict.fromkeys(combination.recipe.config.base for combination in found):
         located = locate_encoder(base)
@@ -237,7 +240,7 @@ def train_combinations(
             except (ConfigError, InputError, TrainingError) as error:  # base and names may not allow what is asked
                 if world_size() > 1:
                     raise  # the others may not have failed, and would wait
-                refused += [error] * isinstance(error, InputError)
+                refused += [error] * isinstance(error, ConfigError | InputError)
                 tell(f"failed: {error}")
                 table[combination.name] = replace(table[combination.name], status=FAILED, why=str(error))
             else:

@@ -17,13 +17,14 @@ from typing import Any, TypeAlias
 
 import polars as pl
 import torch
+from tokenizers import Tokenizer
 
 from onoma.artifacts import Parent
 from onoma.encoders.cross_encoder import RERANKER_KIND, CrossEncoderAbout
 from onoma.encoders.cross_encoder_model import PackedCrossEncoder, new_cross_encoder
 from onoma.encoders.cross_encoder_ranking import WEIGHTS
 from onoma.encoders.cross_encoder_saving import check_savable, save_cross_encoder
-from onoma.encoders.cross_encoder_tokens import PairTokeniser
+from onoma.encoders.cross_encoder_tokens import PairTokeniser, add_marks
 from onoma.encoders.encoding import length_batches
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.packing import pack
@@ -122,7 +123,7 @@ def train_reranker(
     fix = "give a file of mentions (development, --development FILE), or train without (--set keep=last)"
     check_development(config, [name for name, _ in named], fix=fix)
     check_trackers(trackers)
-    locate_encoder(config.base, pooling=config.pooling, max_tokens=config.max_tokens)  # before minutes of linking
+    base = locate_encoder(config.base, pooling=config.pooling, max_tokens=config.max_tokens)
     check_case(config)
     tell = on_event if on_event is not None and is_main() else lambda _: None
     if isinstance(linker, StagedLinker):
@@ -137,6 +138,10 @@ def train_reranker(
         progress=progress if is_main() else None,
     )
     table = distinct_mentions(_read(mentions, context, tell))
+    # Lengths that leave no room are refused before minutes of linking.
+    marks = "context" in table.columns
+    tokenizer = base.load_tokenizer()
+    _pair_tokeniser(config, add_marks(tokenizer) if marks else tokenizer, marks=marks)
     tables = {name: _read(data, context, tell) for name, data in named}
     for name, data in tables.items():
         if data.is_empty():
@@ -197,14 +202,7 @@ class _Reranking(Course[RerankingConfig, RerankingStepReport]):
         )
         check_savable(model)
         tune(model.encoder, config.tuning)
-        self._prepare = partial(normalise, preset=config.normalisation)
-        tokeniser = PairTokeniser(
-            self._tokenizer,
-            max_tokens=config.max_tokens,
-            max_name_tokens=config.max_name_tokens,
-            marks=self._marks,
-            prepare=self._prepare,
-        )
+        tokeniser = _pair_tokeniser(config, self._tokenizer, marks=self._marks)
         self._candidates = tokenise_candidates(candidates, tokeniser)
         self.model = self._cross_encoder = model.to(self.device)
         self.encoder = model.encoder
@@ -273,7 +271,7 @@ class _Reranking(Course[RerankingConfig, RerankingStepReport]):
                 nil_score=nil_score,
             ),
             out,
-            prepare=self._prepare,
+            prepare=_preparing(config),
             config=self.about_saved(report),
             parents=[
                 Parent(kind="encoder", fingerprint=source.fingerprint),
@@ -283,6 +281,20 @@ class _Reranking(Course[RerankingConfig, RerankingStepReport]):
             files={TRAIN_NAME: report.to_json()},
             overwrite=True,  # `train_reranker` has made sure that it may be
         )
+
+
+def _pair_tokeniser(config: RerankingConfig, tokenizer: Tokenizer, *, marks: bool) -> PairTokeniser:
+    return PairTokeniser(
+        tokenizer,
+        max_tokens=config.max_tokens,
+        max_name_tokens=config.max_name_tokens,
+        marks=marks,
+        prepare=_preparing(config),
+    )
+
+
+def _preparing(config: RerankingConfig) -> Callable[[str], str]:
+    return partial(normalise, preset=config.normalisation)
 
 
 def pair_scores(model: PackedCrossEncoder, store: NameStore, rows: RowArray, *, precision: torch.dtype) -> torch.Tensor:

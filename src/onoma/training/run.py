@@ -79,7 +79,7 @@ def train_on_terminology(
     config = _loaded(recipe).config
     out = Path(out)
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
-    _check(config, development, development_terminology, trackers, hides=development_synonyms > 0)
+    check_run(config, development, development_terminology, trackers, hides=development_synonyms > 0)
     with processes(config.device):
         opened = _opened(terminology)
         hidden = checked_name_rows(hidden_names, opened.n_names)
@@ -172,12 +172,7 @@ def train_on_pairs(
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
     """
     config = _loaded(recipe).config
-    _check(config, development, development_terminology, trackers)
-    if development and development_terminology is None:
-        raise ConfigError(
-            "pairs do not say which names a concept has: give the terminology to look for the queries in "
-            "(development_terminology, --development-terminology DIR)."
-        )
+    check_run(config, development, development_terminology, trackers, on_pairs=True)
     opened = pairs if isinstance(pairs, PairSet) else PairSet.open(pairs)
     verify_artifact(opened.path)
     made = opened.manifest.config
@@ -204,21 +199,40 @@ def train_on_pairs(
         )
 
 
-def _check(
+def check_run(
     config: TrainingConfig,
     development: Sequence[str | Path],
     development_terminology: Terminology | str | Path | None,
     trackers: Sequence[str],
     *,
     hides: bool = False,
+    on_pairs: bool = False,
 ) -> None:
-    """Refuse what cannot be, before pairs are made for minutes."""
+    """Refuse what cannot be, before pairs are made for minutes.
+
+    Args:
+        config: Settings of the run.
+        development: As in `train_on_terminology`; so
+        development_terminology: and
+        trackers: are.
+        hides: Synonyms are hidden to measure on.
+        on_pairs: Trained on pairs that were made before.
+
+    Raises:
+        ConfigError: the settings do not go together, or there is no such tracker.
+        UnavailableError: the package of a tracker is not to be had.
+    """
     check_several(development, "development")
     if development_terminology is not None and not development:
         raise ConfigError("development_terminology is where development files are looked for, and there are none.")
     check_development(
         config, [*([HIDDEN] if hides else []), *(Path(file).name for file in development)], fix=HIDE_OR_GIVE
     )
+    if on_pairs and development and development_terminology is None:
+        raise ConfigError(
+            "pairs do not say which names a concept has: give the terminology to look for the queries in "
+            "(development_terminology, --development-terminology DIR)."
+        )
     check_trackers(trackers)
 
 

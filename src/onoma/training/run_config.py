@@ -105,9 +105,8 @@ class RunConfig(BaseModel):
     def _one_length(self) -> RunConfig:
         given = [name for name in ("steps", "epochs", "minutes") if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError(
-                f"exactly one of steps, epochs and minutes must be set; {' and '.join(given) if given else 'none'} is"
-            )
+            found = f"{' and '.join(given)} are" if given else "none is"
+            raise ValueError(f"exactly one of steps, epochs and minutes must be set; {found}")
         return self
 
     @classmethod

@@ -13,6 +13,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -21,7 +22,7 @@ from filelock import FileLock, Timeout
 
 from onoma.artifacts import ensure_writable, sha256_file, write_text_atomically
 from onoma.encoders.model_card import TRAIN_NAME
-from onoma.errors import ArtifactExistsError, MismatchError, TrainingError
+from onoma.errors import ArtifactExistsError, ConfigError, MismatchError, TrainingError
 from onoma.training.checkpoints import CHECKPOINT_NAME
 from onoma.training.distributed import is_main
 from onoma.training.run_config import RunConfig
@@ -30,6 +31,8 @@ RUN_NAME = "run.json"
 LOG_NAME = "log.jsonl"
 EVALUATIONS_NAME = "evaluations.jsonl"
 LOCK_NAME = ".lock"
+_BEFORE_RUN_NAME = (LOCK_NAME, "pairs", "neighbours-*.npy", "candidates-*.npy", ".*.partial-*")
+"""What a run may write before ``run.json``."""
 
 
 def run_folder(out: Path) -> Path:
@@ -43,7 +46,14 @@ def ensure_encoder_writable(out: Path, kind: str, config: RunConfig, *, overwrit
 
     An encoder whose run was killed between saving and cleaning up is no obstacle to the same settings: that run goes
     on and cleans up.
+
+    Raises:
+        ArtifactExistsError: something else lies there.
+        ConfigError: it is the base: a run that was killed could not go on from what it replaced.
     """
+    base = Path(config.base)
+    if out.is_dir() and base.is_dir() and out.samefile(base):
+        raise ConfigError(f"{out} is the base encoder itself; write to another place.")
     if not (out.name and _goes_on(out, config)):
         ensure_writable(out, kind, overwrite=overwrite)
 
@@ -94,10 +104,11 @@ def _locked_run(out: Path) -> Iterator[Path]:
 
 
 def _may_be_run(path: Path) -> bool:
-    """Whether a folder is empty or that of a run; whoever begins one locks it before anything else."""
+    """Whether a folder is empty or that of a run, which is removed whole when the run is finished."""
     if not path.is_dir():
         return False
-    return not any(path.iterdir()) or any((path / name).exists() for name in (LOCK_NAME, RUN_NAME))
+    names = [entry.name for entry in path.iterdir()]
+    return RUN_NAME in names or all(any(fnmatchcase(name, known) for known in _BEFORE_RUN_NAME) for name in names)
 
 
 @contextlib.contextmanager
@@ -179,7 +190,11 @@ def planned_steps(run: Path, identity: dict[str, Any], settings: type[RunConfig]
     if not (run / CHECKPOINT_NAME).exists() and any(known.get(key) != value for key, value in identity.items()):
         return None  # nothing was reached with the other settings
     differing = _other_settings(known["config"], identity["config"])
-    differing += [f"the {key}" for key in identity if key != "config" and known.get(key) != identity[key]]
+    for key, value in identity.items():
+        if key != "config" and known.get(key) != value:
+            # Fingerprints say nothing to a person; what a run ran on does.
+            told = isinstance(value, int) or key in {"device", "precision"}
+            differing.append(f"the {key}" + (f" (begun with {known.get(key)}, now {value})" if told else ""))
     if differing:
         raise _another_run(run, differing)
     steps: int = known["total_steps"]
