@@ -33,7 +33,7 @@ from onoma.training.checkpoints import CHECKPOINT_NAME
 from onoma.training.config import Recipe, TrainingConfig
 from onoma.training.loop import train_encoder
 from onoma.training.run import train_on_terminology
-from onoma.training.run_folder import run_folder
+from onoma.training.run_folder import begin_run, planned_steps, run_folder
 from onoma.training.step import StepReport
 from tiny import WORDS, disease_pairs, make_terminology, tiny_encoder
 
@@ -294,6 +294,18 @@ def test_an_unfinished_run_is_not_continued_with_other_settings(base: Path, pair
     interrupted(base, pairs, tmp_path / "e")
     with pytest.raises(MismatchError, match=r"learning_rate \(begun with 0\.001, now 0\.5\)"):
         train_encoder(config_for(base, checkpoint_minutes=1e-9, learning_rate=0.5), pairs, tmp_path / "e")
+
+
+def test_what_a_run_ran_on_is_told_where_it_differs(base: Path, tmp_path: Path) -> None:
+    config = config_for(base)
+    identity = {"config": config.model_dump(mode="json"), "pairs": "a" * 64, "precision": "fp32", "processes": 2}
+    begin_run(tmp_path, identity, 12)
+    (tmp_path / CHECKPOINT_NAME).touch()
+    now = {**identity, "pairs": "b" * 64, "precision": "bf16", "processes": 1}
+    with pytest.raises(MismatchError) as refused:
+        planned_steps(tmp_path, now, type(config))
+    differing = "the pairs, the precision (begun with fp32, now bf16), the processes (begun with 2, now 1)."
+    assert f"with other settings: {differing}" in str(refused.value)
 
 
 def test_without_a_checkpoint_other_settings_begin_anew(base: Path, pairs: PairSet, tmp_path: Path) -> None:
