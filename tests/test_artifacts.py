@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -397,6 +398,18 @@ def test_a_living_writer_is_left_alone(tmp_path: Path) -> None:
     other.mkdir()
     make(tmp_path / "x")
     assert other.is_dir()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux says that a process has ended so")
+def test_leftovers_of_a_process_that_nobody_waited_for_are_removed(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE) as zombie:
+        assert zombie.stdout is not None
+        zombie.stdout.read()  # its end, which is not asked for
+        while not Path(f"/proc/{zombie.pid}/stat").read_text().rpartition(")")[2].startswith(" Z"):
+            time.sleep(0.01)
+        (tmp_path / f".x.partial-{zombie.pid}-abc").mkdir()
+        make(tmp_path / "x")
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
 
 
 @pytest.mark.parametrize("has_our_number", [True, False])

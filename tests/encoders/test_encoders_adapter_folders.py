@@ -13,7 +13,7 @@ import transformers
 from safetensors.torch import load_file
 from tiny_encoders import write_tiny
 
-from onoma.artifacts import open_artifact
+from onoma.artifacts import open_artifact, verify_artifact
 from onoma.encoders import export_encoder, open_encoder, save_encoder
 from onoma.encoders.adapter_folders import join_adapter, load_adapter, read_adapter, save_adapter
 from onoma.encoders.adapters import adapter_tensors
@@ -21,7 +21,14 @@ from onoma.encoders.lora import lora_tensors
 from onoma.encoders.packed import PackedEncoder, load_packed
 from onoma.encoders.packing import pack_lists
 from onoma.encoders.torch_encoder import TorchEncoder
-from onoma.errors import ConfigError, DamagedArtifactError, InputError, MismatchError, NotAnArtifactError
+from onoma.errors import (
+    ConfigError,
+    DamagedArtifactError,
+    InputError,
+    MismatchError,
+    NotAnArtifactError,
+    UnavailableError,
+)
 from onoma.training.config_parts import Adapter, Lora, Tuning
 from onoma.training.tuning import tune
 
@@ -205,6 +212,22 @@ def test_a_joined_encoder_is_not_taken_for_its_base(base: Path, tmp_path: Path) 
     assert loaded.source is not None
     with pytest.raises(InputError, match="put together in memory"):
         export_encoder(loaded.source, tmp_path / "e")
+
+
+def test_a_joined_encoder_is_not_written_over_what_it_is_made_of(base: Path, tmp_path: Path) -> None:
+    export_encoder(base, tmp_path / "own")
+    save_encoder(trained(tmp_path / "own", "lora"), tmp_path / "e")
+    for place in (tmp_path / "own", tmp_path / "e", tmp_path / "e" / "adapter"):
+        with pytest.raises(InputError, match="over the adapter or its base"):
+            join_adapter(tmp_path / "e", place, base=tmp_path / "own", overwrite=True)
+        verify_artifact(place)
+    join_adapter(tmp_path / "e", tmp_path / "joined", base=tmp_path / "own")
+
+
+def test_a_base_that_is_not_found_is_asked_for(base: Path, tmp_path: Path) -> None:
+    save_adapter(trained(base, "bottleneck"), tmp_path / "a")
+    with pytest.raises(UnavailableError, match=r"trained on .*--base"):
+        load_adapter(tmp_path / "a")
 
 
 def test_lora_on_an_encoder_with_adapters(base: Path, tmp_path: Path) -> None:

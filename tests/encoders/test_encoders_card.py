@@ -24,6 +24,7 @@ from onoma.encoders import (
     open_encoder,
     save_encoder,
 )
+from onoma.encoders.information import encoder_info
 from onoma.encoders.packed import load_packed
 from onoma.encoders.weight_files import count_parameters
 from onoma.errors import ConfigError, InputError, MismatchError
@@ -139,6 +140,19 @@ def test_what_pairs_were_made_with_is_told_of_them_and_not_of_the_recipe(tmp_pat
     assert row(text, "set 2: equal names of different concepts") == "mark"
     for of_pairs in ("ambiguous", "include\\_suppressed", "max\\_pairs"):
         assert f"| {of_pairs}" not in text
+
+
+def test_a_copy_says_how_names_are_prepared_as_well(tmp_path: Path) -> None:
+    training = {**TRAINING, "normalisation": "loose"}
+    own = save(tmp_path, config={**CONFIG, "training": training})
+    export_encoder(own, tmp_path / "copy")
+    for folder in (own, tmp_path / "copy"):
+        _, text = read_card(folder)
+        assert "`loose`" in row(text, "names are prepared by")
+        assert 'onoma.normalise(name, "loose")' in text
+        assert encoder_info(folder).normalisation == "loose"
+    export_encoder(write_tiny(tmp_path / "untrained", "bert"), tmp_path / "u")
+    assert encoder_info(tmp_path / "u").normalisation is None
 
 
 def test_no_path_of_this_machine(trained: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 from safetensors.torch import save_file
 
 from onoma.artifacts import sha256_file
-from onoma.encoders import open_encoder
+from onoma.encoders import export_encoder, open_encoder
 from onoma.encoders.catalogue import PublishedEncoder, find_published, locate_published
 from onoma.encoders.packed import PackedEncoder, load_packed
 from onoma.encoders.updates import add_update, write_update
@@ -84,6 +85,29 @@ def test_a_changed_update_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(DamagedArtifactError, match="not what was published"):
         locate_published(entry)
     assert not list(tmp_path.iterdir())
+
+
+def test_what_is_kept_of_a_published_encoder_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONOMA_CACHE", str(tmp_path / "cache"))
+    entry = find_published("onoma-mini")
+    assert entry is not None
+    made = []
+
+    def make(_entry: PublishedEncoder, folder: Path) -> None:
+        made.append(folder)
+        export_encoder(tiny_encoder(tmp_path / f"base{len(made)}"), folder)
+
+    monkeypatch.setattr("onoma.encoders.publishing.build_published", make)
+    folder = locate_published(entry)
+    assert locate_published(entry) == folder
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-4])
+    with pytest.raises(DamagedArtifactError, match=r"encoder onoma-mini is damaged .* Remove .*: it is made again"):
+        locate_published(entry)
+    shutil.rmtree(folder)
+    folder.mkdir()  # as cleaners leave it
+    locate_published(entry)
+    assert len(made) == 2
 
 
 @pytest.mark.slow

@@ -41,6 +41,12 @@ SPLIT = [
         "cancer of the renal pelvis; cancer of the ureter; cancer of the bladder",
     ),
     ("pain in arms and legs", "pain in arms; pain in legs"),
+    ("pain in arms or in legs", "pain in arms; pain in legs"),
+    ("cancer of the breast and of the ovary", "cancer of the breast; cancer of the ovary"),
+    (
+        "carcinoma of the breast, of ovary and of colon",
+        "carcinoma of the breast; carcinoma of ovary; carcinoma of colon",
+    ),
     ("risk of breast and ovarian cancer", "risk of breast cancer; risk of ovarian cancer"),
     ("increase of dural and cortical blood flow", "increase of dural blood flow; increase of cortical blood flow"),
     ("pain and visual disturbance in the eye", "pain in the eye; visual disturbance in the eye"),

@@ -73,6 +73,7 @@ def test_by_the_code_of_another_vocabulary(tmp_path: Path) -> None:
 def test_patterns_are_text(terminology: Terminology) -> None:
     assert [hit.concept_id for hit in terminology.search("% (A+")] == ["H"]
     assert [hit.concept_id for hit in terminology.search("ärzte")] == ["H"]
+    assert [hit.concept_id for hit in terminology.search("a\N{COMBINING DIAERESIS}rzte")] == ["H"]
     assert terminology.search("a.b") == []
     assert terminology.search("\0") == []
     assert next(hit.concept_id for hit in terminology.search("i")) == "I"

@@ -60,4 +60,9 @@ def is_alive(pid: int) -> bool:
         return False
     except PermissionError:
         return True
-    return True
+    try:
+        about = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # systems without /proc
+        return True
+    # A zombie: it has ended, and its parent has not asked how.
+    return not about.rpartition(")")[2].lstrip().startswith("Z")

@@ -32,7 +32,7 @@ from onoma.encoders.packed import PackedEncoder, load_model, quiet_transformers
 from onoma.encoders.pooling import Pooling
 from onoma.encoders.saving import save_encoder
 from onoma.encoders.sources import locate_encoder
-from onoma.errors import ConfigError, DamagedArtifactError, MismatchError
+from onoma.errors import ConfigError, DamagedArtifactError, InputError, MismatchError, UnavailableError
 
 ADAPTER_KIND = "adapter"
 ADAPTER_ABOUT_NAME = "adapter.json"
@@ -178,7 +178,15 @@ def load_adapter(folder: str | Path, base: str | Path | None = None) -> PackedEn
     """
     path = _adapter_path(folder)
     about = read_adapter(path)
-    found = locate_encoder(base or about.base, pooling=about.pooling, max_tokens=about.max_tokens)
+    try:
+        found = locate_encoder(base or about.base, pooling=about.pooling, max_tokens=about.max_tokens)
+    except (InputError, UnavailableError) as error:
+        if base is not None:
+            raise
+        raise UnavailableError(
+            f"the adapter {path} was trained on {about.base}, which is not to be had by that name ({error}). Name its "
+            "base (--base ENCODER)."
+        ) from None
     differs = (
         "other weights"
         if found.weights_sha256 != about.base_weights_sha256
@@ -232,12 +240,18 @@ def join_adapter(
 
     Raises:
         ArtifactExistsError: ``out`` is taken.
+        InputError: it is the adapter's place or that of the base.
         OnomaError: as `load_adapter`.
     """
     path = _adapter_path(folder)
     manifest = open_artifact(path, ADAPTER_KIND)
     about = read_adapter(path)
     encoder = load_adapter(path, base)
+    assert encoder.source is not None  # it was loaded from a folder
+    if Path(out).resolve() in {place.resolve() for place in (Path(folder), path, encoder.source.path)}:
+        raise InputError(
+            "the joined encoder would be written over the adapter or its base", path=out, fix="choose another place"
+        )
     return save_encoder(
         encoder,
         out,

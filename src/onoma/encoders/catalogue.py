@@ -11,8 +11,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from onoma.artifacts import sha256_file
-from onoma.errors import ArtifactExistsError, DamagedArtifactError, UnavailableError, missing_extra
+from onoma.artifacts import open_artifact, sha256_file
+from onoma.errors import ArtifactError, ArtifactExistsError, DamagedArtifactError, UnavailableError, missing_extra
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +99,18 @@ def locate_published(entry: PublishedEncoder) -> Path:
     Raises:
         UnavailableError: it has to be made, and torch or the base's package is not installed; or the cache cannot be
             written.
-        DamagedArtifactError: the update, or the base, is not what was published.
+        ArtifactExistsError: the cache would lie in a folder that Onoma wrote.
+        DamagedArtifactError: the folder is damaged; or the update, or the base, is not what was published.
     """
     cache = Path(os.environ.get("ONOMA_CACHE") or "~/.cache/onoma").expanduser()
     folder = cache / "encoders" / f"{entry.name}-{entry.update_sha256[:12]}-{entry.sparse_weight:g}"
-    if folder.is_dir():
+    if folder.is_dir() and any(folder.iterdir()):  # cleaners of caches leave empty folders
+        try:
+            open_artifact(folder, "encoder")
+        except ArtifactError as error:
+            raise DamagedArtifactError(
+                f"what was kept of the encoder {entry.name} is damaged ({error}). Remove {folder}: it is made again."
+            ) from None
         return folder
     found = sha256_file(entry.update) if entry.update.is_file() else "none"
     if found != entry.update_sha256:
@@ -117,8 +124,10 @@ def locate_published(entry: PublishedEncoder) -> Path:
         raise missing_extra("torch", "train", f"Making the encoder {entry.name}, once,") from None
     try:
         build_published(entry, folder)
-    except ArtifactExistsError:  # another process was faster
-        pass
+    except ArtifactExistsError:
+        if not folder.is_dir():
+            raise
+        # another process was faster
     except OSError as error:
         raise UnavailableError(
             f"the encoder {entry.name} is made once and kept in {folder.parent}, which cannot be written "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -261,6 +262,21 @@ def _read_folder(
         dimensions=about.get("dimensions"),
         sparse_weight=about.get("sparse_weight"),
     )
+
+
+def trained_normalisation(about: Mapping[str, Any], config: Mapping[str, Any]) -> str | None:
+    """Preset of `onoma.terminology.normalise` that an encoder's training names went through; None if nobody says.
+
+    Args:
+        about: What ``encoder.json`` says; it has a preset also where no training was.
+        config: Of the manifest. A copy of a trained encoder does not say how it was trained.
+    """
+    training: Mapping[str, Any] = config.get("training", {})
+    if training:
+        said = training.get("normalisation")
+    else:
+        said = about.get("normalisation") if about.get("origin", {}).get("base") else None
+    return None if said is None else str(said)
 
 
 def onnx_name(precision: OnnxPrecision) -> str:

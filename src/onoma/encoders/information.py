@@ -8,8 +8,9 @@ from pathlib import Path
 
 from onoma.artifacts import read_manifest
 from onoma.encoders.agreement import Agreement, read_agreements
-from onoma.encoders.folders import ADAPTED_PREFIX, Origin, family_of
+from onoma.encoders.folders import ABOUT_NAME, ADAPTED_PREFIX, Origin, family_of, trained_normalisation
 from onoma.encoders.model_card import RESULTS_FOLDER
+from onoma.encoders.sentence_folders import read_json
 from onoma.encoders.sources import locate_encoder
 from onoma.encoders.weight_files import count_parameters
 
@@ -81,7 +82,8 @@ def encoder_info(source: str | Path) -> EncoderInfo:
             if file.is_file() and "__pycache__" not in file.parts
         }
     )
-    training = manifest.config.get("training", {}) if manifest else {}
+    config = manifest.config if manifest else {}
+    about = read_json(found.path / ABOUT_NAME) if found.is_own else {}
     return EncoderInfo(
         name=found.name,
         path=found.path,
@@ -91,7 +93,7 @@ def encoder_info(source: str | Path) -> EncoderInfo:
         pooling=found.pooling,
         max_tokens=found.max_tokens,
         sparse_weight=found.sparse_weight,
-        normalisation=training.get("normalisation"),
+        normalisation=trained_normalisation(about, config),
         fingerprint=found.fingerprint,
         origin=found.origin,
         parents=tuple((parent.kind, parent.fingerprint) for parent in manifest.parents) if manifest else (),

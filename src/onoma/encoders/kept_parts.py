@@ -65,7 +65,7 @@ def encode_in_parts(
 class KeptParts:
     """What of a large output is encoded already.
 
-    Nothing is kept of fewer names than make several parts, nor where the disk has little room.
+    Nothing is kept of fewer names than make several parts, nor where the disk has little room or something else lies.
 
     Args:
         out: The file or folder that the vectors are for.
@@ -80,7 +80,8 @@ class KeptParts:
         target = Path(out).resolve()
         self.folder = target.with_name(target.name + _SUFFIX)
         needed = _ROOM * np.dtype(np.float32).itemsize * n_names * width
-        self._is_on = n_names > PART_NAMES and _room(target.parent) >= needed
+        is_taken = self.folder.exists() and not self.folder.is_dir()
+        self._is_on = n_names > PART_NAMES and not is_taken and _room(target.parent) >= needed
 
     def encode(
         self,

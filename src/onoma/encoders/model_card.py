@@ -14,7 +14,7 @@ from typing import Any
 
 from onoma.artifacts import Parent
 from onoma.encoders.agreement import Agreement, read_agreements
-from onoma.encoders.folders import ABOUT_NAME, ADAPTED_PREFIX, EncoderFolder, Origin, family_of
+from onoma.encoders.folders import ABOUT_NAME, ADAPTED_PREFIX, EncoderFolder, Origin, family_of, trained_normalisation
 from onoma.encoders.markdown import code, plain, table
 from onoma.encoders.pooling import Pooling
 from onoma.encoders.weight_files import count_parameters
@@ -72,16 +72,17 @@ def model_card(
     origin = Origin(**about.get("origin", {}))
     training: Mapping[str, Any] = config.get("training", {})
     report = _read(folder / TRAIN_NAME)
+    preset = trained_normalisation(about, config)
     sections = [
         _head(folder, source, origin, config, is_adapted=_is_adapted(architecture)),
         f"# {plain(about['name'])}",
-        _what_it_is(folder, source, about, architecture, origin, training),
-        _use(source, about["name"], training.get("normalisation"), is_adapted=_is_adapted(architecture)),
+        _what_it_is(folder, source, about, architecture, origin, preset),
+        _use(source, about["name"], preset, is_adapted=_is_adapted(architecture)),
         _data(about, config, report, parents) if training else "",
         _training(training, config, report, seed) if training else "",
         _scores(folder, report),
         _precisions(read_agreements(folder).values()),
-        _limits(source, training.get("normalisation")),
+        _limits(source, preset),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
@@ -114,7 +115,7 @@ def _what_it_is(
     about: Mapping[str, Any],
     architecture: Mapping[str, Any],
     origin: Origin,
-    training: Mapping[str, Any],
+    preset: str | None,
 ) -> str:
     rows = []
     if origin.base:
@@ -132,7 +133,7 @@ def _what_it_is(
         ("pooling", f"{source.pooling}: {_POOLING_IN_WORDS[source.pooling]}"),
         ("longest name", f"{source.max_tokens} tokens, special tokens included; what lies beyond is cut"),
     ]
-    if preset := training.get("normalisation"):
+    if preset:
         rows.append(("names are prepared by", f"the preset `{preset}`, as its training names were"))
     if source.sparse_weight is not None:
         added = f"add {source.sparse_weight:.4g} x cosine of character 1-2-gram TF-IDF to the cosine"

@@ -53,6 +53,9 @@ def open_encoder(
     """
     _check("backend", backend, _BACKENDS)
     _check("precision", precision, PRECISIONS)
+    for option, number in (("max_tokens", max_tokens), ("dimensions", dimensions), ("threads", threads)):
+        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
+            raise ConfigError(f"{option} must be a whole number from 1; found {number!r}.")
     if precision not in {"fp32", "bf16"}:
         return _open_lower(
             source,

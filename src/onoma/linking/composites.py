@@ -153,7 +153,7 @@ def _readings(words: _Words) -> list[_Reading]:
         article = [thing.pop(0)] if thing[0].lower() in _ARTICLES else []
         things = _conjuncts(thing)
         inner = [] if things is None else _things(things)
-        framed = [[head + (part if part[0].lower() in _ARTICLES else article + part) for part in it] for it in inner]
+        framed = [[_in_frame(head, article, part) for part in it] for it in inner]
         return [conjuncts, *framed] if all_complete or not framed else [*framed, conjuncts]
     coordinated = _conjuncts(words[:frame])
     if coordinated is None:
@@ -162,6 +162,14 @@ def _readings(words: _Words) -> list[_Reading]:
     framed = [[part + words[frame:] for part in it] for it in inner]
     # "adenoma or carcinoma of the colon", but "renal failure and cancer of the colon"
     return [conjuncts, *framed] if all_complete and len(conjuncts[0]) > 1 else [*framed, conjuncts]
+
+
+def _in_frame(head: _Words, article: _Words, part: _Words) -> _Words:
+    """What a part of "cancer of the breast and ovary" stands for; a part may say preposition or article itself."""
+    first = part[0].lower()
+    if first in _FRAMES:
+        return head[:-1] + part
+    return head + (part if first in _ARTICLES else article + part)
 
 
 def _conjuncts(words: _Words) -> _Reading | None:

@@ -1,14 +1,15 @@
 """Finding concepts by code or name.
 
-Upper and lower case do not matter, nor does white space around the query. Hits come in this order: concepts with just
-that code; with a cross-reference to just that code; with just that name; with a name that begins so; with a name that
-contains it. Within each: active before
-obsolete, preferred names before others, shorter names before longer, then the order of the terminology. A concept comes
-once, with its best name.
+Upper and lower case do not matter, nor does white space around the query, nor whether accents are signs of their own
+there (names are taken as they are written, which is composed). Hits come in this order: concepts with just that code;
+with a cross-reference to just that code; with just that name; with a name that begins so; with a name that contains it.
+Within each: active before obsolete, preferred names before others, shorter names before longer, then the order of the
+terminology. A concept comes once, with its best name.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from typing import Literal
 
@@ -67,7 +68,7 @@ def search_names(
         raise InputError(
             "there is nothing to search for", field="text", fix="give a code, the beginning of a name, or a part of one"
         )
-    query = pl.lit(text.strip()).str.to_lowercase()
+    query = pl.lit(unicodedata.normalize("NFC", text.strip())).str.to_lowercase()
     lower = pl.col("lower")
     by_name = (
         names.select("concept_row", "text", "is_preferred", lower=pl.col("text").str.to_lowercase())
