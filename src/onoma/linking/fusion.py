@@ -7,7 +7,6 @@ that nothing is missing. Two ways to fuse:
   mention has the score 1, as in each search alone;
 * **reciprocal ranks**, where nothing was learned: the mean over the searches of ``61 / (60 + rank)``. The rank is that
   among the candidates; equal scores (to six decimals) have the rank of the first of them. First in every search: 1.
-  A search whose scores are all 0 knows nothing of the mention, and adds 0.
 
 Where the pool stands for too few concepts a larger one is taken. What came in with the first pool keeps its scores, and
 what comes in with a later one stays behind it: it ranks behind in each search, and if its scores are still too high,
@@ -56,7 +55,7 @@ def contributions(
     if weights is None:
         shares = dict.fromkeys(parts, 1 / len(parts))
         added = {
-            stage: scores.any() * (RANK_CONSTANT + 1) / (RANK_CONSTANT + ranks(scores, tiers)) / len(parts)
+            stage: (RANK_CONSTANT + 1) / (RANK_CONSTANT + ranks(scores, tiers)) / len(parts)
             for stage, scores in parts.items()
         }
     else:
