@@ -44,7 +44,7 @@ import numpy as np
 import torch
 
 from encoder_flops import attention_flop, flop, weight_products
-from machine import peak_mib, seconds_of_products
+from machine import DTYPES, peak_mib, rates_of_products
 from onoma.encoders import export_encoder, open_encoder
 from onoma.encoders.folders import EncoderFolder
 from onoma.encoders.packed import quiet_transformers
@@ -54,7 +54,6 @@ from onoma.types import FloatArray
 from synthetic_names import MAX_TOKENS, synonym_texts
 
 Encode = Callable[[Sequence[str]], FloatArray]
-_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 _EXACT = "reference, batches of 64"
 _CEILING_TOKENS = 4096
 """Rows of the states whose products are measured for the ceiling: as many as a long batch of ours has."""
@@ -193,10 +192,7 @@ def arithmetic(folder: EncoderFolder, texts: Sequence[str], precisions: Sequence
     whole += attention_flop(config, lengths, **shape)
     names = round(len(texts) * _CEILING_TOKENS / lengths.sum())
     products = weight_products(config, _CEILING_TOKENS, names, **shape)
-    ceiling = {}
-    for precision in precisions:
-        seconds = seconds_of_products(products, dtype=_DTYPES[precision])
-        ceiling[precision] = flop(products) / sum(seconds[product] * times for product, times in products.items())
+    ceiling = {precision: rates_of_products(products, dtype=DTYPES[precision])[1] for precision in precisions}
     return Work(int(lengths.sum()), whole, ceiling)
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
 import torch
 
-from encoder_flops import Product
+from encoder_flops import Product, flop
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+"""Of the precisions that are compared on a CPU."""
 
 
 def peak_mib() -> float:
@@ -40,6 +44,13 @@ def seconds_of_products(
                 times.append(time.perf_counter() - started)
         fastest[m, k, n] = min(times)
     return fastest
+
+
+def rates_of_products(products: Counter[Product], *, dtype: torch.dtype) -> tuple[float, float]:
+    """FLOP/s of the fastest of some products on the CPU, and of all of them one after the other."""
+    seconds = seconds_of_products(products, dtype=dtype)
+    fastest = max(2 * m * k * n / taken for (m, k, n), taken in seconds.items())
+    return fastest, flop(products) / sum(seconds[product] * times for product, times in products.items())
 
 
 def _wait(device: str) -> None:

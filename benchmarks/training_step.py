@@ -48,14 +48,13 @@ import numpy as np
 import torch
 
 from encoder_flops import attention_flop, flop, weight_products
-from machine import peak_mib, seconds_of_products
+from machine import DTYPES, peak_mib, rates_of_products
 from onoma.encoders.precision import has_native_bf16
 from onoma.encoders.sources import locate_encoder
 from synthetic_names import pairs_of_texts, synonym_texts
 from training_variants import VARIANTS, Ours, Reference, Setting, batches_of
 
 CURVES = ("reference", "ours, fp32", "ours, bf16")
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 def precision_of(variant: str) -> str:
@@ -196,13 +195,10 @@ def arithmetic(setting: Setting, precisions: Iterable[str]) -> Work:
     lengths = np.diff(pairs.store.offsets)[rows]
     first_only = setting.pooling == "cls"
     products = weight_products(config, int(lengths.sum()), len(rows), first_only=first_only)
-    of_weights = flop(products)
     peak, ceiling = {}, {}
     for precision in precisions:
-        seconds = seconds_of_products(products, dtype=DTYPES[precision])
-        peak[precision] = max(2 * m * k * n / taken for (m, k, n), taken in seconds.items())
-        ceiling[precision] = of_weights / sum(seconds[product] * times for product, times in products.items())
-    whole = of_weights + attention_flop(config, lengths, first_only=first_only)
+        peak[precision], ceiling[precision] = rates_of_products(products, dtype=DTYPES[precision])
+    whole = flop(products) + attention_flop(config, lengths, first_only=first_only)
     return Work(tokens=int(lengths.sum()), flop=whole, peak=peak, ceiling=ceiling)
 
 

@@ -369,5 +369,5 @@ def test_tokeniser_fingerprint_ignores_truncation_only(plain: Path) -> None:
 
 @pytest.mark.parametrize("options", [{"max_tokens": "9"}, {"dimensions": 8.0}, {"threads": 0}, {"threads": True}])
 def test_options_that_are_no_numbers_are_refused_as_such(tmp_path: Path, options: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=r"must be a whole number above 0; found"):
+    with pytest.raises(ConfigError, match=r"must be a whole number.*; found"):
         open_encoder(tmp_path, **options)

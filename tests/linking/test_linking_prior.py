@@ -144,7 +144,11 @@ def test_counts_that_an_update_lost_are_told_and_a_way_back_is_no_return(
     assert back.figures()["counted_mentions"] == {"kept": 5, "moved": 0, "gone": 0}
     assert back.is_tuned, "its weights were learned with the counts that are gone"
     config = Linker.open(linker).manifest.config
-    assert config["prior"] == counted | {"n_gone": 4, "terminology": config["tuning"]["terminology"]}
+    assert config["prior"] == counted | {"n_moved": 0, "n_gone": 4, "terminology": config["tuning"]["terminology"]}
+    tune_linker(linker, tuning_mentions())  # with the counts that are left
+    for release in (tmp_path / "fewer", place / "t"):
+        report = update_linker(linker, release)
+    assert not report.is_tuned, "no more were lost on the way"
     tune_linker(linker, tuning_mentions(), prior=mentions(MEANT))
     assert Linker.open(linker).manifest.config["prior"] == counted
 

@@ -12,7 +12,7 @@ the next look at the place puts it back.)
 """
 
 from onoma.artifacts.amending import amend_artifact
-from onoma.artifacts.files import sha256_file, write_file, write_text_atomically
+from onoma.artifacts.files import is_same, sha256_file, write_file, write_text_atomically
 from onoma.artifacts.manifest import (
     MANIFEST_NAME,
     FileEntry,
@@ -35,6 +35,7 @@ __all__ = [
     "amend_artifact",
     "ensure_file_writable",
     "ensure_writable",
+    "is_same",
     "is_still",
     "leftovers",
     "open_artifact",

@@ -35,6 +35,11 @@ def ensure_free(target: Path, *, overwrite: bool) -> None:
         raise ArtifactExistsError(f"{target} exists already. Choose another name, or allow overwriting (--force).")
 
 
+def is_same(path: Path, other: Path) -> bool:
+    """Whether both are there and one and the same, links followed: what is written to one is written over the other."""
+    return path.exists() and other.exists() and path.samefile(other)
+
+
 def sha256_of_sample(path: Path) -> str:
     """SHA-256 of 64 blocks of 4 KiB, spread evenly over a file of at least that size; it reads nothing else."""
     size = path.stat().st_size

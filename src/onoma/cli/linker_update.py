@@ -57,7 +57,7 @@ def update(
     Only new names are encoded, and concepts that were retired go. The result is what building it anew would give;
     settings stay, with what was learned for them.
     """
-    from onoma.artifacts import ensure_file_writable
+    from onoma.artifacts import ensure_file_writable, is_same
     from onoma.cli import show
     from onoma.encoders import open_encoder
     from onoma.linking import Linker
@@ -79,7 +79,7 @@ def update(
             raise ConfigError("--changed writes what changed for mentions: give these too (--mentions).")
         if changed.suffix.lower() != ".csv":
             raise ConfigError(f"--changed writes CSV, so give a name that ends in .csv; found {changed}.")
-        if changed.exists() and mentions.exists() and changed.samefile(mentions):
+        if is_same(changed, mentions):
             raise ConfigError(
                 f"--changed would be written over the mentions themselves ({mentions}): choose another file."
             )

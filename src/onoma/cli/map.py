@@ -79,6 +79,7 @@ def map_(
     --composites the column read_as says what was linked in place of a mention; each part of a composite one becomes a
     row.
     """
+    from onoma.artifacts import is_same
     from onoma.cli import show
     from onoma.errors import InputError
     from onoma.linking import Linker
@@ -86,7 +87,7 @@ def map_(
     from onoma.linking.settings import ordered_stages
     from onoma.mapping import Asking, map_table
 
-    if abbreviations is not None and abbreviations.exists() and output.exists() and output.samefile(abbreviations):
+    if abbreviations is not None and is_same(output, abbreviations):
         raise InputError(
             "the output would be written over the table of abbreviations", path=output, fix="choose another output"
         )

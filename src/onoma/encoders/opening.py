@@ -54,9 +54,10 @@ def open_encoder(
     _check("backend", backend, _BACKENDS)
     _check("precision", precision, PRECISIONS)
     for option, number in (("max_tokens", max_tokens), ("dimensions", dimensions), ("threads", threads)):
-        is_whole = isinstance(number, int) and not isinstance(number, bool)
-        if number is not None and not (is_whole and (option != "threads" or number > 0)):
-            raise ConfigError(f"{option} must be a whole number above 0; found {number!r}.")
+        if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
+            raise ConfigError(f"{option} must be a whole number; found {number!r}.")
+    if threads is not None and threads < 1:
+        raise ConfigError(f"threads must be a whole number above 0; found {threads}.")
     if precision not in {"fp32", "bf16"}:
         return _open_lower(
             source,

@@ -307,14 +307,14 @@ def _carried(before: Manifest, config: dict[str, Any], fingerprint: str, prior: 
     made_from = [parent.fingerprint for parent in before.parents if parent.kind == "terminology"]
     for name in {"tuning", "prior"} & carried.keys():
         carried[name] = {"terminology": made_from[0] if made_from else None, **carried[name]}
-    if prior is not None:  # a folder of counts alone may say nothing of them
-        said = carried.setdefault("prior", {})
-        for name, n in (("n_moved", prior.n_moved), ("n_gone", prior.n_gone)):
-            if n:
-                said[name] = said.get(name, 0) + n
-    has_its_counts = not {"n_moved", "n_gone"} & carried.get("prior", {}).keys()
-    if "tuning" in carried and carried["tuning"]["terminology"] == fingerprint and has_its_counts:
-        del carried["tuning"]["terminology"]  # back at what it was learned with
+    if prior is not None and (prior.n_moved or prior.n_gone):
+        said = carried.setdefault("prior", {})  # a folder of counts alone may say nothing of them
+        said |= {"n_moved": said.get("n_moved", 0) + prior.n_moved, "n_gone": said.get("n_gone", 0) + prior.n_gone}
+        if "tuning" in carried:
+            carried["tuning"]["has_other_counts"] = True
+    tuning = carried.get("tuning", {})
+    if tuning.get("terminology") == fingerprint and not tuning.get("has_other_counts"):
+        del tuning["terminology"]  # back at what it was learned with
     return carried
 
 

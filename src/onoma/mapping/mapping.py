@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias, get_args
 import polars as pl
 
 from onoma._version import __version__
-from onoma.artifacts import ensure_file_writable, sha256_file, write_file
+from onoma.artifacts import ensure_file_writable, is_same, sha256_file, write_file
 from onoma.errors import ConfigError, InputError
 from onoma.linking import Linker
 from onoma.linking.mentions import Preparation
@@ -133,7 +133,7 @@ def map_table(
     if target.is_symlink():  # what it points to is replaced, not the link
         target = target.resolve()
     formats = _format_of(source, _INPUT_FORMATS, may_be_gzip=True), _format_of(target, FORMATS)
-    if target.exists() and source.exists() and target.samefile(source):
+    if is_same(target, source):
         raise InputError("input and output are the same file", path=target, fix="choose another output")
     work = WorkFolder.beside(target)
     if work.is_done:  # all but taking the folder away

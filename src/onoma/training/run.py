@@ -212,9 +212,9 @@ def check_run(
 
     Args:
         config: Settings of the run.
-        development: As in `train_on_terminology`; so
-        development_terminology: and
-        trackers: are.
+        development: As in `train_on_terminology`.
+        development_terminology: As there.
+        trackers: As there.
         hides: Synonyms are hidden to measure on.
         on_pairs: Trained on pairs that were made before.
 

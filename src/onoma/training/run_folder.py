@@ -20,7 +20,7 @@ from typing import IO, Any
 
 from filelock import FileLock, Timeout
 
-from onoma.artifacts import ensure_writable, sha256_file, write_text_atomically
+from onoma.artifacts import ensure_writable, is_same, sha256_file, write_text_atomically
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.errors import ArtifactExistsError, ConfigError, MismatchError, TrainingError
 from onoma.training.checkpoints import CHECKPOINT_NAME
@@ -51,8 +51,7 @@ def ensure_encoder_writable(out: Path, kind: str, config: RunConfig, *, overwrit
         ArtifactExistsError: something else lies there.
         ConfigError: it is the base: a run that was killed could not go on from what it replaced.
     """
-    base = Path(config.base)
-    if out.is_dir() and base.is_dir() and out.samefile(base):
+    if is_same(out, Path(config.base)):
         raise ConfigError(f"{out} is the base encoder itself; write to another place.")
     if not (out.name and _goes_on(out, config)):
         ensure_writable(out, kind, overwrite=overwrite)
