@@ -66,6 +66,7 @@ def _facts(manifest: Manifest, settings: LinkerSettings, record: IndexRecord | N
         "tuned_on_mentions": config.get("tuning", {}).get("n_mentions"),
         "prior_of_mentions": config.get("prior", {}).get("n_mentions"),
         "prior_weight": settings.prior_weight,
+        "rerank_weight": settings.rerank_weight,
         "confidence_with_stages": list(settings.calibrated_stages) or None,
         "no_concept_below": settings.no_concept_below,
         "confidence_in_force": None if settings.calibration is None else settings.calibrated_stages == settings.stages,

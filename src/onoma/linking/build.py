@@ -173,6 +173,8 @@ def add_reranker(linker: str | Path, reranker: str | Path, *, database: str | No
 
     The other files are neither read nor copied. A calibration stays, for the stages without the cross-encoder; one that
     was learned with another cross-encoder is dropped, and so is the confidence below which there was no such concept.
+    The share of another cross-encoder is dropped too: the new one has that which its training chose, until
+    `onoma.linking.tune_linker` chooses it for this linker.
 
     Args:
         linker: The linker's folder.
@@ -188,8 +190,10 @@ def add_reranker(linker: str | Path, reranker: str | Path, *, database: str | No
     manifest = open_artifact(reranker, RERANKER_KIND, format_version=RERANKER_FORMAT)
     verify_artifact(reranker)
     settings = before.settings.replaced(stages=ordered_stages([*before.settings.stages, "rerank"]))
-    if "rerank" in settings.calibrated_stages and manifest.fingerprint != before.manifest.config.get("reranker"):
-        settings = settings.replaced(calibration=None, calibrated_stages=(), no_concept_below=None)
+    if manifest.fingerprint != before.manifest.config.get("reranker"):
+        settings = settings.replaced(rerank_weight=None)
+        if "rerank" in settings.calibrated_stages:
+            settings = settings.replaced(calibration=None, calibrated_stages=(), no_concept_below=None)
     drop_unfinished(linker, database)
     with amend_artifact(
         linker,

@@ -276,8 +276,8 @@ def _contributions(answer: Answer, parts: Parts, stages: tuple[Stage, ...], plac
     found: dict[str, float] = {}
     if answer.from_prior is not None:
         found["prior"] = float(answer.from_prior[place])
-    if _is_reranked(answer, stages) and parts.reranker is not None:
-        share = 1 - parts.reranker.about.weight
+    if _is_reranked(answer, stages):
+        share = 1 - parts.rerank_weight
         found = {what: share * part for what, part in found.items()}
         found["rerank"] = score - share * searched - sum(found.values())
     found = {what: round(part, SCORE_DECIMALS) for what, part in found.items()}

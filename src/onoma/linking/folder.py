@@ -15,8 +15,9 @@ reranker/                a cross-encoder's folder, if one was added
 prior.npy                how often each concept is meant, if that was counted (`onoma.linking.prior`)
 ======================== ============================================================================================
 
-Format 4. In format 3 a prior has no weight. Folders of format 2 have no prior, those of format 1 no settings, look-up,
-facts, n-grams and cross-encoder either, and always an encoder.
+Format 5. In format 4 a cross-encoder has the share that its training chose, in format 3 a prior has no weight. Folders
+of format 2 have no prior, those of format 1 no settings, look-up, facts, n-grams and cross-encoder either, and always
+an encoder.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from onoma.linking.settings import LinkerSettings
 from onoma.types import MAX_NORM
 
 KIND = "linker"
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 ENCODER_FOLDER, RERANKER_FOLDER = "encoder", "reranker"
 _NGRAMS_FILE = "char_ngrams.json"
 

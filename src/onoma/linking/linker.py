@@ -156,6 +156,18 @@ class Linker:
             )
         return self._with(dataclasses.replace(self._parts, encoder=encoder))
 
+    def reranking_with(self, reranker: Reranker) -> Linker:
+        """The same linker with its cross-encoder opened otherwise, e.g. one that remembers.
+
+        Raises:
+            MismatchError: it is another cross-encoder, or there is none. `onoma.linking.add_reranker` adds one.
+        """
+        own = self._parts.reranker
+        if own is None or reranker.fingerprint != own.fingerprint:
+            has = "has none" if own is None else f"has {own.about.name}"
+            raise MismatchError(f"{reranker.about.name} is not this linker's cross-encoder; it {has}. Add it first.")
+        return self._with(dataclasses.replace(self._parts, reranker=reranker))
+
     @property
     def n_concepts(self) -> int:
         """Concepts that can be an answer."""

@@ -103,6 +103,13 @@ class Parts:
             return None
         return WeightedPrior(self.prior, self.settings.prior_weight)
 
+    @property
+    def rerank_weight(self) -> float:
+        """Share of the cross-encoder, if there is one, in the final score."""
+        if self.settings.rerank_weight is not None or self.reranker is None:
+            return self.settings.rerank_weight or 0.0
+        return self.reranker.about.weight
+
     @cached_property
     def confidence(self) -> Confidence | None:
         """What the settings say of it."""

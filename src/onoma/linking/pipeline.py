@@ -136,6 +136,11 @@ class Answer:
     is_nil: bool = False
     from_prior: DoubleArray | None = None
 
+    @property
+    def first_scores(self) -> DoubleArray:
+        """Scores before the cross-encoder, shape (n,)."""
+        return self.searched if self.from_prior is None else self.searched + self.from_prior
+
 
 NO_ANSWER = Answer(RankedEntries.none())
 """To a mention that nothing was found for."""
@@ -316,6 +321,7 @@ class Run:
             [asked[place].mention for place in places],
             before,
             contexts=contexts if any(context is not None for context in contexts) else None,
+            weight=self._parts.rerank_weight,
         )
         for place, links_before, found in zip(places, before, after, strict=True):
             answer = answers[place]

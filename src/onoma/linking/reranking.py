@@ -19,6 +19,7 @@ from onoma.encoders.cross_encoder import CrossEncoder, CrossEncoderAbout
 from onoma.encoders.cross_encoder_ranking import answers_nil, interpolated, probabilities
 from onoma.encoders.cross_encoder_tokens import candidate_text
 from onoma.errors import InputError, ShapeError
+from onoma.linking.likelihood import LabelledPool, maximise_likelihood
 from onoma.linking.links import Link
 from onoma.terminology import normalise
 from onoma.types import SCORE_DECIMALS, FloatArray
@@ -91,6 +92,10 @@ class Reranker:
         """Whether it may answer that none of the candidates is meant."""
         return self.about.nil_score is not None
 
+    def remembering(self) -> Reranker:
+        """The same, which scores each pair once, as the same mentions are reranked again and again."""
+        return _Remembering(self._model)
+
     def scores(
         self,
         mentions: Sequence[str],
@@ -147,7 +152,7 @@ class Reranker:
         offsets = np.concatenate([[0], lengths.cumsum()])
         of_mention = np.repeat(np.arange(len(mentions)), lengths).tolist()
         reranked = [link for links in candidates for link in links[:depth]]
-        scores = self._model.scores(
+        scores = self.scores(
             [mentions[row] for row in of_mention],
             [self._text(link) for link in reranked],
             None if contexts is None else [contexts[row] for row in of_mention],
@@ -175,6 +180,51 @@ class Reranker:
 
     def _text(self, link: Link) -> str:
         return candidate_text(link.matched_name, link.preferred_name, both=self.about.candidate_text == "both")
+
+
+def learn_share(pools: Sequence[LabelledPool]) -> float | None:
+    """The share of the cross-encoder under which the right candidates of development mentions are most probable.
+
+    The probability of a candidate is a softmax of ``a s + b p``, and the share b / (a + b); see
+    `onoma.linking.likelihood`. That share which most mentions are right with is no better on others: few mentions
+    hang on it.
+
+    Args:
+        pools: Of the mentions, with the score s before the cross-encoder and its probability p, shape (n, 2).
+
+    Returns:
+        ``None`` if they show nothing.
+    """
+    weights = maximise_likelihood(pools)
+    return None if weights is None else float(weights[1] / weights.sum())
+
+
+class _Remembering(Reranker):
+    """A reranker that keeps the score of every pair."""
+
+    def __init__(self, model: CrossEncoder) -> None:
+        super().__init__(model)
+        self._known: dict[tuple[str, str, str | None], np.float32] = {}
+
+    def scores(
+        self,
+        mentions: Sequence[str],
+        names: Sequence[str],
+        contexts: Sequence[str | None] | None = None,
+        *,
+        progress: ProgressCallback | None = None,
+    ) -> FloatArray:
+        """See `Reranker.scores`."""
+        pairs = list(zip(mentions, names, contexts or [None] * len(mentions), strict=True))
+        new = list({pair: None for pair in pairs if pair not in self._known})
+        found = super().scores(
+            [mention for mention, _, _ in new],
+            [name for _, name, _ in new],
+            None if contexts is None else [context for _, _, context in new],
+            progress=progress,
+        )
+        self._known.update(zip(new, found, strict=True))
+        return np.array([self._known[pair] for pair in pairs], np.float32)
 
 
 def _preset(about: CrossEncoderAbout) -> Callable[[str], str]:

@@ -28,6 +28,8 @@ class LinkerSettings(BaseModel):
         pool: Where two searches are fused: the best texts of each that are candidates.
         weights: Of the searches' scores, learned, from 0, with the sum 1. Unset: reciprocal ranks are fused.
         prior_weight: How much it counts how often a concept is meant, learned (`onoma.linking.prior`). Unset: nothing.
+        rerank_weight: Share of the cross-encoder in the final score, learned for this linker. Unset: the one that was
+            chosen when the cross-encoder was trained.
         calibration: What `onoma.linking.calibration.Calibration.to_json` gave; unset: there is no confidence.
         calibrated_stages: The stages that it was fitted for: with others on, answers have no confidence.
         no_concept_below: Confidence below which a mention is answered with "no such concept".
@@ -39,6 +41,7 @@ class LinkerSettings(BaseModel):
     pool: int = Field(default=100, ge=1)
     weights: dict[Stage, float] | None = None
     prior_weight: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    rerank_weight: float | None = Field(default=None, ge=0, le=1)
     calibration: str | None = None
     calibrated_stages: tuple[Stage, ...] = ()
     no_concept_below: float | None = Field(default=None, ge=0, le=1)

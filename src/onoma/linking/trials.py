@@ -25,7 +25,7 @@ from onoma.linking.searching import Pool
 from onoma.linking.settings import SEARCHES, LinkerSettings
 from onoma.pairs.mentions import LABELLED
 from onoma.terminology import normalise
-from onoma.types import FloatArray, RowArray
+from onoma.types import DoubleArray, FloatArray, RowArray
 
 NO_CONCEPT = ("NIL", "CUI-less", "-1")
 """What stands in a file of mentions for "no such concept", unless a concept of the linker is called so."""
@@ -189,13 +189,17 @@ class Outcome:
 
     Attributes:
         concepts: Rows of the first five concepts.
-        candidates: All that was ranked, if look-up did not decide.
+        ranked: All that was ranked.
+        n_hits: How many of these look-up found; they come first.
+        first_scores: Of all that was ranked, before the cross-encoder, shape (n,).
         evidence: Of the first, if there is one.
         pool: Candidates, if two searches were fused and look-up did not decide.
     """
 
     concepts: list[int]
-    candidates: RankedEntries | None
+    ranked: RankedEntries
+    n_hits: int
+    first_scores: DoubleArray
     evidence: MentionEvidence | None
     pool: Pool | None
 
@@ -234,7 +238,9 @@ class Trial:
                 is_answered = len(answer.ranked) > 0 and not answer.is_nil
                 found[asked.text, asked.context] = Outcome(
                     concepts=answer.ranked.concepts[:CUTOFF].tolist() if is_answered else [],
-                    candidates=None if answer.n_hits else answer.ranked,
+                    ranked=answer.ranked,
+                    n_hits=answer.n_hits,
+                    first_scores=answer.first_scores,
                     evidence=run.evidence(place, asked, answer) if is_answered else None,
                     pool=None if answer.n_hits else answer.pool,
                 )
@@ -289,11 +295,31 @@ class Trial:
         """
         pools = []
         for mention in self._mentions:
-            candidates = _of(outcomes, mention).candidates
-            if candidates is None or mention.fold == but or not mention.concepts:
+            outcome = _of(outcomes, mention)
+            if outcome.n_hits or mention.fold == but or not mention.concepts:
                 continue
-            scores = np.stack([candidates.scores, np.log1p(counts[candidates.concepts])], axis=1)
-            pools.append(LabelledPool(scores, np.isin(candidates.concepts, list(mention.concepts)), mention.n))
+            concepts = outcome.ranked.concepts
+            scores = np.stack([outcome.ranked.scores, np.log1p(counts[concepts])], axis=1)
+            pools.append(LabelledPool(scores, np.isin(concepts, list(mention.concepts)), mention.n))
+        return pools
+
+    def reranked(self, outcomes: dict[Key, Outcome], *, depth: int, but: int | None = None) -> list[LabelledPool]:
+        """Score before the cross-encoder and its probability for the candidates of mentions that nothing else decides.
+
+        Those that look-up decides, or NIL, are left out, and those of one fold.
+
+        Args:
+            outcomes: With the cross-encoder alone, that is the share 1.
+            depth: Candidates of a mention that it reads.
+        """
+        pools = []
+        for mention in self._mentions:
+            outcome = _of(outcomes, mention)
+            if outcome.n_hits or not outcome.concepts or mention.fold == but or not mention.concepts:
+                continue
+            ranked = outcome.ranked.take(slice(0, depth))
+            scores = np.stack([outcome.first_scores[:depth], ranked.scores], axis=1)
+            pools.append(LabelledPool(scores, np.isin(ranked.concepts, list(mention.concepts)), mention.n))
         return pools
 
     def calibrated(

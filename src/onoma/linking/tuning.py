@@ -1,4 +1,4 @@
-"""Learn from development mentions how searches are fused, what frequency counts for, how far an answer can be trusted.
+"""Learn from development mentions how searches are fused, what frequency and a cross-encoder count for, what to trust.
 
 What is reported of the learned settings is measured by cross-validation: each mention is linked with weights, and given
 a confidence, that were learned from other texts. What is kept is learned from all.
@@ -22,6 +22,7 @@ from onoma.linking.folder import FORMAT_VERSION, KIND
 from onoma.linking.fusion import learn_weights
 from onoma.linking.linker import Linker
 from onoma.linking.prior import PRIOR_DEPTH, PriorReport, count_prior, learn_prior_weight, save_prior
+from onoma.linking.reranking import Reranker, learn_share
 from onoma.linking.settings import SEARCHES, LinkerSettings, Stage, ordered_stages
 from onoma.linking.trials import (
     SHOWN,
@@ -57,6 +58,7 @@ class TuningReport:
         no_concept_below: Confidence that an answer now needs, if a precision was wished.
         prior: What was counted, if mentions were given for that.
         prior_weight: What it counts for, if the stage "prior" is on.
+        rerank_weight: Share of the cross-encoder in the final score, if the stage "rerank" is on.
         without_contexts: Whether a cross-encoder that is on reads contexts, and there were none.
     """
 
@@ -72,6 +74,7 @@ class TuningReport:
     no_concept_below: float | None
     prior: PriorReport | None = None
     prior_weight: float | None = None
+    rerank_weight: float | None = None
     without_contexts: bool = False
 
 
@@ -138,6 +141,8 @@ def tune_linker(
     counted = None if prior is None else count_prior(opened.dictionary, prior)
     if "dense" in opened.stages:
         opened = opened.encoding_with(Remembering(opened.encoder))
+    if opened.reranker is not None:
+        opened = opened.reranking_with(opened.reranker.remembering())
     untuned = opened
     if counted is not None:
         opened = opened.with_prior(counted.counts)
@@ -151,19 +156,16 @@ def tune_linker(
     if with_contexts:
         opened.check_contexts(plain.stages)
     development = label_mentions(opened, mentions, n_folds)
-    n_of_fusion = len(SEARCHES) + 1 if _fuses(plain) else 0
-    n_of_prior = 1 + (n_folds + 1 if _fuses(plain) else 1) if "prior" in wanted else 0
-    trial = Trial(opened, development, progress, n_runs=2 + n_of_fusion + n_of_prior)
+    trial = Trial(opened, development, progress, n_runs=_n_runs(plain, n_folds, with_prior="prior" in wanted))
     accuracy = {"before": trial.accuracy(trial.outcomes(before, linker=untuned))}
-    by_fold = [plain] * n_folds
-    if _fuses(plain):
-        plain, by_fold = _learn_fusion(trial, plain, n_folds, accuracy)
-    outcomes = trial.cross_validated(by_fold)
+    settings = _learn_fusion(trial, plain, n_folds, accuracy) if _fuses(plain) else [plain] * (1 + n_folds)
+    chosen = _with_shares(trial, settings, opened.reranker)
+    outcomes = trial.cross_validated(chosen[1:])
     if "prior" in wanted and opened.prior is not None:
         accuracy["without stage prior"] = trial.accuracy(outcomes)
-        weights = _prior_weights(trial, [plain, *by_fold], opened.prior)
-        knowing = [_with_prior(settings, weight) for settings, weight in zip(by_fold, weights[1:], strict=True)]
-        knowing_outcomes = trial.cross_validated(knowing)
+        weights = _prior_weights(trial, settings, opened.prior)
+        knowing = _with_shares(trial, list(map(_with_prior, settings, weights)), opened.reranker)
+        knowing_outcomes = trial.cross_validated(knowing[1:])
         accuracy["with stage prior"] = trial.accuracy(knowing_outcomes)
         if weights[0] is None and stages is not None:
             raise InputError(
@@ -173,7 +175,11 @@ def tune_linker(
             )
         is_better = _both(accuracy["with stage prior"]) > _both(accuracy["without stage prior"])
         if weights[0] is not None and (is_better or stages is not None):
-            plain, outcomes = _with_prior(plain, weights[0]), knowing_outcomes
+            chosen, outcomes = knowing, knowing_outcomes
+    plain = chosen[0]
+    if "rerank" in plain.stages:
+        without = [one.replaced(stages=_without(one.stages, "rerank")) for one in chosen[1:]]
+        accuracy["without stage rerank"] = trial.accuracy(trial.cross_validated(without))
     accuracy["after"] = trial.accuracy(outcomes)
     learned, held = plain, None
     if calibrate:
@@ -196,6 +202,7 @@ def tune_linker(
         no_concept_below=learned.no_concept_below,
         prior=None if counted is None else counted.report,
         prior_weight=plain.prior_weight,
+        rerank_weight=plain.rerank_weight if "rerank" in plain.stages else None,
         without_contexts=not with_contexts and opened.tuned(plain).reads_contexts,
     )
     tuning = dataclasses.asdict(report)
@@ -209,17 +216,41 @@ def tune_linker(
     return report
 
 
+def _n_runs(plain: LinkerSettings, n_folds: int, *, with_prior: bool) -> int:
+    """How often all mentions will be linked."""
+    n_runs = 2 + (len(SEARCHES) + 1 if _fuses(plain) else 0)
+    if with_prior:
+        n_runs += 1 + (1 + n_folds if _fuses(plain) else 1)
+    if "rerank" in plain.stages:
+        differing = [_fuses(plain), True] if with_prior else [_fuses(plain)]
+        n_runs += 1 + sum(1 + n_folds if differs else 1 for differs in differing)
+    return n_runs
+
+
 def _learn_fusion(
     trial: Trial, plain: LinkerSettings, n_folds: int, accuracy: dict[str, Accuracies]
-) -> tuple[LinkerSettings, list[LinkerSettings]]:
+) -> list[LinkerSettings]:
     """Settings with weights of the searches learned from all mentions, and from those outside each fold."""
     for search in SEARCHES:
         alone = tuple(stage for stage in plain.stages if stage == search or stage not in SEARCHES)
         accuracy[f"{search} alone"] = trial.accuracy(trial.outcomes(plain.replaced(stages=alone)))
     ranked = trial.outcomes(plain.replaced(weights=None))
     accuracy["reciprocal ranks"] = trial.accuracy(ranked)
-    by_fold = [plain.replaced(weights=learn_weights(trial.pools(ranked, but=fold))) for fold in range(n_folds)]
-    return plain.replaced(weights=learn_weights(trial.pools(ranked))), by_fold
+    return [plain.replaced(weights=learn_weights(trial.pools(ranked, but=fold))) for fold in (None, *range(n_folds))]
+
+
+def _with_shares(trial: Trial, settings: list[LinkerSettings], reranker: Reranker | None) -> list[LinkerSettings]:
+    """With the share of the cross-encoder learned from all mentions, and from those outside each fold."""
+    if reranker is None or "rerank" not in settings[0].stages:
+        return settings
+    depth = reranker.about.depth
+    learned, found = [], dict[Key, Outcome]()
+    for fold, plain in zip([None, *range(len(settings) - 1)], settings, strict=True):
+        if fold is None or _fuses(plain) or "prior" in plain.stages:  # else all have the same settings
+            found = trial.outcomes(plain.replaced(rerank_weight=1.0), top_k=depth)
+        share = learn_share(trial.reranked(found, depth=depth, but=fold))
+        learned.append(plain.replaced(rerank_weight=share))
+    return learned
 
 
 def _prior_weights(trial: Trial, settings: list[LinkerSettings], counts: RowArray) -> list[float | None]:

@@ -326,9 +326,8 @@ def _is_tuned(linker: Linker, config: dict[str, Any]) -> bool:
         config: Of the manifest of what it is now.
     """
     settings = linker.settings
-    has_learned = any(
-        learned is not None for learned in (settings.weights, settings.prior_weight, settings.calibration)
-    )
+    learned = (settings.weights, settings.prior_weight, settings.rerank_weight, settings.calibration)
+    has_learned = any(one is not None for one in learned)
     return has_learned and "terminology" in config.get("tuning", {})
 
 
