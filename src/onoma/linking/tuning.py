@@ -58,7 +58,8 @@ class TuningReport:
         no_concept_below: Confidence that an answer now needs, if a precision was wished.
         prior: What was counted, if mentions were given for that.
         prior_weight: What it counts for, if the stage "prior" is on.
-        rerank_weight: Share of the cross-encoder in the final score, if the stage "rerank" is on.
+        rerank_weight: Share of the cross-encoder in the final score, if the stage "rerank" is on. Unset although it is:
+            the mentions show nothing of it, and it has the one that its training chose.
         without_contexts: Whether a cross-encoder that is on reads contexts, and there were none.
     """
 
