@@ -84,6 +84,12 @@ SPLIT = [
     ("hypo- and hyperthyroidism", "hypothyroidism; hyperthyroidism"),
     ("intra- and extra-hepatic cholestasis", "intra-hepatic cholestasis; extra-hepatic cholestasis"),
     ("micro- or macroalbuminuria", "microalbuminuria; macroalbuminuria"),
+    # what patients complain of
+    ("loss of appetite and shortness of breath", "loss of appetite; shortness of breath"),
+    ("numbness in fingers and weakness in legs", "numbness in fingers; weakness in legs"),
+    ("blurring of vision and ringing in the ears", "blurring of vision; ringing in the ears"),
+    ("difficulty breathing and chest tightness", "difficulty breathing; chest tightness"),
+    ("redness and tenderness of the joints", "redness of the joints; tenderness of the joints"),
 ]
 
 

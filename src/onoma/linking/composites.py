@@ -46,6 +46,7 @@ _OPEN_ENDED = frozenset(
 )
 """Where these stand, a list belongs to one name: "hydrocephalus with cleft palate and deafness"."""
 _ARTICLES = frozenset({"the", "a", "an"})
+_HINDERED = frozenset({"difficulty", "trouble"})
 _QUANTIFIERS = _ARTICLES | {"some", "other", "certain", "various", "several"}
 _SPELLINGS = re.compile(r"\band\s*/\s*or\b|\bas well as\b", re.IGNORECASE)
 _LISTS = re.compile(r"[,/&]|\b(?:and|or|as well as)\b", re.IGNORECASE)
@@ -309,7 +310,9 @@ def _enumerated(conjuncts: _Reading) -> _Reading | None:
 
 
 def _is_complete(words: _Words) -> bool:
-    """Whether the words end as a name of a disorder does: "pain", "cancer of the breast"."""
+    """Whether the words end as a name of a disorder does: "pain", "cancer of the breast", "trouble sleeping"."""
+    if len(words) > 1 and words[-2].lower() in _HINDERED and words[-1].lower().endswith("ing"):
+        return True
     frame = next((at for at in range(1, len(words)) if words[at].lower() in _FRAMES), len(words))
     return is_disorder(_core(words[frame - 1]))
 

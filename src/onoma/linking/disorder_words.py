@@ -20,16 +20,20 @@ _NEED_A_MODIFIER = _listed(
 
 _DISORDERS = _NEED_A_MODIFIER | _listed(
     """
-    abscess abuse ache addiction aggression agitation aids allergy anxiety apnea apnoea arrest arrhythmia asthma
-    attack backache bleeding blindness block burn calcification cataract cirrhosis cleft colic coma confusion
-    constipation convulsion cough cramp crisis cyst deafness death degeneration dehydration delay delirium delusion
-    dependence depression diabetes diarrhoea discomfort distress dizziness drowsiness edema effusion embolism epilepsy
-    eruption erythema fatigue fever fibrosis fracture gangrene glaucoma gout haemorrhage hallucination headache
-    hemorrhage hyperactivity hypertension hypotension infarct infarction inflammation influenza irritation itching
-    jaundice lupus measles melanoma migraine mortality nausea nodule obesity obstruction oedema overdose
-    pain palpitation palsy poisoning polyp pregnancy pruritus psoriasis rash regurgitation retardation rigidity
-    rupture sedation seizure sepsis shock spasm spasticity stiffness stone stroke suicide swelling symptom syncope
-    tremor ulcer ulceration vertigo vomiting weakness withdrawal wound
+    abscess absence abuse ache addiction agenesis aggression agitation aids allergy aneurysm anxiety apnea apnoea
+    arrest arrhythmia asthma atresia attack backache bleeding blindness block blurring bruising burn burning
+    calcification cataract cirrhosis cleft colic coma confusion constipation contracture convulsion cough cramp
+    crisis cyst deafness death deformity degeneration dehydration delay delirium delusion dependence depression
+    diabetes diarrhoea difficulty dilatation dilation discomfort dislocation distress dizziness drowsiness dryness
+    edema effusion embolism enlargement epilepsy eruption erythema fatigue fever fibrosis fistula fracture gangrene
+    glaucoma gout haemorrhage hallucination headache hemorrhage hoarseness hyperactivity hypertension hypotension
+    inability incontinence infarct infarction inflammation influenza irritability irritation itchiness itching
+    jaundice lack lupus measles melanoma migraine mortality narrowing nausea nervousness nodule numbness obesity
+    obstruction oedema overdose pain palpitation palsy poisoning polydactyly polyp pregnancy pruritus psoriasis rash
+    redness reflux regurgitation restlessness retardation rigidity ringing rupture sedation seizure sepsis shock
+    shortness sleepiness soreness spasm spasticity stiffness stone stroke suicide sweating swelling symptom syncope
+    tenderness thickening tightness tingling tiredness tremor twitching ulcer ulceration vertigo vomiting wasting
+    weakness withdrawal wound
     """
 )
 
