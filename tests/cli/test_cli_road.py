@@ -113,6 +113,7 @@ def test_what_a_user_writes_is_no_markup(place: Path) -> None:
     assert "[/red] heart" in table
     assert "[bold]eye" in table
     assert "\x1b" not in table
+    assert "'A:x:1'" in onoma("terminology", "search", place / "t", "A:x:1").stderr, "no emoji"
 
 
 def test_lines_of_stdin_are_answered_as_they_come(place: Path) -> None:

@@ -250,3 +250,14 @@ def test_what_macos_adds_is_passed_over(tmp_path: Path) -> None:
             archive.writestr(name, "x")
     assert [file.name for file in source_files(tmp_path / "in")] == ["a.obo"]
     assert [file.name for file in source_files(tmp_path / "a.zip")] == ["a.obo"]
+
+
+def test_links_to_folders_are_followed_and_not_in_circles(tmp_path: Path) -> None:
+    real, source = tmp_path / "real", tmp_path / "source"
+    real.mkdir()
+    source.mkdir()
+    (real / "b.txt").write_text("b")
+    (source / "a.txt").write_text("a")
+    (source / "META").symlink_to(real, target_is_directory=True)
+    (real / "round").symlink_to(source, target_is_directory=True)
+    assert [file.name for file in source_files(source)] == ["META/b.txt", "a.txt"]

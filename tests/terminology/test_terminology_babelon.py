@@ -237,3 +237,9 @@ def test_whatever_stands_there(
     with contextlib.suppress(InputError):
         terminology, _ = read(tmp_path_factory.mktemp("fuzz"), {name: spoilt}, on_error=on_error)
         assert terminology.n_names > 0
+
+
+def test_a_language_that_is_not_there(tmp_path: Path) -> None:
+    assert read(tmp_path, PROFILE, languages="fr")[0].n_names > 0
+    with pytest.raises(InputError, match="nothing of 'xx'"):
+        read(tmp_path, PROFILE, languages="fr,xx")

@@ -367,6 +367,12 @@ def test_a_language_that_nobody_said_may_be_any(tmp_path: Path) -> None:
         enrich_terminology(tmp_path / "own", parts, tmp_path / "none", languages=["en", "es"])
 
 
+def test_where_nobody_said_any_language_every_language_is_there(tmp_path: Path) -> None:
+    own = write(tmp_path / "own", [Record("L1", [Name("Pain", "en")])])
+    other = write(tmp_path / "other", [Record("H:1", [Name("pain", "und"), Name("Ache", "und")])])
+    assert enrich_terminology(own, [other], tmp_path / "out", languages=["en"]).n_added == 1
+
+
 def test_bad_places_are_refused(tmp_path: Path) -> None:
     own, other = write(tmp_path / "own", OWN), write(tmp_path / "other", [record("H:1", "Pain", "Ache")])
     with pytest.raises(InputError, match="no terminology to take names from"):

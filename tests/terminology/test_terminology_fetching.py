@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from file_server import LAST_MODIFIED, FileServer, get, left, serve, status
 
+from onoma.artifacts import write_artifact
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, UnavailableError
 from onoma.terminology import fetch, get_vocabulary
+from onoma.terminology.catalogue import part_files
 
 DATA = b"format-version: 1.2\n\n[Term]\nid: MONDO:1\nname: heart attack\n"
 NEWER = b"format-version: 1.2\n\n[Term]\nid: MONDO:1\nname: heart attack\n\n[Term]\nid: MONDO:2\nname: cold\n"
@@ -95,6 +97,26 @@ def test_what_was_not_fetched_is_not_touched(server: FileServer, tmp_path: Path,
         get(server, tmp_path, serve(DATA))
     assert (tmp_path / "x.obo").read_bytes() == b"by hand"
     assert get(server, tmp_path, overwrite=True).path.read_bytes() == DATA
+
+
+def test_killed_between_record_and_file(server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    get(server, tmp_path, serve(DATA))
+    with monkeypatch.context() as patch:
+        patch.setattr(part_files.PartFile, "finish", lambda part: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            get(server, tmp_path, serve(NEWER, etag='"v2"'))
+    assert (tmp_path / "x.obo").read_bytes() == DATA
+    report = get(server, tmp_path, serve(NEWER, etag='"v2"'))
+    assert (report.path.read_bytes(), report.is_unchanged) == (NEWER, False)
+    assert get(server, tmp_path, serve(NEWER, etag='"v2"')).is_unchanged
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.obo", "x.obo.fetch.json"]
+
+
+def test_not_into_a_folder_that_onoma_wrote(server: FileServer, tmp_path: Path) -> None:
+    with write_artifact(tmp_path / "t", "terminology") as folder:
+        (folder / "x").write_text("x")
+    with pytest.raises(ArtifactExistsError, match="a folder that Onoma wrote"):
+        get(server, tmp_path / "t", serve(DATA))
 
 
 def test_folder_in_the_way(server: FileServer, tmp_path: Path) -> None:

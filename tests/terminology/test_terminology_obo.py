@@ -373,3 +373,22 @@ def test_whatever_stands_there(lines: list[str], on_error: str, tmp_path_factory
     with contextlib.suppress(InputError):
         terminology, _ = read(tmp_path_factory.mktemp("fuzz"), "\n".join(lines), on_error=on_error)
         assert terminology.n_names > 0
+
+
+def test_a_frame_with_a_line_that_is_no_text_is_left_out_as_a_whole(tmp_path: Path) -> None:
+    frames = [
+        "[Term]\nid: X:1\nname: old\nis_obsolete: true ! obsol\\xe8te\nreplaced_by: X:2\n\n",
+        term("X:2", "name: new"),
+        "[Term] ! \\xe8\nid: X:3\nname: three\n\n",
+        term("X:4", "name: four"),
+    ]
+    body = (HEADER + "remark: \\xe8\n\n" + "".join(frames)).encode().replace(b"\\xe8", b"\xe8")
+    (tmp_path / "x.obo").write_bytes(body)
+    report = import_terminology("obo", tmp_path / "x.obo", tmp_path / "out", on_error="skip")
+    concepts = Terminology.open(tmp_path / "out").concepts().collect()
+    assert concepts["concept_id"].to_list() == ["X:2", "X:4"]
+    assert report.n_rejected == 3
+    rejects = pl.read_parquet(tmp_path / "out" / "rejects.parquet")
+    assert [body.split(b"\n")[line - 1].count(b"\xe8") for line in rejects["line"]] == [1, 1, 1]
+    with pytest.raises(InputError, match="not UTF-8"):
+        import_terminology("obo", tmp_path / "x.obo", tmp_path / "strict")

@@ -327,3 +327,23 @@ def test_bad_rows(name: str, row: Row, expected: str, tmp_path: Path) -> None:
     report, found = run(source, tmp_path / "out", on_error="skip")
     assert report.n_rejected == 1
     assert ids_of(found) == ["1112807"]
+
+
+def test_a_successor_of_another_vocabulary_is_not_one_with_the_same_code(tmp_path: Path) -> None:
+    rows = [
+        concept("1", "dead", "SNOMED", "222", invalid="U"),
+        concept("2", "disease", "SNOMED", "64"),
+        concept("3", "a drug", "RxNorm", "64"),
+        concept("4", "gone", "SNOMED", "333", invalid="U"),
+    ]
+    links = [link("1", "Concept replaced by", "3"), link("4", "Concept replaced by", "2")]
+    source = write(tmp_path / "in", rows, links=links)
+    concepts = run(source, tmp_path / "out", codes="concept_code", vocabularies="SNOMED")[1].concepts().collect()
+    assert concepts.select("concept_id", "replaced_by").rows() == [("222", None), ("64", None), ("333", "64")]
+
+
+def test_a_language_that_is_not_there(tmp_path: Path) -> None:
+    source = write(tmp_path / "in", [INFARCTION], [("312327", "infarto", SPANISH)])
+    assert run(source, tmp_path / "out", languages="es,en")[1].n_names == 2
+    with pytest.raises(InputError, match="nothing of 'fr'"):
+        run(source, tmp_path / "french", languages="en,fr")

@@ -255,7 +255,7 @@ BAD = {
     "other end tag": ("x.owl", XML + "</owl:Class></rdf:RDF>", 5, "not RDF/XML"),
     "relative IRI": ("x.owl", XML + '\n<owl:Class rdf:about="x y"/>\n</rdf:RDF>', 6, "not RDF/XML"),
     "undeclared entity": ("x.owl", XML + "\n\n<owl:Class>&foo;</owl:Class></rdf:RDF>", 7, "not RDF/XML"),
-    "latin-1": ("x.owl", '<?xml version="1.0" encoding="ISO-8859-1"?>' + XML + "</rdf:RDF>", None, "RDF/XML"),
+    "latin-1": ("x.owl", '<?xml version="1.0" encoding="ISO-8859-1"?>' + XML + "</rdf:RDF>", None, 'encoding="UTF-8"'),
     "web page": ("x.owl", "<!DOCTYPE html>\n<html><body/></html>", None, "another kind of XML"),
     "OWL/XML": ("x.owl", '<?xml version="1.0"?>\n<Ontology xmlns="http://www.w3.org/2002/07/owl#"/>', None, "ROBOT"),
     "functional syntax": ("x.owl", "# c\nPrefix(:=<http://x>)\nOntology(<http://x>)\n", 1, "OWL functional syntax"),

@@ -84,3 +84,46 @@ def test_quote_that_is_never_closed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="never closed") as caught:
         list(quoted.read_quoted(tmp_path / "x.csv", Reading("skip"), delimiter=",", keep="x", fields="xy"))
     assert caught.value.line == 2
+
+
+def read_skipping(file: Path, *, block_bytes: int = 1 << 20) -> tuple[list[tuple[object, ...]], list[tuple[int, str]]]:
+    """Rows of two fields, and the lines and texts of what was rejected."""
+    reading = Reading("skip")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quoted, "read_blocks", functools.partial(read_blocks, block_bytes=block_bytes))
+        batches = list(quoted.read_quoted(file, reading, delimiter=",", keep="xy", fields="xy"))
+    return [row for batch in batches for row in batch.rows()], reading.rejects.select("line", "text").rows()
+
+
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    bad=st.sets(st.integers(0, 11), max_size=4),
+    quotes=st.sets(st.integers(0, 11)),
+    block_bytes=st.integers(1, 60),
+)
+def test_a_stray_quote_takes_no_other_row_with_it(
+    bad: set[int], quotes: set[int], block_bytes: int, tmp_path: Path
+) -> None:
+    lines = [f'{row},"b{row}"' if row in quotes else f"{row},b{row}" for row in range(12)]
+    lines = [f'{row},"b{row}' if row in bad else line for row, line in enumerate(lines)]
+    lines.append('12,"last"')  # else the last stray quote is never closed
+    (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
+    rows, rejects = read_skipping(tmp_path / "x.csv", block_bytes=block_bytes)
+    # A stray quote that the next one ends, at a field's end, makes one valid field of all between: not these.
+    assert rows == [(row + 1, str(row), "last" if row == 12 else f"b{row}") for row in range(13) if row not in bad]
+    assert rejects == [(row + 1, lines[row]) for row in sorted(bad)]
+
+
+def test_a_line_that_is_no_text_spoils_its_row_and_no_other(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_bytes(
+        b'1,"first\ncaf\xe9 "" part\nlast"\n2,b\n3,"c\nd\0"\n4,"e"\n5,\xe9\n6,"f\xe9"g\n7,h\n'
+    )
+    rows, rejects = read_skipping(tmp_path / "x.csv")
+    assert rows == [(4, "2", "b"), (7, "4", "e"), (10, "7", "h")]
+    assert rejects == [(2, 'caf\\xe9 "" part'), (6, 'd\\x00"'), (8, "5,\\xe9"), (9, '6,"f\\xe9"g')]
+
+
+def test_lines_of_blanks_are_passed_over_whether_there_are_quotes_or_not(tmp_path: Path) -> None:
+    for text in ("1,a\n   \n2,b\n", '1,"a"\n \t \n2,b\n'):
+        (tmp_path / "x.csv").write_text(text)
+        assert read_skipping(tmp_path / "x.csv") == ([(1, "1", "a"), (3, "2", "b")], [])

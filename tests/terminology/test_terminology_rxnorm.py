@@ -195,3 +195,12 @@ def test_semantic_types(tmp_path: Path) -> None:
     terminology, _ = read(tmp_path, {"RXNCONSO": CONSO, "RXNSTY": types}, options={"semantic_types": "T200"})
     assert named(terminology) == {"153010": ["Advil", "ADVIL"]}
     assert terminology.concepts().collect()["semantic_types"].to_list() == [["Clinical Drug"]]
+
+
+def test_a_filter_keeps_retired_codes_whose_names_pass_it(tmp_path: Path) -> None:
+    archive = archived("998", "Oldol", "5640") + archived("999", "Elderol") + archived("997", "Altol", lat="GER")
+    files = {"RXNCONSO": CONSO, "RXNATOMARCHIVE": archive}
+    for option, value in (("sources", "RXNORM"), ("languages", "en")):
+        filtered, _ = read(tmp_path, files, options={option: value})
+        assert {"998", "999"} <= named(filtered).keys()
+        assert ("997" in named(filtered)) == (option == "sources")

@@ -108,3 +108,11 @@ def test_against_a_loop(query: str, names: list[str]) -> None:
     references = pl.LazyFrame(schema=CROSS_REFERENCES)
     hits = search_names(content.concepts.lazy(), content.names.lazy(), references, query)
     assert [hit.concept_id for hit in hits] == [f"id{row}" for _, _, row in sorted(expected)]
+
+
+def test_names_whose_accents_are_signs_of_their_own(tmp_path: Path) -> None:
+    write_terminology(tmp_path / "t", tables([("A", ["cafe\u0301 disease"]), ("B", ["Caf\xe9"])]))
+    terminology = Terminology.open(tmp_path / "t")
+    for query in ("cafe\u0301", "caf\xe9"):
+        assert [hit.concept_id for hit in terminology.search(query)] == ["B", "A"]
+        assert [hit.concept_id for hit in terminology.search(query + " disease")] == ["A"]

@@ -133,3 +133,12 @@ def test_blank_lines(tmp_path: Path) -> None:
     ) as caught:
         list(read_delimited(path, Reading(), separator="\t", fields=("x", "y"), keep=("x",)))
     assert caught.value.line == 2
+
+
+def test_lines_that_end_in_carriage_returns_alone_are_refused(tmp_path: Path) -> None:
+    for data in (b"D1||a\rD2||b\r", b"D1||a\rD2||b"):
+        (tmp_path / "x.txt").write_bytes(data)
+        with pytest.raises(InputError, match="where lines end in LF"):
+            list(text_lines(tmp_path / "x.txt", Reading("skip")))
+    (tmp_path / "x.txt").write_bytes(b"D1||a\r\r\n")
+    assert len(list(text_lines(tmp_path / "x.txt", Reading()))) == 1

@@ -25,7 +25,7 @@ from onoma.artifacts.manifest import (
     verify_artifact,
 )
 from onoma.artifacts.unfinished import leftovers
-from onoma.artifacts.writing import ensure_file_writable, ensure_writable, write_artifact
+from onoma.artifacts.writing import ensure_file_writable, ensure_outside, ensure_writable, write_artifact
 
 __all__ = [
     "MANIFEST_NAME",
@@ -34,6 +34,7 @@ __all__ = [
     "Parent",
     "amend_artifact",
     "ensure_file_writable",
+    "ensure_outside",
     "ensure_writable",
     "is_same",
     "is_still",

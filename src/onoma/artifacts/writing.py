@@ -74,7 +74,7 @@ def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> 
         ConfigError: its name is not UTF-8, which not all that writes there can do.
     """
     target = Path(path)
-    _ensure_outside(target)
+    ensure_outside(target)
     try:
         str(target.absolute()).encode()
     except UnicodeEncodeError:
@@ -118,7 +118,7 @@ def ensure_file_writable(path: str | Path, *, overwrite: bool = False) -> None:
         OSError: nothing can be written there.
     """
     target = Path(path)
-    _ensure_outside(target)
+    ensure_outside(target)
     ensure_free(target, overwrite=overwrite)
     place = next(folder for folder in target.absolute().parents if folder.exists())
     try:
@@ -128,7 +128,7 @@ def ensure_file_writable(path: str | Path, *, overwrite: bool = False) -> None:
         raise OSError(error.errno, error.strerror, str(target)) from None
 
 
-def _ensure_outside(target: Path) -> None:
+def ensure_outside(target: Path) -> None:
     """Refuse a place in an artefact, which would then hold what its manifest does not know, or something else."""
     around = next((folder for folder in target.resolve().parents if (folder / MANIFEST_NAME).is_file()), None)
     if around is not None:

@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from onoma.training.optimiser_step import DoneStep
     from onoma.training.report import TrainingReport
 
-out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout is not None and sys.stdout.isatty() else 160)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+out = Console(
+    highlight=False, emoji=False, soft_wrap=True, width=None if sys.stdout is not None and sys.stdout.isatty() else 160
+)
+err = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 _RECENT_STEPS = 20
 """Steps whose mean the training bar shows."""
 _LINE_SECONDS = 30.0

@@ -5,12 +5,12 @@ terminology is one of one's own (`onoma.terminology.matching` says when), its ot
 Nothing else changes: no concept, code, relation or definition is added, and preferred names stay. Left out:
 
 * concepts of the other terminology that stand for several of one's own;
-* names that one's own terminology has already, for this concept or another, in use or suppressed, and names that differ
-  from one of another concept only in what is set aside for ``words``;
+* names that one's own terminology has already, for this active concept or another, in use or suppressed, and names that
+  differ from one of another concept only in what is set aside for ``words``;
 * names that would come to several concepts. Of two terminologies that have a name the first decides where it belongs.
 
 A concept may be matched by several of another terminology, as by its names it is both. Names that were added match
-nothing further. Retired concepts and suppressed names of the others play no part.
+nothing further. Retired concepts, one's own too, and suppressed names of the others play no part.
 """
 
 from __future__ import annotations
@@ -238,6 +238,8 @@ def _part(path: Path, matches: Matches, evidence: Sequence[Evidence], n_added: i
 def _check_languages(languages: Sequence[str], givers: Sequence[Terminology]) -> None:
     """Refuse a language that no name is of: it would be missing without a word."""
     there = pl.concat([giver.names().select("language").unique() for giver in givers]).unique().collect()
+    if there["language"].to_list() == [UNDETERMINED]:  # such names are always taken
+        return
     for language in languages:
         if there.filter(of_languages([language])).is_empty():
             known = ", ".join(sorted(there["language"]))

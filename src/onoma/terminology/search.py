@@ -70,8 +70,9 @@ def search_names(
         )
     query = pl.lit(unicodedata.normalize("NFC", text.strip())).str.to_lowercase()
     lower = pl.col("lower")
+    composed = pl.col("text") if text.isascii() else pl.col("text").str.normalize("NFC")
     by_name = (
-        names.select("concept_row", "text", "is_preferred", lower=pl.col("text").str.to_lowercase())
+        names.select("concept_row", "text", "is_preferred", lower=composed.str.to_lowercase())
         .with_row_index("name_row")
         .filter(lower.str.contains(query, literal=True))
         .select(

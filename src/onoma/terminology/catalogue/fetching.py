@@ -26,7 +26,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from onoma._version import __version__
-from onoma.artifacts import sha256_file, write_text_atomically
+from onoma.artifacts import ensure_outside, sha256_file, write_text_atomically
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, OnomaError, UnavailableError
 from onoma.terminology.catalogue.downloading import Download, DownloadProgress, download, without_secrets
 from onoma.terminology.catalogue.entries import CatalogueEntry, get_vocabulary
@@ -48,6 +48,8 @@ class FetchRecord(BaseModel):
     fetched: str
     n_bytes: int
     sha256: str
+    replaced_sha256: str | None = None
+    """Of the fetched file whose place this one takes."""
     etag: str | None
     last_modified: str | None
     licence: str
@@ -136,6 +138,7 @@ def fetch(
     address = _address(entry, url)
     checksums = _checksums(sha256=sha256, md5=md5)
     path = Path(out_folder) / _file_name(address)
+    ensure_outside(path)
     there = _what_is_there(path)
     if there is not None and checksums and _meets(path, there, checksums):
         return _report(entry, path, there, None, started, is_unchanged=True)
@@ -180,13 +183,15 @@ def fetch(
             fetched=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             n_bytes=part.size,
             sha256=found,
+            replaced_sha256=there.sha256 if there is not None and there.is_fetched else None,
             etag=done.version.etag,
             last_modified=done.version.last_modified,
             licence=entry.licence,
             page=entry.page,
             onoma_version=__version__,
         )
-        write_text_atomically(record_path(path), record.model_dump_json(indent=1) + "\n")
+        left_out = {"replaced_sha256"} if record.replaced_sha256 is None else None
+        write_text_atomically(record_path(path), record.model_dump_json(indent=1, exclude=left_out) + "\n")
         part.finish()
     is_unchanged = there is not None and there.sha256 == found
     return _report(entry, path, _There(found, record), done, started, is_unchanged=is_unchanged)
@@ -221,12 +226,12 @@ class _There:
 
     @property
     def is_fetched(self) -> bool:
-        """Whether it is what was fetched."""
-        return self.record is not None and self.record.sha256 == self.sha256
+        """Whether it is what was fetched, or what was there before, if the process died between record and file."""
+        return self.record is not None and self.sha256 in (self.record.sha256, self.record.replaced_sha256)
 
     def version_from(self, address: str) -> Version | None:
         """What the server of an address called it, if it came from there."""
-        if self.record is None or not self.is_fetched or self.record.url != without_secrets(address):
+        if self.record is None or self.record.sha256 != self.sha256 or self.record.url != without_secrets(address):
             return None
         return Version(etag=self.record.etag, last_modified=self.record.last_modified)
 

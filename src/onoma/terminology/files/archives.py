@@ -11,6 +11,7 @@ is refused as a whole, before anything of it is read; so is one within another.
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import struct
 import tempfile
@@ -133,12 +134,23 @@ def source_files(source: Path) -> tuple[SourceFile, ...]:
     if not source.exists():
         raise InputError("there is nothing here", path=source, fix="check the path")
     if source.is_dir():
-        return _by_name(
-            SourceFile(path.relative_to(source).as_posix(), path) for path in source.rglob("*") if path.is_file()
-        )
+        return _by_name(SourceFile(path.relative_to(source).as_posix(), path) for path in _files_below(source))
     if not is_zip(source):
         return (SourceFile(source.name, source),)
     return _by_name(SourceFile(name, source, name) for name in _member_names(source, source))
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Files in a folder and all below it, through links too, each folder once: links may go in circles."""
+    seen: set[Path] = set()
+    for place, inner, names in os.walk(folder, followlinks=True):
+        real = Path(place).resolve()
+        if real in seen:
+            inner.clear()
+            continue
+        seen.add(real)
+        inner.sort()
+        yield from (path for name in names if (path := Path(place, name)).is_file())
 
 
 @contextmanager

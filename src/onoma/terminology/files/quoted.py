@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -19,7 +20,14 @@ import polars as pl
 
 from onoma.errors import InputError
 from onoma.terminology.files.delimited import is_text, without_first_lines
-from onoma.terminology.files.text_files import LineBlock, TextSource, lines_of, read_blocks
+from onoma.terminology.files.text_files import (
+    CARRIAGE_RETURN,
+    LineBlock,
+    TextSource,
+    marked_lines,
+    read_blocks,
+    reject_line,
+)
 from onoma.terminology.reading import Reading
 
 ROWS_PER_BATCH = 1 << 16
@@ -136,22 +144,16 @@ def _split(block: LineBlock, delimiter: str, fields: list[str], keep: Sequence[s
 def _rows(
     first: LineBlock, further: Iterator[LineBlock], reading: Reading, path: Path, delimiter: str, advice: str
 ) -> Iterator[tuple[int, list[str]]]:
-    """Rows of a block, and of as many further ones as it takes to come to the end of a row and a block at once."""
-    n_taken = first.n_lines
+    """Rows of a block, and of as many further ones as it takes to come to the end of a row and a block at once.
 
-    def lines() -> Iterator[str]:
-        nonlocal n_taken
-        block: LineBlock | None = first
-        while block is not None:
-            for line in lines_of(block, path, reading):
-                yield line + "\n"
-            block = next(further, None)
-            n_taken += block.n_lines if block else 0
-
+    A row of which a line is no text is rejected as a whole. Where a row is not CSV, its first line is rejected, and
+    what the quote in it had swallowed is read anew.
+    """
+    lines = _Lines(first, further)
     with long_fields():
-        rows = csv.reader(lines(), delimiter=delimiter, strict=True)
-        while rows.line_num < n_taken:
-            line = first.first_line + rows.line_num
+        rows = csv.reader(lines, delimiter=delimiter, strict=True)
+        while not lines.is_at_end_of_block:
+            line = lines.begin_row()
             try:
                 row = next(rows)
             except StopIteration:
@@ -159,10 +161,64 @@ def _rows(
             except csv.Error as error:
                 if is_never_closed(error):  # all that follows would be swallowed as one value
                     raise InputError(csv_problem(error), path=path, line=line, fix=advice) from None
-                reading.reject(csv_problem(error), path=path, line=line, text="", found="a character out of place")
+                begun = lines.back_to_second()
+                if line in lines.bad:
+                    reject_line(reading, path, line, *lines.bad[line])
+                else:
+                    reading.reject(
+                        csv_problem(error), path=path, line=line, text=begun, found="a character out of place"
+                    )
                 continue
-            if row:
+            bad = next((number for number in range(line, lines.next_number) if number in lines.bad), None)
+            if bad is not None:
+                reject_line(reading, path, bad, *lines.bad[bad])
+            elif row and not (len(row) == 1 and row[0].isspace()):
                 yield line, row
+
+
+class _Lines:
+    """The lines of blocks for the csv module, with a way back to the beginning of a row."""
+
+    def __init__(self, first: LineBlock, further: Iterator[LineBlock]) -> None:
+        self._further = further
+        self._waiting: deque[str] = deque()
+        self._of_row: list[str] = []
+        self.next_number = first.first_line
+        self.bad: dict[int, tuple[bytes, str]] = {}
+        """Lines that are no text, by number: their bytes, and what is wrong."""
+        self._take(first)
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        if not self._waiting:
+            self._take(next(self._further))
+        line = self._waiting.popleft()
+        self._of_row.append(line)
+        self.next_number += 1
+        return line + "\n"
+
+    def _take(self, block: LineBlock) -> None:
+        lines, bad = marked_lines(block)
+        self._waiting.extend(lines)
+        self.bad.update(bad)
+
+    @property
+    def is_at_end_of_block(self) -> bool:
+        return not self._waiting
+
+    def begin_row(self) -> int:
+        """Say that a row begins here; its number."""
+        self._of_row.clear()
+        return self.next_number
+
+    def back_to_second(self) -> str:
+        """Go back to the second line of the row; the first one."""
+        first, *others = self._of_row
+        self._waiting.extendleft(reversed(others))
+        self.next_number -= len(others)
+        return first
 
 
 @contextlib.contextmanager
@@ -173,10 +229,6 @@ def long_fields() -> Iterator[None]:
         yield
     finally:
         csv.field_size_limit(former_limit)
-
-
-CARRIAGE_RETURN = "a carriage return (CR) outside quotes, where lines end in LF or CR LF: convert the ends of lines"
-"""What is wrong with a file whose lines end in CR alone."""
 
 
 def is_never_closed(error: csv.Error) -> bool:

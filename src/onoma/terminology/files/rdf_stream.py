@@ -318,6 +318,9 @@ def _syntax_error(error: Exception, file: SourceFile, syntax: _Syntax) -> InputE
     if "No scheme found" in message:
         problem = "the file has relative IRIs and does not say what they are relative to"
         fix = 'add the base to it: xml:base="http://..." in RDF/XML, @base <http://...> . in Turtle'
+    elif "Only UTF-8 is supported" in message:
+        problem, found = "the file says that it is not UTF-8", ""
+        fix = 'convert it (e.g. iconv -f ISO-8859-1 -t UTF-8) and write encoding="UTF-8" into its first line'
     elif "LoadDocumentCallback" in message:
         problem, found = "the file refers to a context elsewhere, which is not fetched", ""
         fix = "get the file with its context inside, or in Turtle"

@@ -23,6 +23,8 @@ _SEEN = 16
 """Bytes at the beginning of a file by which UTF-16 is told: every second one is 0."""
 MAX_LINE_BYTES = 256 << 20
 """A longer line is no name but a damaged or hostile file."""
+CARRIAGE_RETURN = "a carriage return (CR) outside quotes, where lines end in LF or CR LF: convert the ends of lines"
+"""What is wrong with a file whose lines end in CR alone."""
 TextSource: TypeAlias = Path | SourceFile
 """A text file, plain or gzip, on disk or in an archive; a path may also be that of a zip archive of just one file."""
 
@@ -192,26 +194,42 @@ def text_lines(
     """Yield (number of the first line, lines) with only lines that are UTF-8 and free of NUL.
 
     A bad line is rejected and stands as an empty one, so that the numbers of the others stay right.
+
+    Raises:
+        InputError: as `read_blocks`; all lines end in carriage returns alone.
     """
     path = source if isinstance(source, Path) else source.path
     for block in read_blocks(source, reading, keep_carriage_returns=keep_carriage_returns):
+        is_one_line = block.first_line == block.n_lines == 1 and not keep_carriage_returns
+        if is_one_line and b"\r" in block.data.strip(b"\r\n"):
+            raise InputError(CARRIAGE_RETURN, path=path, line=1)
         yield block.first_line, lines_of(block, path, reading)
 
 
 def lines_of(block: LineBlock, path: Path, reading: Reading) -> list[str]:
     """The lines of a block as text; a bad one is rejected and stands as an empty one."""
+    lines, bad = marked_lines(block)
+    for number, (line, problem) in bad.items():
+        reject_line(reading, path, number, line, problem)
+        lines[number - block.first_line] = ""
+    return lines
+
+
+def marked_lines(block: LineBlock) -> tuple[list[str], dict[int, tuple[bytes, str]]]:
+    """The lines of a block as text, and of bad ones, by number, the bytes and what is wrong with them.
+
+    For formats whose records go over several lines: what a bad line is a part of is bad as a whole. Bytes of a bad line
+    that are no text are surrogates in it, so that what is ASCII in it can be told.
+    """
     if b"\0" not in block.data:
         try:
-            return block.data[:-1].decode().split("\n")
+            return block.data[:-1].decode().split("\n"), {}
         except UnicodeDecodeError:
             pass
-    lines = []
-    for number, line in enumerate(block.lines(), block.first_line):
-        problem = line_problem(line)
-        if problem:
-            reject_line(reading, path, number, line, problem)
-        lines.append("" if problem else line.decode())
-    return lines
+    numbered = list(enumerate(block.lines(), block.first_line))
+    problems = {number: (line, line_problem(line)) for number, line in numbered}
+    bad = {number: (line, problem) for number, (line, problem) in problems.items() if problem}
+    return [line.decode("utf-8", "surrogateescape") for _, line in numbered], bad
 
 
 def line_problem(line: bytes) -> str | None:

@@ -59,7 +59,7 @@ from onoma.terminology.formats import Format
 from onoma.terminology.options import LANGUAGE_TAG, LanguageTags, ReaderOptions, split_words, tidy_language
 from onoma.terminology.readers.iris import last_part, synonym_type
 from onoma.terminology.readers.ontology import LABEL, SCOPES, source_of
-from onoma.terminology.reading import Check, Reading
+from onoma.terminology.reading import Check, Reading, check_chosen
 
 Status = Literal["OFFICIAL", "UNDER_REVIEW", "CANDIDATE", "NOT_TRANSLATED"]
 STATUSES = get_args(Status)
@@ -130,13 +130,16 @@ def read_babelon(source: str, options: BabelonOptions, reading: Reading) -> Sour
     """
     path = Path(source)
     names, definitions = [pl.DataFrame(schema=SOURCE_NAMES)], [pl.DataFrame(schema=SOURCE_DEFINITIONS)]
-    last = path
+    last, languages = path, set[str]()
     for table in _tables(path, reading):
         last = table.file.path
         for rows in table.rows(reading):
-            good = _kept(_checked(rows, last, reading), options, reading)
+            checked = _checked(rows, last, reading)
+            languages.update(map(tidy_language, checked["language"].unique()))
+            good = _kept(checked, options, reading)
             names.append(_names(good, options))
             definitions.append(_definitions(good))
+    check_chosen("languages", options.languages, languages, path=path)
     found = pl.concat(names)
     distinct = (  # of what stands there as a label and as a synonym the label
         found.with_row_index("row")

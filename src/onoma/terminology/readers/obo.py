@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import Any
 
 from onoma.terminology.assembly import SourceTables
-from onoma.terminology.files.text_files import text_lines
+from onoma.terminology.files.text_files import marked_lines, read_blocks, reject_line
 from onoma.terminology.formats import Format
 from onoma.terminology.readers.iris import code_maker, mapping_relation, synonym_type
 from onoma.terminology.readers.ontology import (
@@ -119,14 +119,31 @@ def _parts(path: Path, reading: Reading) -> Iterator[_Part]:
     """The file a few MiB at a time: the parsed frames of a whole one take ten times its size."""
     pending: list[str] = []
     first_line = 1
-    for number, block in text_lines(path, reading):
-        last_frame = next((at for at in range(len(block) - 1, -1, -1) if block[at].startswith("[")), None)
+    bad: dict[int, tuple[bytes, str]] = {}
+    for block in read_blocks(path, reading):
+        lines, bad_here = marked_lines(block)
+        bad |= bad_here
+        last_frame = next((at for at in range(len(lines) - 1, -1, -1) if lines[at].startswith("[")), None)
         if last_frame is None:
-            pending += block
+            pending += lines
             continue
-        yield _Part([*pending, *block[:last_frame]], first_line)
-        pending, first_line = block[last_frame:], number + last_frame
-    yield _Part(pending, first_line)
+        yield _without_bad(_Part([*pending, *lines[:last_frame]], first_line), bad, path, reading)
+        pending, first_line = lines[last_frame:], block.first_line + last_frame
+    yield _without_bad(_Part(pending, first_line), bad, path, reading)
+
+
+def _without_bad(part: _Part, bad: dict[int, tuple[bytes, str]], path: Path, reading: Reading) -> _Part:
+    """The part without the frames that have a line which is no text, and without such lines of the header."""
+    lines = part.lines
+    for number in [number for number in bad if number < part.first_line + len(lines)]:
+        reject_line(reading, path, number, *bad.pop(number))
+        at = number - part.first_line
+        begin = next((row for row in range(at, -1, -1) if lines[row].startswith("[")), None)
+        end = next((row for row in range(at + 1, len(lines)) if lines[row].startswith("[")), len(lines))
+        left_out = range(at, at + 1) if begin is None else range(begin, end)
+        for row in left_out:
+            lines[row] = ""
+    return part
 
 
 class _Header:

@@ -92,6 +92,8 @@ def read_omop(source: str, options: OmopOptions, reading: Reading) -> SourceTabl
     names = [pl.DataFrame(schema=SOURCE_NAMES), _concept_names(rows, options)]
     if "concept_synonym" in files:
         names.append(_read_synonyms(files["concept_synonym"], rows, found.languages, options, reading))
+    elif options.languages:
+        check_chosen("languages", options.languages, ["en"], path=concept_file.path)
     all_names = pl.concat(names)
     links = pl.DataFrame(schema=_LINKS)
     if "concept_relationship" in files:
@@ -261,7 +263,7 @@ def _read_synonyms(
         _text_check("concept_synonym_name", "concept_id"),
         _id_check("language_concept_id", "concept_synonym_name"),
     )
-    parts = []
+    parts, seen = [], {"en"}  # the language of the names in CONCEPT
     for block in read_columns(file, reading, separator="\t", columns=columns):
         language = pl.col("language_concept_id").cast(pl.Int64)
         synonyms = reading.keep_valid(block, checks, path=file.path).select(
@@ -270,8 +272,10 @@ def _read_synonyms(
             language=language.replace_strict(languages, default="und", return_dtype=pl.String),
         )
         if options.languages:
+            seen.update(synonyms["language"].unique())
             synonyms = synonyms.filter(pl.col("language").is_in(options.languages))
         parts.append(synonyms)
+    check_chosen("languages", options.languages, seen, path=file.path)
     if not parts:
         return pl.DataFrame(schema=SOURCE_NAMES)
     n_read = sum(map(len, parts))
@@ -330,7 +334,10 @@ def _successors(links: pl.DataFrame, rows: pl.DataFrame, codes: pl.DataFrame, op
             old="concept_id_1", new="concept_id_2", rank=_is(SAME_AS).cast(pl.Int32)
         )
     )
-    return clear.rename({"new": "concept_id"}).join(codes, on="concept_id").select("old", replaced_by=_code(options))
+    known = codes
+    if options.codes == "concept_code":  # in another vocabulary the same code is another concept
+        known = codes.filter(pl.col("vocabulary_id").is_in(rows["vocabulary_id"].unique().implode()))
+    return clear.rename({"new": "concept_id"}).join(known, on="concept_id").select("old", replaced_by=_code(options))
 
 
 def _relations(links: pl.DataFrame, rows: pl.DataFrame, options: OmopOptions, reading: Reading) -> pl.DataFrame:

@@ -95,7 +95,9 @@ def read_rxnorm(source: str, options: RxNormOptions, reading: Reading) -> Source
         concepts = named_concepts(names)
         if options.retired and "ATOMARCHIVE" in release:
             successors, archived = _archive(release, options, reading, atoms)
-            retired = retired_concepts(successors, concepts, reading, options)
+            # Semantic types are those of living concepts: a filter by them keeps no name of a retired one.
+            named = concepts if kept is not None else pl.concat([concepts, named_concepts(archived)])
+            retired = retired_concepts(successors, named, reading, options)
             # A code keeps its names when only some of its atoms were archived; it is not retired.
             concepts = pl.concat([concepts, retired.join(concepts, on="concept_id", how="anti", maintain_order="left")])
             names = pl.concat([names, archived.join(concepts, on="concept_id", how="semi", maintain_order="left")])

@@ -16,8 +16,8 @@ import polars as pl
 from onoma.errors import InputError, did_you_mean
 from onoma.terminology.files.archives import SourceFile
 from onoma.terminology.files.delimited import read_delimited
-from onoma.terminology.files.quoted import CARRIAGE_RETURN, ROWS_PER_BATCH, read_quoted
-from onoma.terminology.files.text_files import LineBlock, line_problem, read_blocks, text_lines
+from onoma.terminology.files.quoted import ROWS_PER_BATCH, read_quoted
+from onoma.terminology.files.text_files import CARRIAGE_RETURN, LineBlock, line_problem, read_blocks, text_lines
 from onoma.terminology.reading import Reading
 
 Row = dict[str, Any]

@@ -137,10 +137,15 @@ def _by_cui(release: Release, options: UmlsOptions, reading: Reading) -> SourceT
         names = add_trade_names(names, relations.trade_names, release, reading)
     if kept is not None:
         names = names.filter(pl.col("concept_id").is_in(kept.implode()))
+    retired = _read_retired(release, reading)
+    if not options.retired:
+        named = len(names)
+        names = names.filter(~pl.col("concept_id").is_in(retired["concept_id"].implode()))
+        reading.note("names of retired concepts, left out", named - len(names))
     return SourceTables(
         path=release.path("CONSO"),
         names=names,
-        concepts=_with_retired(release, options, reading, names),
+        concepts=_with_retired(retired, options, reading, names),
         semantic_types=types,
         relations=relations.table,
         definitions=_read_definitions(release, options, reading).select(SOURCE_DEFINITIONS.names()),
@@ -204,22 +209,31 @@ def _read_definitions(release: Release, options: UmlsOptions, reading: Reading) 
     return pl.concat(parts)
 
 
-def _with_retired(release: Release, options: UmlsOptions, reading: Reading, names: pl.DataFrame) -> pl.DataFrame | None:
-    """`SOURCE_CONCEPTS` with those of MRCUI; ``None``: there are none, and every concept has names."""
-    if not options.retired or "CUI" not in release:
-        return None
+def _read_retired(release: Release, reading: Reading) -> pl.DataFrame:
+    """MRCUI, if it is there: ``concept_id`` and ``successor``."""
+    parts = [pl.DataFrame(schema={"concept_id": pl.String(), "successor": pl.String()})]
+    if "CUI" not in release:
+        return parts[0]
     is_merged = pl.col("REL") == "SY"
     checks = (
         column_check(FAMILY, "CUI1", "a code", "CUI2"),
         column_check(FAMILY, "REL", "a relation", "CUI1"),
         Check((pl.col("CUI2").str.strip_chars() != "") | ~is_merged, "CUI2", "a code, since REL is SY", "CUI1"),
     )
-    parts = [pl.DataFrame(schema={"concept_id": pl.String(), "successor": pl.String()})]
     for rows in release.rows("CUI", ("CUI1", "REL", "CUI2"), reading):
         good = reading.keep_valid(rows, checks, path=release.path("CUI"))
         parts.append(good.select(concept_id="CUI1", successor=pl.when(is_merged).then("CUI2")))
+    return pl.concat(parts)
+
+
+def _with_retired(
+    given: pl.DataFrame, options: UmlsOptions, reading: Reading, names: pl.DataFrame
+) -> pl.DataFrame | None:
+    """`SOURCE_CONCEPTS` with retired ones; ``None``: there are none, and every concept has names."""
+    if not options.retired or given.is_empty():
+        return None
     concepts = named_concepts(names)
-    retired = retired_concepts(pl.concat(parts), concepts, reading, options)
+    retired = retired_concepts(given, concepts, reading, options)
     reading.note("retired concepts that have names", len(retired.join(concepts, on="concept_id", how="semi")))
     named = concepts.select("concept_id").join(retired, on="concept_id", how="left", maintain_order="left")
     nameless = retired.join(concepts, on="concept_id", how="anti", maintain_order="left")
