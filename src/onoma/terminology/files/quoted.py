@@ -189,15 +189,16 @@ class _Lines:
         self._take(first)
 
     def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        if not self._waiting:
-            self._take(next(self._further))
-        line = self._waiting.popleft()
-        self._of_row.append(line)
-        self.next_number += 1
-        return line + "\n"
+        while True:
+            while self._waiting:
+                line = self._waiting.popleft()
+                self._of_row.append(line)
+                self.next_number += 1
+                yield line + "\n"
+            block = next(self._further, None)
+            if block is None:
+                return
+            self._take(block)
 
     def _take(self, block: LineBlock) -> None:
         lines, bad = marked_lines(block)
