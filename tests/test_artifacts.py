@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from onoma.artifacts import (
     MANIFEST_NAME,
     Manifest,
+    ensure_file_writable,
     leftovers,
     open_artifact,
     read_manifest,
@@ -28,6 +29,7 @@ from onoma.artifacts import (
 from onoma.artifacts.locking import held
 from onoma.errors import (
     ArtifactExistsError,
+    ConfigError,
     DamagedArtifactError,
     FormatVersionError,
     InputError,
@@ -483,3 +485,9 @@ def test_half_a_file_of_a_killed_process_goes_with_the_next_write(tmp_path: Path
         aside.write_text("another")
     assert sorted(tmp_path.iterdir()) == sorted([half, *others, target])
     assert target.read_text() == "another"
+
+
+def test_a_file_whose_name_is_not_utf8_is_refused_early(tmp_path: Path) -> None:
+    for name in ("o\udcff.csv", "d\udcff/o.csv"):
+        with pytest.raises(ConfigError, match="no name in UTF-8"):
+            ensure_file_writable(tmp_path / name)

@@ -56,6 +56,11 @@ from tiny import make_terminology
             "no room left to write to (failed to write: No space left on device (os error 28)). Make",
         ),
         (
+            pl.exceptions.ComputeError("underlying IO error:\nFile too large (os error 27)"),
+            1,
+            "onoma: a file cannot be read or written: underlying IO error: File too large (os error 27).",
+        ),
+        (
             OSError("81810 requested and 51168 written"),  # as NumPy says it
             1,
             "no room left to write to (81810 requested and 51168 written). Make",

@@ -180,9 +180,15 @@ def test_all_that_is_learned_goes_together(linker: Path) -> None:
     assert list(report.accuracy)[-4:] == ["without stage prior", "with stage prior", "without stage rerank", "after"]
     assert report.rerank_weight is not None
     assert report.weights is not None
+    again = tune_linker(linker, MENTIONS, calibrate=False)
+    for row in ("dense alone", "sparse alone", "reciprocal ranks"):
+        assert again.accuracy[row] == report.accuracy[row], "of the searches, whatever the share was"
+    searches = tune_linker(linker, MENTIONS, stages=["exact", "dense", "sparse"], calibrate=False)
+    assert searches.accuracy["sparse alone"] == report.accuracy["sparse alone"]
     without = tune_linker(linker, MENTIONS, stages=["exact", "dense"], calibrate=False)
     assert without.rerank_weight is None
     assert "without stage rerank" not in without.accuracy
+    assert Linker.open(linker).settings.rerank_weight is None, "what was learned for other stages is gone"
 
 
 def test_every_pair_is_read_once(linker: Path, monkeypatch: pytest.MonkeyPatch) -> None:

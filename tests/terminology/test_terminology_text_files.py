@@ -117,6 +117,15 @@ def test_good_rows_are_kept_and_bad_ones_named(
         assert caught.value.line == bad[0]
 
 
+@pytest.mark.parametrize("end", ["", "\n", "   \n", "\t\t\n"])
+def test_a_row_of_empty_fields_is_no_blank_line_whatever_follows(end: str, tmp_path: Path) -> None:
+    path, reading = tmp_path / "x.tsv", Reading("skip")
+    path.write_text("a\tb\n\t\nc\td\n" + end)
+    blocks = read_delimited(path, reading, separator="\t", fields=("x", "y"), keep=("x", "y"), skip_blank_lines=True)
+    assert [row for block in blocks for row in block.rows()] == [(1, "a", "b"), (2, "", ""), (3, "c", "d")]
+    assert reading.rejects.is_empty()
+
+
 def test_blank_lines(tmp_path: Path) -> None:
     path = tmp_path / "x.tsv"
     path.write_bytes(b"a\tb\n\n  \nc\td\n\n")

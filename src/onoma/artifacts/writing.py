@@ -75,12 +75,7 @@ def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> 
     """
     target = Path(path)
     ensure_outside(target)
-    try:
-        str(target.absolute()).encode()
-    except UnicodeEncodeError:
-        raise ConfigError(
-            f"{os.fsencode(target)!r} is no name in UTF-8, and not all can write there. Choose another."
-        ) from None
+    _ensure_utf8(target)
     if _stands_in(target):
         raise ArtifactExistsError(
             f"{target} is the folder that this command runs in, or one above it, and a folder is replaced as a whole. "
@@ -115,10 +110,12 @@ def ensure_file_writable(path: str | Path, *, overwrite: bool = False) -> None:
 
     Raises:
         ArtifactExistsError: ``path`` is a folder, or a file and ``overwrite`` is not set; or it lies in an artefact.
+        ConfigError: its name is not UTF-8, which not all that writes there can do.
         OSError: nothing can be written there.
     """
     target = Path(path)
     ensure_outside(target)
+    _ensure_utf8(target)
     ensure_free(target, overwrite=overwrite)
     place = next(folder for folder in target.absolute().parents if folder.exists())
     try:
@@ -135,6 +132,15 @@ def ensure_outside(target: Path) -> None:
         raise ArtifactExistsError(
             f"{target} lies in {around}, a folder that Onoma wrote and replaces as a whole. Choose another place."
         )
+
+
+def _ensure_utf8(target: Path) -> None:
+    try:
+        str(target.absolute()).encode()
+    except UnicodeEncodeError:
+        raise ConfigError(
+            f"{os.fsencode(target)!r} is no name in UTF-8, and not all can write there. Choose another."
+        ) from None
 
 
 def _stands_in(target: Path) -> bool:

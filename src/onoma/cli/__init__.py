@@ -50,8 +50,11 @@ def main() -> None:
         raise
     except Exception as error:
         # Of Polars for some ways to write, and of a package that need not be installed.
-        if _OF_POLARS.search(str(error)) is not None:
-            sys.stderr.write(f"onoma: {_no_room(' '.join(str(error).split())[:300])}\n")
+        if (found := _OF_POLARS.search(str(error))) is not None:
+            words = " ".join(str(error).split())[:300]
+            is_full = int(found[1]) in _NO_ROOM
+            told = _no_room(words) if is_full else f"a file cannot be read or written: {words}."
+            sys.stderr.write(f"onoma: {told}\n")
             sys.exit(1)
         if type(error).__name__ != "SafetensorError":
             raise
@@ -60,7 +63,7 @@ def main() -> None:
 
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-_OF_POLARS = re.compile(rf"\(os error ({'|'.join(map(str, _NO_ROOM))})\)")
+_OF_POLARS = re.compile(r"\(os error (\d+)\)")
 _OF_NUMPY = re.compile(r"\d+ requested and \d+ written")
 _OF_MESSAGES = "\n\t"
 
@@ -83,9 +86,9 @@ def printable(text: str, *, keep: str = "") -> str:
 def _in_words(error: OSError) -> str:
     # Polars has the number in its words alone, NumPy none.
     words = str(error)
-    is_full = error.errno in _NO_ROOM or (
-        error.errno is None and (_OF_POLARS.search(words) or _OF_NUMPY.search(words)) is not None
-    )
+    of_polars = _OF_POLARS.search(words)
+    number = int(of_polars[1]) if of_polars is not None and error.errno is None else error.errno
+    is_full = number in _NO_ROOM or (number is None and _OF_NUMPY.search(words) is not None)
     if error.filename is None and is_full:
         return _no_room(error.strerror or words)
     return f"{error.filename or 'a file'} cannot be read or written: {error.strerror or error}."

@@ -217,7 +217,7 @@ def tune(
     elif "without stage prior" in report.accuracy:
         show.out.print("stage prior off: counts order equally good concepts alone", markup=False)
     if report.rerank_weight is not None:
-        useless = "" if report.rerank_weight else " (it changes nothing here: leave the stage rerank out, --stages)"
+        useless = "" if report.rerank_weight else " (of no use by these mentions: leave the stage rerank out, --stages)"
         show.out.print(f"share of the reranker: {report.rerank_weight:.3g}{useless}", markup=False)
     if (held := report.calibration) is not None:
         show.out.print(

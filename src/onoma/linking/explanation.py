@@ -280,7 +280,7 @@ def _contributions(answer: Answer, parts: Parts, stages: tuple[Stage, ...], plac
         share = 1 - parts.rerank_weight
         found = {what: share * part for what, part in found.items()}
         found["rerank"] = score - share * searched - sum(found.values())
-    found = {what: round(part, SCORE_DECIMALS) for what, part in found.items()}
+    found = {what: round(part, SCORE_DECIMALS) + 0.0 for what, part in found.items()}  # no minus nought
     if answer.pool is None:
         return {next(stage for stage in stages if stage in SEARCHES): round(share * searched, SCORE_DECIMALS), **found}
     position = int(np.searchsorted(answer.pool.rows, answer.ranked.text_rows[place]))

@@ -150,7 +150,7 @@ def tune_linker(
     before = opened.settings.replaced(calibration=None, calibrated_stages=(), no_concept_below=None)
     implied = ["prior"] if opened.prior is not None else []
     wanted = ordered_stages([*before.stages, *implied] if stages is None else stages)
-    plain = before.replaced(stages=_without(wanted, "prior"), prior_weight=None)
+    plain = before.replaced(stages=_without(wanted, "prior"), prior_weight=None, rerank_weight=None)
     # Refuses a stage that is not there; what the prior counts for is about to be learned.
     opened.tuned(plain if opened.prior is not None else plain.replaced(stages=wanted))
     with_contexts = "context" in mentions.columns
@@ -231,11 +231,15 @@ def _n_runs(plain: LinkerSettings, n_folds: int, *, with_prior: bool) -> int:
 def _learn_fusion(
     trial: Trial, plain: LinkerSettings, n_folds: int, accuracy: dict[str, Accuracies]
 ) -> list[LinkerSettings]:
-    """Settings with weights of the searches learned from all mentions, and from those outside each fold."""
+    """Settings with weights of the searches learned from all mentions, and from those outside each fold.
+
+    What is measured of the searches is without a cross-encoder, whose share is not learned yet.
+    """
+    first = _without(plain.stages, "rerank")
     for search in SEARCHES:
-        alone = tuple(stage for stage in plain.stages if stage == search or stage not in SEARCHES)
+        alone = tuple(stage for stage in first if stage == search or stage not in SEARCHES)
         accuracy[f"{search} alone"] = trial.accuracy(trial.outcomes(plain.replaced(stages=alone)))
-    ranked = trial.outcomes(plain.replaced(weights=None))
+    ranked = trial.outcomes(plain.replaced(stages=first, weights=None))
     accuracy["reciprocal ranks"] = trial.accuracy(ranked)
     return [plain.replaced(weights=learn_weights(trial.pools(ranked, but=fold))) for fold in (None, *range(n_folds))]
 

@@ -176,6 +176,10 @@ class _Division:
             return None
         return f"{self.n_fields} fields divided by '{shown}'", str(found + 1)
 
+    def is_row_of_several(self, line: bytes) -> bool:
+        """Whether a line is a row of more than one field, all of which may be empty."""
+        return self.n_separators > 0 and self.problem(line) is None
+
 
 def is_text(data: bytes) -> bool:
     """Whether bytes are UTF-8 without NUL."""
@@ -193,7 +197,7 @@ def _good_lines(
 ) -> tuple[bytes, pl.Series]:
     kept, numbers = [], []
     for number, line in enumerate(block.lines(), block.first_line):
-        if skip_blank_lines and not line.strip():
+        if skip_blank_lines and not line.strip() and not division.is_row_of_several(line):
             continue
         problem = line_problem(line)
         if problem:
