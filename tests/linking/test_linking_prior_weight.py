@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from linking_data import write_letter_encoder, write_letter_linker
+from linking_data import make_older, write_letter_encoder, write_letter_linker
 from scipy.optimize import minimize_scalar
 
 from onoma.artifacts import MANIFEST_NAME, amend_artifact, read_manifest, verify_artifact
@@ -258,12 +258,7 @@ def test_an_update_keeps_it(linker: Path, tmp_path: Path) -> None:
 
 
 def test_a_linker_of_format_3_is_one_whose_prior_has_no_weight(linker: Path) -> None:
-    settings = json.loads((linker / "settings.json").read_text())
-    assert settings.pop("prior_weight") is None
-    with amend_artifact(linker, "linker", format_version=FORMAT_VERSION) as folder:
-        (folder / "settings.json").write_text(json.dumps(settings))
-    manifest = json.loads((linker / MANIFEST_NAME).read_text())
-    (linker / MANIFEST_NAME).write_text(json.dumps({**manifest, "format_version": 3}))
+    make_older(linker, 3, "prior_weight", "rerank_weight")
     assert Linker.open(linker).settings.prior_weight is None
     assert tune_linker(linker, DEVELOPMENT, prior=TRAINING, calibrate=False).prior_weight is not None
 

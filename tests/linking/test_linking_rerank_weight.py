@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import random
 import shutil
 from collections.abc import Sequence
@@ -13,14 +12,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from linking_data import write_letter_linker
+from linking_data import make_older, write_letter_linker
 from scipy.optimize import minimize
 
-from onoma.artifacts import MANIFEST_NAME, amend_artifact
 from onoma.encoders.cross_encoder import CrossEncoder
 from onoma.errors import ConfigError, MismatchError
 from onoma.linking import Linker, Reranker, add_reranker, tune_linker
-from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.likelihood import LabelledPool
 from onoma.linking.reranking import learn_share
 from onoma.linking.updating import update_linker
@@ -232,12 +229,7 @@ def test_an_update_keeps_it(place: Path, linker: Path, tmp_path: Path) -> None:
 
 
 def test_a_linker_of_format_4_has_the_share_of_its_cross_encoder(linker: Path) -> None:
-    settings = json.loads((linker / "settings.json").read_text())
-    assert settings.pop("rerank_weight") is None
-    with amend_artifact(linker, "linker", format_version=FORMAT_VERSION) as folder:
-        (folder / "settings.json").write_text(json.dumps(settings))
-    manifest = json.loads((linker / MANIFEST_NAME).read_text())
-    (linker / MANIFEST_NAME).write_text(json.dumps({**manifest, "format_version": 4}))
+    make_older(linker, 4, "rerank_weight")
     opened = Linker.open(linker)
     asked = MENTIONS["mention"].to_list()[4:12]
     own = opened.link(asked, stages=["sparse", "rerank"])

@@ -106,9 +106,9 @@ class Parts:
     @property
     def rerank_weight(self) -> float:
         """Share of the cross-encoder, if there is one, in the final score."""
-        if self.settings.rerank_weight is not None or self.reranker is None:
-            return self.settings.rerank_weight or 0.0
-        return self.reranker.about.weight
+        if self.settings.rerank_weight is not None:
+            return self.settings.rerank_weight
+        return 0.0 if self.reranker is None else self.reranker.about.weight
 
     @cached_property
     def confidence(self) -> Confidence | None:

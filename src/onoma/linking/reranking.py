@@ -52,6 +52,8 @@ class Reranker:
 
     def __init__(self, model: CrossEncoder) -> None:
         self._model = model
+        self._known: dict[tuple[str, str, str | None], np.float32] | None = None
+        """Scores of pairs, of one that remembers."""
 
     @classmethod
     def open(cls, path: str | Path, *, threads: int | None = None) -> Reranker:
@@ -94,7 +96,9 @@ class Reranker:
 
     def remembering(self) -> Reranker:
         """The same, which scores each pair once, as the same mentions are reranked again and again."""
-        return _Remembering(self._model)
+        other = Reranker(self._model)
+        other._known = {}
+        return other
 
     def scores(
         self,
@@ -105,7 +109,19 @@ class Reranker:
         progress: ProgressCallback | None = None,
     ) -> FloatArray:
         """Scores of pairs of mention and name, float32, shape (n,); see `CrossEncoder.scores`."""
-        return self._model.scores(mentions, names, contexts, progress=progress)
+        known = self._known
+        if known is None:
+            return self._model.scores(mentions, names, contexts, progress=progress)
+        pairs = list(zip(mentions, names, contexts or [None] * len(mentions), strict=True))
+        new = list({pair: None for pair in pairs if pair not in known})
+        found = self._model.scores(
+            [mention for mention, _, _ in new],
+            [name for _, name, _ in new],
+            None if contexts is None else [context for _, _, context in new],
+            progress=progress,
+        )
+        known.update(zip(new, found, strict=True))
+        return np.array([known[pair] for pair in pairs], np.float32)
 
     def rerank(
         self,
@@ -197,34 +213,6 @@ def learn_share(pools: Sequence[LabelledPool]) -> float | None:
     """
     weights = maximise_likelihood(pools)
     return None if weights is None else float(weights[1] / weights.sum())
-
-
-class _Remembering(Reranker):
-    """A reranker that keeps the score of every pair."""
-
-    def __init__(self, model: CrossEncoder) -> None:
-        super().__init__(model)
-        self._known: dict[tuple[str, str, str | None], np.float32] = {}
-
-    def scores(
-        self,
-        mentions: Sequence[str],
-        names: Sequence[str],
-        contexts: Sequence[str | None] | None = None,
-        *,
-        progress: ProgressCallback | None = None,
-    ) -> FloatArray:
-        """See `Reranker.scores`."""
-        pairs = list(zip(mentions, names, contexts or [None] * len(mentions), strict=True))
-        new = list({pair: None for pair in pairs if pair not in self._known})
-        found = super().scores(
-            [mention for mention, _, _ in new],
-            [name for _, name, _ in new],
-            None if contexts is None else [context for _, _, context in new],
-            progress=progress,
-        )
-        self._known.update(zip(new, found, strict=True))
-        return np.array([self._known[pair] for pair in pairs], np.float32)
 
 
 def _preset(about: CrossEncoderAbout) -> Callable[[str], str]:
