@@ -209,7 +209,13 @@ def test_benchmark(place: Path) -> None:
     ok("benchmark", "run", "ncbi-disease", "--data", data, "--encoder", place / "encoder", "-o", place / "results")
     results = json.loads((place / "results" / "results.json").read_text())
     assert (results["acc@1"], results["acc@5"], results["n_queries"]) == (1.0, 1.0, 2)
-    ok("benchmark", "dictionary", "ncbi-disease", "--data", data, "-o", place / "names-of-task.txt")
+    of_task = ("benchmark", "dictionary", "ncbi-disease", "--data", data)
+    ok(*of_task, "-o", place / "names-of-task.txt")
+    kept = {file: file.read_bytes() for file in data.rglob("*") if file.is_file()}
+    for file in kept:
+        assert any(said in onoma(*of_task, "-o", file, "--force").stderr for said in ("files in", "without .gz"))
+    assert {file: file.read_bytes() for file in data.rglob("*") if file.is_file()} == kept
+    assert "without .gz" in onoma(*of_task, "-o", place / "names.txt.gz").stderr
     assert (place / "names-of-task.txt").read_text() == (data / "test_dictionary.txt").read_text()
     ok("benchmark", "run", "ncbi-disease", "--data", data, "--linker", place / "linker", "-o", place / "results2")
     assert json.loads((place / "results2" / "results.json").read_text())["acc@1"] == 1.0

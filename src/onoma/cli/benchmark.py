@@ -117,6 +117,10 @@ def dictionary(
     from onoma.benchmarks.tasks import get_task
     from onoma.cli import show
 
+    if out.suffix.lower() == ".gz":
+        raise ConfigError(f"the names are written as plain text: give a file name without .gz; found {out}.")
+    if out.exists() and data.resolve() in out.resolve().parents:
+        raise ConfigError(f"{out} is one of the files in {data}, which are read: choose another file.")
     ensure_file_writable(out, overwrite=force)
     declared = get_task(task)
     lines, _ = declared.dictionary(data, declared.split(split))
