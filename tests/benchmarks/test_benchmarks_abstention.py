@@ -171,6 +171,20 @@ def test_mentions_without_an_answer_count_as_not_answered() -> None:
     assert nothing.at_precision[0.9] is None
 
 
+def test_a_threshold_is_compared_with_each_part() -> None:
+    """As linking does: parts of 0.8 and 0.7 are both answered from 0.7 down, and both right with 0.56."""
+    parts = JudgedMention(0.56, True, least=0.7)
+    result = measure_abstention([parts, JudgedMention(0.6, False)], thresholds={0.9: 0.6}, no_concept_below=0.65)
+    assert (result.chosen[0.9].coverage, result.chosen[0.9].precision) == (1.0, 0.5)
+    assert result.as_tuned is not None
+    assert (result.as_tuned.coverage, result.as_tuned.precision) == (0.5, 1.0)
+    assert [point.threshold for point in result.curve] == [0.7, 0.6]
+    assert result.aurc == 0.25
+    assert result.mean_confidence == pytest.approx(0.58)
+    with pytest.raises(InputError, match="no probability"):
+        measure_abstention([JudgedMention(0.5, True, least=1.5)])
+
+
 def test_what_cannot_be_measured_is_refused() -> None:
     with pytest.raises(InputError, match="no mention"):
         measure_abstention([])
@@ -195,10 +209,10 @@ def test_queries_become_judged_mentions() -> None:
         Query("breast|blank", ("breast", "blank"), frozenset({"D1"})),
     ]
     assert judge_queries(queries, found, confidences, {"D1", "D2", "D3", "D9"}) == [
-        JudgedMention(0.125, True, False, "breast|ovarian"),
+        JudgedMention(0.125, True, False, "breast|ovarian", least=0.25),
         JudgedMention(0.75, False, False, "late"),  # right in the second place only
         JudgedMention(0.75, False, True, "late"),
-        JudgedMention(0.0, False, False, "breast|blank"),
+        JudgedMention(0.0, False, False, "breast|blank", least=0.0),
     ]
 
 
@@ -269,6 +283,23 @@ def test_the_curve_is_drawn_with_the_wishes_it_reaches() -> None:
     assert np.asarray(line.get_xydata()).tolist() == [[point.coverage, point.precision] for point in result.curve]
     reached = [scores for scores in result.at_precision.values() if scores is not None]
     assert [np.asarray(mark.get_xydata()).tolist() for mark in marks] == [[[s.coverage, s.precision]] for s in reached]
+
+
+def test_a_picture_has_room_for_its_interval_and_its_title() -> None:
+    pytest.importorskip("matplotlib")
+    from onoma.benchmarks.abstention_plot import draw_precision_coverage, draw_reliability
+
+    all_right = measure_abstention([JudgedMention(0.9, True)] * 20)
+    title = "bc5cdr-disease, dev: onoma-mini-finetuned-2026 + schwartz-hearst + spelling + composites"
+    figure = draw_precision_coverage(all_right, title=title)
+    assert figure.axes[0].get_ylim()[0] < all_right.curve[0].low < 0.9
+    for drawing in (figure, draw_reliability(all_right, title=title)):
+        drawing.draw_without_rendering()
+        heading = drawing._suptitle  # type: ignore[attr-defined]
+        assert heading.get_text().replace("\n", " ") == title
+        box = heading.get_window_extent()
+        assert box.x0 >= 0
+        assert box.x1 <= drawing.bbox.x1
 
 
 def test_what_cannot_be_drawn(tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ def test_pairs_of_every_sort_and_an_encoder_from_all_of_them(place: Path) -> Non
     said = run("pairs", "bitext", place / "de.tsv", *common(place, "bitext"), "--on-error", "skip")
     assert "bitext: 2 pairs of 4 names" in said
     assert "3 in all, 1 rejected" in said
+    assert "de.tsv, line 3: left out: a line of another form" in said
     said = run("pairs", "merge", *(place / name for name in ("synonyms", "mentions", "bitext")), "-o", place / "merged")
     assert "merged: 14 pairs of 24 names" in said
     said = run("pairs", "triples", "-t", place / "t", *common(place, "triples"), "--relations", "isa")

@@ -108,6 +108,15 @@ def test_every_form_of_file(tmp_path: Path) -> None:
     assert np.array_equal(PairSet.open(made.path).pairs, made.pairs)
 
 
+def test_a_heading_does_not_tell_the_form(tmp_path: Path) -> None:
+    file = write(tmp_path / "x.tsv", ["# translations", "heart\therz", "cold\tkalt"])
+    with pytest.raises(InputError, match="line 1: a line of another form; expected english, tab, other"):
+        build_bitext_pairs([file], small_tokenizer(), tmp_path / "p")
+    made = build_bitext_pairs([file], small_tokenizer(), tmp_path / "p", on_error="skip")
+    assert pl.read_parquet(made.path / "rejects.parquet")["line"].to_list() == [1]
+    assert len(made.pairs) == 2
+
+
 @pytest.mark.parametrize(
     ("lines", "classes", "said"),
     [

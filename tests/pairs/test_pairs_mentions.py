@@ -253,3 +253,18 @@ def test_tables_of_mentions(tmp_path: Path, kind: str) -> None:
         read_mentions(other, Reading())
     with pytest.raises(InputError, match="no such file"):
         read_mentions(tmp_path / f"none.{kind}", Reading())
+
+
+def test_a_doubled_column_and_the_first_bad_line_are_named(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("mention,concept_id,mention\na,D1,b\n")
+    with pytest.raises(InputError, match=r"two columns are called 'mention'\. To mend it: call one of them otherwise"):
+        read_mentions(tmp_path / "x.csv")
+    (tmp_path / "x.txt").write_bytes(b"D1||heart\nbroken\nD2||\xff\n")
+    with pytest.raises(InputError, match=r"line 2: no '\|\|' in the line"):
+        read_mentions(tmp_path / "x.txt")
+    (tmp_path / "x.txt").write_bytes(b"D1||heart\nD2||\xff\nbroken\n")
+    with pytest.raises(InputError, match="line 2: not UTF-8"):
+        read_mentions(tmp_path / "x.txt")
+    reading = Reading("skip")
+    assert read_mentions(tmp_path / "x.txt", reading).rows() == [("heart", "D1")]
+    assert sorted(reading.rejects["line"]) == [2, 3]

@@ -99,6 +99,12 @@ def test_a_concept_of_five_thousand_names_costs_its_sample_only() -> None:
     assert large.max() < 5000
 
 
+@pytest.mark.parametrize("cap", [2**62, 2**63, 10**30])
+def test_any_cap_that_nothing_reaches_is_none(cap: int) -> None:
+    labels = np.repeat([0, 1, 2], [4, 1, 7])
+    assert np.array_equal(synonym_pairs(labels, max_per_concept=cap), synonym_pairs(labels, max_per_concept=21))
+
+
 def test_many_blocks_are_one_list(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = [5, 1, 7, 2, 12, 3] * 30
     monkeypatch.setattr("onoma.pairs.synonyms._BLOCK_PAIRS", 64)

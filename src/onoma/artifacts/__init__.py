@@ -25,7 +25,13 @@ from onoma.artifacts.manifest import (
     verify_artifact,
 )
 from onoma.artifacts.unfinished import leftovers
-from onoma.artifacts.writing import ensure_file_writable, ensure_outside, ensure_writable, write_artifact
+from onoma.artifacts.writing import (
+    ensure_file_writable,
+    ensure_outside,
+    ensure_plain_name,
+    ensure_writable,
+    write_artifact,
+)
 
 __all__ = [
     "MANIFEST_NAME",
@@ -35,6 +41,7 @@ __all__ = [
     "amend_artifact",
     "ensure_file_writable",
     "ensure_outside",
+    "ensure_plain_name",
     "ensure_writable",
     "is_same",
     "is_still",

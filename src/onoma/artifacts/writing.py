@@ -125,6 +125,17 @@ def ensure_file_writable(path: str | Path, *, overwrite: bool = False) -> None:
         raise OSError(error.errno, error.strerror, str(target)) from None
 
 
+def ensure_plain_name(path: str | Path) -> None:
+    """Refuse to write plain text to a file whose name says that it is compressed.
+
+    Raises:
+        ConfigError: it ends so.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix in {".gz", ".zip"}:
+        raise ConfigError(f"plain text is written here: give a file name without {suffix}; found {path}.")
+
+
 def ensure_outside(target: Path) -> None:
     """Refuse a place in an artefact, which would then hold what its manifest does not know, or something else."""
     around = next((folder for folder in target.resolve().parents if (folder / MANIFEST_NAME).is_file()), None)

@@ -52,12 +52,20 @@ class JudgedMention:
         correct: Whether it is.
         is_nil: Whether nothing could be right, as the terminology has no such concept.
         cluster: What mentions share that are not independent of each other, as equal ones are; unset: it is.
+        least: Least confidence of the parts of a composite mention, each of which is answered or not by itself;
+            unset: ``confidence``.
     """
 
     confidence: float
     correct: bool
     is_nil: bool = False
     cluster: str | None = None
+    least: float | None = None
+
+    @property
+    def answered_up_to(self) -> float:
+        """The highest threshold at which the whole mention is answered."""
+        return self.confidence if self.least is None else self.least
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +186,9 @@ def measure_abstention(
 ) -> AbstentionResult:
     """All figures of a set of mentions.
 
+    Calibration (ECE, Brier, bins) is of ``confidence``; thresholds, and what is answered first (AURC), are of
+    ``least``, as a linker compares each part of a mention with its threshold.
+
     Args:
         judged: At least one; their order changes nothing.
         wished: Precisions to read coverages at.
@@ -190,25 +201,33 @@ def measure_abstention(
         InputError: no mention, a confidence that is no probability, or a mention that is right and NIL.
     """
     in_order = sorted(
-        judged, key=lambda mention: (mention.confidence, mention.correct, mention.is_nil, mention.cluster or "")
+        judged,
+        key=lambda mention: (
+            mention.confidence,
+            mention.answered_up_to,
+            mention.correct,
+            mention.is_nil,
+            mention.cluster or "",
+        ),
     )
     confidence = np.array([mention.confidence for mention in in_order], np.float64)
     correct = np.array([mention.correct for mention in in_order], np.bool_)
     is_nil = np.array([mention.is_nil for mention in in_order], np.bool_)
-    curve = precision_coverage(confidence, correct)
+    answered_up_to = np.array([mention.answered_up_to for mention in in_order], np.float64)
+    curve = precision_coverage(answered_up_to, correct)
     at: Callable[[float], AbstentionScores] = lambda threshold: abstention_scores(  # noqa: E731
-        confidence, correct, is_nil, threshold=threshold
+        answered_up_to, correct, is_nil, threshold=threshold
     )
     return AbstentionResult(
         n_mentions=len(in_order),
         n_nil=int(is_nil.sum()),
-        n_answered=int((confidence > 0).sum()),
+        n_answered=int((answered_up_to > 0).sum()),
         accuracy=float(correct.mean()),
         mean_confidence=float(confidence.mean()),
         ece=_calibration_error(confidence, correct, cluster_numbers([one.cluster for one in in_order]), seed=seed),
         ece_equal_width=expected_calibration_error(confidence, correct, bins="equal-width"),
         brier=brier_score(confidence, correct),
-        aurc=area_under_risk_coverage(confidence, correct),
+        aurc=area_under_risk_coverage(answered_up_to, correct),
         bins=reliability_bins(confidence, correct),
         histogram=reliability_bins(confidence, correct, n_bins=20, bins="equal-width"),
         curve=_curve_points(curve),
@@ -227,8 +246,8 @@ def judge_queries(
 ) -> list[JudgedMention]:
     """The queries of a benchmark as judged mentions.
 
-    A composite query is right when all its parts are; its confidence is the product of theirs. A query is NIL when the
-    terminology has none of its gold ids.
+    A composite query is right when all its parts are; its confidence is the product of theirs, and it is answered where
+    each of them is. A query is NIL when the terminology has none of its gold ids.
 
     Args:
         queries: Of the benchmark.
@@ -240,12 +259,14 @@ def judge_queries(
     judged = []
     for query in queries:
         ranks = [first_hit_rank([c.ids for c in found[part][:1]], query.gold) for part in query.parts]
+        of_parts = [confidences[part] or 0.0 for part in query.parts]
         judged.append(
             JudgedMention(
-                confidence=math.prod(confidences[part] or 0.0 for part in query.parts),
+                confidence=math.prod(of_parts),
                 correct=composite_rank(ranks) == 1,
                 is_nil=known.isdisjoint(query.gold),
                 cluster=cluster_of(query.text),
+                least=min(of_parts) if len(of_parts) > 1 else None,
             )
         )
     return judged

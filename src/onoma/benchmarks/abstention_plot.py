@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 _LINE, _IDEAL, _TEXT, _MARK = "#2f6f9f", "#9a9a9a", "#444444", "#c23b22"
 _HISTOGRAM_BINS = 20
+_BAND_SHOWN_FROM = 0.1
+"""Coverage: the interval of the first few answers may reach far down, and would leave the curve no room."""
+_TITLE_WIDTH = 62
+"""Characters of a line that fits the narrower picture."""
 _OF_ALL = " over all mentions"
 """Intervals are too narrow where mentions repeat, and shall not be taken for those over distinct mentions."""
 
@@ -79,7 +84,7 @@ def draw_reliability(result: AbstentionResult, *, title: str = "") -> Figure:
         markersize=5,
         elinewidth=1,
         capsize=2,
-        label=f"{len(result.bins)} bins of equal size, 95 % intervals{_OF_ALL}",
+        label=f"equal-mass bins ({len(result.bins)}), 95 % intervals{_OF_ALL}",
     )
     above.set_ylabel("share of right answers")
     above.set_xlim(-0.01, 1.01)
@@ -132,7 +137,8 @@ def draw_precision_coverage(result: AbstentionResult, *, title: str = "") -> Fig
         if scores is not None and scores.precision is not None:
             label = f"{wish:.0%} right: {scores.coverage:.1%} answered, from confidence {scores.threshold:.2f}"
             axes.plot(scores.coverage, scores.precision, marker, color=_MARK, ms=6, linestyle="none", label=label)
-    lowest = min(point.precision for point in result.curve)
+    shown = [point.low for point in result.curve if point.coverage >= _BAND_SHOWN_FROM] or [result.curve[-1].low]
+    lowest = min(*shown, *(point.precision for point in result.curve))
     axes.set_xlim(0, 1.02)
     axes.set_ylim(max(0.0, lowest - 0.35 * (1.0 - lowest) - 0.02), 1 + 0.05 * (1.0 - lowest) + 0.002)
     axes.set_xlabel("share of mentions answered")
@@ -145,6 +151,7 @@ def draw_precision_coverage(result: AbstentionResult, *, title: str = "") -> Fig
 def _finish(figure: Figure, title: str) -> None:
     for axes in figure.axes:
         axes.spines[["top", "right"]].set_visible(False)
+    title = textwrap.fill(title, _TITLE_WIDTH, break_on_hyphens=False)
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, parse_math=False)
 
 

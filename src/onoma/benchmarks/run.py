@@ -17,7 +17,7 @@ from onoma.benchmarks.abstention import WISHED_PRECISIONS, judge_queries, measur
 from onoma.benchmarks.biosyn import DictionaryLine, Query, cluster_of
 from onoma.benchmarks.candidates import Candidates, as_candidates, best_lines, equal_lines, nearest_lines
 from onoma.benchmarks.metrics import accuracy_at, composite_rank, first_hit_rank
-from onoma.benchmarks.results import BenchmarkResult, versions_in_use
+from onoma.benchmarks.results import BenchmarkResult, name_of, versions_in_use
 from onoma.benchmarks.tasks import BenchmarkTask, get_task
 from onoma.codes import split_codes
 from onoma.encoders import Encoder, open_encoder
@@ -296,7 +296,7 @@ def _write(result: BenchmarkResult, queries: Sequence[Query], ranking: _Ranking,
         (folder / "results.json").write_text(text + "\n", encoding="utf-8")
         predictions_table(queries, ranking.found, ranking.exact).write_parquet(folder / "predictions.parquet")
         if result.abstention is not None:
-            title = f"{result.task}, {result.split}: {result.model['name']}"
+            title = f"{result.task}, {result.split}: {name_of(result.model)}"
             write_abstention(folder, result.abstention, title=title)
 
 

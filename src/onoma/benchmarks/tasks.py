@@ -196,7 +196,7 @@ _ASKAPATIENT = BenchmarkTask(
     "are of one fold, for what was trained and chosen on the rest of it",
     linker_protocol="linker: concepts of the linker's own terminology are ranked. Not comparable with the "
     "published figures",
-    tie_rule="of equal scores the concept with the smaller code comes first",
+    tie_rule="of equal scores the concept with the smaller code (as text) comes first",
     linker_tie_rule=_LINKER_TIES,
     cutoffs=(1, 5),
     n_queries={"test": 8662},

@@ -112,13 +112,12 @@ def dictionary(
 
     For onoma train-biosyn --development-dictionary, and for other tools.
     """
-    from onoma.artifacts import ensure_file_writable
+    from onoma.artifacts import ensure_file_writable, ensure_plain_name
     from onoma.benchmarks.biosyn import write_dictionary
     from onoma.benchmarks.tasks import get_task
     from onoma.cli import show
 
-    if out.suffix.lower() == ".gz":
-        raise ConfigError(f"the names are written as plain text: give a file name without .gz; found {out}.")
+    ensure_plain_name(out)
     if out.exists() and data.resolve() in out.resolve().parents:
         raise ConfigError(f"{out} is one of the files in {data}, which are read: choose another file.")
     ensure_file_writable(out, overwrite=force)

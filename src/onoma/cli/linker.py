@@ -151,8 +151,6 @@ def tune(
     certainty: Annotated[
         float | None,
         typer.Option(
-            min=0.5,
-            max=1,
             metavar="C",
             help="With --min-precision: the probability with which other mentions reach it too, from 0.5, below 1 "
             "(0.95). Unset: the development mentions reach it; others may fall a little short.",
@@ -308,8 +306,7 @@ def add_counts(
 def _show_left_out(file: Path, reading: Reading) -> None:
     from onoma.cli import show
 
-    for line, reason in reading.rejects.select("line", "reason").rows():
-        show.remark(f"{file}, line {line}: left out: {reason}")
+    show.left_out(reading.rejects)
     for note, n in reading.notes.items():
         show.remark(f"{file}: {n:,} {note}")
 

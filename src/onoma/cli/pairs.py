@@ -18,7 +18,7 @@ Out = Annotated[Path, typer.Option("--out", "-o", metavar="PAIRS", help="Where t
 Preset = Annotated[
     str, typer.Option("--normalisation", metavar="PRESET", help="sapbert, exact, loose, biosyn or coder.")
 ]
-MaxTokens = Annotated[int, typer.Option(min=3, help="Longer names are cut, special tokens included.")]
+MaxTokens = Annotated[int, typer.Option(min=3, max=512, help="Longer names are cut, special tokens included.")]
 Languages = Annotated[
     str, typer.Option(metavar="SET", help="Languages of the names: all, en, en+es ... (BCP 47 tags joined by +).")
 ]
@@ -98,6 +98,7 @@ def mentions(
     from onoma.cli import show
     from onoma.encoders import locate_tokenizer
     from onoma.pairs import build_mention_pairs, parse_languages, read_mentions
+    from onoma.pairs.pair_set import REJECTS_FILE
     from onoma.terminology import Terminology
     from onoma.terminology.reading import Reading
 
@@ -121,11 +122,10 @@ def mentions(
             progress=update,
         )
     _show(made)
-    for line, reason in reading.rejects.select("line", "reason").rows():
-        show.remark(f"{file}, line {line}: left out: {reason}")
+    show.left_out(reading.rejects, kept_in=made.path / REJECTS_FILE)
     counts = {**{what.replace("_", " "): n for what, n in made.manifest.config["mentions"].items()}, **reading.notes}
     if n_rejected := len(reading.rejects):
-        counts["bad lines left out (rejects.parquet)"] = n_rejected
+        counts[f"bad lines left out ({REJECTS_FILE})"] = n_rejected
     show.remark("mentions: " + ", ".join(f"{count:,} {what}" for what, count in counts.items()))
 
 
@@ -152,9 +152,12 @@ def bitext(
     force: Force = False,
 ) -> None:
     """Pair the two sides of translations, as cross-lingual SapBERT does."""
+    import polars as pl
+
     from onoma.cli import show
     from onoma.encoders import locate_tokenizer
     from onoma.pairs import build_bitext_pairs
+    from onoma.pairs.pair_set import REJECTS_FILE
 
     with show.progress_bar("tokenising", "names") as update:
         made = build_bitext_pairs(
@@ -171,6 +174,8 @@ def bitext(
             progress=update,
         )
     _show(made)
+    if (rejects := made.path / REJECTS_FILE).exists():
+        show.left_out(pl.read_parquet(rejects), kept_in=rejects)
     counts = made.manifest.config["lines"].items()
     show.remark("lines: " + ", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in counts))
 
@@ -202,6 +207,8 @@ def triples(
     force: Force = False,
 ) -> None:
     """Make triples of a terminology's relations, as CODER trains on (its settings: coder, 32 tokens)."""
+    import numpy as np
+
     from onoma.cli import show
     from onoma.encoders import locate_tokenizer
     from onoma.pairs import build_triples, parse_languages
@@ -222,7 +229,7 @@ def triples(
         )
     show.out.print(
         f"{made.path}: {show.count(len(made.triples), 'triple')} of "
-        f"{show.count(len(made.relation_names), 'kind')}, {show.count(len(made.store), 'name')}",
+        f"{show.count(len(np.unique(made.triples[:, 1])), 'kind')}, {show.count(len(made.store), 'name')}",
         markup=False,
     )
     counts = made.manifest.config["relations_found"].items()

@@ -30,6 +30,8 @@ from rich.text import Text
 from onoma.cli import printable
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from onoma.linking.settings import LinkerSettings
     from onoma.training.evaluating import Evaluation
     from onoma.training.optimiser_step import DoneStep
@@ -43,6 +45,8 @@ _RECENT_STEPS = 20
 """Steps whose mean the training bar shows."""
 _LINE_SECONDS = 30.0
 """Between lines of progress where there is no terminal."""
+_LINES_SHOWN = 20
+"""Of those that were left out."""
 _FORESEEABLE = 0.01
 """Share of the work from which on these say how long the rest will take."""
 
@@ -71,6 +75,19 @@ def json_line(record: object) -> str:
 def remark(text: str) -> None:
     """A line for the person at the terminal, not part of the result."""
     err.print(text, markup=False)
+
+
+def left_out(rejects: pl.DataFrame, *, kept_in: Path | None = None) -> None:
+    """The lines that were left out as files were read (`Reading.rejects`), the first of many.
+
+    Args:
+        rejects: Columns ``file``, ``line``, ``reason``.
+        kept_in: A file that lists them all.
+    """
+    for file, line, reason in rejects.select("file", "line", "reason").head(_LINES_SHOWN).rows():
+        remark(f"{file}, line {line}: left out: {reason}")
+    if (more := len(rejects) - _LINES_SHOWN) > 0:
+        remark(f"and {count(more, 'line')} more" + (f", all in {kept_in}" if kept_in else ""))
 
 
 def calibration_out_of_force(settings: LinkerSettings, stages: Sequence[str]) -> None:

@@ -1,6 +1,6 @@
 """Pairs from translations: general-domain bitext, which teaches an encoder languages that a terminology lacks.
 
-Files are UTF-8 text, plain, gzip or zip, of one of three forms; the first line tells which:
+Files are UTF-8 text, plain, gzip or zip, of one of three forms; most of their first lines tell which:
 
 ====================================  =======================================================================
 ``english<TAB>other[<TAB>class]``     Open Multilingual WordNet and the like; the class is e.g. the synset
@@ -32,6 +32,8 @@ from onoma.terminology.reading import Check, OnError, Reading
 
 Classes: TypeAlias = Literal["pair", "column"]
 """What makes a class: each translation pair one of its own, or what the file says in its class column."""
+_LINES_THAT_TELL = 100
+"""The first of a file may be a heading or a comment."""
 
 
 def build_bitext_pairs(
@@ -150,7 +152,7 @@ def read_bitext(file: Path, reading: Reading, *, needs_class: bool = False) -> I
         if rows.is_empty():
             continue
         if split is None:
-            split, expected, needed = _form(rows["whole"][0])
+            split, expected, needed = _form(rows["whole"].head(_LINES_THAT_TELL))
         rows = rows.with_columns(parts=split(pl.col("whole")))
         rows = reading.keep_valid(
             rows,
@@ -167,11 +169,11 @@ def read_bitext(file: Path, reading: Reading, *, needs_class: bool = False) -> I
         yield reading.keep_valid(rows, checks, path=file).select("english", "other", "class")
 
 
-def _form(line: str) -> tuple[Callable[[pl.Expr], pl.Expr], str, tuple[int, ...]]:
-    """How to split lines of the form that this one has, what it is, and how many parts it has."""
-    if "\t" in line:
+def _form(lines: pl.Series) -> tuple[Callable[[pl.Expr], pl.Expr], str, tuple[int, ...]]:
+    """How to split lines of the form that most of these have, what it is, and how many parts it has."""
+    if 2 * lines.str.contains("\t", literal=True).sum() >= len(lines):
         return lambda column: column.str.split("\t"), "english, tab, other[, tab, class]", (2, 3)
-    if "||" in line:
+    if 2 * lines.str.contains("||", literal=True).sum() >= len(lines):
         return lambda column: column.str.split("||"), "label||english||other", (3,)
     return lambda column: column.str.strip_chars().str.split(" "), "two words with a space between", (2,)
 

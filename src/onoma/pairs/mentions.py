@@ -129,17 +129,24 @@ def _read_table(path: Path, suffix: str, reading: Reading, context: str | None) 
             field=error.field,
             expected=error.expected,
             found=error.found,
-            fix=error.fix
-            if not error.problem.startswith("there is no column")
-            else "name the column of contexts (--context)"
-            if error.field == context
-            else f"call the columns {', '.join(LABELLED)}",
+            fix=_how_to_call_columns(error, context),
         ) from None
     checks = [Check(pl.col(name).str.strip_chars() != "", name, "text", name, "an empty cell") for name in LABELLED]
     kept = [*map(pl.col, LABELLED), *([] if context is None else [pl.col(context).alias("context")])]
     parts = [reading.keep_valid(block, checks, path=path, line_column=LINE).select(kept) for block in blocks]
     names = [*LABELLED, *([] if context is None else ["context"])]
     return pl.concat([pl.DataFrame(schema=dict.fromkeys(names, pl.String)), *parts])
+
+
+def _how_to_call_columns(error: InputError, context: str | None) -> str | None:
+    """Instead of the options of terminologies, which mentions do not have."""
+    if error.problem.startswith("two columns"):
+        return "call one of them otherwise"
+    if not error.problem.startswith("there is no column"):
+        return error.fix
+    if error.field == context:
+        return "name the column of contexts (--context)"
+    return f"call the columns {', '.join(LABELLED)}"
 
 
 def build_mention_pairs(
@@ -333,7 +340,7 @@ def _pairs(names: pl.DataFrame, max_per_mention: int | None, seed: int) -> npt.N
         .filter(pl.col("mention") != pl.col("name"))
         .sort("mention", "name")
     )
-    if max_per_mention is not None:
+    if max_per_mention is not None and max_per_mention < len(pairs):
         order = pl.Series("order", np.random.default_rng(seed).permutation(len(pairs)))
         pairs = pairs.with_columns(order).filter(pl.col("order").rank().over("mention") <= max_per_mention)
     distinct = (

@@ -19,6 +19,8 @@ from onoma.pairs.labelled_names import Progress, open_labelled_names, write_labe
 from onoma.pairs.name_store import NameStore
 
 KIND = "pairs"
+REJECTS_FILE = "rejects.parquet"
+"""In a pair set: lines of the files that were left out."""
 FORMAT_VERSION = 1
 
 
@@ -95,6 +97,6 @@ def write_pair_set(
     ) as aside:
         np.save(aside / "pairs.npy", pairs)
         if rejects is not None and not rejects.is_empty():
-            rejects.write_parquet(aside / "rejects.parquet")
+            rejects.write_parquet(aside / REJECTS_FILE)
         write_labelled_names(aside, names, tokenizer, max_tokens=config["max_tokens"], progress=progress)
     return PairSet.open(out)

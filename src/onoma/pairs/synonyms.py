@@ -54,6 +54,8 @@ def synonym_pairs(
     starts = np.flatnonzero(is_first)
     sizes = np.diff(starts, append=len(labels))
     starts, sizes = starts[sizes > 1], sizes[sizes > 1]
+    most = int(sizes.max(initial=1))
+    max_per_concept = min(max_per_concept, most * (most - 1) // 2 or 1)  # twice a larger one is no int64
     ends = np.cumsum(np.minimum(sizes * (sizes - 1) // 2, max_per_concept))
     pairs = np.empty((int(ends[-1]) if len(ends) else 0, 2), np.int32)
     rng = np.random.default_rng(seed)

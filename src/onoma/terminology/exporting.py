@@ -15,7 +15,7 @@ from typing import cast, get_args
 
 import polars as pl
 
-from onoma.artifacts import ensure_file_writable, ensure_writable, write_artifact, write_file
+from onoma.artifacts import ensure_file_writable, ensure_plain_name, ensure_writable, write_artifact, write_file
 from onoma.errors import ConfigError, InputError, did_you_mean
 from onoma.terminology.assembly import without_repeats
 from onoma.terminology.reading import Check, OnError
@@ -125,7 +125,7 @@ def export_terminology(
         overwrite: Replace an export (of a folder), or a file, at ``out``.
 
     Raises:
-        ConfigError: no such format or policy.
+        ConfigError: no such format or policy, or a file whose name says that it is compressed.
         InputError: a terminology without names; under "strict" also a value that the format cannot hold.
         ArtifactError: ``terminology`` is none, or ``out`` is taken.
     """
@@ -141,6 +141,7 @@ def export_terminology(
     if chosen.is_folder:
         ensure_writable(out, KIND, overwrite=overwrite)
     else:
+        ensure_plain_name(out)
         ensure_file_writable(out, overwrite=overwrite)
     opened = as_terminology(terminology)
     writing = Writing(opened.path, cast(OnError, on_error))

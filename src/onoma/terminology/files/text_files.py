@@ -193,7 +193,8 @@ def text_lines(
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield (number of the first line, lines) with only lines that are UTF-8 and free of NUL.
 
-    A bad line is rejected and stands as an empty one, so that the numbers of the others stay right.
+    A bad line is rejected and stands as an empty one, so that the numbers of the others stay right. Under "strict" the
+    lines before it come first, as one of them may be bad for another reason.
 
     Raises:
         InputError: as `read_blocks`; all lines end in carriage returns alone.
@@ -203,16 +204,13 @@ def text_lines(
         is_one_line = block.first_line == block.n_lines == 1 and not keep_carriage_returns
         if is_one_line and b"\r" in block.data.strip(b"\r\n"):
             raise InputError(CARRIAGE_RETURN, path=path, line=1)
-        yield block.first_line, lines_of(block, path, reading)
-
-
-def lines_of(block: LineBlock, path: Path, reading: Reading) -> list[str]:
-    """The lines of a block as text; a bad one is rejected and stands as an empty one."""
-    lines, bad = marked_lines(block)
-    for number, (line, problem) in bad.items():
-        reject_line(reading, path, number, line, problem)
-        lines[number - block.first_line] = ""
-    return lines
+        lines, bad = marked_lines(block)
+        if bad and reading.on_error == "strict":
+            yield block.first_line, lines[: min(bad) - block.first_line]
+        for number, (line, problem) in bad.items():
+            reject_line(reading, path, number, line, problem)
+            lines[number - block.first_line] = ""
+        yield block.first_line, lines
 
 
 def marked_lines(block: LineBlock) -> tuple[list[str], dict[int, tuple[bytes, str]]]:
