@@ -81,6 +81,7 @@ SPLIT = [
     ("transcription factors FOXC1 and FOXC2", "transcription factors FOXC1; transcription factors FOXC2"),
     # suspended hyphens
     ("T- and B-cell lymphoma", "T-cell lymphoma; B-cell lymphoma"),
+    ("non-small-cell and small cell lung cancer", "non-small-cell lung cancer; small cell lung cancer"),
     ("hypo- and hyperthyroidism", "hypothyroidism; hyperthyroidism"),
     ("intra- and extra-hepatic cholestasis", "intra-hepatic cholestasis; extra-hepatic cholestasis"),
     ("micro- or macroalbuminuria", "microalbuminuria; macroalbuminuria"),

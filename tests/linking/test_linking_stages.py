@@ -119,7 +119,7 @@ def answer_by_loops(
             else:
                 mine = round(scores[candidate], 5)
                 better = sum(1 for c, t in tiers.items() if t < tier or (t == tier and round(scores[c], 5) > mine))
-                total += 61 / (61 + better) / len(by_search)
+                total += 61 / (61 + better) / len(by_search) if max(scores.values()) > 0 else 0
         fused[candidate] = total
     groups, least = [dict.fromkeys(hits, 1.0)], math.inf
     for tier in sorted(set(tiers.values())):

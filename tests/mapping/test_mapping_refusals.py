@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import gzip
+import os
 import shutil
 from pathlib import Path
 
@@ -154,6 +155,27 @@ def test_what_a_tsv_cannot_hold(
     write_table(path, [{"mention": "cold", f"a{sign}b": "c"}])
     with pytest.raises(InputError, match="a tab or an end of a line in it, which"):
         map_table(linker, path, tmp_path / "y.tsv", column="mention")
+
+
+@pytest.mark.parametrize("source", ["x.parquet", "x.jsonl"])
+@pytest.mark.parametrize("output", ["y.csv", "y.tsv"])
+def test_text_files_hold_no_nul(linker: Path, source: str, output: str, tmp_path: Path) -> None:
+    path = write_table(tmp_path / source, [{"mention": "cold", "other": "a"}, {"mention": "cold", "other": "a\0b"}])
+    where = r"line 2, field other:" if source == "x.jsonl" else r"field other: row 2 has"
+    with pytest.raises(InputError, match=where + " a NUL character in it, which a .*choose an output ending in .jsonl"):
+        map_table(linker, path, tmp_path / output, column="mention")
+    map_table(linker, path, tmp_path / "y.parquet", column="mention")
+    assert pl.read_parquet(tmp_path / "y.parquet")["other"].to_list() == ["a", "a\0b"]
+
+
+def test_names_that_would_be_patterns(linker: Path, tmp_path: Path) -> None:
+    path = write_table(tmp_path / "x[1]*.parquet", [{"mention": "cold"}])
+    map_table(linker, path, tmp_path / "y[1].parquet", column="mention")
+    assert len(pl.read_parquet(tmp_path / "y[1].parquet", glob=False)) == 1
+    other = tmp_path / os.fsdecode(b"\xff.parquet")
+    path.rename(other)
+    with pytest.raises(InputError, match=r"xff\.parquet: a name that is not UTF-8"):
+        map_table(linker, other, tmp_path / "z.csv", column="mention")
 
 
 def test_names_become_one_cell_of_a_tsv(tmp_path: Path) -> None:

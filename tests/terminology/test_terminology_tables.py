@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from onoma.artifacts import write_artifact
 from onoma.errors import DamagedArtifactError, FormatVersionError, InputError, MismatchError, NotAnArtifactError
-from onoma.terminology import Terminology, TerminologyTables, write_terminology
+from onoma.terminology import Terminology, TerminologyTables, import_terminology, write_terminology
 from onoma.terminology.tables import CONCEPTS, DEFINITIONS, NAMES, RELATIONS
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -78,6 +78,16 @@ def test_any_text_comes_back(
         assert list(concept.names) == names
         assert list(concept.semantic_types) == types
     assert opened.n_names == sum(len(names) for _, names in concepts)
+
+
+@pytest.mark.parametrize("name", ["vocabulary [2026]", "a*", "what?"])
+def test_folders_whose_names_would_be_patterns(tmp_path: Path, name: str) -> None:
+    write_terminology(tmp_path / name, tables(SMALL), config={})
+    assert Terminology.open(tmp_path / name).concept("A").preferred_name == "Heart attack"
+    pl.DataFrame({"code": ["x"], "name": ["a"]}).write_parquet(tmp_path / f"{name}.parquet")
+    options = {"id": "code", "name": "name"}
+    import_terminology("table", tmp_path / f"{name}.parquet", tmp_path / "read", options=options)
+    assert Terminology.open(tmp_path / "read").concept("x").preferred_name == "a"
 
 
 def test_single_concept(tmp_path: Path) -> None:

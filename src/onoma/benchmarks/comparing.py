@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from onoma.artifacts import open_artifact
+from onoma.artifacts.parquet import scan_parquet
 from onoma.benchmarks.biosyn import cluster_of
 from onoma.benchmarks.metrics import cluster_numbers, percentile_interval, resampled_means
 from onoma.benchmarks.results import name_of
@@ -146,7 +147,7 @@ def _read(folder: Path) -> tuple[dict[str, Any], pl.DataFrame]:
     """What ``results.json`` says, and a row for each query."""
     open_artifact(folder, "benchmark-results")
     about = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    rows = pl.read_parquet(folder / "predictions.parquet", columns=["query", "mention", "gold", "query_rank"])
+    rows = scan_parquet(folder / "predictions.parquet").select("query", "mention", "gold", "query_rank").collect()
     return about, rows.unique("query", keep="first", maintain_order=True)
 
 

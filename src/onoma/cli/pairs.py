@@ -152,8 +152,7 @@ def bitext(
     force: Force = False,
 ) -> None:
     """Pair the two sides of translations, as cross-lingual SapBERT does."""
-    import polars as pl
-
+    from onoma.artifacts.parquet import scan_parquet
     from onoma.cli import show
     from onoma.encoders import locate_tokenizer
     from onoma.pairs import build_bitext_pairs
@@ -175,7 +174,7 @@ def bitext(
         )
     _show(made)
     if (rejects := made.path / REJECTS_FILE).exists():
-        show.left_out(pl.read_parquet(rejects), kept_in=rejects)
+        show.left_out(scan_parquet(rejects).collect(), kept_in=rejects)
     counts = made.manifest.config["lines"].items()
     show.remark("lines: " + ", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in counts))
 

@@ -247,7 +247,13 @@ def _other_readings(conjuncts: _Reading) -> list[_Reading]:
 def _shared_end(conjuncts: _Reading, n_own: int) -> _Reading:
     """All but the first ``n_own`` words of the last conjunct go to each conjunct that is no name yet."""
     end = conjuncts[-1][n_own:]
-    return [*(part if _is_complete(part) else part + end for part in conjuncts[:-1]), conjuncts[-1]]
+    return [*(part if _is_complete(part) else _joined(part, end) for part in conjuncts[:-1]), conjuncts[-1]]
+
+
+def _joined(part: _Words, end: _Words) -> _Words:
+    """The part with the shared end, whose first word it may have already: "non-small-cell" and "cell lung cancer"."""
+    has_it = part[-1].lower().endswith(f"-{end[0].lower()}")
+    return part + end[1:] if has_it and len(end) > 1 else part + end
 
 
 def _shared_beginning(conjuncts: _Reading, n_shared: int) -> _Reading:

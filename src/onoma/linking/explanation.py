@@ -10,7 +10,7 @@ import numpy as np
 
 from onoma.errors import InputError
 from onoma.linking.expansion import Expansion
-from onoma.linking.fusion import contributions, ranks
+from onoma.linking.fusion import contributions, knows_nothing, ranks
 from onoma.linking.mentions import PreparedMention
 from onoma.linking.parts import Parts
 from onoma.linking.pipeline import NO_ANSWER, Answer, Asked, Run
@@ -41,7 +41,8 @@ class Reason:
             behind one that they do not, else the search, or "fusion" for several.
         score: What the ranking used.
         scores: What each search gives the matched text: cosines.
-        ranks: Its rank among the candidates in each search, where reciprocal ranks were fused.
+        ranks: Its rank among the candidates in each search that knows something of the mention, where reciprocal ranks
+            were fused.
         contributions: What adds up to the score.
         n_homonyms: How many other concepts have a name of this text.
         homonyms: The first 20 of them.
@@ -265,7 +266,11 @@ def _ranks(answer: Answer, parts: Parts, text_row: int) -> dict[Stage, int]:
     if answer.pool is None or parts.settings.weights is not None or text_row not in answer.pool.rows:
         return {}
     position = int(np.searchsorted(answer.pool.rows, text_row))
-    return {stage: int(ranks(scores, answer.pool.tiers)[position]) for stage, scores in answer.pool.parts.items()}
+    return {
+        stage: int(ranks(scores, answer.pool.tiers)[position])
+        for stage, scores in answer.pool.parts.items()
+        if not knows_nothing(scores, answer.pool.tiers)
+    }
 
 
 def _contributions(answer: Answer, parts: Parts, stages: tuple[Stage, ...], place: int) -> dict[str, float]:

@@ -6,7 +6,8 @@ that nothing is missing. Two ways to fuse:
 * **weights**, once learned: ``sum_i w_i s_i`` with ``w_i >= 0`` and ``sum_i w_i = 1``, so that a text that equals the
   mention has the score 1, as in each search alone;
 * **reciprocal ranks**, where nothing was learned: the mean over the searches of ``61 / (60 + rank)``. The rank is that
-  among the candidates; equal scores (to six decimals) have the rank of the first of them. First in every search: 1.
+  among the candidates; equal scores (to six decimals) have the rank of the first of them. First in every search: 1. A
+  search that knows nothing of the mention, as n-grams of one that shares none with any name, adds nothing.
 
 Where the pool stands for too few concepts a larger one is taken. What came in with the first pool keeps its scores, and
 what comes in with a later one stays behind it: it ranks behind in each search, and if its scores are still too high,
@@ -55,7 +56,9 @@ def contributions(
     if weights is None:
         shares = dict.fromkeys(parts, 1 / len(parts))
         added = {
-            stage: (RANK_CONSTANT + 1) / (RANK_CONSTANT + ranks(scores, tiers)) / len(parts)
+            stage: np.zeros(len(scores))
+            if knows_nothing(scores, tiers)
+            else (RANK_CONSTANT + 1) / (RANK_CONSTANT + ranks(scores, tiers)) / len(parts)
             for stage, scores in parts.items()
         }
     else:
@@ -72,6 +75,17 @@ def fuse(
 ) -> DoubleArray:
     """Scores of the candidates, shape (n,); see `contributions`."""
     return _total(contributions(parts, weights, tiers))
+
+
+def knows_nothing(scores: DoubleArray, tiers: RowArray | None = None) -> bool:
+    """Whether a search finds no name of the first pool similar to the mention, not even its own best ones.
+
+    Example:
+        >>> knows_nothing(np.array([0.0, 0.0]))
+        True
+    """
+    first = scores if tiers is None else scores[tiers == 0]
+    return bool((np.round(first, SCORE_DECIMALS) <= 0).all())
 
 
 def ranks(scores: DoubleArray, tiers: RowArray | None = None) -> RowArray:

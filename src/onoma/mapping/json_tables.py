@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from onoma.errors import InputError, did_you_mean
-from onoma.mapping.parts import ENDS_A_CELL, NO_TSV, OTHER_THAN_TSV, RAW, Wanted, texts_frame
+from onoma.mapping.parts import RAW, Unheld, Wanted, texts_frame
 from onoma.terminology.files.text_files import only_file, text_lines
 from onoma.terminology.reading import Progress, Reading
 
@@ -29,15 +29,15 @@ class JsonLinesTable:
         path: The file.
         wanted: What is asked of it. A key that is missing in a line is a null there; it must occur in one at least.
         is_raw: Give lines as they stand.
-        is_flat: Refuse keys and values that no cell of a TSV could hold.
+        unheld: Refuse keys and values that have any of these.
         columns: Keys that become columns, as a first reading found them; without them (and not raw) the rows have none.
     """
 
     def __init__(
-        self, path: Path, wanted: Wanted, *, is_raw: bool, is_flat: bool = False, columns: Sequence[str] = ()
+        self, path: Path, wanted: Wanted, *, is_raw: bool, unheld: Sequence[Unheld] = (), columns: Sequence[str] = ()
     ) -> None:
         self.path, self._wanted, self._columns = path, wanted, list(columns)
-        self._is_raw, self._is_flat = is_raw, is_flat
+        self._is_raw, self._unheld = is_raw, unheld
         self._file = only_file(path)
         self._seen: dict[str, None] = {}
 
@@ -48,7 +48,7 @@ class JsonLinesTable:
 
     def with_columns(self, columns: Sequence[str]) -> JsonLinesTable:
         """The same table, for another reading, with the columns that the first one found."""
-        return JsonLinesTable(self.path, self._wanted, is_raw=self._is_raw, is_flat=self._is_flat, columns=columns)
+        return JsonLinesTable(self.path, self._wanted, is_raw=self._is_raw, unheld=self._unheld, columns=columns)
 
     def frames(self, progress: Progress) -> Iterator[pl.DataFrame]:
         """See `onoma.mapping.parts.InputTable.frames`."""
@@ -91,10 +91,10 @@ class JsonLinesTable:
         for name in self._wanted.asked:
             if isinstance(record.get(name), list | dict):
                 raise _BadLineError("a list or an object where a text belongs", name)
-        if self._is_flat:
+        for unheld in self._unheld:
             for name, value in record.items():
-                if ENDS_A_CELL.search(name) or ENDS_A_CELL.search(_text(value) or ""):
-                    raise _BadLineError(NO_TSV, name, OTHER_THAN_TSV)
+                if unheld.pattern.search(name) or unheld.pattern.search(_text(value) or ""):
+                    raise _BadLineError(unheld.problem, name, unheld.fix)
         return record
 
     def _frame(self, lines: Sequence[str], records: Sequence[Mapping[str, Any]]) -> pl.DataFrame:

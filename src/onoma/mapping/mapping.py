@@ -27,7 +27,7 @@ from onoma.mapping.json_tables import JsonLinesTable
 from onoma.mapping.keyed_texts import KeyedTexts
 from onoma.mapping.outputs import FORMATS, answered, check_cells, check_ids, check_types, join_parts, write_part
 from onoma.mapping.parquet_tables import ParquetTable
-from onoma.mapping.parts import InputTable, Wanted, parts_of, slices
+from onoma.mapping.parts import UNHELD, InputTable, Wanted, parts_of, slices
 from onoma.mapping.ray_engine import check_ray, link_on_ray
 from onoma.mapping.text_tables import TextTable
 from onoma.mapping.work import ReadInput, Settings, WorkFolder, WrittenPart
@@ -245,7 +245,7 @@ def _open_table(source: Path, formats: tuple[str, str], wanted: Wanted) -> Input
         check_types(table.schema, formats[1], source)
         return table
     if formats[0] == ".jsonl":
-        return JsonLinesTable(source, wanted, is_raw=formats[1] == ".jsonl", is_flat=formats[1] == ".tsv")
+        return JsonLinesTable(source, wanted, is_raw=formats[1] == ".jsonl", unheld=UNHELD.get(formats[1], ()))
     return TextTable(source, wanted, delimiter="," if formats[0] == ".csv" else "\t")
 
 

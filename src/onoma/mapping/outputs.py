@@ -15,11 +15,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from onoma.artifacts.parquet import scan_parquet
 from onoma.errors import InputError
 from onoma.linking.strings import StringColumn
 from onoma.mapping.answers import AnswerFiles
 from onoma.mapping.collecting import distinct_mentions
-from onoma.mapping.parts import ENDS_A_CELL, NO_TSV, OTHER_THAN_TSV, PART_ROWS, RAW, Part
+from onoma.mapping.parts import ENDS_A_CELL, PART_ROWS, RAW, UNHELD, Part
 
 FORMATS = (".parquet", ".csv", ".tsv", ".jsonl")
 
@@ -55,7 +56,7 @@ def _holds(output_format: str, dtype: pl.DataType) -> bool:
 
 
 def check_cells(rows: pl.DataFrame, output_format: str, path: Path, n_before: int) -> None:
-    """Refuse tabs and ends of lines within the cells of what becomes a TSV.
+    """Refuse what the cells of a format cannot have, as tabs and ends of lines those of a TSV.
 
     Args:
         rows: Some rows of a table.
@@ -66,22 +67,23 @@ def check_cells(rows: pl.DataFrame, output_format: str, path: Path, n_before: in
     Raises:
         InputError: naming column and row. (JSON, whose columns are not known at first, is looked at as it is read.)
     """
-    if output_format != ".tsv":
-        return
-    for name in rows.columns:
-        if ENDS_A_CELL.search(name):
-            raise InputError(f"the name of a column has {NO_TSV}", path=path, found=repr(name), fix=OTHER_THAN_TSV)
-        if isinstance(rows.schema[name], pl.String | pl.Categorical | pl.Enum):
-            cells = rows[name].alias("").cast(pl.String)  # a name such as "*" would be a pattern
-            row = cells.str.contains(ENDS_A_CELL.pattern).arg_true()
-            if len(row):
+    for unheld in UNHELD.get(output_format, ()):
+        for name in rows.columns:
+            if unheld.pattern.search(name):
                 raise InputError(
-                    f"row {n_before + row[0] + 1:,} has {NO_TSV}",
-                    path=path,
-                    field=name,
-                    found=repr(cells[row[0]]),
-                    fix=OTHER_THAN_TSV,
+                    f"the name of a column has {unheld.problem}", path=path, found=repr(name), fix=unheld.fix
                 )
+            if isinstance(rows.schema[name], pl.String | pl.Categorical | pl.Enum):
+                cells = rows[name].alias("").cast(pl.String)  # a name such as "*" would be a pattern
+                row = cells.str.contains(unheld.pattern.pattern).arg_true()
+                if len(row):
+                    raise InputError(
+                        f"row {n_before + row[0] + 1:,} has {unheld.problem}",
+                        path=path,
+                        field=name,
+                        found=repr(cells[row[0]]),
+                        fix=unheld.fix,
+                    )
 
 
 def check_ids(concept_ids: StringColumn, output_format: str, linker: Path) -> None:
@@ -92,7 +94,8 @@ def check_ids(concept_ids: StringColumn, output_format: str, linker: Path) -> No
     """
     if output_format == ".tsv" and concept_ids.has_any(b"\t\r\n"):
         broken = next(filter(ENDS_A_CELL.search, concept_ids))
-        raise InputError(f"the id of a concept has {NO_TSV}", path=linker, found=repr(broken), fix=OTHER_THAN_TSV)
+        unheld = UNHELD[".tsv"][0]
+        raise InputError(f"the id of a concept has {unheld.problem}", path=linker, found=repr(broken), fix=unheld.fix)
 
 
 def answered(part: Part, answers: AnswerFiles, columns: Sequence[str]) -> tuple[pl.DataFrame, int]:
@@ -164,7 +167,7 @@ def join_parts(parts: Sequence[Path], whole: Path, output_format: str) -> None:
         output_format: One of `FORMATS`.
     """
     if output_format == ".parquet":
-        pl.scan_parquet(list(parts), glob=False).sink_parquet(whole, row_group_size=PART_ROWS, maintain_order=True)
+        scan_parquet(parts).sink_parquet(whole, row_group_size=PART_ROWS, maintain_order=True)
         return
     with whole.open("wb") as handle:
         for part in parts:

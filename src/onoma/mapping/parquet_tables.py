@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from onoma.artifacts.parquet import scan_parquet
 from onoma.errors import InputError
 from onoma.mapping.parts import Wanted
 from onoma.terminology.files.text_files import check_is_file
@@ -31,8 +32,8 @@ class ParquetTable:
         self.path, self._wanted = path, wanted
         check_is_file(path)
         with _in_words(path):
-            self.schema = pl.scan_parquet(path, glob=False).collect_schema()
-            self._n_rows = int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
+            self.schema = scan_parquet(path).collect_schema()
+            self._n_rows = int(scan_parquet(path).select(pl.len()).collect().item())
         self.columns = list(self.schema)
         wanted.check(self.columns, path)
         for name in wanted.asked:
@@ -47,9 +48,7 @@ class ParquetTable:
         n_read = 0
         # The whole file is scanned as it is: neither columns nor rows are chosen, so the order is that of the file.
         with _in_words(self.path):
-            batches = pl.scan_parquet(self.path, glob=False).collect_batches(
-                chunk_size=_ROWS_AT_ONCE, maintain_order=True
-            )
+            batches = scan_parquet(self.path).collect_batches(chunk_size=_ROWS_AT_ONCE, maintain_order=True)
         while True:
             with _in_words(self.path):
                 batch = next(batches, None)

@@ -27,11 +27,49 @@ RAW = "\0line"
 """Column of a line that is passed on as it stands, instead of the columns of a table."""
 ENDS_A_CELL = re.compile(r"[\t\r\n]")
 """What no cell of a TSV can have: it knows no quotes."""
-NO_TSV = "a tab or an end of a line in it, which a .tsv cannot hold"
-OTHER_THAN_TSV = "choose an output ending in .csv, .jsonl or .parquet, or put a blank there"
 _MENTION, _CONTEXT = f"\0{MENTION}", f"\0{CONTEXT}"
 _OTHER_VALUE_BYTES, _NESTED_VALUE_BYTES = 8, 256
 """What a value that is no text counts for."""
+
+
+@dataclass(frozen=True)
+class Unheld:
+    """Characters that a text format has no way to write.
+
+    Attributes:
+        pattern: Finds one.
+        problem: What is wrong, of whatever has one.
+        fix: What to do.
+    """
+
+    pattern: re.Pattern[str]
+    problem: str
+    fix: str
+
+
+_NUL = re.compile("\0")
+UNHELD: dict[str, tuple[Unheld, ...]] = {
+    ".tsv": (
+        Unheld(
+            ENDS_A_CELL,
+            "a tab or an end of a line in it, which a .tsv cannot hold",
+            "choose an output ending in .csv, .jsonl or .parquet, or put a blank there",
+        ),
+        Unheld(
+            _NUL,
+            "a NUL character in it, which a .tsv cannot hold",
+            "choose an output ending in .jsonl or .parquet, or leave it out",
+        ),
+    ),
+    ".csv": (
+        Unheld(
+            _NUL,
+            "a NUL character in it, which a .csv cannot hold",
+            "choose an output ending in .jsonl or .parquet, or leave it out",
+        ),
+    ),
+}
+"""By format; one that is not there holds all."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from onoma.artifacts import Manifest, is_still, open_artifact
+from onoma.artifacts.parquet import scan_parquet
 from onoma.errors import DamagedArtifactError, InputError, MismatchError, did_you_mean
 from onoma.terminology.information import TerminologyInfo, gather_information
 from onoma.terminology.search import SearchHit, search_names
@@ -72,7 +73,7 @@ class Terminology:
                     raise DamagedArtifactError(f"{folder} has no {file}. Import the terminology again.")
                 continue
             try:
-                found = pl.scan_parquet(folder / file).collect_schema()
+                found = scan_parquet(folder / file).collect_schema()
             except (pl.exceptions.PolarsError, OSError) as error:
                 raise DamagedArtifactError(
                     f"{folder / file} cannot be read ({error}). Import the terminology again."
@@ -186,7 +187,7 @@ class Terminology:
             raise MismatchError(f"{self.path} was replaced or removed since it was opened. Open it again.")
         if f"{name}.parquet" not in self.manifest.files:
             return pl.LazyFrame(schema=SCHEMAS[name])
-        return pl.scan_parquet(self.path / f"{name}.parquet")
+        return scan_parquet(self.path / f"{name}.parquet")
 
     def _count(self, name: str) -> int:
         return int(self._scan(name).select(pl.len()).collect().item())

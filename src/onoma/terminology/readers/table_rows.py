@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from onoma.artifacts.parquet import scan_parquet
 from onoma.errors import InputError, did_you_mean
 from onoma.terminology.files.archives import SourceFile
 from onoma.terminology.files.delimited import read_delimited
@@ -74,7 +75,7 @@ def parquet_rows(
     if file.member is not None:
         raise InputError("a Parquet file in an archive", path=path, fix="unpack it")
     try:
-        scanned = pl.scan_parquet(path)
+        scanned = scan_parquet(path)
         schema = scanned.collect_schema()
         _check_columns(list(schema), columns, path)
         rows = scanned.select(columns).collect()
