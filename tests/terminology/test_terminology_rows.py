@@ -142,6 +142,12 @@ def test_several_names_in_a_row(tmp_path: Path) -> None:
     assert named(terminology) == {"1": ["a", "b", "c"], "2": ["d"]}  # a name given twice is kept once
 
 
+def test_columns_whose_names_have_commas(tmp_path: Path) -> None:
+    data = 'code,"Term, preferred",other\n1,a,b\n'
+    terminology, _ = read(tmp_path, "table", "t.csv", data, id="code", name='"Term, preferred", other')
+    assert named(terminology) == {"1": ["a", "b"]}
+
+
 def test_error_tells_the_value_and_the_row(tmp_path: Path) -> None:
     for data, found in {
         "1,,a\n": "nothing (in the row of '1')",

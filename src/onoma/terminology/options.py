@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
@@ -18,14 +19,20 @@ class ReaderOptions(BaseModel):
 
 
 def split_words(value: Any) -> Any:
-    """``"a, b"`` to ``("a", "b")``; anything else as it is."""
+    """Text to the words between its commas, as a line of CSV is read; anything else as it is.
+
+    Example:
+        >>> split_words('a, "b, c"')
+        ('a', 'b, c')
+    """
     if isinstance(value, str):
-        return tuple(part.strip() for part in value.split(",") if part.strip())
+        (parts,) = csv.reader([re.sub(r"[\r\n]+", " ", value)], skipinitialspace=True) if value else ([],)
+        return tuple(part.strip() for part in parts if part.strip())
     return value
 
 
 Words = Annotated[tuple[str, ...], BeforeValidator(split_words)]
-"""Several words, which the command line gives divided by commas."""
+"""Several words, which the command line gives divided by commas; one that has a comma in double quotes."""
 
 LANGUAGE_TAG = r"^([A-Za-z]{2,8}|[xXiI][-_][A-Za-z0-9]{1,8})([-_][A-Za-z0-9]{1,8})*$"
 """The form of a BCP 47 tag, also of a private ("x-lay") or grandfathered one; "_" for "-" as POSIX writes it is taken
