@@ -20,7 +20,7 @@ from onoma.benchmarks.biosyn import DictionaryLine
 from onoma.benchmarks.candidates import equal_lines, nearest_lines
 from onoma.encoders import EncoderFolder
 from onoma.errors import ArtifactExistsError, InputError
-from onoma.types import FloatArray
+from onoma.types import BoolArray, FloatArray
 
 
 @dataclass
@@ -38,6 +38,9 @@ class LetterEncoder:
     @property
     def folder(self) -> EncoderFolder:
         return cast(EncoderFolder, SimpleNamespace(normalisation=self.normalisation))
+
+    def can_read(self, texts: Sequence[str]) -> BoolArray:
+        return np.ones(len(texts), np.bool_)
 
     def encode(
         self,

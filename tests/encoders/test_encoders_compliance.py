@@ -15,11 +15,15 @@ import numpy.typing as npt
 import pytest
 import torch
 from tiny_encoders import FAMILIES, MAX_TOKENS, NAMES, write_tiny
+from tokenizers import Tokenizer
+from tokenizers.models import Unigram, WordPiece
+from tokenizers.pre_tokenizers import Metaspace
 
 from onoma.artifacts import Parent, read_manifest, verify_artifact
 from onoma.encoders import Encoder, Pooling, export_encoder, locate_encoder, open_encoder, save_encoder
 from onoma.encoders.onnx_encoder import OnnxEncoder
 from onoma.encoders.packed import load_packed
+from onoma.encoders.tokens import known_shares
 from onoma.encoders.torch_encoder import TorchEncoder
 from onoma.errors import ArtifactExistsError, ConfigError, DamagedArtifactError, InputError, NotAnArtifactError
 
@@ -125,6 +129,29 @@ def test_one_string_and_what_is_no_string_are_refused(encoder: Encoder) -> None:
         encoder.encode("fever")
     with pytest.raises(InputError, match="name 1 is not text"):
         encoder.encode(["fever", None])  # type: ignore[list-item]
+
+
+def test_what_can_be_read(encoder: Encoder) -> None:
+    tokenizer = encoder.folder.load_tokenizer()
+    texts = ["heart attack", "", "\u200b", "肺炎", "heart 炎", "heart attack 肺", "🧠", "x" * 500, "half \ud83e"]
+    expected = []
+    for text in texts:
+        clean = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        tokens = tokenizer.encode(clean, add_special_tokens=False).tokens
+        expected.append(2 * sum(token != "[UNK]" for token in tokens) > len(tokens))
+    assert encoder.can_read(texts).tolist() == expected
+    if isinstance(tokenizer.model, WordPiece):
+        assert expected[:6] == [True, False, False, False, False, True]
+    assert encoder.can_read([]).tolist() == []
+    with pytest.raises(InputError, match="not text"):
+        encoder.can_read(["heart", 3])  # type: ignore[list-item]
+
+
+def test_what_a_unigram_model_can_read() -> None:
+    pieces = [("<unk>", 0.0), ("▁heart", -1.0), ("▁", -2.0), ("▁lung", -1.5)]
+    tokenizer = Tokenizer(Unigram(pieces, unk_id=0))
+    tokenizer.pre_tokenizer = Metaspace()
+    assert known_shares(tokenizer, ["heart lung", "heart 肺", "肺", ""]).tolist() == [1.0, 2 / 3, 0.5, 0.0]
 
 
 def test_both_back_ends_are_the_same_encoder(saved: Path) -> None:

@@ -156,8 +156,30 @@ def test_any_text_has_a_defined_answer(linker: Linker, mention: str) -> None:
     (links,) = linker.link([mention])
     (again,) = linker.link([mention])
     assert links == again
-    assert len(links) == (5 if normalise(mention, "sapbert") else 0)
+    text = normalise(mention, "sapbert")
+    assert len(links) == (5 if text and linker.encoder.can_read([text])[0] else 0)
     assert all(np.isfinite(link.score) for link in links)
+
+
+def test_what_the_encoder_cannot_read_is_no_answer_by_vectors(encoder: Encoder, tmp_path: Path) -> None:
+    """To the encoder each of the unknown signs is the same one: all these names have one vector."""
+    concepts = {"D1": ["肺炎", "pneumonia"], "D2": ["骨折"], "D3": ["癌症", "cancer"], "D4": ["heart 炎"]}
+    terminology = make_terminology(tmp_path / "t", concepts)
+    assert (encoder.encode(["肺炎"]) @ encoder.encode(["骨折"]).T).item() == pytest.approx(1)
+    linker = build_linker(terminology, encoder, tmp_path / "l", sparse=True)
+    stored = dict(zip(linker.dictionary.texts, np.load(tmp_path / "l" / "vectors.npy"), strict=True))
+    assert {text for text, vector in stored.items() if not vector.any()} == {"肺炎", "骨折", "癌症"}
+    assert linker.n_unread == 3
+    assert linker.link(["尿急", "骨折"], stages=["dense"]) == [[], []]
+    assert linker.link(["尿急"]) == [[]]
+    assert [links[0].concept_id for links in linker.link(["骨折", "cancers"])] == ["D2", "D3"]
+    (links,) = linker.link(["癌症 病"], stages=["dense", "sparse"], top_k=1)
+    assert links[0].concept_id == "D3"
+    assert links[0].score < 1
+    assert "does not know most of its signs" in linker.explain("尿急").outcome
+    assert "does not know" not in linker.explain("").outcome
+    known = make_terminology(tmp_path / "k", {"D1": ["pneumonia"]})
+    assert build_linker(known, encoder, tmp_path / "m").n_unread == 0
 
 
 def test_no_mentions(linker: Linker) -> None:

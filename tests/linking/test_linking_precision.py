@@ -36,7 +36,10 @@ def test_mentions_are_encoded_as_the_names_were(place: Path) -> None:
     assert linker.encoder.fingerprint == lower.fingerprint
     texts = list(linker.dictionary.texts)
     stored = np.load(place / "linker" / "vectors.npy")
-    np.testing.assert_allclose(linker.encoder.encode(texts), stored, atol=1e-5)
+    can_read = linker.encoder.can_read(texts)
+    assert can_read.sum() > len(texts) / 2
+    assert not stored[~can_read].any()
+    np.testing.assert_allclose(linker.encoder.encode(texts)[can_read], stored[can_read], atol=1e-5)
     assert np.abs(open_encoder(place / "encoder").encode(texts) - stored).max() > 1e-4
     [[best, *_]] = linker.link(["sugar DISEASE"], top_k=1)
     assert best.concept_id == "D1"

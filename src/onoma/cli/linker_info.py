@@ -48,6 +48,7 @@ def _facts(manifest: Manifest, settings: LinkerSettings, record: IndexRecord | N
     return {
         "concepts": config.get("n_concepts"),
         "texts": config.get("n_texts"),
+        "texts_not_read": config.get("n_unread"),
         "normalisation": config.get("normalisation"),
         "stages": list(settings.stages),
         "terminology": parents.get("terminology"),

@@ -32,6 +32,7 @@ from onoma.cli import printable
 if TYPE_CHECKING:
     import polars as pl
 
+    from onoma.linking import Linker
     from onoma.linking.settings import LinkerSettings
     from onoma.training.evaluating import Evaluation
     from onoma.training.optimiser_step import DoneStep
@@ -88,6 +89,16 @@ def left_out(rejects: pl.DataFrame, *, kept_in: Path | None = None) -> None:
         remark(f"{file}, line {line}: left out: {reason}")
     if (more := len(rejects) - _LINES_SHOWN) > 0:
         remark(f"and {count(more, 'line')} more" + (f", all in {kept_in}" if kept_in else ""))
+
+
+def unread_names(linker: Linker) -> None:
+    """Remark on names whose vectors find nothing, as the encoder does not know their signs."""
+    if linker.n_unread:
+        sparse = "" if "sparse" in linker.stages else " (build it with --sparse)"
+        remark(
+            f"{linker.n_unread:,} of {count(linker.n_texts, 'different name')} are in signs that the encoder does not "
+            f"know: its vectors do not find them. Look-up does, and so do character n-grams{sparse}"
+        )
 
 
 def calibration_out_of_force(settings: LinkerSettings, stages: Sequence[str]) -> None:

@@ -10,10 +10,13 @@ from tokenizers import Tokenizer
 
 from onoma.encoders.folders import EncoderFolder
 from onoma.encoders.protocol import ProgressCallback
-from onoma.encoders.tokens import tokenise
+from onoma.encoders.tokens import known_shares, tokenise
 from onoma.errors import check_several
-from onoma.types import FloatArray, RowArray
+from onoma.types import BoolArray, FloatArray, RowArray
 
+LEAST_KNOWN = 0.5
+"""A text of which the tokeniser knows no more of the tokens has a vector that says nothing: texts in a script that the
+encoder was not trained on are one like the other to it."""
 WINDOW_NAMES = 16_384
 """Names tokenised and sorted together; bounds the memory that tokens take, whatever the number of names."""
 
@@ -65,6 +68,14 @@ class FolderEncoder:
         """What its arithmetic is done in."""
         return self._folder.precision
 
+    def can_read(self, texts: Sequence[str]) -> BoolArray:
+        """See `onoma.encoders.Encoder.can_read`."""
+        found = [
+            known_shares(self._tokenizer, _cased(texts[begin : begin + WINDOW_NAMES], self._folder)) > LEAST_KNOWN
+            for begin in range(0, len(texts), WINDOW_NAMES)
+        ]
+        return np.concatenate([np.empty(0, np.bool_), *found])
+
 
 def checked_names(texts: Iterable[str]) -> Sequence[str]:
     """Names that can be gone through in windows: a list of what gives them one by one.
@@ -104,9 +115,7 @@ def encode_names(
     kept = folder.dimensions or folder.width
     vectors = np.zeros((len(texts), kept), np.float32)
     for begin in range(0, len(texts), WINDOW_NAMES):
-        window = texts[begin : begin + WINDOW_NAMES]
-        if folder.lower_case:
-            window = [text.lower() if isinstance(text, str) else text for text in window]
+        window = _cased(texts[begin : begin + WINDOW_NAMES], folder)
         offsets, ids = tokenise(tokenizer, window)
         done = begin
         for rows in length_batches(np.diff(offsets), batch_tokens=batch_tokens, padded=padded):
@@ -119,6 +128,11 @@ def encode_names(
         if progress is not None and done != begin + len(window):
             progress(begin + len(window), len(texts))
     return vectors
+
+
+def _cased(texts: Sequence[str], folder: EncoderFolder) -> Sequence[str]:
+    """Texts in the case that the encoder was trained on."""
+    return [text.lower() if isinstance(text, str) else text for text in texts] if folder.lower_case else texts
 
 
 def length_batches(lengths: npt.NDArray[np.integer], *, batch_tokens: int, padded: bool = True) -> Iterator[RowArray]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from onoma.encoders.folders import EncoderFolder
-from onoma.types import FloatArray
+from onoma.types import BoolArray, FloatArray
 
 ProgressCallback: TypeAlias = Callable[[int, int], None]
 """Called with (names done, names in all)."""
@@ -44,6 +44,17 @@ class Encoder(Protocol):
     @property
     def precision(self) -> str:
         """What its arithmetic is done in: ``"fp32"``, ``"bf16"``, or that of an ONNX model in a lower one."""
+        ...
+
+    def can_read(self, texts: Sequence[str]) -> BoolArray:
+        """Whether its tokeniser knows more than half of the tokens of each text, shape (n,).
+
+        To an encoder all signs that its tokeniser does not know are one: two Chinese names of four signs may have the
+        same vector, and then say nothing. Linking takes such vectors for zero; `encode` gives them as they are.
+
+        Raises:
+            InputError: an entry is not a string.
+        """
         ...
 
     def encode(

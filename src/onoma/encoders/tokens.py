@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tokenizers import Tokenizer
 
 from onoma.errors import InputError, missing_extra
+from onoma.types import DoubleArray
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
@@ -60,6 +61,21 @@ def special_tokens_around(tokenizer: Tokenizer) -> tuple[int, int]:
     before = next((place for place, special in enumerate(is_special) if not special), 0)
     after = next((place for place, special in enumerate(reversed(is_special)) if not special), 0)
     return before, after
+
+
+def known_shares(tokenizer: Tokenizer, texts: Sequence[str]) -> DoubleArray:
+    """Share of each text's tokens that are not the unknown one, special ones aside; 0 without tokens; shape (n,).
+
+    Raises:
+        InputError: an entry is not a string.
+    """
+    offsets, ids = tokenise(tokenizer, texts, special_tokens=False)
+    # Of a Unigram model the library does not tell it; this is its usual name. Byte-level ones have none.
+    unknown = tokenizer.token_to_id(getattr(tokenizer.model, "unk_token", None) or "<unk>")
+    n_known = np.concatenate([[0], np.cumsum(ids != (-1 if unknown is None else unknown))])
+    lengths = np.diff(offsets)
+    shares: DoubleArray = (n_known[offsets[1:]] - n_known[offsets[:-1]]) / np.maximum(lengths, 1)
+    return shares
 
 
 def is_one_token(tokenizer: Tokenizer, word: str) -> bool:

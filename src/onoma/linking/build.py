@@ -33,7 +33,7 @@ from onoma.linking.prior import PriorReport, count_prior, save_prior
 from onoma.linking.settings import LinkerSettings, Stage, ordered_stages
 from onoma.terminology import Terminology
 from onoma.terminology.terminology import as_terminology
-from onoma.types import MAX_NORM, FloatArray
+from onoma.types import MAX_NORM, BoolArray, FloatArray
 
 DEFAULT_NORMALISATION = "sapbert"
 """Of a linker without an encoder, which would say how it was trained."""
@@ -148,7 +148,8 @@ def build_linker(
             ):  # which keeps what is new; what is known is copied faster than kept
                 kept = KeptParts(out, n_names=dictionary.n_texts, width=opened.width)
                 encode = partial(kept.encode, opened)
-            vectors = _vectors(dictionary.texts, encode, progress)
+            is_read = np.ones(dictionary.n_texts, np.bool_)
+            vectors = _vectors(dictionary.texts, opened, encode, is_read, progress)
             tables.written += [] if table is None else [table]
             record = build_index(
                 folder,
@@ -158,6 +159,7 @@ def build_linker(
                 database=None if table is None else database,
                 table=table,
             )
+            config["n_unread"] = int((~is_read).sum())
             config["index"] = {
                 "vectors": record.precision,
                 **record.model_dump(include={"kind", "recall", "agreement"}),
@@ -280,8 +282,13 @@ def _settings(
     return LinkerSettings(stages=chosen, weights=weights)
 
 
-def _vectors(texts: Sequence[str], encode: EncodePart, progress: ProgressCallback | None) -> Iterator[FloatArray]:
-    """The vectors of all texts, a part at a time, each checked to be of length 1."""
+def _vectors(
+    texts: Sequence[str], encoder: Encoder, encode: EncodePart, is_read: BoolArray, progress: ProgressCallback | None
+) -> Iterator[FloatArray]:
+    """The vectors of all texts, a part at a time, each checked to be of length 1.
+
+    Those of texts that the encoder cannot read are zero, and ``is_read``, shape (n,), gets to know which.
+    """
     start = 0
     for part in encode_in_parts(encode, texts, progress=progress):
         lengths = np.linalg.norm(part, axis=1)
@@ -294,5 +301,7 @@ def _vectors(texts: Sequence[str], encode: EncodePart, progress: ProgressCallbac
                 found=f"length {lengths[wrong[0]]}",
                 fix="use another encoder; this one's training may have diverged",
             )
-        yield part
-        start += len(part)
+        stop = start + len(part)
+        is_read[start:stop] = encoder.can_read(texts[start:stop])
+        yield part * is_read[start:stop, None]
+        start = stop

@@ -215,7 +215,13 @@ def _explain_answer(
         near_misses=reasons[n_links:],
         confidence=answer.confidence,
         no_concept_below=threshold,
-        outcome=_outcome(text, reasons, answer, None if is_confident else threshold),
+        outcome=_outcome(
+            text,
+            reasons,
+            answer,
+            None if is_confident else threshold,
+            is_read=parts.encoder is None or bool(parts.encoder.can_read([text])[0]),
+        ),
         no_concept=answer.no_concept,
     )
 
@@ -308,12 +314,13 @@ def _homonyms(parts: Parts, text_row: int, concept_id: str) -> tuple[str, ...]:
     return tuple(code for code in codes if code != concept_id)
 
 
-def _outcome(text: str, reasons: tuple[Reason, ...], answer: Answer, threshold: float | None) -> str:
+def _outcome(text: str, reasons: tuple[Reason, ...], answer: Answer, threshold: float | None, *, is_read: bool) -> str:
     """What was answered and why; the threshold is given if the confidence does not reach it."""
     if not text:
         return "Nothing was answered: normalisation leaves nothing of the mention."
     if not reasons:
-        return "Nothing was answered: no name that is allowed equals the mention, or could be searched for."
+        why = "" if is_read else " The encoder does not know most of its signs."
+        return f"Nothing was answered: no name that is allowed equals the mention, or could be searched for.{why}"
     first = reasons[0]
     if answer.is_nil:
         return (

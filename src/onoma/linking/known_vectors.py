@@ -85,6 +85,10 @@ class KnownVectors:
         """See `onoma.encoders.Encoder.fingerprint`."""
         return self._encoder.fingerprint
 
+    def can_read(self, texts: Sequence[str]) -> BoolArray:
+        """See `onoma.encoders.Encoder.can_read`."""
+        return self._encoder.can_read(texts)
+
     def verify(self) -> None:
         """Read vectors that lie in PostgreSQL, for which no manifest has a checksum, and compare their fingerprint.
 

@@ -231,7 +231,9 @@ class Run:
     def _queries(self, texts: Sequence[str]) -> dict[Stage, Queries]:
         parts, queries = self._parts, dict[Stage, Queries]()
         if "dense" in self._stages and parts.dense is not None and parts.encoder is not None:
-            queries["dense"] = DenseQueries(parts.encoder.encode(list(texts)), parts.dense)
+            vectors = parts.encoder.encode(list(texts))
+            vectors[~parts.encoder.can_read(texts)] = 0
+            queries["dense"] = DenseQueries(vectors, parts.dense)
         if "sparse" in self._stages and parts.sparse is not None:
             queries["sparse"] = SparseQueries(texts, parts.sparse)
         return queries
