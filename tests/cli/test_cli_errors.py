@@ -26,6 +26,12 @@ from onoma.errors import ConfigError, InputError
 from tiny import make_terminology
 
 
+def _interrupted(error: Exception) -> Exception:
+    """As where Ctrl-C comes while a native library is imported."""
+    error.__cause__ = KeyboardInterrupt()
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "status", "said"),
     [
@@ -40,6 +46,12 @@ from tiny import make_terminology
             1,
             "no room left to write to (No space left on device). Make",
         ),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "base/tokenizer.json", None, "full/x"),  # as copies say it
+            1,
+            "no room left to write to (full/x: No space left on device). Make",
+        ),
+        (_interrupted(ImportError("initialization failed")), 130, "go on from what they have saved"),
         (
             OSError("No space left on device (os error 28)"),  # as Polars says it
             1,

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from tiny_encoders import write_tiny
 
 from onoma.artifacts import open_artifact, verify_artifact
-from onoma.encoders import export_encoder, open_encoder, save_encoder
+from onoma.encoders import add_to_card, export_encoder, open_encoder, save_encoder
 from onoma.encoders.adapter_folders import join_adapter, load_adapter, read_adapter, save_adapter
 from onoma.encoders.adapters import adapter_tensors
 from onoma.encoders.lora import lora_tensors
@@ -222,6 +222,17 @@ def test_a_joined_encoder_is_not_written_over_what_it_is_made_of(base: Path, tmp
             join_adapter(tmp_path / "e", place, base=tmp_path / "own", overwrite=True)
         verify_artifact(place)
     join_adapter(tmp_path / "e", tmp_path / "joined", base=tmp_path / "own")
+
+
+@pytest.mark.parametrize("kind", ["bottleneck", "lora"])
+def test_the_card_of_a_joined_encoder_is_that_of_its_folder(base: Path, tmp_path: Path, kind: str) -> None:
+    save_adapter(trained(base, kind), tmp_path / "a")
+    join_adapter(tmp_path / "a", tmp_path / "joined", base=base)
+    written = (tmp_path / "joined" / "README.md").read_text(encoding="utf-8")
+    assert "ONNX model only" not in written
+    assert ("SentenceTransformer(" in written) == (kind == "lora")
+    add_to_card(tmp_path / "joined")
+    assert (tmp_path / "joined" / "README.md").read_text(encoding="utf-8") == written
 
 
 def test_a_base_that_is_not_found_is_asked_for(base: Path, tmp_path: Path) -> None:

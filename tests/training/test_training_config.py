@@ -54,6 +54,8 @@ def test_sets_of_languages(tmp_path: Path) -> None:
     assert load_recipe("quickstart", {"languages": "es"}).config.languages == ("es",)
     assert load_recipe("quickstart", {"languages": "nan"}).config.languages == ("nan",)  # Min Nan, and no number
     assert load_recipe("quickstart", {"languages": '["en", "es"]'}).config.languages == ("en", "es")
+    with pytest.raises(ConfigError, match="no language is named; leave it unset for all"):
+        load_recipe("quickstart", {"languages": "[]"})
     own = tmp_path / "own.toml"
     own.write_text('\ufeffsteps = 5\nlanguages = "en+es"\n', encoding="utf-8")  # as editors on Windows write it
     assert load_recipe(str(own)).config.languages == ("en", "es")

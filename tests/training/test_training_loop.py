@@ -18,7 +18,7 @@ from filelock import FileLock
 from safetensors.torch import load_file
 
 from onoma.artifacts import open_artifact, verify_artifact
-from onoma.encoders import locate_encoder, open_encoder
+from onoma.encoders import locate_encoder, locate_tokenizer, open_encoder
 from onoma.encoders.rewriting import add_to_card
 from onoma.errors import (
     ArtifactExistsError,
@@ -28,7 +28,7 @@ from onoma.errors import (
     MismatchError,
     TrainingError,
 )
-from onoma.pairs import PairSet
+from onoma.pairs import PairSet, build_pairs
 from onoma.training.checkpoints import CHECKPOINT_NAME
 from onoma.training.config import Recipe, TrainingConfig
 from onoma.training.loop import train_encoder
@@ -325,6 +325,14 @@ def test_a_run_whose_record_is_not_readable_is_refused(base: Path, pairs: PairSe
         train_encoder(config_for(base, checkpoint_minutes=1e-9), pairs, tmp_path / "e")
 
 
+def test_one_concept_has_nothing_to_be_told_from(base: Path, tmp_path: Path) -> None:
+    terminology = make_terminology(tmp_path / "t", {"A": ["heart", "cor"], "B": ["lung"]})
+    of_one = build_pairs(terminology, locate_tokenizer(base), tmp_path / "p")
+    with pytest.raises(InputError, match="all pairs are of one concept"):
+        train_encoder(config_for(base), of_one, tmp_path / "e")
+    assert not run_folder(tmp_path / "e").exists()
+
+
 def test_a_log_that_is_no_text_is_refused(base: Path, pairs: PairSet, tmp_path: Path) -> None:
     interrupted(base, pairs, tmp_path / "e")
     (run_folder(tmp_path / "e") / "log.jsonl").write_bytes(b"\xff\xfe\x80")
@@ -516,7 +524,7 @@ def test_a_step_is_not_said_to_take_more_pairs_than_there_are(base: Path, pairs:
     told: list[str] = []
     config = config_for(base, steps=1, batch_pairs=1000, accumulation=2)
     train_encoder(config, pairs, tmp_path / "e", on_event=told.append)
-    assert f"1 steps of {2 * len(pairs.pairs)} pairs on" in " ".join(told)
+    assert f"1 step of {2 * len(pairs.pairs)} pairs on" in " ".join(told)
 
 
 def test_pairs_of_an_unfinished_run_are_not_replaced_by_those_of_other_settings(base: Path, tmp_path: Path) -> None:

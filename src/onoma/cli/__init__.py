@@ -16,6 +16,11 @@ _TRAIN_PACKAGES = {"torch", "transformers", "safetensors", "filelock", "onnx", "
 
 _GO_ON = "Make room if the disk is full, and give the same command again."
 
+_STOPPED = (
+    "\nonoma: stopped. Nothing half-written passes for whole; training, encode, linker build and update, map, "
+    "quickstart and fetch go on from what they have saved when the same command is given again.\n"
+)
+
 
 def main() -> None:
     """Entry point of the ``onoma`` command.
@@ -43,12 +48,12 @@ def main() -> None:
         sys.exit(1)
     except SystemExit as leaving:
         if leaving.code in (130, 143):
-            sys.stderr.write(
-                "\nonoma: stopped. Nothing half-written passes for whole; training, encode, linker build and update, "
-                "map, quickstart and fetch go on from what they have saved when the same command is given again.\n"
-            )
+            sys.stderr.write(_STOPPED)
         raise
     except Exception as error:
+        if _was_interrupted(error):
+            sys.stderr.write(_STOPPED)
+            sys.exit(130)
         # Of Polars for some ways to write, and of a package that need not be installed.
         if (found := _OF_POLARS.search(str(error))) is not None:
             words = " ".join(str(error).split())[:300]
@@ -83,15 +88,23 @@ def printable(text: str, *, keep: str = "") -> str:
     return "".join(c if c in keep or unicodedata.category(c) != "Cc" else "\ufffd" for c in text)
 
 
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind an error, as where a native library was being imported."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
 def _in_words(error: OSError) -> str:
     # Polars has the number in its words alone, NumPy none.
     words = str(error)
     of_polars = _OF_POLARS.search(words)
     number = int(of_polars[1]) if of_polars is not None and error.errno is None else error.errno
     is_full = number in _NO_ROOM or (number is None and _OF_NUMPY.search(words) is not None)
-    if error.filename is None and is_full:
-        return _no_room(error.strerror or words)
-    return f"{error.filename or 'a file'} cannot be read or written: {error.strerror or error}."
+    place = error.filename if error.filename2 is None else error.filename2  # where a file was to be copied to
+    if is_full:
+        return _no_room(f"{place}: {error.strerror}" if place else error.strerror or words)
+    return f"{place or 'a file'} cannot be read or written: {error.strerror or error}."
 
 
 def _no_room(words: str) -> str:

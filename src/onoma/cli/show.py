@@ -203,7 +203,7 @@ def training_report(report: TrainingReport, encoder: Path) -> None:
     """What a finished run came to, in a line of the result."""
     best = "" if report.best is None else f", best acc@1 {report.best['at_1']:.4f} at step {report.best['step']:,}"
     out.print(
-        f"{encoder}: trained {report.steps:,} steps in {duration(report.seconds)} "
+        f"{encoder}: trained {count(report.steps, 'step')} in {duration(report.seconds)} "
         f"({report.names_per_second:,.0f} names/s), loss {report.first_loss:.3f} -> {report.last_loss:.3f}{best}",
         markup=False,
     )

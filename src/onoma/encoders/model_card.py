@@ -77,7 +77,7 @@ def model_card(
         _head(folder, source, origin, config, is_adapted=_is_adapted(architecture)),
         f"# {plain(about['name'])}",
         _what_it_is(folder, source, about, architecture, origin, preset),
-        _use(source, about["name"], preset, is_adapted=_is_adapted(architecture)),
+        _use(folder, source, about["name"], preset, is_adapted=_is_adapted(architecture)),
         _data(about, config, report, parents) if training else "",
         _training(training, config, report, seed) if training else "",
         _scores(folder, report),
@@ -145,7 +145,7 @@ def _what_it_is(
     return f"{first}\n\n{table(('', ''), rows)}"
 
 
-def _use(source: EncoderFolder, name: str, preset: str | None, *, is_adapted: bool) -> str:
+def _use(folder: Path, source: EncoderFolder, name: str, preset: str | None, *, is_adapted: bool) -> str:
     place = json.dumps(f"path/to/{name}")
     names = '["heart attack", "Myocardial infarction"]'
     prepare = f'names = [onoma.normalise(name, "{preset}") for name in {names}]' if preset else f"names = {names}"
@@ -154,7 +154,7 @@ def _use(source: EncoderFolder, name: str, preset: str | None, *, is_adapted: bo
         "With [Onoma](https://pypi.org/project/onoma/), torch or not:",
         code(["import onoma", "", prepare, f"vectors = onoma.open_encoder({place}).encode(names)"]),
     ]
-    if not source.weights:
+    if not count_parameters(folder):  # of a source that was made by joining, there are no files
         return "\n\n".join([*parts, "The folder holds the ONNX model only, so other libraries cannot open it."])
     if is_adapted or source.pooling not in _POOLING_IN_CODE:
         why = "it has adapters inside" if is_adapted else "they do not know its pooling"

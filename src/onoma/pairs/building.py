@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 
 from onoma.artifacts import ensure_writable
 from onoma.encoders.tokens import tokenizer_fingerprint
-from onoma.errors import InputError, MismatchError
+from onoma.errors import ArtifactError, DamagedArtifactError, InputError, MismatchError
 from onoma.pairs.labelled_names import Progress
 from onoma.pairs.languages import check_languages
 from onoma.pairs.name_store import own_tokenizer
@@ -81,7 +81,13 @@ def build_pairs(
         "hidden_names": rows_fingerprint(hidden_names),
     }
     if reuse and out.exists():
-        found = PairSet.open(out)
+        try:
+            found = PairSet.open(out)
+        except ArtifactError as error:
+            if part_of is None:
+                raise
+            said = str(error).removesuffix(" Make the folder again.")
+            raise DamagedArtifactError(f"{said} Remove {part_of} to begin anew.") from None
         differing = _differences(found, terminology, config, seed)
         if not differing:
             return found

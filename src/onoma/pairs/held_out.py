@@ -81,7 +81,6 @@ def hold_out_synonyms(
         raise InputError(
             "so many synonyms cannot be hidden",
             path=terminology.path,
-            field="n_names",
             expected=f"1 to {len(candidates)}, the number of concepts that keep at least two other names"
             if len(candidates)
             else "concepts with at least three different names",

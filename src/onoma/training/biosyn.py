@@ -158,7 +158,8 @@ class _Biosyn(Course[BiosynConfig, BiosynStepReport]):
     def batch_in_words(self) -> str:
         config = self.config
         at_once = min(config.batch_queries, len(self._data.queries))
-        return f"{at_once * config.accumulation} queries with {config.candidates} candidates each"
+        candidates = min(config.candidates, len(self._data.names))
+        return f"{at_once * config.accumulation} queries with {candidates} candidates each"
 
     def data_in_words(self) -> str:
         return f"{len(self._data.names):,} names, {len(self._data.queries):,} queries"

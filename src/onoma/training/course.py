@@ -142,8 +142,9 @@ class Course(ABC, Generic[Settings, Done]):
     def about(self, total_steps: int) -> str:
         """A sentence on what the run is going to do."""
         passes = total_steps * self.config.accumulation / self.batches.steps_per_epoch
+        steps = f"{total_steps:,} {'step' if total_steps == 1 else 'steps'}"
         return (
-            f"{total_steps:,} steps of {self.batch_in_words()} on {self.ran_on['device']} in "
+            f"{steps} of {self.batch_in_words()} on {self.ran_on['device']} in "
             f"{self.ran_on['precision']}, {self.data_in_words()}, {passes:.2f} passes over them"
         )
 

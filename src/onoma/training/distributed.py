@@ -152,7 +152,13 @@ def seed_dropout(seed: int, batch: int) -> None:
 
 def _started() -> int:
     """Number of processes that the launcher says it started."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
+    said = os.environ.get("WORLD_SIZE", "1")
+    if not said.isdecimal():
+        raise TrainingError(
+            f"the environment's WORLD_SIZE is {said!r}, and no number of processes. Start them with torchrun or "
+            "accelerate, which set it, or unset it."
+        )
+    return int(said)
 
 
 def _joined() -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from onoma.encoders import locate_tokenizer
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.saving import save_encoder
-from onoma.errors import MismatchError
+from onoma.errors import InputError, MismatchError
 from onoma.pairs import PairSet
 from onoma.training.batches import make_batches
 from onoma.training.config import TrainingConfig
@@ -91,6 +91,13 @@ class _SelfAlignment(Course[TrainingConfig, StepReport]):
         self, config: TrainingConfig, pairs: PairSet, run: Path, development: Sequence[DevelopmentSet], tell: Tell
     ) -> None:
         super().__init__(config)
+        concepts = pairs.labels[pairs.pairs[:, 0]]
+        if (concepts == concepts[0]).all():
+            raise InputError(
+                "all pairs are of one concept, so that there is nothing to tell apart",
+                path=pairs.path,
+                expected="names of two concepts or more",
+            )
         self._pairs = pairs
         encoder = load_base(config)
         if encoder.tokenizer_fingerprint != pairs.tokenizer_fingerprint:

@@ -93,6 +93,8 @@ class RunConfig(BaseModel):
     def _language_set(cls, value: Any) -> Any:
         if isinstance(value, str):
             return parse_languages(value)
+        if isinstance(value, list | tuple) and not value:
+            raise ValueError("no language is named; leave it unset for all")
         return tuple(value) if isinstance(value, list) else value
 
     @field_validator("normalisation")
