@@ -187,6 +187,17 @@ def test_what_the_terminology_has_not_got(linker: Linker, filters: dict[str, str
     assert said in str(caught.value)
 
 
+def test_filters_that_ask_for_nothing_or_are_no_text(linker: Linker) -> None:
+    assert linker.only(languages=None, under=()).link(["lung"]) == linker.link(["lung"], expected_types=None)
+    for asked in ({"sources": [3]}, {"under": [None]}):
+        with pytest.raises(InputError, match="a filter that is no text"):
+            linker.only(**asked)
+    with pytest.raises(InputError, match="field expected_types: a filter that is no text"):
+        linker.link(["lung"], expected_types=[3])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="near misses that cannot be"):
+        linker.explain("lung", near_misses="a")  # type: ignore[arg-type]
+
+
 def test_of_many_codes_that_are_alike_only_the_nearest_is_named(tmp_path: Path) -> None:
     make_terminology(tmp_path / "t", {f"C:{row:04}": [f"name {row}"] for row in range(30)})
     linker = build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True)

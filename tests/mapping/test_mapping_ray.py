@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,6 +75,21 @@ def test_two_nodes_and_a_killed_worker_give_the_same_bytes(cluster: Any, linker:
     assert (tmp_path / "ray.parquet").read_bytes() == (tmp_path / "local.parquet").read_bytes()
     assert (on_ray.n_rows, on_ray.n_mentions) == (local.n_rows, local.n_mentions)
     assert not ray.is_initialized()
+
+
+@needs_ray
+def test_a_cluster_that_is_not_there_is_told_at_once(
+    linker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write_table(tmp_path / "x.csv", rows_of(3))
+    with socket.socket() as taken:  # a port at which nothing listens
+        taken.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(UnavailableError, match=f"there is no Ray cluster at {place}"):
+            map_table(linker, source, tmp_path / "y.csv", column="mention", engine="ray", address=place)
+        monkeypatch.setenv("RAY_ADDRESS", f"ray://{place}")
+        with pytest.raises(UnavailableError, match=f"there is no Ray cluster at ray://{place}"):
+            map_table(linker, source, tmp_path / "y.csv", column="mention", engine="ray")
 
 
 def test_without_ray_the_extra_is_named(linker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

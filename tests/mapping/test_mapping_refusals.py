@@ -157,6 +157,12 @@ def test_what_a_tsv_cannot_hold(
         map_table(linker, path, tmp_path / "y.tsv", column="mention")
 
 
+def test_asking_is_an_asking(linker: Path, tmp_path: Path) -> None:
+    path = write_table(tmp_path / "x.csv", [{"mention": "cold"}])
+    with pytest.raises(ConfigError, match=r"asking is an onoma\.mapping\.Asking"):
+        map_table(linker, path, tmp_path / "y.csv", column="mention", asking={"stages": ["exact"]})  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("source", ["x.parquet", "x.jsonl"])
 @pytest.mark.parametrize("output", ["y.csv", "y.tsv"])
 def test_text_files_hold_no_nul(linker: Path, source: str, output: str, tmp_path: Path) -> None:

@@ -141,23 +141,34 @@ def _read(mentions: list[str], context: str | None, *, tabbed: bool) -> Iterator
 
 
 def _lines_of_stdin() -> Iterator[list[str]]:
-    """Whole lines, as many as are there at a time."""
-    from onoma.encoders.vector_files import decode_lines
-
+    """Whole lines, as many as are there at a time; those before a bad one too."""
     if sys.stdin is None:
         raise ConfigError("standard input is closed: give mentions, or lines on it.")
     with contextlib.suppress(OSError, ValueError):  # it is no file of the system, or the system has no such setting
         os.set_blocking(sys.stdin.fileno(), True)  # else a pause would be taken for its end
-    n_lines, rest = 0, b""
+    n_lines, parts = 0, list[bytes]()
     stream = cast(io.BufferedIOBase, sys.stdin.buffer)
     while data := stream.read1(_PART_BYTES):
-        before, line_feed, rest = (rest + data).rpartition(b"\n")
+        before, line_feed, rest = data.rpartition(b"\n")
         if line_feed:
-            lines = decode_lines(before + line_feed, source="standard input", first_line=n_lines + 1)
+            parts += [before, line_feed]
+            yield from _decoded(b"".join(parts), n_lines + 1)
+            n_lines += sum(part.count(b"\n") for part in parts)
+            parts.clear()
+        parts.append(rest)
+    yield from _decoded(b"".join(parts), n_lines + 1)
+
+
+def _decoded(raw: bytes, first_line: int) -> Iterator[list[str]]:
+    from onoma.encoders.vector_files import decoded_lines
+
+    lines = list[str]()
+    try:
+        for line in decoded_lines(raw, source="standard input", first_line=first_line):
+            lines.append(line)
+    finally:
+        if lines:
             yield lines
-            n_lines += len(lines)
-    if rest:
-        yield decode_lines(rest, source="standard input", first_line=n_lines + 1)
 
 
 def _record(mention: PreparedMention, links: Sequence[Link]) -> dict[str, Any]:

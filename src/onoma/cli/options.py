@@ -13,7 +13,9 @@ from onoma.errors import ConfigError
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting; may be given several times.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace what is there, if it is of the same kind.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace the file that is there, or the folder if it is one of the same kind.")
+]
 OnError = Annotated[
     Literal["strict", "skip"],
     typer.Option("--on-error", help="Stop at the first bad line, or skip, count and list them."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -103,19 +103,26 @@ def decode_lines(raw: bytes, *, source: str | Path, first_line: int = 1) -> list
         source: How an error calls where they come from.
         first_line: The number of the first of them there.
     """
+    return list(decoded_lines(raw, source=source, first_line=first_line))
+
+
+def decoded_lines(raw: bytes, *, source: str | Path, first_line: int = 1) -> Iterator[str]:
+    """As `decode_lines`, one by one, so that those before a bad line are not lost."""
     lines = (raw.removeprefix(b"\xef\xbb\xbf") if first_line == 1 else raw).split(b"\n")
     if lines[-1] == b"":
         lines.pop()
-    texts = []
     for number, line in enumerate(lines, first_line):
         if b"\0" in line:
             raise InputError(
-                "NUL byte in a line of text", path=source, line=number, expected="UTF-8", fix="save it as UTF-8"
+                "NUL byte in a line of text",
+                path=source,
+                line=number,
+                fix="save it as UTF-8, if it is UTF-16, or take the byte out",
             )
         try:
-            texts.append(line.removesuffix(b"\r").decode("utf-8"))
+            text = line.removesuffix(b"\r").decode("utf-8")
         except UnicodeDecodeError:
             raise InputError(
                 "this line is not UTF-8", path=source, line=number, found=repr(line[:40]), fix="save the file as UTF-8"
             ) from None
-    return texts
+        yield text

@@ -129,9 +129,9 @@ def explain_mention(
         threshold: Confidence that an answer needs; unset: none.
 
     Raises:
-        InputError: ``near_misses`` is negative.
+        InputError: ``near_misses`` is no number, or negative.
     """
-    if near_misses < 0:
+    if not isinstance(near_misses, int) or near_misses < 0:
         raise InputError(
             "a number of near misses that cannot be", field="near_misses", expected="0 or more", found=str(near_misses)
         )

@@ -42,13 +42,18 @@ class Filters:
     def of(
         cls,
         *,
-        semantic_types: str | Iterable[str] = (),
-        sources: str | Iterable[str] = (),
-        languages: str | Iterable[str] = (),
-        under: str | Iterable[str] = (),
+        semantic_types: str | Iterable[str] | None = None,
+        sources: str | Iterable[str] | None = None,
+        languages: str | Iterable[str] | None = None,
+        under: str | Iterable[str] | None = None,
     ) -> Filters:
-        """Filters from one word or several each."""
-        return cls(_words(semantic_types), _words(sources), _words(languages), _words(under))
+        """Filters from one word or several each; none where nothing is asked for."""
+        return cls(
+            filter_words(semantic_types, "semantic_types"),
+            filter_words(sources, "sources"),
+            filter_words(languages, "languages"),
+            filter_words(under, "under"),
+        )
 
     @property
     def are_set(self) -> bool:
@@ -171,5 +176,14 @@ def _similar(concept_id: str, concept_ids: Iterable[str]) -> list[str]:
     return found
 
 
-def _words(words: str | Iterable[str]) -> tuple[str, ...]:
-    return (words,) if isinstance(words, str) else tuple(words)
+def filter_words(words: str | Iterable[str] | None, field: str) -> tuple[str, ...]:
+    """One word or several as several.
+
+    Raises:
+        InputError: one is no text.
+    """
+    several = (words,) if isinstance(words, str) else tuple(words or ())
+    for word in several:
+        if not isinstance(word, str):
+            raise InputError("a filter that is no text", field=field, expected="a word, or several", found=repr(word))
+    return several

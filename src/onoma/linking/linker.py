@@ -231,10 +231,10 @@ class Linker:
     def only(
         self,
         *,
-        semantic_types: str | Iterable[str] = (),
-        sources: str | Iterable[str] = (),
-        languages: str | Iterable[str] = (),
-        under: str | Iterable[str] = (),
+        semantic_types: str | Iterable[str] | None = None,
+        sources: str | Iterable[str] | None = None,
+        languages: str | Iterable[str] | None = None,
+        under: str | Iterable[str] | None = None,
     ) -> Linker:
         """The same linker with some of its names and concepts only; see `onoma.linking.filters.Filters`.
 
@@ -324,7 +324,7 @@ class Linker:
         top_k: int = 5,
         contexts: Sequence[str | None] | None = None,
         stages: Iterable[str] | None = None,
-        expected_types: str | Iterable[str] = (),
+        expected_types: str | Iterable[str] | None = None,
         no_concept_below: float | None = None,
     ) -> list[list[Link]]:
         """The ``top_k`` best concepts of each mention, best first.
@@ -379,7 +379,7 @@ class Linker:
         near_misses: int = 5,
         context: str | None = None,
         stages: Iterable[str] | None = None,
-        expected_types: str | Iterable[str] = (),
+        expected_types: str | Iterable[str] | None = None,
         no_concept_below: float | None = None,
     ) -> Explanation:
         """Why `link` answers as it does: which name, by which stage, with which scores; and what came close.

@@ -20,7 +20,7 @@ from onoma.indexes.protocol import StoredVectors
 from onoma.linking.confidence import Confidence
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.facts import TerminologyFacts
-from onoma.linking.filters import Filters, allowed_entries, expected_concepts
+from onoma.linking.filters import Filters, allowed_entries, expected_concepts, filter_words
 from onoma.linking.lookup import NameLookup
 from onoma.linking.mentions import Preparation, PreparedMention
 from onoma.linking.prior import WeightedPrior, checked_prior
@@ -151,13 +151,13 @@ class Parts:
             )
         return parts
 
-    def expected(self, semantic_types: str | Iterable[str]) -> BoolArray | None:
+    def expected(self, semantic_types: str | Iterable[str] | None) -> BoolArray | None:
         """Which concepts are of one of these types or groups, bool, shape (C,); ``None`` if none is given.
 
         Raises:
             InputError: there are no facts to tell by, or no such type.
         """
-        wanted = Filters.of(semantic_types=semantic_types).semantic_types
+        wanted = filter_words(semantic_types, "expected_types")
         return expected_concepts(wanted, self._known_facts(), field="expected_types") if wanted else None
 
     def _known_facts(self) -> TerminologyFacts:

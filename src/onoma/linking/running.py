@@ -17,7 +17,7 @@ def runs(
     *,
     stages: tuple[Stage, ...],
     top_k: int,
-    expected_types: str | Iterable[str] = (),
+    expected_types: str | Iterable[str] | None = None,
     spare: int | None = None,
 ) -> Iterator[tuple[list[Asked], Run]]:
     """What is asked, each once and without blanks, and the run that answers it.

@@ -144,6 +144,8 @@ def map_table(
     preparation = preparation or Preparation()
     plain = Linker.open(linker, database=database)
     asking = asking or Asking()
+    if not isinstance(asking, Asking):
+        raise ConfigError(f"asking is an onoma.mapping.Asking(stages=..., ...); found {type(asking).__name__}.")
     opened = asking.applied(plain).preparing(preparation)
     check_ids(opened.concept_ids, formats[1], Path(linker))
     if context is not None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +19,9 @@ from onoma.errors import UnavailableError, missing_extra
 from onoma.mapping.answers import link_task
 from onoma.mapping.work import WorkFolder
 from onoma.mapping.worker import open_linker
+
+_PLACE = re.compile(r"(?:ray://)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^/:\[\]]+):(?P<port>\d{1,5})", re.ASCII)
+_SECONDS_TO_ANSWER = 10
 
 
 class TaskLinker:
@@ -61,6 +66,24 @@ def check_ray() -> None:
         raise missing_extra("ray", "ray", "Linking on a cluster (--engine ray)")
 
 
+def _check_reachable(address: str) -> None:
+    """Refuse an address at which nothing listens: Ray itself tries for minutes.
+
+    Raises:
+        UnavailableError: nothing does.
+    """
+    place = _PLACE.fullmatch(address)
+    if place is None:  # "auto", "local", none, or what Ray may make of it
+        return
+    try:
+        socket.create_connection((place["host"].strip("[]"), int(place["port"])), timeout=_SECONDS_TO_ANSWER).close()
+    except (OSError, OverflowError) as error:
+        raise UnavailableError(
+            f"there is no Ray cluster at {address} ({error}). Start one (ray start --head), or leave the address out: "
+            "then one is started on this machine."
+        ) from None
+
+
 def link_on_ray(
     linker: Path,
     work: WorkFolder,
@@ -89,6 +112,8 @@ def link_on_ray(
     import ray.data
 
     is_ours = not ray.is_initialized()
+    if is_ours:
+        _check_reachable(address or os.environ.get("RAY_ADDRESS", ""))
     try:
         if is_ours:
             ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
