@@ -2,10 +2,10 @@
 
     python benchmarks/unread_names.py onoma-mini HPO_ZH HPO_JA HPO_CS
 
-For each terminology: different names; those that have the same tokens as another one, the unknown token among them, and so the
-same vector; how many of these are left where names of which the tokeniser knows nothing are not searched by vectors, and
-how many where those are not of which it knows half or less (`onoma.encoders.Encoder.can_read`); and how many that rule
-takes from the search.
+For each terminology: different names; those that have the same tokens as another one, the unknown token among them, and
+so the same vector; how many of these are left where names of which the tokeniser knows nothing are not searched by
+vectors, and how many where those are not of which it knows half or less (`onoma.encoders.Encoder.can_read`); and how
+many that rule takes from the search.
 """
 
 from __future__ import annotations
