@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tokenizers import Tokenizer
 
 from onoma.errors import InputError, missing_extra
-from onoma.types import DoubleArray
+from onoma.types import DoubleArray, RowArray
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
@@ -70,12 +70,27 @@ def known_shares(tokenizer: Tokenizer, texts: Sequence[str]) -> DoubleArray:
         InputError: an entry is not a string.
     """
     offsets, ids = tokenise(tokenizer, texts, special_tokens=False)
-    # Of a Unigram model the library does not tell it; this is its usual name. Byte-level ones have none.
-    unknown = tokenizer.token_to_id(getattr(tokenizer.model, "unk_token", None) or "<unk>")
-    n_known = np.concatenate([[0], np.cumsum(ids != (-1 if unknown is None else unknown))])
-    lengths = np.diff(offsets)
-    shares: DoubleArray = (n_known[offsets[1:]] - n_known[offsets[:-1]]) / np.maximum(lengths, 1)
+    return shares_known(offsets, ids, unknown_id(tokenizer))
+
+
+def shares_known(
+    offsets: RowArray, ids: npt.NDArray[np.int32], unknown: int | None, *, n_special: int = 0
+) -> DoubleArray:
+    """As `known_shares`, of names as tokens; ``n_special`` of each are special ones, which are all known."""
+    n_unknown = np.concatenate([[0], np.cumsum(ids == (-1 if unknown is None else unknown))])
+    lengths = np.diff(offsets) - n_special
+    known = lengths - (n_unknown[offsets[1:]] - n_unknown[offsets[:-1]])
+    shares: DoubleArray = known / np.maximum(lengths, 1)
     return shares
+
+
+def unknown_id(tokenizer: Tokenizer) -> int | None:
+    """The id of the token that stands for what a tokeniser does not know, if it has one.
+
+    Of a Unigram model the library does not tell it; ``<unk>`` is its usual name. Byte-level ones know everything.
+    """
+    found: int | None = tokenizer.token_to_id(getattr(tokenizer.model, "unk_token", None) or "<unk>")
+    return found
 
 
 def is_one_token(tokenizer: Tokenizer, word: str) -> bool:
