@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from onoma.encoders import open_encoder
-from onoma.encoders.tokens import known_shares, tokenise
+from onoma.encoders.tokens import known_shares, tokenise, unknown_id
 from onoma.terminology import Terminology, normalise_expr
 
 
@@ -31,11 +31,13 @@ def count(encoder: str, terminology: Path) -> dict[str, int]:
     normalised = normalise_expr(pl.col("text"), opened.folder.normalisation)
     names = Terminology.open(terminology).names().select(normalised).collect()["text"].unique(maintain_order=True)
     texts = [name for name in names if name]
-    shares = known_shares(tokenizer, texts)
+    unknown = unknown_id(tokenizer)
+    shares = known_shares(tokenizer, texts, unknown)
     offsets, ids = tokenise(tokenizer, texts, special_tokens=False)
     keys = [ids[begin:end].tobytes() for begin, end in itertools.pairwise(offsets)]
     n_of_key = Counter(keys)
-    is_confused = np.array([n_of_key[key] > 1 for key in keys]) & (shares < 1)
+    has_unknown = [unknown in ids[begin:end] for begin, end in itertools.pairwise(offsets)]
+    is_confused = np.array([n_of_key[key] > 1 for key in keys]) & has_unknown
     can_read = opened.can_read(texts)
     return {
         "names": len(texts),

@@ -16,14 +16,14 @@ import pytest
 import torch
 from tiny_encoders import FAMILIES, MAX_TOKENS, NAMES, write_tiny
 from tokenizers import Tokenizer
-from tokenizers.models import Unigram, WordPiece
+from tokenizers.models import BPE, Unigram, WordPiece
 from tokenizers.pre_tokenizers import Metaspace
 
 from onoma.artifacts import Parent, read_manifest, verify_artifact
 from onoma.encoders import Encoder, Pooling, export_encoder, locate_encoder, open_encoder, save_encoder
 from onoma.encoders.onnx_encoder import OnnxEncoder
 from onoma.encoders.packed import load_packed
-from onoma.encoders.tokens import known_shares
+from onoma.encoders.tokens import known_shares, unknown_id
 from onoma.encoders.torch_encoder import TorchEncoder
 from onoma.errors import ArtifactExistsError, ConfigError, DamagedArtifactError, InputError, NotAnArtifactError
 
@@ -131,27 +131,44 @@ def test_one_string_and_what_is_no_string_are_refused(encoder: Encoder) -> None:
         encoder.encode(["fever", None])  # type: ignore[list-item]
 
 
+READ = {
+    **{"heart attack": True, "heart 炎": True, "heart 🧠": True, "heart‽": True, "🧠 heart 🧠🧠": True},
+    **{"": False, "\u200b": False, "肺炎": False, "🧠": False, "a 肺炎": False, "half \ud83e": True},
+}
+"""Texts, and whether a tokeniser of English words and letters can read them."""
+
+
 def test_what_can_be_read(encoder: Encoder) -> None:
+    texts = [*READ, "x" * 500, "[UNK]", "a 肺", "h 肺炎 eart", "?"]
+    found = encoder.can_read(texts).tolist()
     tokenizer = encoder.folder.load_tokenizer()
-    texts = ["heart attack", "", "\u200b", "肺炎", "heart 炎", "heart attack 肺", "🧠", "x" * 500, "half \ud83e"]
-    expected = []
-    for text in texts:
+    for text, can_read in zip(texts, found, strict=True):
         clean = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        tokens = tokenizer.encode(clean, add_special_tokens=False).tokens
-        expected.append(2 * sum(token != "[UNK]" for token in tokens) > len(tokens))
-    assert encoder.can_read(texts).tolist() == expected
+        encoding = tokenizer.encode(clean, add_special_tokens=False)
+        known, all_of_it = [], []
+        for token, (begin, end) in zip(encoding.tokens, encoding.offsets, strict=True):
+            letters = [sign for sign in clean[begin:end] if sign.isalnum()]
+            all_of_it += letters
+            known += letters if token != "[UNK]" else []
+        if not all_of_it:
+            known, all_of_it = [token for token in encoding.tokens if token != "[UNK]"], encoding.tokens
+        assert can_read == (2 * len(known) > len(all_of_it)), text
     if isinstance(tokenizer.model, WordPiece):
-        assert expected[:6] == [True, False, False, False, False, True]
+        assert found[: len(READ)] == list(READ.values())
     assert encoder.can_read([]).tolist() == []
     with pytest.raises(InputError, match="not text"):
         encoder.can_read(["heart", 3])  # type: ignore[list-item]
 
 
-def test_what_a_unigram_model_can_read() -> None:
-    pieces = [("<unk>", 0.0), ("▁heart", -1.0), ("▁", -2.0), ("▁lung", -1.5)]
-    tokenizer = Tokenizer(Unigram(pieces, unk_id=0))
+@pytest.mark.parametrize("unknown", ["<unk>", "[UNK]"])
+def test_what_a_unigram_model_can_read(unknown: str) -> None:
+    pieces = [("▁heart", -1.0), (unknown, 0.0), ("▁", -2.0), ("▁lung", -1.5)]
+    tokenizer = Tokenizer(Unigram(pieces, unk_id=1))
     tokenizer.pre_tokenizer = Metaspace()
-    assert known_shares(tokenizer, ["heart lung", "heart 肺", "肺", ""]).tolist() == [1.0, 2 / 3, 0.5, 0.0]
+    assert unknown_id(tokenizer) == 1
+    shares = known_shares(tokenizer, ["heart lung", "heart 肺", "肺", "🧠", ""], 1).tolist()
+    assert shares == [1.0, pytest.approx(5 / 6), 0.5, 0.5, 0.0]  # "▁" stands for the letter behind it too
+    assert unknown_id(Tokenizer(BPE())) is None
 
 
 def test_both_back_ends_are_the_same_encoder(saved: Path) -> None:

@@ -169,17 +169,18 @@ def test_what_the_encoder_cannot_read_is_no_answer_by_vectors(encoder: Encoder, 
     linker = build_linker(terminology, encoder, tmp_path / "l", sparse=True)
     stored = dict(zip(linker.dictionary.texts, np.load(tmp_path / "l" / "vectors.npy"), strict=True))
     assert {text for text, vector in stored.items() if not vector.any()} == {"肺炎", "骨折", "癌症"}
-    assert linker.n_unread == 3
+    assert linker.manifest.config["n_unread"] == 3
     assert linker.link(["尿急", "骨折"], stages=["dense"]) == [[], []]
     assert linker.link(["尿急"]) == [[]]
     assert [links[0].concept_id for links in linker.link(["骨折", "cancers"])] == ["D2", "D3"]
     (links,) = linker.link(["癌症 病"], stages=["dense", "sparse"], top_k=1)
     assert links[0].concept_id == "D3"
     assert links[0].score < 1
+    assert linker.link(["pneumonia 🧠"], top_k=1)[0][0].concept_id == "D1"
     assert "does not know most of its signs" in linker.explain("尿急").outcome
     assert "does not know" not in linker.explain("").outcome
     known = make_terminology(tmp_path / "k", {"D1": ["pneumonia"]})
-    assert build_linker(known, encoder, tmp_path / "m").n_unread == 0
+    assert build_linker(known, encoder, tmp_path / "m").manifest.config["n_unread"] == 0
 
 
 def test_no_mentions(linker: Linker) -> None:

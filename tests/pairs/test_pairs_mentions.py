@@ -223,6 +223,15 @@ def test_a_file_without_mentions_is_named(tmp_path: Path, text: str, said: str) 
         read_mentions(file, Reading())
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_context_may_be_a_column_that_is_read_anyway(tmp_path: Path, kind: str) -> None:
+    rows = pl.DataFrame({"mention": ["a"], "concept_id": ["D1"]})
+    rows.write_csv(tmp_path / "m.csv")
+    rows.write_parquet(tmp_path / "m.parquet")
+    read = read_mentions(tmp_path / f"m.{kind}", context="mention")
+    assert read.rows(named=True) == [{"mention": "a", "concept_id": "D1", "context": "a"}]
+
+
 def test_contexts_that_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_text("mention,concept_id,sentence\nx,D1,y\n")
     with pytest.raises(InputError, match=r"no column 'sent'\. Did you mean 'sentence'\?;.*name the column.*--context"):

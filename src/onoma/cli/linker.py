@@ -98,7 +98,7 @@ def build(
         f"{out}: links to {show.count(linker.n_concepts, 'concept')} by {show.count(linker.n_names, 'name')}",
         markup=False,
     )
-    show.unread_names(linker)
+    show.unread_names(out)
 
 
 @app.command()

@@ -32,7 +32,6 @@ from onoma.cli import printable
 if TYPE_CHECKING:
     import polars as pl
 
-    from onoma.linking import Linker
     from onoma.linking.settings import LinkerSettings
     from onoma.training.evaluating import Evaluation
     from onoma.training.optimiser_step import DoneStep
@@ -91,13 +90,17 @@ def left_out(rejects: pl.DataFrame, *, kept_in: Path | None = None) -> None:
         remark(f"and {count(more, 'line')} more" + (f", all in {kept_in}" if kept_in else ""))
 
 
-def unread_names(linker: Linker) -> None:
-    """Remark on names whose vectors find nothing, as the encoder does not know their signs."""
-    if linker.n_unread:
-        sparse = "" if "sparse" in linker.stages else " (build it with --sparse)"
+def unread_names(linker: Path) -> None:
+    """Remark on a linker's names whose vectors find nothing, as the encoder does not know their signs."""
+    from onoma.artifacts import read_manifest
+
+    config = read_manifest(linker).config
+    if config.get("n_unread"):
+        sparse = "" if config["ngrams"] else " (build it with --sparse)"
+        names = f"{config['n_unread']:,} of {count(config['n_texts'], 'different name')}"
         remark(
-            f"{linker.n_unread:,} of {count(linker.n_texts, 'different name')} are in signs that the encoder does not "
-            f"know: its vectors do not find them. Look-up does, and so do character n-grams{sparse}"
+            f"{names} are in signs that the encoder does not know: its vectors do not find them. Look-up does, and so "
+            f"do character n-grams{sparse}"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -10,13 +11,13 @@ from tokenizers import Tokenizer
 
 from onoma.encoders.folders import EncoderFolder
 from onoma.encoders.protocol import ProgressCallback
-from onoma.encoders.tokens import known_shares, tokenise
+from onoma.encoders.tokens import known_shares, tokenise, unknown_id
 from onoma.errors import check_several
 from onoma.types import BoolArray, FloatArray, RowArray
 
-LEAST_KNOWN = 0.5
-"""A text of which the tokeniser knows no more of the tokens has a vector that says nothing: texts in a script that the
-encoder was not trained on are one like the other to it."""
+_LEAST_KNOWN = 0.5
+"""A text of which the tokeniser knows no more has a vector that says nothing: texts in a script that the encoder was
+not trained on are one like the other to it."""
 WINDOW_NAMES = 16_384
 """Names tokenised and sorted together; bounds the memory that tokens take, whatever the number of names."""
 
@@ -71,10 +72,15 @@ class FolderEncoder:
     def can_read(self, texts: Sequence[str]) -> BoolArray:
         """See `onoma.encoders.Encoder.can_read`."""
         found = [
-            known_shares(self._tokenizer, _cased(texts[begin : begin + WINDOW_NAMES], self._folder)) > LEAST_KNOWN
+            known_shares(self._tokenizer, _cased(texts[begin : begin + WINDOW_NAMES], self._folder), self._unknown_id)
+            > _LEAST_KNOWN
             for begin in range(0, len(texts), WINDOW_NAMES)
         ]
         return np.concatenate([np.empty(0, np.bool_), *found])
+
+    @cached_property
+    def _unknown_id(self) -> int | None:
+        return unknown_id(self._tokenizer)
 
 
 def checked_names(texts: Iterable[str]) -> Sequence[str]:

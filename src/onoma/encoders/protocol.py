@@ -47,7 +47,9 @@ class Encoder(Protocol):
         ...
 
     def can_read(self, texts: Sequence[str]) -> BoolArray:
-        """Whether its tokeniser knows more than half of the tokens of each text, shape (n,).
+        """Whether its tokeniser knows more than half of the letters and digits of each text, shape (n,).
+
+        Of a text without any, more than half of the tokens.
 
         To an encoder all signs that its tokeniser does not know are one: two Chinese names of four signs may have the
         same vector, and then say nothing. Linking takes such vectors for zero; `encode` gives them as they are.

@@ -6,16 +6,18 @@ Token ids of many names are kept ragged: name ``i`` has ``ids[offsets[i]:offsets
 from __future__ import annotations
 
 import hashlib
+import itertools
+import json
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
+from tokenizers.models import Unigram
 
 from onoma.errors import InputError, missing_extra
-from onoma.types import DoubleArray, RowArray
+from onoma.types import DoubleArray
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
@@ -63,34 +65,46 @@ def special_tokens_around(tokenizer: Tokenizer) -> tuple[int, int]:
     return before, after
 
 
-def known_shares(tokenizer: Tokenizer, texts: Sequence[str]) -> DoubleArray:
-    """Share of each text's tokens that are not the unknown one, special ones aside; 0 without tokens; shape (n,).
+def known_shares(tokenizer: Tokenizer, texts: Sequence[str], unknown: int | None) -> DoubleArray:
+    """How much of each text a tokeniser knows, 0..1, shape (n,).
+
+    It is the share of the letters and digits that are in other tokens than the unknown one: a sign like an emoji
+    beside words does not count. Where there are no letters and digits it is the share of the tokens; without
+    tokens, 0.
+
+    Args:
+        tokenizer: As for `tokenise`.
+        texts: As for `tokenise`.
+        unknown: From `unknown_id`.
 
     Raises:
         InputError: an entry is not a string.
     """
     offsets, ids = tokenise(tokenizer, texts, special_tokens=False)
-    return shares_known(offsets, ids, unknown_id(tokenizer))
-
-
-def shares_known(
-    offsets: RowArray, ids: npt.NDArray[np.int32], unknown: int | None, *, n_special: int = 0
-) -> DoubleArray:
-    """As `known_shares`, of names as tokens; ``n_special`` of each are special ones, which are all known."""
-    n_unknown = np.concatenate([[0], np.cumsum(ids == (-1 if unknown is None else unknown))])
-    lengths = np.diff(offsets) - n_special
-    known = lengths - (n_unknown[offsets[1:]] - n_unknown[offsets[:-1]])
-    shares: DoubleArray = known / np.maximum(lengths, 1)
+    lengths = np.diff(offsets)
+    shares: DoubleArray = (lengths > 0).astype(np.float64)
+    if unknown is not None:
+        n_unknown = np.concatenate([[0], np.cumsum(ids == unknown)])
+        for row in np.flatnonzero(n_unknown[offsets[1:]] > n_unknown[offsets[:-1]]).tolist():
+            shares[row] = _known_share(tokenizer, _clean(texts[row], row), unknown)
     return shares
 
 
-def unknown_id(tokenizer: Tokenizer) -> int | None:
-    """The id of the token that stands for what a tokeniser does not know, if it has one.
+def _known_share(tokenizer: Tokenizer, text: str, unknown: int) -> float:
+    encoding = tokenizer.encode(text, add_special_tokens=False)
+    is_unknown = [token == unknown for token in encoding.ids]
+    letters = [sum(map(str.isalnum, text[begin:end])) for begin, end in encoding.offsets]
+    counts = letters if any(letters) else [1] * len(letters)
+    return 1 - sum(itertools.compress(counts, is_unknown)) / sum(counts)
 
-    Of a Unigram model the library does not tell it; ``<unk>`` is its usual name. Byte-level ones know everything.
-    """
-    found: int | None = tokenizer.token_to_id(getattr(tokenizer.model, "unk_token", None) or "<unk>")
-    return found
+
+def unknown_id(tokenizer: Tokenizer) -> int | None:
+    """The id of the token that stands for what a tokeniser does not know; byte-level ones know everything."""
+    if isinstance(tokenizer.model, Unigram):  # the library tells it only so
+        found: int | None = json.loads(tokenizer.to_str())["model"].get("unk_id")
+        return found
+    token = getattr(tokenizer.model, "unk_token", None)
+    return None if token is None else tokenizer.token_to_id(token)
 
 
 def is_one_token(tokenizer: Tokenizer, word: str) -> bool:
@@ -121,7 +135,7 @@ def tokenise(
     rows = [encoding.ids for encoding in encodings]
     offsets = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)), out=offsets[1:])
-    return offsets, np.fromiter(chain.from_iterable(rows), np.int32, int(offsets[-1]))
+    return offsets, np.fromiter(itertools.chain.from_iterable(rows), np.int32, int(offsets[-1]))
 
 
 def _clean(text: str, row: int) -> str:

@@ -185,11 +185,6 @@ class Linker:
         return self.dictionary.n_texts
 
     @property
-    def n_unread(self) -> int:
-        """Of `n_texts`, those that the encoder cannot read, so that their vectors find nothing (`Encoder.can_read`)."""
-        return int(self.manifest.config.get("n_unread", 0))
-
-    @property
     def concept_ids(self) -> StringColumn:
         """Codes of all concepts that can be an answer."""
         if self._parts.entries is None:

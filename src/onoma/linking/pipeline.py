@@ -369,6 +369,8 @@ class Run:
         """What the confidence of a mention's first answer is judged by."""
         text_row = answer.ranked.text_rows[:1]
         scores = self.search_scores(place, text_row)
+        if answer.hit_stage == "exact" and scores.get("dense") == 0:  # the encoder cannot read it; it equals itself
+            scores["dense"] = 1.0
         begin, end = self._parts.dictionary.entry_offsets[int(text_row[0]) : int(text_row[0]) + 2].tolist()
         entries = self._parts.entries
         return MentionEvidence(

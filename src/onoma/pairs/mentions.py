@@ -112,7 +112,7 @@ def _read(path: Path, reading: Reading, context: str | None) -> pl.DataFrame:
 
 def _read_table(path: Path, suffix: str, reading: Reading, context: str | None) -> pl.DataFrame:
     file = only_file(path)
-    wanted = LABELLED if context is None else (*LABELLED, context)
+    wanted = LABELLED if context is None else tuple(dict.fromkeys((*LABELLED, context)))
     try:
         if suffix == "parquet":
             blocks = list(parquet_rows(file, reading, columns=wanted, may_be_lists=()))

@@ -16,8 +16,7 @@ import numpy.typing as npt
 from tokenizers import Tokenizer
 
 from onoma.artifacts.arrays import load_array
-from onoma.encoders.encoding import LEAST_KNOWN
-from onoma.encoders.tokens import shares_known, tokenise, unknown_id
+from onoma.encoders.tokens import tokenise
 from onoma.errors import DamagedArtifactError, InputError, ShapeError
 from onoma.types import RowArray
 
@@ -113,12 +112,6 @@ class NameStore:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
-
-    def n_unread(self, tokenizer: Tokenizer) -> int:
-        """Names that the tokeniser which made this store cannot read, see `onoma.encoders.Encoder.can_read`."""
-        n_special = tokenizer.num_special_tokens_to_add(is_pair=False)
-        shares = shares_known(self.offsets, self.ids, unknown_id(tokenizer), n_special=n_special)
-        return int((shares <= LEAST_KNOWN).sum())
 
 
 def own_tokenizer(tokenizer: Tokenizer | str | Path) -> Tokenizer:

@@ -110,11 +110,6 @@ class _SelfAlignment(Course[TrainingConfig, StepReport]):
         self.batches = make_batches(config, pairs, run, tell=tell)
         self.step = Step(config, pairs, encoder, self.optimiser, self.batches, self.precision, self.device)
         tokenizer = locate_tokenizer(config.base)
-        if n_unread := pairs.store.n_unread(tokenizer):
-            tell(
-                f"{n_unread:,} of {len(pairs.store):,} names are in signs that the base's tokeniser does not know: "
-                "nothing is learned from these"
-            )
         self.measure_on(
             [
                 Measure(data, tokenizer, normalisation=config.normalisation, max_tokens=config.max_tokens)
