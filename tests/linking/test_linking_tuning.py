@@ -6,6 +6,7 @@ import dataclasses
 import json
 import random
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,13 @@ from onoma.encoders import export_encoder, open_encoder
 from onoma.encoders.cross_encoder import CrossEncoder
 from onoma.errors import ArtifactExistsError, ConfigError, InputError
 from onoma.indexes.vector_store import write_vectors
-from onoma.linking import Linker, add_reranker, build_dictionary, tune_linker
+from onoma.linking import Linker, add_reranker, build_dictionary, confidence, tune_linker
 from onoma.linking.calibration import Calibration
+from onoma.linking.confidence_features import MentionEvidence, confidence_features
 from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.settings import LinkerSettings
 from onoma.terminology import Terminology, normalise
+from onoma.types import DoubleArray
 from tiny import tiny_encoder
 from tiny_rerankers import write_reranker
 
@@ -82,6 +85,23 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(folder / "linker", folder / "untuned")
     tune_linker(folder / "linker", MENTIONS)
     return folder
+
+
+def test_a_name_that_the_encoder_cannot_read_equals_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its vector is zero, which shall not count against what look-up has found."""
+    write_letter_linker(tmp_path, {**CONCEPTS, "C0": [*CONCEPTS["C0"], "癌症"]})
+    tune_linker(tmp_path / "linker", MENTIONS)
+    judged: list[MentionEvidence] = []
+    by_features = confidence_features
+
+    def watched(evidence: Sequence[MentionEvidence]) -> DoubleArray:
+        judged.extend(evidence)
+        return by_features(evidence)
+
+    monkeypatch.setattr(confidence, "confidence_features", watched)
+    [[link, *_], _] = Linker.open(tmp_path / "linker").link(["癌症", CONCEPTS["C1"][0]])
+    assert (link.concept_id, link.score) == ("C0", 1.0)
+    assert [evidence.dense_score for evidence in judged] == [pytest.approx(1), pytest.approx(1)]
 
 
 def test_the_report_is_what_happened(place: Path, tmp_path: Path) -> None:
