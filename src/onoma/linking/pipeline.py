@@ -244,9 +244,9 @@ class Run:
         answers, mask = dict[int, Answer](), self._parts.texts.mask
         waiting, depth = which, _TEXTS_PER_CONCEPT * self._depth(NO_ANSWER)
         while len(waiting):
+            complete = depth >= self._parts.texts.n_candidates
             still_waiting = []
             for row, text_rows, text_scores in nearest_of_each(queries, waiting, depth):
-                complete = depth >= self._parts.texts.n_candidates or len(text_rows) < depth
                 allowed = text_scores if mask is None else text_scores[mask[text_rows]]
                 # Nothing is known of the mention, and all is, or all that is allowed is, equally near.
                 if not text_scores.any() or (complete and not allowed.any()):

@@ -198,17 +198,9 @@ class Pool:
 
 
 def nearest_of_each(queries: Queries, which: RowArray, k: int) -> Iterator[tuple[int, RowArray, FloatArray]]:
-    """Some mentions, one by one, with their texts and scores (see `Queries.nearest`), in memory that is bounded.
-
-    Texts with the vector zero, which the encoder cannot read, are not found by vectors: there may be fewer than ``k``.
-    """
+    """Some mentions, one by one, with their texts and scores (see `Queries.nearest`), in memory that is bounded."""
     for part in _parts(which, k):
-        for mention, rows, scores in zip(part.tolist(), *queries.nearest(part, k), strict=True):
-            if isinstance(queries, DenseQueries):
-                is_near = scores != 0
-                yield mention, rows[is_near], scores[is_near]
-            else:
-                yield mention, rows, scores
+        yield from zip(part.tolist(), *queries.nearest(part, k), strict=True)
 
 
 def _parts(which: RowArray, k: int) -> list[RowArray]:
@@ -253,7 +245,7 @@ def _best_allowed(queries: Queries, which: RowArray, size: int, allowed: Allowed
         still_waiting = []
         for mention, mention_rows, _ in nearest_of_each(queries, waiting, depth):
             kept = mention_rows if allowed.mask is None else mention_rows[allowed.mask[mention_rows]]
-            if len(kept) >= size or depth >= allowed.n_candidates or len(mention_rows) < depth:
+            if len(kept) >= size or depth >= allowed.n_candidates:
                 answers[mention] = kept[:size]
             else:
                 still_waiting.append(mention)
