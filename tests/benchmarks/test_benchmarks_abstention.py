@@ -295,7 +295,7 @@ def test_a_picture_has_room_for_its_interval_and_its_title() -> None:
     assert figure.axes[0].get_ylim()[0] < all_right.curve[0].low < 0.9
     for drawing in (figure, draw_reliability(all_right, title=title)):
         drawing.draw_without_rendering()
-        heading = drawing._suptitle  # type: ignore[attr-defined]
+        (heading,) = drawing.texts
         assert heading.get_text().replace("\n", " ") == title
         box = heading.get_window_extent()
         assert box.x0 >= 0

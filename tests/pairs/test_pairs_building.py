@@ -147,9 +147,9 @@ def test_damage_is_noticed(terminology: Terminology, tmp_path: Path) -> None:
     ids.unlink()
     with pytest.raises(DamagedArtifactError, match="missing"):
         PairSet.open(built.path)
-    own = {"reuse": True, "part_of": tmp_path / "e.run"}
+    run = tmp_path / "e.run"
     with pytest.raises(DamagedArtifactError, match=r"ids.npy is missing\. Remove .*e\.run to begin anew"):
-        build_pairs(terminology, small_tokenizer(), built.path, **own)  # type: ignore[arg-type]
+        build_pairs(terminology, small_tokenizer(), built.path, reuse=True, part_of=run)
     (built.path / "onoma.json").unlink()
     with pytest.raises(DamagedArtifactError, match=r"no onoma\.json\. Remove .*e\.run to begin anew"):
-        build_pairs(terminology, small_tokenizer(), built.path, **own)  # type: ignore[arg-type]
+        build_pairs(terminology, small_tokenizer(), built.path, reuse=True, part_of=run)

@@ -47,7 +47,11 @@ class Unheld:
     fix: str
 
 
-_NUL = re.compile("\0")
+_NUL = Unheld(
+    re.compile("\0"),
+    "a NUL character in it, which a table of text cannot hold",
+    "choose an output ending in .jsonl or .parquet, or leave it out",
+)
 UNHELD: dict[str, tuple[Unheld, ...]] = {
     ".tsv": (
         Unheld(
@@ -55,19 +59,9 @@ UNHELD: dict[str, tuple[Unheld, ...]] = {
             "a tab or an end of a line in it, which a .tsv cannot hold",
             "choose an output ending in .csv, .jsonl or .parquet, or put a blank there",
         ),
-        Unheld(
-            _NUL,
-            "a NUL character in it, which a .tsv cannot hold",
-            "choose an output ending in .jsonl or .parquet, or leave it out",
-        ),
+        _NUL,
     ),
-    ".csv": (
-        Unheld(
-            _NUL,
-            "a NUL character in it, which a .csv cannot hold",
-            "choose an output ending in .jsonl or .parquet, or leave it out",
-        ),
-    ),
+    ".csv": (_NUL,),
 }
 """By format; one that is not there holds all."""
 
