@@ -270,3 +270,12 @@ def test_records_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
         open_index(tmp_path)
     with pytest.raises(InputError, match="no index here"):
         open_index(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("kind", "n_vectors", "scored"), [("exact", 500, None), ("sign-bits", 300, 256), ("approximate", 300, 300)]
+)
+def test_how_many_rows_are_scored_exactly(tmp_path: Path, kind: str, n_vectors: int, scored: int | None) -> None:
+    vectors = np.random.default_rng(0).standard_normal((n_vectors, 16)).astype(np.float32)
+    build_index(tmp_path, vectors, kind=kind, candidates=None if scored is None else 256)
+    assert read_index_record(tmp_path).n_scored == scored

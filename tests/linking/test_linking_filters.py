@@ -194,8 +194,10 @@ def test_filters_that_ask_for_nothing_or_are_no_text(linker: Linker) -> None:
             linker.only(**asked)
     with pytest.raises(InputError, match="field expected_types: a filter that is no text"):
         linker.link(["lung"], expected_types=[3])  # type: ignore[list-item]
-    with pytest.raises(InputError, match="near misses that cannot be"):
-        linker.explain("lung", near_misses="a")  # type: ignore[arg-type]
+    for near_misses in ("a", True, -1, 1.0):
+        with pytest.raises(InputError, match="near misses that cannot be"):
+            linker.explain("lung", near_misses=near_misses)  # type: ignore[arg-type]
+    assert linker.explain("lung", near_misses=np.int64(2)) == linker.explain("lung", near_misses=2)  # type: ignore[arg-type]
 
 
 def test_of_many_codes_that_are_alike_only_the_nearest_is_named(tmp_path: Path) -> None:

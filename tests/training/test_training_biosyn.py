@@ -272,6 +272,8 @@ def test_a_terminology_is_a_dictionary_too(base: Path, files: tuple[Path, Path],
     assert folder.parents == (terminology.manifest.as_parent(),)
     with pytest.raises(ConfigError, match="does not say of what language"):
         train(config_for(base, languages="en"), files, tmp_path / "e")
+    with pytest.raises(InputError, match="no name is of the language 'de'"):
+        train(config_for(base, languages="de"), (files[0], terminology.path), tmp_path / "e")
 
 
 def test_what_is_left_out_is_told(base: Path, files: tuple[Path, Path], tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def _facts(manifest: Manifest, settings: LinkerSettings, record: IndexRecord | N
         "index": index.get("kind"),
         "vectors": index.get("vectors"),
         "dimensions": None if record is None else record.width,
-        "candidates_scored_exactly": None if record is None else record.candidates,
+        "candidates_scored_exactly": None if record is None else record.n_scored,
         "recall": index.get("recall"),
         "table": index.get("table"),
         "vectors_fingerprint": index.get("fingerprint"),

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from onoma.errors import DamagedArtifactError, FormatVersionError, InputError
-from onoma.indexes.approximate import EarlyStop
+from onoma.indexes.approximate import LEAST_VECTORS, EarlyStop
 from onoma.indexes.recall import Recall
 from onoma.indexes.vector_store import VectorPrecision
 
@@ -51,6 +51,14 @@ class IndexRecord(BaseModel):
     """Of an approximate index."""
     fingerprint: str | None = None
     """Of the vectors, where they lie in a table; see `PgVectorRecord`."""
+
+    @property
+    def n_scored(self) -> int | None:
+        """``candidates`` as far as there are so many, and all rows where an approximate index has too few for lists."""
+        if self.candidates is None:
+            return None
+        has_no_lists = self.kind == "approximate" and self.n_vectors < LEAST_VECTORS
+        return self.n_vectors if has_no_lists else min(self.candidates, self.n_vectors)
 
 
 def write_index_record(folder: str | Path, record: IndexRecord) -> None:

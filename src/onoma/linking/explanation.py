@@ -131,9 +131,12 @@ def explain_mention(
     Raises:
         InputError: ``near_misses`` is no number, or negative.
     """
-    if not isinstance(near_misses, int) or near_misses < 0:
+    if isinstance(near_misses, bool) or not isinstance(near_misses, int | np.integer) or near_misses < 0:
         raise InputError(
-            "a number of near misses that cannot be", field="near_misses", expected="0 or more", found=str(near_misses)
+            "a number of near misses that cannot be",
+            field="near_misses",
+            expected="a whole number from 0",
+            found=repr(near_misses),
         )
     explained = []
     for text, one in zip(prepared.parts, asked, strict=True):

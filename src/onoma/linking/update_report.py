@@ -26,6 +26,7 @@ class UpdateReport:
         n_texts: distinct normalised names.
         n_kept: Texts that both have.
         n_encoded: Texts that were encoded; 0 without an encoder. All new ones, and see `onoma.linking.known_vectors`.
+        n_unread: Texts that the encoder cannot read, which have no vector; unset: without an encoder.
         concepts: What became of concepts, see `onoma.linking.concept_changes`.
         counts: Of each kind of change, zero included.
         is_tuned: Settings were learned with the names of an earlier release.
@@ -41,6 +42,7 @@ class UpdateReport:
     n_texts: tuple[int, int]
     n_kept: int
     n_encoded: int
+    n_unread: int | None
     concepts: pl.DataFrame
     counts: dict[str, int]
     is_tuned: bool
@@ -60,6 +62,7 @@ class UpdateReport:
             "n_texts_new": self.n_texts[1] - self.n_kept,
             "n_texts_gone": self.n_texts[0] - self.n_kept,
             "n_encoded": self.n_encoded,
+            "n_texts_not_read": self.n_unread,
             "concepts": self.counts,
             "tuned_with_earlier_terminology": self.is_tuned,
             "counted_mentions": None

@@ -105,7 +105,7 @@ def update_linker(
     release = as_terminology(terminology)
     before = Linker.open(place, database=database)
     encodes_with = _own_encoder(before, encoder)
-    if is_in_place and is_current(before, release):
+    if is_in_place and is_current(before, release) and _has_zeros(before):
         return _nothing_to_do(before, mentions, started)
     _check_is_related(before, release)
     verify_artifact(place)
@@ -167,6 +167,7 @@ def update_linker(
         n_texts=(before.n_texts, after.n_texts),
         n_kept=_n_common(before.dictionary, after.dictionary),
         n_encoded=0 if known is None else known.n_encoded,
+        n_unread=config.get("n_unread"),
         concepts=concepts,
         counts={change: counted.get(change, 0) for change in CHANGES},
         is_tuned=_is_tuned(before, config),
@@ -179,6 +180,12 @@ def update_linker(
 def is_current(linker: Linker, terminology: Terminology) -> bool:
     """Whether a linker was made from this release of a terminology, by the fingerprint of its content."""
     return terminology.manifest.as_parent() in linker.manifest.parents
+
+
+def _has_zeros(linker: Linker) -> bool:
+    """Whether texts that the encoder cannot read have no vectors, as in every linker built since that is looked at."""
+    config = linker.manifest.config
+    return "n_unread" in config or config.get("encoder_fingerprint") is None
 
 
 def check_terminology(linker: Linker, terminology: Terminology) -> None:
@@ -234,6 +241,7 @@ def _nothing_to_do(linker: Linker, mentions: Iterable[str] | None, started: floa
         n_texts=(linker.n_texts,) * 2,
         n_kept=linker.n_texts,
         n_encoded=0,
+        n_unread=linker.manifest.config.get("n_unread"),
         concepts=pl.DataFrame(schema=CONCEPT_CHANGES),
         counts=dict.fromkeys(CHANGES, 0),
         is_tuned=_is_tuned(linker, linker.manifest.config),

@@ -18,6 +18,7 @@ from onoma.artifacts import verify_artifact
 from onoma.codes import split_codes_expr
 from onoma.errors import ConfigError, InputError
 from onoma.pairs import HeldOut, read_mentions
+from onoma.pairs.languages import check_languages
 from onoma.pairs.mentions import COMPOSITE
 from onoma.pairs.selection import usable_names
 from onoma.terminology import Terminology
@@ -155,12 +156,13 @@ def read_dictionary(
         languages: BCP 47 tags of the names to take. Unset: all.
 
     Raises:
-        InputError: it cannot be read.
+        InputError: it cannot be read, or no name of the terminology is of one of the languages.
         ConfigError: languages are asked for of a file, which does not say of what language a name is.
     """
     if isinstance(source, Terminology) or not Path(source).is_file():
         terminology = source if isinstance(source, Terminology) else Terminology.open(source)
         verify_artifact(terminology.path)
+        check_languages(terminology, languages)
         return terminology_names(terminology, languages), terminology.path
     path = Path(source)
     if languages is not None:
