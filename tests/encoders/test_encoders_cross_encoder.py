@@ -47,7 +47,7 @@ def all_pairs(folder: Path, about: CrossEncoderAbout) -> PairRows:
     return tokeniser.pairs(tokeniser.mentions(mentions), rows, tokeniser.names(names), rows)
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert"])
+@pytest.mark.parametrize("family", ["bert", "roberta", "mpnet", "distilbert"])
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
 def test_onnx_equals_torch_and_torch_equals_hugging_face(family: str, pooling: str, tmp_path: Path) -> None:
     padding_id = 1 if family == "roberta" else 0

@@ -16,7 +16,7 @@ from onoma.encoders.packed import quiet_transformers
 torch.set_num_threads(1)
 
 MAX_TOKENS = 24
-FAMILIES = ("bert", "roberta", "xlm-roberta", "distilbert")
+FAMILIES = ("bert", "roberta", "xlm-roberta", "mpnet", "distilbert")
 
 NAMES = [
     "heart attack",
@@ -74,6 +74,10 @@ def tiny_model(family: str, *, n_layers: int = 2) -> Any:
     elif family in {"roberta", "xlm-roberta"}:
         kind = transformers.RobertaConfig if family == "roberta" else transformers.XLMRobertaConfig
         config = kind(**common, **shape, max_position_embeddings=42, pad_token_id=1, type_vocab_size=1)
+    elif family == "mpnet":
+        config = transformers.MPNetConfig(
+            **common, **shape, max_position_embeddings=42, relative_attention_num_buckets=32
+        )
     elif family == "albert":
         config = transformers.AlbertConfig(**common, **shape, max_position_embeddings=40, embedding_size=16)
     else:
@@ -91,7 +95,7 @@ def tiny_model(family: str, *, n_layers: int = 2) -> Any:
 
 def write_tiny(folder: Path, family: str, *, n_layers: int = 2) -> Path:
     """A plain Hugging Face folder of a tiny random encoder."""
-    roberta_like = family in {"roberta", "xlm-roberta"}
+    roberta_like = family in {"roberta", "xlm-roberta", "mpnet"}
     words = (
         {"unk_token": "<unk>", "pad_token": "<pad>", "cls_token": "<s>", "sep_token": "</s>", "mask_token": "<mask>"}
         if roberta_like

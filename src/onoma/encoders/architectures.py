@@ -1,7 +1,8 @@
 """Which module of a Hugging Face model plays which part, for the families that run packed.
 
-Every supported encoder is the post-norm transformer of BERT; only the names of its modules and the numbering of
-positions differ. The differences stand in `read_architecture` and nowhere else.
+Every supported encoder is the post-norm transformer of BERT; only the names of its modules, the numbering of
+positions and what MPNet adds to the scores of attention differ. The differences stand in `read_architecture` and
+nowhere else.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from typing import Any
 import torch
 from torch import nn
 
-BERT_LIKE = frozenset({"bert", "roberta", "xlm-roberta", "camembert", "distilbert"})
+BERT_LIKE = frozenset({"bert", "roberta", "xlm-roberta", "camembert", "mpnet", "distilbert"})
 """Values of ``model_type`` in ``config.json`` that run packed; MiniLM is ``bert``."""
 
-_COUNTS_FROM_PADDING = frozenset({"roberta", "xlm-roberta", "camembert"})
+_COUNTS_FROM_PADDING = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
 """Families whose positions begin after the padding id (fairseq's convention) instead of at zero."""
 
 
@@ -58,6 +59,9 @@ class Architecture:
     attention_dropout: nn.Dropout
     padding_id: int | None
     """Set where positions count from it: token i that is not padding has position padding_id + 1 + i."""
+    attention_bias: Callable[[torch.Tensor], torch.Tensor] | None = None
+    """What is added to the scores of attention in every layer, by how far apart query and key stand: shape (1, H, l, l)
+    for states of shape (1, l, any), of which only size and device count; MPNet."""
 
     @property
     def n_token_types(self) -> int:
@@ -73,7 +77,9 @@ def read_architecture(model: nn.Module) -> Architecture | None:
         return None
     if getattr(config, "is_decoder", False) or getattr(config, "add_cross_attention", False):
         return None
-    return _distilbert(model) if family == "distilbert" else _bert(model, family)
+    if family == "distilbert":
+        return _distilbert(model)
+    return _mpnet(model) if family == "mpnet" else _bert(model, family)
 
 
 # Hugging Face's modules are reached by attribute; their classes differ per family and are not worth importing.
@@ -105,6 +111,38 @@ def _bert(model: Any, family: str) -> Architecture:
         hidden_dropout=embeddings.dropout,
         attention_dropout=model.encoder.layer[0].attention.self.dropout,
         padding_id=config.pad_token_id if family in _COUNTS_FROM_PADDING else None,
+    )
+
+
+def _mpnet(model: Any) -> Architecture:
+    config, embeddings = model.config, model.embeddings
+    layers = tuple(
+        Layer(
+            query=layer.attention.attn.q,
+            key=layer.attention.attn.k,
+            value=layer.attention.attn.v,
+            attention_out=layer.attention.attn.o,
+            attention_norm=layer.attention.LayerNorm,
+            up=layer.intermediate.dense,
+            activate=layer.intermediate.intermediate_act_fn,
+            down=layer.output.dense,
+            output_norm=layer.output.LayerNorm,
+            drops_after_attention=True,
+        )
+        for layer in model.encoder.layer
+    )
+    return Architecture(
+        word_embeddings=embeddings.word_embeddings,
+        position_embeddings=embeddings.position_embeddings,
+        token_type_embeddings=None,
+        embedding_norm=embeddings.LayerNorm,
+        layers=layers,
+        n_heads=config.num_attention_heads,
+        activation=config.hidden_act,
+        hidden_dropout=embeddings.dropout,
+        attention_dropout=model.encoder.layer[0].attention.attn.dropout,
+        padding_id=embeddings.padding_idx,
+        attention_bias=model.encoder.compute_position_bias,
     )
 
 

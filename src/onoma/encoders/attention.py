@@ -40,10 +40,12 @@ class PackedAttention:
         groups: (names, length) of each group, as in `PackedBatch`.
         n_heads: H, a divisor of D.
         dropout: Of attention weights; with probability 0 outside training.
+        bias: Added to the scores by the places of query and key in their name, shape (1, H, l, l) with l the longest
+            name's length; unset: nothing. Only torch's fused kernel and plain products know of it.
     """
 
-    def __init__(self, groups: Groups, *, n_heads: int, dropout: Dropout) -> None:
-        self._groups, self._n_heads, self._dropout = groups, n_heads, dropout
+    def __init__(self, groups: Groups, *, n_heads: int, dropout: Dropout, bias: Tensor | None = None) -> None:
+        self._groups, self._n_heads, self._dropout, self._bias = groups, n_heads, dropout, bias
         self._first_tokens = [(names, 1) for names, _ in groups]
         self._masks: dict[tuple[torch.dtype, bool], list[Tensor]] = {}
 
@@ -53,7 +55,7 @@ class PackedAttention:
         Args:
             projected: Queries, keys and values side by side, shape (T, 3 D).
         """
-        if _trains_on_cpu(projected):
+        if self._bias is None and _trains_on_cpu(projected):
             return self._in_blocks(projected, None)
         width = projected.shape[1] // 3
         query, key_value = projected.split_with_sizes([width, 2 * width], 1)
@@ -66,13 +68,13 @@ class PackedAttention:
             query: Of the first tokens, shape (N, D).
             key_value: Keys and values of all tokens side by side, shape (T, 2 D).
         """
-        if _trains_on_cpu(query):
+        if self._bias is None and _trains_on_cpu(query):
             return self._in_blocks(key_value, query)
         return self._fused(query, key_value, self._first_tokens)
 
     def _fused(self, query: Tensor, key_value: Tensor, asking: Groups) -> Tensor:
         """Torch's kernels."""
-        if _has_flash(query, query.shape[1] // self._n_heads):
+        if self._bias is None and _has_flash(query, query.shape[1] // self._n_heads):
             return self._flash(query, key_value, asking)
         gathered = []
         # Cut at once: a slice for each group would have a gradient as long as all tokens for each.
@@ -82,11 +84,16 @@ class PackedAttention:
             # (b, H, tokens, W) each
             heads = own.view(names, n_queries, self._n_heads, -1).transpose(1, 2)
             keys, values = pairs.view(names, length, 2, self._n_heads, -1).permute(2, 0, 3, 1, 4)
+            bias = None if self._bias is None else self._bias[:, :, :n_queries, :length]
             if _is_quicker_by_products(heads, keys, self._dropout.probability):
-                context = _by_products(heads, keys, values)
+                context = _by_products(heads, keys, values, bias)
             else:
                 context = functional.scaled_dot_product_attention(
-                    heads, keys, values, dropout_p=self._dropout.probability
+                    heads,
+                    keys,
+                    values,
+                    attn_mask=None if bias is None else bias.to(heads.dtype),
+                    dropout_p=self._dropout.probability,
                 )
             gathered.append(context.transpose(1, 2).reshape(-1, query.shape[1]))
         gathered.append(torch.zeros_like(of_no_name))
@@ -149,10 +156,12 @@ def _is_quicker_by_products(query: Tensor, keys: Tensor, dropout: float) -> bool
     return is_short and not dropout and not keys.requires_grad  # products are changed in place
 
 
-def _by_products(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+def _by_products(query: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None) -> Tensor:
     """Attention as it is written down, in fp32; shapes (b, H, tokens, W)."""
     with torch.autocast("cpu", enabled=False):
         weights = torch.matmul(_fp32_rows(query).mul_(query.shape[-1] ** -0.5), _fp32_rows(keys).transpose(-1, -2))
+        if bias is not None:
+            weights.add_(bias)
         weights.sub_(weights.amax(-1, keepdim=True)).exp_()
         weights.div_(weights.sum(-1, keepdim=True))
         return torch.matmul(weights, _fp32_rows(values)).to(query.dtype)

@@ -51,7 +51,7 @@ class PackedCrossEncoder(nn.Module):
         super().__init__()
         if encoder.architecture is None or not encoder.runs_packed:
             raise ConfigError(
-                "the base of a reranker must be of the family of BERT (bert, roberta, xlm-roberta, camembert, "
+                "the base of a reranker must be of the family of BERT (bert, roberta, xlm-roberta, camembert, mpnet, "
                 "distilbert), pooled by cls or mean."
             )
         self.encoder = encoder

@@ -301,7 +301,7 @@ def _width(config: Any, file: Path) -> int:
     raise InputError("this file does not say how many numbers a vector has", path=file, expected="hidden_size")
 
 
-_OFFSET_POSITIONS = frozenset({"roberta", "xlm-roberta", "camembert"})
+_OFFSET_POSITIONS = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
 
 
 def _checked_max_tokens(asked: int | None, said: int | None, limit: int) -> int:

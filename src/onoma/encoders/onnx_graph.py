@@ -66,19 +66,22 @@ def write_graph(
     graph = _Graph()
     has_types = head is not None and parts.n_token_types > 1
     states = graph.layer_norm(_embeddings(graph, parts, has_types=has_types), parts.embedding_norm)
+    bias = _attention_bias(graph, parts)
     if isinstance(parts.embedding_norm, CoupledNorm):
         states = _coupling(graph, states, parts.embedding_norm.coupling)
     mask = graph.add("Cast", [ATTENTION_MASK], to=TensorProto.INT32)
     for layer in parts.layers[:-1]:
-        states = _after_attention(graph, parts, layer, states, _attention(graph, parts, layer, states, mask))
+        states = _after_attention(graph, parts, layer, states, _attention(graph, parts, layer, states, mask, bias))
     last = parts.layers[-1]
     if pooling == "cls":
         first = graph.add("Slice", [states, *(graph.constant(np.array([at])) for at in (0, 1, 1))])
-        context = _attention_of_first(graph, parts, last, first, states, mask)
+        if bias:
+            bias = graph.add("Slice", [bias, *(graph.constant(np.array([at])) for at in (0, 1, 2))])
+        context = _attention_of_first(graph, parts, last, first, states, mask, bias)
         pooled = _after_attention(graph, parts, last, first, context)
         graph.add("Squeeze", [pooled, graph.constant(np.array([1]))], output=NAME_VECTORS)
     else:
-        states = _after_attention(graph, parts, last, states, _attention(graph, parts, last, states, mask))
+        states = _after_attention(graph, parts, last, states, _attention(graph, parts, last, states, mask, bias))
         _mean(graph, states, pooling, special_tokens)
     if head is None:
         return graph.model([INPUT_IDS, ATTENTION_MASK], NAME_VECTORS, ["names", parts.embedding_norm.weight.shape[0]])
@@ -112,20 +115,42 @@ def _positions(graph: _Graph, parts: Architecture) -> str:
     return graph.add("Add", [graph.add("Mul", [graph.add("CumSum", [real, along]), real]), padding])
 
 
-def _attention(graph: _Graph, parts: Architecture, layer: Layer, states: str, mask: str) -> str:
+def _attention_bias(graph: _Graph, parts: Architecture) -> str:
+    """What is added to the scores of attention, shape (1, H, tokens, tokens); an empty name if nothing is."""
+    if parts.attention_bias is None:
+        return ""
+    n_positions = parts.position_embeddings.num_embeddings
+    with torch.no_grad():
+        square = parts.attention_bias(parts.position_embeddings.weight.new_empty(1, n_positions, 0))[0]
+    # A row and a column of it hold every distance of key from query, from the lowest on.
+    by_distance = torch.cat([square[:, 1:, 0].flip(1), square[:, 0]], 1)
+    along = graph.constant(np.array(0))
+    n_tokens = graph.add("Slice", [graph.add("Shape", [INPUT_IDS]), *(graph.constant(np.array([at])) for at in (1, 2))])
+    ones = graph.add("ConstantOfShape", [n_tokens], value=numpy_helper.from_array(np.array([1])))
+    place = graph.add("CumSum", [ones, along])  # not by a Range: see `_positions`
+    key, query = (graph.add("Unsqueeze", [place, graph.constant(np.array([axis]))]) for axis in (0, 1))
+    apart = graph.add("Add", [graph.add("Sub", [key, query]), graph.constant(np.array(n_positions - 1))])
+    # Of three axes, as lower precisions take tables of two for those of words.
+    found = graph.add("Gather", [graph.weight(by_distance.T[None]), apart], axis=1)
+    return graph.add("Transpose", [found], perm=[0, 3, 1, 2])
+
+
+def _attention(graph: _Graph, parts: Architecture, layer: Layer, states: str, mask: str, bias: str) -> str:
     projections = (layer.query, layer.key, layer.value)
     weight = np.concatenate([_array(linear.weight).T for linear in projections], axis=1)
-    bias = np.concatenate([_array(linear.bias) for linear in projections])
+    of_projections = np.concatenate([_array(linear.bias) for linear in projections])
     return graph.add(
         "Attention",
-        [states, graph.constant(weight), graph.constant(bias), mask],
+        [states, graph.constant(weight), graph.constant(of_projections), mask, *(["", bias] if bias else [])],
         domain="com.microsoft",
         num_heads=parts.n_heads,
         mask_filter_value=float(np.finfo(np.float32).min),
     )
 
 
-def _attention_of_first(graph: _Graph, parts: Architecture, layer: Layer, first: str, states: str, mask: str) -> str:
+def _attention_of_first(
+    graph: _Graph, parts: Architecture, layer: Layer, first: str, states: str, mask: str, bias: str
+) -> str:
     return graph.add(
         "MultiHeadAttention",
         [
@@ -134,6 +159,7 @@ def _attention_of_first(graph: _Graph, parts: Architecture, layer: Layer, first:
             graph.linear(states, layer.value),
             "",
             mask,
+            *([bias] if bias else []),
         ],
         domain="com.microsoft",
         num_heads=parts.n_heads,

@@ -189,9 +189,8 @@ class _Rewriting:
         for part, columns in zip(parts, np.split(weight, 3, axis=1), strict=True):
             self._integer_product(node.input[0], columns, part)
         attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
-        self._add(
-            "MultiHeadAttention", [*parts, node.input[2], node.input[3]], out, domain="com.microsoft", **attributes
-        )
+        inputs = [*parts, *node.input[2:4], *node.input[5:]]  # the fifth is the past of a decoder
+        self._add("MultiHeadAttention", inputs, out, domain="com.microsoft", **attributes)
 
     def _integer_product(self, states: str, weight: FloatArray, out: str) -> None:
         """Token's scale * (integers @ integers) * column's scale, minus what the lowest number adds."""

@@ -176,7 +176,10 @@ def _run_packed(
         side_by_side, after_attention = _compiled(_side_by_side), _compiled(_after_attention)
     dropout = Dropout(parts.hidden_dropout.p if training else 0.0)
     attention_dropout = Dropout(parts.attention_dropout.p if training else 0.0)
-    attention = PackedAttention(batch.groups, n_heads=parts.n_heads, dropout=attention_dropout)
+    bias = None
+    if parts.attention_bias is not None:
+        bias = parts.attention_bias(parts.word_embeddings.weight.new_empty(1, batch.groups[-1][1], 0))
+    attention = PackedAttention(batch.groups, n_heads=parts.n_heads, dropout=attention_dropout, bias=bias)
     attention.prepare(batch.ids.device)
     states = parts.word_embeddings(batch.ids) + parts.position_embeddings(_positions(parts, batch))
     if parts.token_type_embeddings is not None:
