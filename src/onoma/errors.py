@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from operator import index
 from pathlib import Path
 
 
@@ -149,6 +150,27 @@ def check_several(values: object, field: str) -> None:
     """
     if isinstance(values, str | bytes | Path):
         raise InputError("several are meant here, not one", field=field, found=repr(values), fix="put it in a list")
+
+
+def whole_number(value: object, field: str, message: str, *, least: int = 1) -> int:
+    """A number of things, numpy's kinds of whole numbers included, as Python's, which does not overflow.
+
+    Args:
+        value: As given.
+        field: What the error calls it.
+        message: What is wrong if it is none.
+        least: That it may be.
+
+    Raises:
+        InputError: it is no whole number, or below ``least``.
+    """
+    try:
+        number = None if isinstance(value, bool) else index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = None
+    if number is None or number < least:
+        raise InputError(message, field=field, expected=f"a whole number from {least}", found=repr(value))
+    return number
 
 
 def missing_extra(package: str, extra: str, purpose: str) -> UnavailableError:

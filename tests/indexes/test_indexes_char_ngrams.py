@@ -388,3 +388,16 @@ def test_texts_may_come_one_by_one() -> None:
     for wrong in ("heart", [None]):
         with pytest.raises(InputError):
             CharNgramIndex.build(wrong)  # type: ignore[arg-type]
+
+
+def test_numbers_as_numpy_has_them_and_names_that_are_one_string(tmp_path: Path) -> None:
+    index = CharNgramIndex.build([f"name {number}" for number in range(40)])
+    k: Any = np.uint8(35)
+    for found, expected in zip(index.search(["name"], k=k), index.search(["name"], k=35), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    no_rows: Any = [[]]
+    assert index.scores(["name"], no_rows).shape == (1, 0)
+    with pytest.raises(InputError, match="put it in a list"):
+        CharNgramIndex.write(tmp_path, "abc")
+    with pytest.raises(InputError, match="field k: too few results"):
+        index.search(["name"], k=2.5)  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ do with more is tested in test_indexes_candidates.py.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -221,3 +222,14 @@ def test_vectors_of_another_shape_are_refused(make_index: IndexMaker, shape: tup
 def test_vectors_of_another_type_are_refused(make_index: IndexMaker) -> None:
     with pytest.raises(InputError, match="float32"):
         make_index(np.zeros((3, 4)))  # type: ignore[arg-type]
+
+
+def test_numbers_as_numpy_has_them(make_index: IndexMaker) -> None:
+    vectors = unit_vectors(200, 12)
+    index = make_index(vectors)
+    k: Any = np.int8(120)
+    for found, expected in zip(index.search(vectors[:3], k=k), index.search(vectors[:3], k=120), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    for k in (True, 2.0, "3"):
+        with pytest.raises(InputError, match="field k: too few results"):
+            index.search(vectors[:3], k=k)

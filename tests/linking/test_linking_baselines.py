@@ -352,3 +352,10 @@ def test_fingerprints_tell_settings_and_files_apart(vectors: Path, tmp_path: Pat
         get_baseline("exact").fingerprint
     }
     assert len(fingerprints) == 3
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_numbers_as_numpy_has_them(name: str, dictionary: NameDictionary, vectors: Path) -> None:
+    linker = open_baseline(name, dictionary, settings=settings_of(name, vectors))
+    top_k: Any = np.uint8(32)
+    assert linker.link(MENTIONS, top_k=top_k) == linker.link(MENTIONS, top_k=32)

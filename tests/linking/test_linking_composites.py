@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from onoma.errors import InputError
 from onoma.linking.composites import split_composite
 from onoma.linking.disorder_words import is_adjective, is_disorder, is_organ, needs_modifier, without_prefix
 
@@ -289,3 +290,8 @@ def test_what_the_rules_know_of_words() -> None:
     assert without_prefix("Hyperthyroidism") == "thyroidism"
     assert without_prefix("hyper") is None
     assert without_prefix("asthma") is None
+
+
+def test_wholes_are_several() -> None:
+    with pytest.raises(InputError, match="put it in a list"):
+        split_composite("stiffness and joint pain and fever", wholes="stiffness and joint pain")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import pytest
@@ -287,3 +288,19 @@ def test_what_cannot_be_judged_is_refused() -> None:
         abstention_scores(one, one > 0, np.zeros(2, np.bool_), threshold=0.5)
     with pytest.raises(InputError, match="threshold"):
         abstention_scores(one, one > 0, one < 0, threshold=0.0)
+
+
+@pytest.mark.parametrize("outcome", [np.nan, "False", None, 2, "1"])
+def test_what_is_no_outcome_is_not_taken_for_right(outcome: Any) -> None:
+    confidence: Any = [0.1, 0.2]
+    wrong: Any = [outcome, False]
+    for measure in (brier_score, precision_coverage):
+        with pytest.raises(InputError, match="neither right nor wrong"):
+            measure(confidence, wrong)
+    as_numbers: Any = [1, 0.0]
+    assert brier_score(confidence, as_numbers) == brier_score(confidence, np.array([True, False]))
+
+
+def test_an_interval_of_nothing() -> None:
+    with pytest.raises(InputError, match="there is no such share"):
+        wilson_interval(0, 0)

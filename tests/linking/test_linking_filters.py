@@ -189,7 +189,8 @@ def test_what_the_terminology_has_not_got(linker: Linker, filters: dict[str, str
 
 def test_filters_that_ask_for_nothing_or_are_no_text(linker: Linker) -> None:
     assert linker.only(languages=None, under=()).link(["lung"]) == linker.link(["lung"], expected_types=None)
-    for asked in ({"sources": [3]}, {"under": [None]}):
+    assert linker.only(languages=np.array(["en"])).link(["lung"]) == linker.only(languages="en").link(["lung"])
+    for asked in ({"sources": [3]}, {"under": [None]}, {"under": 0}, {"languages": False}):
         with pytest.raises(InputError, match="a filter that is no text"):
             linker.only(**asked)
     with pytest.raises(InputError, match="field expected_types: a filter that is no text"):

@@ -17,7 +17,7 @@ import pytest
 from linking_data import small_terminology, write_letter_encoder
 
 from onoma.artifacts import MANIFEST_NAME, verify_artifact
-from onoma.encoders import Encoder, open_encoder
+from onoma.encoders import Encoder, export_encoder, open_encoder
 from onoma.errors import (
     ArtifactExistsError,
     DamagedArtifactError,
@@ -32,7 +32,7 @@ from onoma.linking.mentions import Preparation
 from onoma.linking.updating import update_linker
 from onoma.terminology import Terminology, normalise
 from onoma.types import FloatArray
-from tiny import make_terminology
+from tiny import make_terminology, tiny_encoder
 
 
 @pytest.fixture
@@ -430,3 +430,27 @@ def test_another_working_directory_changes_nothing(
 
 def test_numbers_and_iterators_of_others_are_taken(linker: Linker) -> None:
     assert linker.link(iter(["cold"]), top_k=np.int64(2)) == linker.link(["cold"], top_k=2)  # type: ignore[arg-type]
+
+
+def test_an_encoder_whose_folder_has_become_another_builds_no_linker(tmp_path: Path, terminology: Terminology) -> None:
+    """The linker would have the vectors of one and the model of the other."""
+    for seed, name in ((0, "e"), (1, "other")):
+        export_encoder(tiny_encoder(tmp_path / f"{name}-base", seed=seed), tmp_path / name)
+    encoder = open_encoder(tmp_path / "e")
+    shutil.rmtree(tmp_path / "e")
+    (tmp_path / "other").rename(tmp_path / "e")
+    with pytest.raises(MismatchError, match="is not what it was when this encoder was opened"):
+        build_linker(terminology, encoder, tmp_path / "l")
+    assert not (tmp_path / "l").exists()
+
+
+def test_an_encoder_given_by_a_relative_path_stays_that_one(
+    tmp_path: Path, terminology: Terminology, encoder_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    encoder = open_encoder(encoder_folder.name)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    assert build_linker(terminology, encoder, "l").link(["cold"]) == build_linker(
+        terminology, encoder_folder, "m"
+    ).link(["cold"])

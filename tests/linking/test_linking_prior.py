@@ -243,3 +243,13 @@ def test_bad_counts(place: Path, linker: Path) -> None:
     save_prior(linker, np.zeros(5, np.int64))
     with pytest.raises(DamagedArtifactError, match="6 concepts"):
         Linker.open(linker)
+
+
+def test_counts_are_copied(tmp_path: Path) -> None:
+    write_letter_encoder(tmp_path / "letters")
+    terminology = make_terminology(tmp_path / "t", {"A": ["cold"], "B": ["Cold"]})
+    counts = np.array([0, 7])
+    linker = build_linker(terminology, tmp_path / "letters", tmp_path / "l").with_prior(counts)
+    assert linker.link(["cold"], top_k=1)[0][0].concept_id == "B"
+    counts[:] = 9, 0
+    assert linker.link(["cold"], top_k=1)[0][0].concept_id == "B"

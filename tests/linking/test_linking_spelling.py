@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import unicodedata
 from collections import Counter
 from pathlib import Path
@@ -15,7 +16,7 @@ from rapidfuzz.distance import OSA
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from onoma.encoders.tokens import is_one_token
-from onoma.errors import ConfigError
+from onoma.errors import ConfigError, InputError
 from onoma.linking import build_linker
 from onoma.linking.mentions import Preparation
 from onoma.linking.spelling import Correction, Spelling
@@ -183,3 +184,17 @@ def test_common_words_of_the_tokeniser_stay(place: Path) -> None:
 def test_alone_it_has_no_words() -> None:
     with pytest.raises(ConfigError, match=r"needs the words of a linker's names.*Linker\.preparing"):
         Preparation(spelling=True).prepare(["heart attak"])
+
+
+def test_names_are_several() -> None:
+    with pytest.raises(InputError, match="put it in a list"):
+        Spelling.of_names("heart attack")
+
+
+def test_the_tokeniser_is_the_one_that_was_opened(tmp_path: Path) -> None:
+    """Its folder may be another linker's by the time of the first mention."""
+    write_letter_encoder(tmp_path / "letters")
+    terminology = make_terminology(tmp_path / "t", {"D1": ["heart attack"]})
+    linker = build_linker(terminology, tmp_path / "letters", tmp_path / "l").preparing(Preparation(spelling=True))
+    shutil.rmtree(tmp_path / "l")
+    assert linker.prepare(["heart attak"])[0].parts == ("heart attack",)

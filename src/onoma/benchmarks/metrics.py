@@ -5,12 +5,12 @@ A rank is 1 for the first place; ``None`` says that nothing right was among the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from onoma.errors import InputError, ShapeError, check_several
+from onoma.errors import InputError, ShapeError, check_several, whole_number
 from onoma.types import DoubleArray, RowArray
 
 _DRAWN_AT_ONCE = 1_000_000
@@ -39,7 +39,7 @@ class Accuracy:
         return f"{100 * self.value:.1f} ({100 * self.low:.1f}-{100 * self.high:.1f})"
 
 
-def first_hit_rank(candidates: Sequence[Collection[str]], gold: Collection[str]) -> int | None:
+def first_hit_rank(candidates: Sequence[Collection[str]], gold: Iterable[str]) -> int | None:
     """Rank of the first candidate that has one of the gold ids.
 
     Args:
@@ -54,9 +54,10 @@ def first_hit_rank(candidates: Sequence[Collection[str]], gold: Collection[str])
         2
     """
     check_several(gold, "gold")
+    gold = frozenset(gold)
     for rank, ids in enumerate(candidates, 1):
         check_several(ids, f"candidates[{rank - 1}]")
-        if any(concept_id in gold for concept_id in ids):
+        if not gold.isdisjoint(ids):
             return rank
     return None
 
@@ -140,6 +141,7 @@ def bootstrap_interval(
         raise InputError(
             "there is no such share", expected="0 to n right queries, of one or more", found=f"{n_right} of {n}"
         )
+    n_resamples = whole_number(n_resamples, "n_resamples", "too few resamples")
     draws = np.random.default_rng(seed).binomial(n, n_right / n, n_resamples) / n
     return percentile_interval(draws, confidence=confidence)
 
@@ -201,6 +203,7 @@ def cluster_interval(
     """
     if len(right) != len(clusters):
         raise ShapeError(f"{len(right)} queries, but {len(clusters)} clusters.")
+    n_resamples = whole_number(n_resamples, "n_resamples", "too few resamples")
     cluster_of = cluster_numbers(clusters)
     n_clusters = len(np.unique(cluster_of))
     if n_clusters == len(right):

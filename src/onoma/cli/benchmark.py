@@ -70,7 +70,9 @@ def run(
     if sum(given is not None for given in (encoder, linker, baseline)) != 1:
         raise ConfigError("give one of --encoder, --linker and --baseline.")
     if encoder is None and precision != "fp32":
-        raise ConfigError("--precision is for --encoder; a linker's encoder runs in fp32, and a baseline has none.")
+        raise ConfigError(
+            "--precision is for --encoder; a linker keeps the one that it was built with, and a baseline has none."
+        )
     if linker is None and database is not None:
         raise ConfigError("--database is for --linker.")
     if linker is None and spelling:

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 
 from onoma.encoders.folders import EncoderFolder
 from onoma.encoders.protocol import ProgressCallback
-from onoma.encoders.tokens import known_shares, tokenise, unknown_id
+from onoma.encoders.tokens import is_one_token, known_shares, tokenise, unknown_id
 from onoma.errors import check_several
 from onoma.types import BoolArray, FloatArray, RowArray
 
@@ -71,12 +71,17 @@ class FolderEncoder:
 
     def can_read(self, texts: Sequence[str]) -> BoolArray:
         """See `onoma.encoders.Encoder.can_read`."""
+        texts = checked_names(texts)
         found = [
             known_shares(self._tokenizer, _cased(texts[begin : begin + WINDOW_NAMES], self._folder), self._unknown_id)
             > _LEAST_KNOWN
             for begin in range(0, len(texts), WINDOW_NAMES)
         ]
         return np.concatenate([np.empty(0, np.bool_), *found])
+
+    def has_whole(self, word: str) -> bool:
+        """See `onoma.encoders.Encoder.has_whole`."""
+        return is_one_token(self._tokenizer, word)
 
     @cached_property
     def _unknown_id(self) -> int | None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from tokenizers import Tokenizer
 
@@ -25,6 +25,7 @@ from onoma.errors import (
     ConfigError,
     DamagedArtifactError,
     InputError,
+    MismatchError,
     OnomaError,
     UnavailableError,
 )
@@ -45,6 +46,7 @@ LOWER_PRECISIONS: tuple[OnnxPrecision, ...] = get_args(OnnxPrecision)[1:]
 ADAPTED_PREFIX = "onoma-adapted-"
 """Before the family's name in ``config.json`` of an encoder with bottleneck adapters inside, so that tools which would
 leave them out refuse it; see `onoma.encoders.adapters`."""
+TOKENIZER_NAME = "tokenizer.json"
 DEFAULT_MAX_TOKENS = 25
 """For folders that do not say: SapBERT's setting; 0.5 % of biomedical names are longer."""
 
@@ -63,6 +65,10 @@ class Origin:
     """Of that one, where it is known."""
     base_licence: str | None = None
     """Of that one, where it is known."""
+
+
+_Stamp: TypeAlias = tuple[int, int] | None
+"""Size and time of the last change of a file; none of one that is gone."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +106,27 @@ class EncoderFolder:
     """What the cosine of TF-IDF of character 1-2-grams is to be multiplied with before it is added to the cosine of
     vectors, where that was learnt with the encoder (BioSyn) or chosen for it. Decides no vector."""
 
+    trained_on: str | None = None
+    """Preset of `onoma.terminology.normalise` that its training names went through, if the folder says so."""
+    stamps: Mapping[Path, _Stamp] = field(default_factory=dict, compare=False, repr=False)
+    """Of the files that decide a vector, as they were when the folder was read."""
+
+    def check_unchanged(self, *files: Path) -> None:
+        """Refuse to read on in a folder that another encoder has been put into since it was opened.
+
+        Args:
+            files: To be looked at; unset: all that decide a vector.
+
+        Raises:
+            MismatchError: one of them was changed or is gone.
+        """
+        for file in files or self.stamps:
+            if file in self.stamps and _stamp(file) != self.stamps[file]:
+                raise MismatchError(
+                    f"{self.path} is not what it was when this encoder was opened ({file.name} was changed or "
+                    "removed): what is read of it now would not fit. Open it again."
+                )
+
     @cached_property
     def weights_sha256(self) -> str:
         """SHA-256 of the weights file; of the list of such sums if there are several files."""
@@ -107,7 +134,9 @@ class EncoderFolder:
             return self.recorded_weights_sha256
         if not self.weights:
             assert self.onnx is not None  # read_folder saw to it that there is something to run
+            self.check_unchanged(self.onnx)
             return sha256_file(self.onnx)
+        self.check_unchanged(*self.weights)
         sums = [sha256_file(file) for file in self.weights]
         return sums[0] if len(sums) == 1 else hashlib.sha256("\n".join(sums).encode()).hexdigest()
 
@@ -162,16 +191,14 @@ class EncoderFolder:
             precision for precision in LOWER_PRECISIONS if self.is_own and (self.path / onnx_name(precision)).is_file()
         )
 
-    @cached_property
+    @property
     def normalisation(self) -> str:
         """Preset of `onoma.terminology.normalise` that its training names went through; "sapbert" where nobody says."""
-        if not self.is_own:
-            return "sapbert"
-        said = read_json(self.path / ABOUT_NAME).get("normalisation")  # folders written before say it as settings only
-        return str(said or read_manifest(self.path).config.get("training", {}).get("normalisation", "sapbert"))
+        return self.trained_on or "sapbert"
 
     def load_tokenizer(self) -> Tokenizer:
         """The tokeniser, without truncation or padding."""
+        self.check_unchanged(self.model_path / TOKENIZER_NAME)
         return load_tokenizer(self.model_path)
 
 
@@ -214,9 +241,13 @@ def _read_folder(
     folder: Path, *, name: str | None, pooling: Pooling | None, max_tokens: int | None, precision: OnnxPrecision
 ) -> EncoderFolder:
     about: dict[str, Any] = {}
+    trained_on: str | None = None
+    folder = folder.absolute()
     if (folder / MANIFEST_NAME).exists():
-        open_artifact(folder, ENCODER_KIND)
+        manifest = open_artifact(folder, ENCODER_KIND)
         about = read_json(folder / ABOUT_NAME)
+        # Folders written before say it as settings only.
+        trained_on = about.get("normalisation") or manifest.config.get("training", {}).get("normalisation")
     elif (folder / ABOUT_NAME).exists():
         raise DamagedArtifactError(
             f"{folder} is an encoder that Onoma wrote, and its {MANIFEST_NAME} is missing, which says what the encoder "
@@ -261,7 +292,21 @@ def _read_folder(
         origin=Origin(**about.get("origin", {})),
         dimensions=about.get("dimensions"),
         sparse_weight=about.get("sparse_weight"),
+        trained_on=trained_on,
+        stamps={
+            file: _stamp(file)
+            for file in (model_path / "config.json", *weights, onnx, model_path / TOKENIZER_NAME)
+            if file.is_file()
+        },
     )
+
+
+def _stamp(file: Path) -> _Stamp:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
 
 
 def trained_normalisation(about: Mapping[str, Any], config: Mapping[str, Any]) -> str | None:

@@ -59,6 +59,10 @@ class Encoder(Protocol):
         """
         ...
 
+    def has_whole(self, word: str) -> bool:
+        """Whether its tokeniser has a word as one token."""
+        ...
+
     def encode(
         self, texts: Sequence[str], *, progress: ProgressCallback | None = None, normalise: bool = True
     ) -> FloatArray:

@@ -163,6 +163,7 @@ def export_encoder(
         ConfigError: it keeps a part of each vector only, and the weights shall be written.
         ArtifactExistsError: ``out`` is taken.
         UnavailableError: the source, or torch, is not on this machine.
+        MismatchError: the source is an open encoder's folder, and another encoder was put there since.
     """
     found = source if isinstance(source, EncoderFolder) else locate_encoder(source)
     with write_artifact(out, ENCODER_KIND, config=config, parents=parents, overwrite=overwrite) as folder:
@@ -186,6 +187,7 @@ def fill_folder(
             f"{found.name} keeps the first {found.dimensions} numbers of each vector, and other tools would take its "
             "weights for those of an encoder that keeps all. Write it with onnx_only, or whole."
         )
+    found.check_unchanged()
     shutil.copyfile(found.model_path / "config.json", folder / "config.json")
     if not onnx_only:
         for file in (*found.weights, *found.model_path.glob("model.safetensors.index.json")):
@@ -208,6 +210,7 @@ def fill_folder(
                     shutil.copyfile(part, folder / "onnx" / part.name)
         else:
             _write_onnx(_load(found), found, folder / ONNX_NAME)
+    found.check_unchanged()  # nor was it while it was copied
     measured = read_agreements(found.path).get(found.precision)
     if measured is not None:
         write_agreements(folder, [measured])

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from onoma.indexes.exact import ExactIndex
-from onoma.indexes.scoring import best_rows, best_rows_of_each, check_candidates, check_queries
+from onoma.indexes.scoring import best_rows, best_rows_of_each, check_queries, checked_candidates
 from onoma.indexes.threads import on_threads
 from onoma.indexes.vector_store import VectorStore
 from onoma.types import FloatArray, RowArray
@@ -48,8 +48,7 @@ class CandidateIndex(ABC):
     _candidates_per_result = CANDIDATES_PER_RESULT
 
     def __init__(self, vectors: VectorStore, *, candidates: int) -> None:
-        check_candidates(candidates)
-        self._vectors, self._candidates = vectors, candidates
+        self._vectors, self._candidates = vectors, checked_candidates(candidates)
         self._exact = ExactIndex(vectors)
 
     @property
@@ -67,7 +66,7 @@ class CandidateIndex(ABC):
             ShapeError: the queries have another width, or are no matrix.
             InputError: a query is not finite, or ``k`` is less than 1.
         """
-        queries = check_queries(queries, width=self.width, max_norm=self._vectors.max_norm, k=k)
+        queries, k = check_queries(queries, width=self.width, max_norm=self._vectors.max_norm, k=k)
         k = min(k, len(self))
         wanted = max(self._candidates, self._candidates_per_result * k)
         if not self._can_guess or _EXHAUSTIVE_SHARE * wanted >= len(self):

@@ -34,6 +34,7 @@ from onoma.indexes.char_ngram_weights import STAGES, StageArray, lengths_of, sta
 from onoma.indexes.inverting import Occurrences, inverting
 from onoma.indexes.ngram_keys import NgramKeys, checked_ngrams, prepared
 from onoma.indexes.postings import KeyArray, Postings, array_file
+from onoma.indexes.scoring import checked_k
 from onoma.indexes.selection import top_rows
 from onoma.types import DoubleArray, FloatArray, RowArray
 
@@ -123,8 +124,9 @@ class CharNgramIndex:
             ngrams: See `build`.
 
         Raises:
-            InputError: see `build`.
+            InputError: the texts are one string, or see `build` of ``ngrams``.
         """
+        check_several(texts, "texts")
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
         (place / _ABOUT_FILE).unlink(missing_ok=True)
@@ -233,8 +235,7 @@ class CharNgramIndex:
         Raises:
             InputError: something is not text, or ``k`` is less than 1.
         """
-        if k < 1:
-            raise InputError("too few results asked for", field="k", expected="1 or more", found=str(k))
+        k = checked_k(k)
         checked = _checked_texts(texts)
         place_of = {text: place for place, text in enumerate(dict.fromkeys(checked))}
         k = min(k, len(self))
@@ -262,6 +263,8 @@ class CharNgramIndex:
         """
         checked = _checked_texts(texts)
         rows = np.asarray(rows)
+        if not rows.size:
+            rows = rows.astype(np.int64)
         if rows.ndim != 2 or len(rows) != len(checked):
             raise ShapeError(f"rows must have shape ({len(checked)}, k), one line for each text; found {rows.shape}.")
         if rows.size and (rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= len(self)):

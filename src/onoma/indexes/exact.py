@@ -65,7 +65,7 @@ class ExactIndex:
             ShapeError: the queries have another width, or are no matrix.
             InputError: a query or a vector is not finite, or ``k`` is less than 1.
         """
-        queries = check_queries(queries, width=self.width, max_norm=self._vectors.max_norm, k=k)
+        queries, k = check_queries(queries, width=self.width, max_norm=self._vectors.max_norm, k=k)
         k = min(k, len(self))
         rows = np.empty((len(queries), k), np.int64)
         scores = np.empty((len(queries), k), np.float32)

@@ -40,7 +40,7 @@ from onoma.indexes.records import (
     read_index_record,
     write_index_record,
 )
-from onoma.indexes.scoring import check_candidates
+from onoma.indexes.scoring import checked_candidates
 from onoma.indexes.vector_store import VECTORS_FILE, VectorStore, check_precision, write_vectors
 from onoma.types import FloatArray
 
@@ -210,8 +210,7 @@ def _check_candidates(kind: IndexKind, candidates: int | None) -> int | None:
         return None
     if candidates is None:
         return approximate.CANDIDATES if kind == "approximate" else CANDIDATES
-    check_candidates(candidates)
-    return candidates
+    return checked_candidates(candidates)
 
 
 def check_kind(kind: str) -> IndexKind | TableKind:

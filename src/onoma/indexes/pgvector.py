@@ -215,7 +215,7 @@ class PgVectorIndex:
             MismatchError: the table has been replaced or removed since it was opened.
             UnavailableError: the server cannot be reached, or refuses.
         """
-        queries = check_queries(queries, width=self.width, max_norm=self.record.max_norm, k=k)
+        queries, k = check_queries(queries, width=self.width, max_norm=self.record.max_norm, k=k)
         k = min(k, len(self))
         rows = np.empty((len(queries), k), np.int64)
         scores = np.empty((len(queries), k), np.float32)

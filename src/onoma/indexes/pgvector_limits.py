@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from onoma.errors import ConfigError, did_you_mean
-from onoma.indexes.scoring import check_candidates
+from onoma.indexes.scoring import checked_candidates
 
 TablePrecision: TypeAlias = Literal["fp32", "fp16"]
 COLUMN_TYPES: dict[TablePrecision, str] = {"fp32": "vector", "fp16": "halfvec"}
@@ -54,7 +54,7 @@ def check_candidate_number(candidates: int | None, *, approximate: str | None) -
     """
     if candidates is None:
         return
-    check_candidates(candidates)
+    checked_candidates(candidates)
     if approximate is None:
         raise ConfigError("an exact index has no candidates: leave them out, or choose approximate='hnsw'.")
     if candidates > MOST_CANDIDATES:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from onoma.errors import InputError, ShapeError
+from onoma.errors import InputError, ShapeError, whole_number
 from onoma.indexes.protocol import StoredVectors
 from onoma.types import FloatArray, RowArray
 
@@ -21,8 +21,8 @@ _LARGEST_PRODUCT = 1e38
 """Lengths of query and vector multiplied stay below this, so that their dot product is a number in single precision."""
 
 
-def check_queries(queries: FloatArray, *, width: int, max_norm: float, k: int) -> FloatArray:
-    """The queries as a matrix of float32.
+def check_queries(queries: FloatArray, *, width: int, max_norm: float, k: int) -> tuple[FloatArray, int]:
+    """The queries as a matrix of float32, and ``k`` as a number that does not overflow.
 
     Args:
         queries: Shape (Q, W).
@@ -37,25 +37,32 @@ def check_queries(queries: FloatArray, *, width: int, max_norm: float, k: int) -
     queries = np.asarray(queries)
     if queries.ndim != 2 or queries.shape[1] != width:
         raise ShapeError(f"queries must have shape (n, {width}); found {queries.shape}.")
-    if k < 1:
-        raise InputError("too few results asked for", field="k", expected="1 or more", found=str(k))
+    k = checked_k(k)
     queries = np.ascontiguousarray(queries, dtype=np.float32)
     if not np.isfinite(queries).all():
         raise InputError("a query has components that are not finite", field="queries")
     longest = np.sqrt(np.einsum("qw,qw->q", queries, queries, dtype=np.float64).max(initial=0))
     if not float(longest) * max_norm < _LARGEST_PRODUCT:
         raise InputError("a query is too large for products in single precision", field="queries")
-    return queries
+    return queries, k
 
 
-def check_candidates(candidates: int) -> None:
-    """Refuse a number that is no number of candidates.
+def checked_k(k: int) -> int:
+    """A number of results.
 
     Raises:
         InputError: less than 1.
     """
-    if candidates < 1:
-        raise InputError("too few candidates", field="candidates", expected="1 or more", found=str(candidates))
+    return whole_number(k, "k", "too few results asked for")
+
+
+def checked_candidates(candidates: int) -> int:
+    """A number of candidates.
+
+    Raises:
+        InputError: less than 1.
+    """
+    return whole_number(candidates, "candidates", "too few candidates")
 
 
 def rounding_slack(query: FloatArray, *, max_norm: float) -> float:

@@ -28,7 +28,7 @@ from onoma.artifacts.arrays import new_array
 from onoma.errors import DamagedArtifactError
 from onoma.indexes.candidate_search import CANDIDATES, CandidateIndex
 from onoma.indexes.recall import TrueAnswers
-from onoma.indexes.scoring import check_candidates
+from onoma.indexes.scoring import checked_candidates
 from onoma.indexes.sign_scan import SignArray, SignScanner
 from onoma.indexes.vector_store import PART_ROWS, VectorStore
 from onoma.types import FloatArray, RowArray
@@ -110,7 +110,7 @@ class SignBitIndex(CandidateIndex):
 
     def rescoring(self, candidates: int) -> SignBitIndex:
         """The same index with another number of candidates."""
-        check_candidates(candidates)
+        candidates = checked_candidates(candidates)
         self._scan()  # once for both
         other = copy.copy(self)
         other._candidates = candidates

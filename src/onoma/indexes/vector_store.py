@@ -279,6 +279,8 @@ def _longest_stored(stored: tuple[StoredArray, FloatArray | None], *, precision:
 
 
 def _check_part(part: FloatArray, *, width: int | None) -> None:
+    if not isinstance(part, np.ndarray):
+        raise ShapeError(f"vectors must be a matrix of numpy, or come in such parts; found {type(part).__name__}.")
     if part.ndim != 2 or part.shape[1] == 0 or (width is not None and part.shape[1] != width):
         raise ShapeError(f"vectors must come in parts of shape (n, {width or 'width > 0'}); found {part.shape}.")
     if part.dtype != np.float32:

@@ -28,7 +28,7 @@ from onoma.artifacts import write_file
 from onoma.errors import InputError
 from onoma.linking.concept_changes import GONE
 from onoma.linking.linker import Linker
-from onoma.linking.links import Link, check_request
+from onoma.linking.links import Link, checked_mentions
 from onoma.linking.lookup import NameLookup
 from onoma.terminology import normalise
 from onoma.terminology.files.text_files import only_file, text_lines
@@ -107,7 +107,7 @@ class EarlierAnswers:
     """
 
     def __init__(self, linker: Linker, mentions: Iterable[str], progress: Progress = no_progress) -> None:
-        self._counts = Counter(check_request(mentions, 1))
+        self._counts = Counter(checked_mentions(mentions))
         self._progress = progress
         # Now, since the successor may take the place of the folder.
         self._names = _ConceptNames(linker)

@@ -30,6 +30,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from onoma.errors import check_several
 from onoma.linking.disorder_words import is_adjective, is_disorder, is_organ, needs_modifier, without_prefix
 
 _Words = list[str]
@@ -86,6 +87,9 @@ def split_composite(
         wholes: Texts that are one name wherever they stand in the mention, in any case, as the long form of a short
             form is: "stiffness and joint pain" for "SJP".
 
+    Raises:
+        InputError: ``wholes`` is one string.
+
     Returns:
         At least one text; the words are the mention's, white space collapsed if it was split.
 
@@ -97,6 +101,7 @@ def split_composite(
         >>> split_composite("hand, foot and mouth disease and fever", wholes=["hand, foot and mouth disease"])
         ['hand, foot and mouth disease', 'fever']
     """
+    check_several(wholes, "wholes")
     if is_name is not None and is_name(mention):
         return [mention]
     wholes = [*wholes]

@@ -15,6 +15,7 @@ from statistics import NormalDist
 from typing import Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from onoma.errors import InputError, ShapeError
 from onoma.types import BoolArray, DoubleArray, RowArray
@@ -270,7 +271,7 @@ def abstention_scores(
         ShapeError: the arrays do not fit one another.
     """
     confidence, correct = checked_confidence(confidence, correct)
-    is_nil = np.asarray(is_nil, np.bool_)
+    is_nil = outcomes(is_nil, "is_nil")
     if is_nil.shape != correct.shape:
         raise ShapeError(f"is_nil has the shape {is_nil.shape}; {len(correct)} mentions need {correct.shape}.")
     if (is_nil & correct).any():
@@ -295,6 +296,9 @@ def abstention_scores(
 def wilson_interval(n_right: int, n: int, *, confidence: float = 0.95) -> tuple[float, float]:
     """Two-sided confidence interval of a share, which stays within 0..1 and is not a point at its ends.
 
+    Raises:
+        InputError: there is no such share.
+
     Source:
         Wilson 1927.
 
@@ -303,6 +307,8 @@ def wilson_interval(n_right: int, n: int, *, confidence: float = 0.95) -> tuple[
         >>> round(low, 3), round(high, 3)
         (0.596, 0.982)
     """
+    if not 0 <= n_right <= n or n < 1:
+        raise InputError("there is no such share", expected="0 to n right, of one or more", found=f"{n_right} of {n}")
     return _wilson(n_right, n, NormalDist().inv_cdf((1 + confidence) / 2))
 
 
@@ -312,10 +318,10 @@ def checked_confidence(
     """Both as arrays of shape (n,).
 
     Raises:
-        InputError: a confidence is not in 0..1, or there is no mention.
+        InputError: a confidence is not in 0..1, an outcome is neither right nor wrong, or there is no mention.
         ShapeError: the arrays do not fit one another.
     """
-    confidence, correct = np.asarray(confidence, np.float64), np.asarray(correct, np.bool_)
+    confidence, correct = np.asarray(confidence, np.float64), outcomes(correct, "correct")
     if confidence.ndim != 1 or correct.shape != confidence.shape:
         raise ShapeError(f"confidence and correct must have one shape (n,); found {confidence.shape}, {correct.shape}.")
     if len(confidence) == 0:
@@ -329,6 +335,22 @@ def checked_confidence(
             found=str(confidence[wrong[0]]),
         )
     return confidence, correct
+
+
+def outcomes(given: npt.ArrayLike, field: str) -> BoolArray:
+    """Whether each is so; also from numbers 0 and 1.
+
+    Raises:
+        InputError: something else is among them, such as text, or NaN for what is not known.
+    """
+    found = np.asarray(given)
+    if found.dtype != np.bool_:
+        wrong = [one for one in found.ravel().tolist() if one not in (0, 1)]
+        if wrong:
+            raise InputError(
+                "an outcome is neither right nor wrong", field=field, expected="bool", found=repr(wrong[0])
+            )
+    return found.astype(np.bool_)
 
 
 def _bin_of(confidence: DoubleArray, n_bins: int, bins: Bins) -> RowArray:

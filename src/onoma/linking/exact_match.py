@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from onoma.linking.dictionary import NameDictionary, build_dictionary
-from onoma.linking.links import Link, check_request
+from onoma.linking.links import Link, checked_mentions, checked_top_k
 from onoma.linking.lookup import NameLookup
 from onoma.terminology import Terminology, normalise
 from onoma.types import RowArray
@@ -51,8 +51,8 @@ class ExactMatcher:
         Raises:
             InputError: a mention is not text, or ``top_k`` is less than 1.
         """
-        answers = []
-        for mention in check_request(mentions, top_k):
+        answers, top_k = [], checked_top_k(top_k)
+        for mention in checked_mentions(mentions):
             found = self._lookup.exact(normalise(mention, self.normalisation))
             links = self.dictionary.rank_concepts(found, np.ones(len(found), np.float32), top_k=top_k)
             answers.append(links or [])

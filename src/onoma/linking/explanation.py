@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onoma.errors import InputError
+from onoma.errors import whole_number
 from onoma.linking.expansion import Expansion
 from onoma.linking.fusion import contributions, knows_nothing, ranks
 from onoma.linking.mentions import PreparedMention
@@ -131,13 +131,7 @@ def explain_mention(
     Raises:
         InputError: ``near_misses`` is no number, or negative.
     """
-    if isinstance(near_misses, bool) or not isinstance(near_misses, int | np.integer) or near_misses < 0:
-        raise InputError(
-            "a number of near misses that cannot be",
-            field="near_misses",
-            expected="a whole number from 0",
-            found=repr(near_misses),
-        )
+    near_misses = whole_number(near_misses, "near_misses", "a number of near misses that cannot be", least=0)
     explained = []
     for text, one in zip(prepared.parts, asked, strict=True):
         run = Run(parts, stages=stages, top_k=top_k, expected=expected, spare=near_misses)

@@ -182,7 +182,9 @@ def filter_words(words: str | Iterable[str] | None, field: str) -> tuple[str, ..
     Raises:
         InputError: one is no text.
     """
-    several = (words,) if isinstance(words, str) else tuple(words or ())
+    if words is None:
+        return ()
+    several = tuple(words) if isinstance(words, Iterable) and not isinstance(words, str) else (words,)
     for word in several:
         if not isinstance(word, str):
             raise InputError("a filter that is no text", field=field, expected="a word, or several", found=repr(word))

@@ -89,6 +89,10 @@ class KnownVectors:
         """See `onoma.encoders.Encoder.can_read`."""
         return self._encoder.can_read(texts)
 
+    def has_whole(self, word: str) -> bool:
+        """See `onoma.encoders.Encoder.has_whole`."""
+        return self._encoder.has_whole(word)
+
     def verify(self) -> None:
         """Read vectors that lie in PostgreSQL, for which no manifest has a checksum, and compare their fingerprint.
 

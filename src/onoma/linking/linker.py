@@ -22,7 +22,7 @@ from onoma.linking.exact_match import ExactMatcher
 from onoma.linking.explanation import Explanation, explain_mention
 from onoma.linking.filters import Filters
 from onoma.linking.folder import FORMAT_VERSION, KIND, fingerprint, open_parts
-from onoma.linking.links import Link
+from onoma.linking.links import Link, checked_top_k
 from onoma.linking.lookup import NameLookup
 from onoma.linking.mentions import Preparation, PreparedMention
 from onoma.linking.parts import Parts
@@ -350,7 +350,8 @@ class Linker:
             >>> linker = Linker.open("medic")                                     # doctest: +SKIP
             >>> linker.link(["heart attak"], stages=["exact", "sparse"], top_k=1) # doctest: +SKIP
         """
-        prepared, chosen, asked = ask_all(self._parts, mentions, contexts, stages, top_k)
+        top_k = checked_top_k(top_k)
+        prepared, chosen, asked = ask_all(self._parts, mentions, contexts, stages)
         least = threshold(self._parts.confidence, chosen, no_concept_below)
         answers: dict[Asked, list[Link]] = {}
         everything = itertools.chain.from_iterable(asked)
@@ -395,7 +396,8 @@ class Linker:
             ConfigError: as `link`.
         """
         contexts = None if context is None else [context]
-        (prepared,), chosen, (asked,) = ask_all(self._parts, [mention], contexts, stages, top_k)
+        top_k = checked_top_k(top_k)
+        (prepared,), chosen, (asked,) = ask_all(self._parts, [mention], contexts, stages)
         return explain_mention(
             prepared,
             asked,
@@ -429,7 +431,7 @@ class Linker:
             contexts: As in `link`.
             top_k: Concepts wanted for each.
         """
-        _, stages, asked = ask_all(self._parts, mentions, contexts, None, top_k)
+        _, stages, asked = ask_all(self._parts, mentions, contexts, None)
         everything = itertools.chain.from_iterable(asked)
         return runs(self._parts, everything, stages=stages, top_k=top_k, spare=0)
 

@@ -6,9 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
-from onoma.errors import InputError
+from onoma.errors import InputError, whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +47,12 @@ class MentionLinker(Protocol):
         """The ``top_k`` best concepts of each mention, best first; order and number of mentions are kept."""
 
 
-def check_request(mentions: Iterable[str], top_k: int) -> list[str]:
+def checked_mentions(mentions: Iterable[str]) -> list[str]:
     """The mentions as a list.
 
     Raises:
-        InputError: one string instead of several, something that is not text, or ``top_k`` below 1.
+        InputError: one string instead of several, or something that is not text.
     """
-    check_top_k(top_k)
     if isinstance(mentions, str | bytes):
         raise InputError(
             "mentions must be several strings, not one", field="mentions", found=repr(mentions), fix="put it in a list"
@@ -90,13 +87,10 @@ def check_text(text: object, what: str, *, field: str) -> None:
         ) from None
 
 
-def check_top_k(top_k: int) -> None:
-    """Refuse a number of answers that cannot be.
+def checked_top_k(top_k: int) -> int:
+    """A number of answers.
 
     Raises:
         InputError: it is below 1.
     """
-    if isinstance(top_k, bool) or not isinstance(top_k, int | np.integer) or top_k < 1:
-        raise InputError(
-            "too few answers asked for", field="top_k", expected="a whole number from 1", found=repr(top_k)
-        )
+    return whole_number(top_k, "top_k", "too few answers asked for")

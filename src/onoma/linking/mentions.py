@@ -18,7 +18,7 @@ from onoma.errors import ConfigError, InputError, check_several
 from onoma.linking.abbreviations import finder_named
 from onoma.linking.composites import split_composite
 from onoma.linking.expansion import AbbreviationTable, Expansion, expand_with_trace
-from onoma.linking.links import Link, check_request, check_text
+from onoma.linking.links import Link, check_text, checked_mentions
 from onoma.linking.spelling import Correction, Spelling
 
 
@@ -128,7 +128,7 @@ class Preparation:
         """
         if self.spelling and spelling is None:
             raise ConfigError("spelling needs the words of a linker's names: prepare mentions with Linker.preparing.")
-        checked = check_request(mentions, 1)
+        checked = checked_mentions(mentions)
         around = _checked_contexts(contexts, len(checked))
         defined = {context: self._definitions_in(context) for context in {*around} if context}
         return [

@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from onoma.encoders import Encoder
-from onoma.encoders.tokens import is_one_token
 from onoma.errors import ConfigError, InputError
 from onoma.indexes import Index
 from onoma.indexes.char_ngrams import CharNgramIndex
@@ -93,8 +92,7 @@ class Parts:
         """Corrections by the words of these texts; words that the encoder's tokeniser has whole are right too."""
         texts, mask = self.dictionary.texts, self.texts.mask
         names = texts if mask is None else (texts[int(row)] for row in np.flatnonzero(mask))
-        has_whole = None if self.encoder is None else partial(is_one_token, self.encoder.folder.load_tokenizer())
-        return Spelling.of_names(names, is_known=has_whole)
+        return Spelling.of_names(names, is_known=None if self.encoder is None else self.encoder.has_whole)
 
     @cached_property
     def weighted_prior(self) -> WeightedPrior | None:
@@ -203,7 +201,8 @@ class Parts:
             ShapeError: see `onoma.linking.prior.checked_prior`.
         """
         if prior is not None:
-            return dataclasses.replace(self, prior=checked_prior(prior, self.dictionary))
+            kept = np.array(checked_prior(prior, self.dictionary))  # what is given may change
+            return dataclasses.replace(self, prior=kept)
         stages = tuple(stage for stage in self.settings.stages if stage != "prior")
         return dataclasses.replace(self, prior=None, settings=self.settings.replaced(stages=stages, prior_weight=None))
 

@@ -33,7 +33,6 @@ from onoma.encoders.cross_encoder_tokens import END_MARK, START_MARK, split_cont
 from onoma.linking.confidence_features import MentionEvidence
 from onoma.linking.dictionary import RankedEntries
 from onoma.linking.fusion import fuse
-from onoma.linking.links import check_top_k
 from onoma.linking.mentions import PreparedMention
 from onoma.linking.parts import Parts
 from onoma.linking.prior import PRIOR_DEPTH, WeightedPrior
@@ -93,14 +92,12 @@ def ask_all(
     mentions: Iterable[str | PreparedMention],
     contexts: Sequence[str | None] | None,
     stages: Iterable[str] | None,
-    top_k: int,
 ) -> tuple[list[PreparedMention], tuple[Stage, ...], list[list[Asked]]]:
     """Mentions made ready, the stages that are on, and what these are asked for each mention.
 
     Raises:
         InputError, ConfigError: what `onoma.linking.Linker.link` says of these arguments.
     """
-    check_top_k(top_k)
     chosen = parts.chosen_stages(stages)
     prepared = parts.prepare(mentions, contexts)
     if any(mention.context is not None for mention in prepared):

@@ -21,6 +21,8 @@ from itertools import islice, takewhile
 
 import polars as pl
 
+from onoma.errors import check_several
+
 MIN_LETTERS = 5
 """Shorter words are left: many are abbreviations, and most are one letter away from some other word."""
 MIN_CAPITALS = 7
@@ -72,7 +74,11 @@ class Spelling:
         Args:
             names: Any number; memory is that of their distinct words.
             is_known: See `Spelling`.
+
+        Raises:
+            InputError: ``names`` is one string.
         """
+        check_several(names, "names")
         words: Counter[str] = Counter()
         left = iter(names)
         while some := list(islice(left, _NAMES_AT_ONCE)):

@@ -36,10 +36,11 @@ class Asking:
         """
         if self == Asking():
             return linker
-        linker.link([], stages=self.stages, no_concept_below=self.no_concept_below)  # refuses what cannot be
+        stages = None if self.stages is None else ordered_stages(self.stages)
+        linker.link([], stages=stages, no_concept_below=self.no_concept_below)  # refuses what cannot be
         settings = linker.settings
-        if self.stages is not None:
-            settings = settings.replaced(stages=ordered_stages(self.stages))
+        if stages is not None:
+            settings = settings.replaced(stages=stages)
         if self.no_concept_below is not None:
             settings = settings.replaced(no_concept_below=self.no_concept_below)
         asked = linker if settings == linker.settings else linker.tuned(settings)

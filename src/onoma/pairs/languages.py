@@ -63,7 +63,7 @@ def check_languages(terminology: Terminology, languages: Sequence[str] | None) -
     """
     check_several([] if languages is None else languages, "languages")
     known = pl.DataFrame()
-    for language in languages or ():
+    for language in () if languages is None else languages:
         if known.is_empty():
             known = terminology.names().select(pl.col("language").unique().sort()).collect()
         if known.filter(of_languages([language])).is_empty():

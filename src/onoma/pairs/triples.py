@@ -193,7 +193,7 @@ def build_triples(
 
 def _relation_names(terminology: Terminology, wanted: Sequence[str] | None) -> list[str]:
     known = terminology.relations().select(pl.col("relation").unique().sort()).collect()["relation"].to_list()
-    for relation in wanted or ():
+    for relation in () if wanted is None else wanted:
         if relation not in known:
             raise InputError(
                 f"there is no relation '{relation}'.{did_you_mean(relation, known)}",

@@ -155,7 +155,7 @@ def enrich_terminology(
         said.get(path, vocabulary_of(terminology.manifest.config))
         for path, terminology in zip(paths, opened, strict=True)
     )
-    _check_languages(languages or (), givers)
+    _check_languages(() if languages is None else languages, givers)
     known = Compared.of(own, own_vocabulary)
     found, names_of = [], []
     for number, (giver, vocabulary) in enumerate(zip(givers, other_vocabularies, strict=True)):

@@ -20,13 +20,13 @@ suppressed names play no part.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
-from onoma.errors import ConfigError, did_you_mean
+from onoma.errors import ConfigError, check_several, did_you_mean
 from onoma.terminology.lexical import SMALL_WORDS, lexical_keys
 from onoma.terminology.normalisation import normalise_expr
 from onoma.terminology.tables import ACTIVE
@@ -136,12 +136,15 @@ _PAIRS = pl.Schema(
 """Of own and other concepts; whether it is by the other's preferred name."""
 
 
-def checked_evidence(by: Sequence[str]) -> tuple[Evidence, ...]:
+def checked_evidence(by: Iterable[str]) -> tuple[Evidence, ...]:
     """The same in the order in which it is asked.
 
     Raises:
         ConfigError: there is nothing, or what is not in `EVIDENCE`.
+        InputError: it is one string.
     """
+    check_several(by, "by")
+    by = tuple(by)
     for word in by:
         if word not in EVIDENCE:
             raise ConfigError(

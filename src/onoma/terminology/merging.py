@@ -210,6 +210,8 @@ def check_places(paths: Sequence[Path], out: Path) -> None:
 
 
 def _checked_relations(relations: Sequence[str]) -> tuple[str, ...]:
+    check_several(relations, "join_by_cross_references")
+    relations = tuple(relations)
     for relation in relations:
         if relation not in JOINING_RELATIONS:
             raise ConfigError(

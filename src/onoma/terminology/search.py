@@ -15,7 +15,7 @@ from typing import Literal
 
 import polars as pl
 
-from onoma.errors import InputError
+from onoma.errors import InputError, whole_number
 from onoma.terminology.tables import OBSOLETE
 
 MatchedBy = Literal["code", "cross-reference", "name", "prefix", "substring"]
@@ -56,8 +56,7 @@ def search_names(
     Raises:
         InputError: ``text`` is blank or no text, or ``limit`` is less than 1.
     """
-    if limit < 1:
-        raise InputError("a search needs room for an answer", field="limit", expected="1 or more", found=str(limit))
+    limit = whole_number(limit, "limit", "a search needs room for an answer")
     if not isinstance(text, str):
         raise InputError("the search text is no text", field="text", found=repr(text))
     try:

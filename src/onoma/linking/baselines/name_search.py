@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from onoma.linking.dictionary import NameDictionary
-from onoma.linking.links import Link, check_request
+from onoma.linking.links import Link, checked_mentions, checked_top_k
 from onoma.terminology import normalise
 from onoma.types import FloatArray, RowArray
 
@@ -53,7 +53,8 @@ class SearchLinker:
         Raises:
             InputError: a mention is not text, or ``top_k`` is less than 1.
         """
-        texts = [normalise(mention, self.normalisation) for mention in check_request(mentions, top_k)]
+        top_k = checked_top_k(top_k)
+        texts = [normalise(mention, self.normalisation) for mention in checked_mentions(mentions)]
         distinct = [text for text in dict.fromkeys(texts) if text]
         answers: dict[str, list[Link]] = {}
         for start in range(0, len(distinct), _MENTIONS_AT_ONCE):
