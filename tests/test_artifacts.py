@@ -28,6 +28,7 @@ from onoma.artifacts import (
 )
 from onoma.artifacts.locking import held
 from onoma.errors import (
+    ArtifactError,
     ArtifactExistsError,
     ConfigError,
     DamagedArtifactError,
@@ -197,7 +198,7 @@ def test_a_folder_of_before_opens_without_samples(tmp_path: Path) -> None:
     file = tmp_path / "x" / "onoma.json"
     manifest = json.loads(file.read_text())
     assert len(manifest["files"]["data.bin"].pop("sample_sha256")) == 64
-    file.write_text(json.dumps(manifest))
+    file.write_text(json.dumps({**manifest, "sha256": None}))
     open_artifact(tmp_path / "x", "thing")
     verify_artifact(tmp_path / "x")
 
@@ -220,7 +221,7 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     make(tmp_path / "x")
     manifest = tmp_path / "x" / MANIFEST_NAME
     raw = json.loads(manifest.read_text())
-    manifest.write_text(json.dumps({**raw, "format_version": 2, "onoma_version": "9.1"}))
+    manifest.write_text(json.dumps({**raw, "format_version": 2, "onoma_version": "9.1", "sha256": None}))
     with pytest.raises(FormatVersionError, match=r"format 2, written by Onoma 9\.1"):
         open_artifact(tmp_path / "x", "thing")
     manifest.write_text(json.dumps({**raw, "surprise": True}))
@@ -234,9 +235,34 @@ def test_a_manifest_cannot_point_outside(tmp_path: Path) -> None:
     raw = json.loads(manifest.read_text())
     (tmp_path / "secret").write_text("")
     raw["files"]["../secret"] = raw["files"]["data.bin"]
-    manifest.write_text(json.dumps(raw))
+    manifest.write_text(json.dumps({**raw, "sha256": None}))
     with pytest.raises(DamagedArtifactError, match="outside"):
         open_artifact(tmp_path / "x", "thing")
+
+
+@settings(deadline=None, max_examples=60)
+@given(bit=st.integers(min_value=0))
+def test_a_manifest_with_another_bit_never_opens(tmp_path_factory: pytest.TempPathFactory, bit: int) -> None:
+    folder = tmp_path_factory.mktemp("bit") / "x"
+    make(folder)
+    manifest = folder / MANIFEST_NAME
+    content = bytearray(manifest.read_bytes())
+    bit %= 8 * len(content)
+    content[bit // 8] ^= 1 << bit % 8
+    manifest.write_bytes(content)
+    with pytest.raises(ArtifactError):
+        open_artifact(folder, "thing")
+
+
+def test_what_was_moved_away_is_not_put_back_where_the_new_one_was(tmp_path: Path) -> None:
+    """Killed as it cleaned up; then the new one was moved."""
+    make(tmp_path / "x", b"new content")
+    make(tmp_path / ".x.partial-4999999-old", b"old content")
+    (tmp_path / "x").rename(tmp_path / "moved")
+    with pytest.raises(InputError, match="nothing here"):
+        open_artifact(tmp_path / "x", "thing")
+    make(tmp_path / "x", b"third")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["moved", "x"]
 
 
 @settings(deadline=None, max_examples=60)
@@ -430,6 +456,7 @@ def test_a_writer_of_another_container_is_left_alone(has_our_number: bool, tmp_p
 
 def test_what_another_container_is_replacing_is_not_put_back(tmp_path: Path) -> None:
     make(tmp_path / "x")
+    (tmp_path / ".x.partial-4999999-abc").mkdir()
     with held(tmp_path / "x"):
         old = (tmp_path / "x").rename(tmp_path / ".x.partial-4999999-old")
         with pytest.raises(InputError, match="nothing here"):

@@ -92,7 +92,7 @@ def make_older(linker: Path, format_version: int, *unknown: str) -> None:
     with amend_artifact(linker, "linker", format_version=FORMAT_VERSION) as folder:
         (folder / "settings.json").write_text(json.dumps(settings))
     manifest = json.loads((linker / MANIFEST_NAME).read_text())
-    (linker / MANIFEST_NAME).write_text(json.dumps({**manifest, "format_version": format_version}))
+    (linker / MANIFEST_NAME).write_text(json.dumps({**manifest, "format_version": format_version, "sha256": None}))
 
 
 def _mean_of_embeddings(weights: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> onnx.ModelProto:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -53,7 +54,8 @@ def test_another_precision_is_refused(place: Path, tmp_path: Path) -> None:
     assert Linker.open(linker).encoder.folder.precision == "fp32"
     manifest = (linker / "onoma.json").read_text()
     assert manifest.count('"precision": "fp32"') == 1
-    write_text_atomically(linker / "onoma.json", manifest.replace('"precision": "fp32"', '"precision": "int8"'))
+    changed = json.loads(manifest.replace('"precision": "fp32"', '"precision": "int8"'))
+    write_text_atomically(linker / "onoma.json", json.dumps({**changed, "sha256": None}))
     with pytest.raises(ConfigError, match="no ONNX model in int8"):
         Linker.open(linker)
     shutil.rmtree(linker / "encoder")
@@ -66,8 +68,6 @@ def test_another_precision_is_refused(place: Path, tmp_path: Path) -> None:
 
 def open_with_files_of(linker: Path) -> Linker:
     """The linker after its manifest was made to fit the files that lie there now."""
-    import json
-
     from onoma.artifacts import sha256_file
 
     manifest = json.loads((linker / "onoma.json").read_text())
@@ -76,7 +76,7 @@ def open_with_files_of(linker: Path) -> Linker:
         for file in linker.rglob("*")
         if file.is_file() and file != linker / "onoma.json"
     }
-    (linker / "onoma.json").write_text(json.dumps(manifest))
+    (linker / "onoma.json").write_text(json.dumps({**manifest, "sha256": None}))
     return Linker.open(linker)
 
 
@@ -84,6 +84,6 @@ def test_a_linker_from_before_precisions_opens(place: Path, tmp_path: Path) -> N
     linker = tmp_path / "linker"
     build_linker(place / "terminology", open_encoder(place / "encoder"), linker)
     text = (linker / "onoma.json").read_text()
-    older = "\n".join(line for line in text.splitlines() if '"precision"' not in line)
-    write_text_atomically(linker / "onoma.json", older)
+    older = json.loads("\n".join(line for line in text.splitlines() if '"precision"' not in line))
+    write_text_atomically(linker / "onoma.json", json.dumps({**older, "sha256": None}))
     assert Linker.open(linker).encoder.folder.precision == "fp32"

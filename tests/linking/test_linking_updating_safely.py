@@ -91,7 +91,7 @@ def test_what_is_refused(place: Path, linker: Path, tmp_path: Path) -> None:
     newer = tmp_path / "newer"
     shutil.copytree(place / "new", newer)
     manifest = json.loads((newer / MANIFEST_NAME).read_text())
-    (newer / MANIFEST_NAME).write_text(json.dumps({**manifest, "format_version": 99}))
+    (newer / MANIFEST_NAME).write_text(json.dumps({**manifest, "format_version": 99, "sha256": None}))
     refused_untouched(linker, FormatVersionError, "format 99", newer)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
@@ -207,6 +208,9 @@ def test_settings_that_need_development_data_are_refused_without(
 def test_development_sets_must_be_told_apart(base: Path, pairs: PairSet, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="two development sets are called 'ill'"):
         train_encoder(config_for(base), pairs, tmp_path / "e", development=[DEVELOPMENT, DEVELOPMENT])
+    mean = dataclasses.replace(DEVELOPMENT, name="development")
+    with pytest.raises(ConfigError, match="'development' is what the mean over all"):
+        train_encoder(config_for(base), pairs, tmp_path / "e", development=[DEVELOPMENT, mean])
 
 
 def test_an_unfinished_run_is_not_continued_on_other_development_data(

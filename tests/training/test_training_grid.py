@@ -20,7 +20,7 @@ from onoma.terminology import Terminology
 from onoma.training.config import Recipe, load_recipe
 from onoma.training.grid import Combination, Grid, combinations, grid_names, load_grid
 from onoma.training.grid_plot import draw_grid, plot_grid
-from onoma.training.grid_run import Trained, train_combinations, train_grid
+from onoma.training.grid_run import Trained, best_first, train_combinations, train_grid
 from tiny import WORDS, Name, make_terminology, tiny_encoder
 
 
@@ -250,6 +250,37 @@ class TestTable:
         assert len(calls) == 3
         assert again == ["learning_rate=1e-5"]
         assert [made.loss for made in table] == [0.1, 0.2, 0.3]
+
+    def test_of_several_processes_a_failure_ends_them_and_comes_last_the_next_time(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The others may not have failed, and would wait; what comes after must be reached all the same."""
+        monkeypatch.setattr("onoma.training.grid_run.world_size", lambda: 2)
+        calls: list[str] = []
+        for _ in range(2):
+            with pytest.raises(TrainingError, match="diverged at 1e-05"):
+                train_combinations(cells(), tmp_path, pretend({1e-4: 0.3, 1e-6: 0.2}, calls=calls), made_from=MADE_FROM)
+        assert calls == [f"learning_rate={rate}" for rate in ("1e-4", "1e-5", "1e-6", "1e-5")]
+        report = json.loads((tmp_path / "grid.json").read_text())
+        assert [(one["status"], one["why"]) for one in report["combinations"]] == [
+            ("done", ""),
+            ("done", ""),
+            ("failed", "diverged at 1e-05"),
+        ]
+
+    def test_what_an_earlier_grid_left_is_told_of(self, tmp_path: Path) -> None:
+        train_combinations(cells(), tmp_path, pretend({1e-4: 0.3, 1e-6: 0.2}), made_from=MADE_FROM)
+        told: list[str] = []
+        train_combinations(cells()[:1], tmp_path, pretend({}), made_from=MADE_FROM, on_event=told.append)
+        assert f"2 combinations of an earlier grid in {tmp_path} are not in its table any more" in told
+
+    def test_equal_scores_go_by_mrr_and_not_by_losses_that_cannot_be_compared(self) -> None:
+        def trained(name: str, mrr: float, loss: float) -> Trained:
+            scores = {"development/acc@1": 0.5, "a/mrr": mrr, "b/mrr": 0.5}
+            return Trained(name, {}, (0,), "done", scores=scores, loss=loss)
+
+        table = [trained("first", 0.6, 3.3), trained("better", 0.7, 9.0), trained("as the first", 0.6, 0.1)]
+        assert [made.name for made in best_first(table)] == ["better", "first", "as the first"]
 
     def test_the_table_is_there_when_it_is_interrupted(self, tmp_path: Path) -> None:
         whole = pretend({1e-4: 0.3})

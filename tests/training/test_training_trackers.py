@@ -154,6 +154,18 @@ class TestMLflow:
         with pytest.raises(UnavailableError, match=r"mlflow cannot be opened.*Mend MLFLOW_TRACKING_URI"):
             open_trackers(["mlflow"], tmp_path, CONFIG)
 
+    def test_a_run_that_is_gone_is_told_with_the_way_on(self, tmp_path: Path) -> None:
+        from mlflow.tracking import MlflowClient
+
+        run = tmp_path / "enc.run"
+        log_steps("mlflow", run, after=0, up_to=3, finished=None)
+        client: Any = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
+        client.delete_run(json.loads((run / "trackers.json").read_text())["mlflow"]["id"])
+        with pytest.raises(UnavailableError, match=r"gone there, remove .*trackers\.json to begin another"):
+            open_trackers(["mlflow"], run, CONFIG, steps_done=3)
+        (run / "trackers.json").unlink()
+        log_steps("mlflow", run, after=3, up_to=5)
+
 
 def wandb_records(content: bytes) -> Iterator[bytes]:
     """Records of a W&B file, which is a log of LevelDB: blocks of 32 KiB, records in parts with 7 bytes before each."""

@@ -67,7 +67,7 @@ def amend_artifact(
                 "config": {**before.config, **(config or {})},
             }
         )
-        write_text_atomically(aside / MANIFEST_NAME, amended.model_dump_json(indent=1, exclude_none=True))
+        write_text_atomically(aside / MANIFEST_NAME, amended.as_text())
         if read_manifest(target) != before:
             raise _changed(target)
 

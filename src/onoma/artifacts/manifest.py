@@ -62,6 +62,13 @@ class Manifest(_Record):
     parents: tuple[Parent, ...] = ()
     config: dict[str, Any] = {}
     seed: int | None = None
+    sha256: str | None = None
+    """Of all other fields, see `as_text`; folders of before have none."""
+
+    def as_text(self) -> str:
+        """What ``onoma.json`` holds: the fields as JSON, and their checksum, so that damage to them is seen too."""
+        fields = json.loads(self.model_dump_json(exclude={"sha256"}, exclude_none=True))
+        return json.dumps({**fields, "sha256": _checksum(fields)}, indent=1, ensure_ascii=False)
 
     @property
     def fingerprint(self) -> str:
@@ -167,7 +174,7 @@ def read_manifest(path: str | Path) -> Manifest:
     except (ValueError, UnicodeDecodeError) as error:
         raise DamagedArtifactError(f"{file} is not readable as JSON ({error}). Make the folder again.") from None
     try:
-        return Manifest.model_validate(raw)
+        manifest = Manifest.model_validate(raw)
     except ValidationError as error:
         if isinstance(raw, dict) and isinstance(raw.get("format_version"), int) and "kind" in raw:
             first = error.errors()[0]
@@ -177,6 +184,13 @@ def read_manifest(path: str | Path) -> Manifest:
                 f"it was written by Onoma {raw.get('onoma_version', 'of unknown version')}."
             ) from None
         raise NotAnArtifactError(f"{file} is not a manifest written by Onoma.") from None
+    if manifest.sha256 not in (None, _checksum({name: value for name, value in raw.items() if name != "sha256"})):
+        raise DamagedArtifactError(f"{file} is not what was written: its content has changed. Make the folder again.")
+    return manifest
+
+
+def _checksum(fields: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
 def _check_files(folder: Path, manifest: Manifest, *, in_full: bool) -> None:

@@ -39,9 +39,17 @@ def is_moved_aside(target: Path) -> bool:
 
 
 def put_back(target: Path) -> None:
-    """Put back what an overwrite had moved away when its process died."""
-    for leftover in _leftovers(target):
-        if leftover.name.endswith("-old") and not target.exists():
+    """Put back what an overwrite had moved away when its process died.
+
+    Only if what was to take its place is still beside it: if not, that was here, and somebody has moved it since.
+    """
+    found = _leftovers(target)
+    for leftover in found:
+        beginning = leftover.name.removesuffix("old")
+        is_alone = not any(
+            other.name.startswith(beginning) and not other.name.endswith(("-old", "-spent")) for other in found
+        )
+        if leftover.name.endswith("-old") and not is_alone and not target.exists():
             leftover.rename(target)
 
 

@@ -62,7 +62,7 @@ def write_artifact(
             config=dict(config or {}),
             seed=seed,
         )
-        write_text_atomically(aside / MANIFEST_NAME, manifest.model_dump_json(indent=1, exclude_none=True))
+        write_text_atomically(aside / MANIFEST_NAME, manifest.as_text())
 
 
 def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> None:

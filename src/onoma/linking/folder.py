@@ -91,6 +91,8 @@ def open_parts(folder: Path, manifest: Manifest, *, database: str | None = None)
         )
         parts.check_settings()
         return parts
+    except KeyError as error:
+        raise DamagedArtifactError(f"{folder}: its manifest does not say {error}. Build the linker again.") from None
     except (OSError, ValueError) as error:
         raise DamagedArtifactError(f"{folder} cannot be read ({error}). Build the linker again.") from None
 

@@ -32,6 +32,7 @@ from onoma.artifacts import (
     Parent,
     ensure_writable,
     read_manifest,
+    remove_leftovers,
     verify_artifact,
     write_artifact,
 )
@@ -106,6 +107,7 @@ def update_linker(
     before = Linker.open(place, database=database)
     encodes_with = _own_encoder(before, encoder)
     if is_in_place and is_current(before, release) and _has_zeros(before):
+        remove_leftovers(place.resolve())  # of an update that was killed as it cleaned up
         return _nothing_to_do(before, mentions, started)
     _check_is_related(before, release)
     verify_artifact(place)

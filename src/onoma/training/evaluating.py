@@ -203,3 +203,5 @@ def check_development(
         )
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ConfigError(f"two development sets are called '{twice[0]}'; give each a name of its own.")
+    if len(names) > 1 and "development" in names:
+        raise ConfigError("'development' is what the mean over all development sets is called: rename that one.")

@@ -14,7 +14,7 @@ import hashlib
 import io
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -227,9 +227,13 @@ def train_combinations(
         table = {made.name: made for made in broadcast([_known(out, combination, keys) for combination in found])}
         finished = sum(made.status == DONE for made in table.values())
         tell(f"{len(table)} combinations in {out}, {finished} of them finished")
+        earlier = broadcast(_statuses(out))
+        if others := len([name for name, status in earlier.items() if status != WAITING and name not in table]):
+            tell(f"{others} combinations of an earlier grid in {out} are not in its table any more")
         _write(out, made_from, table)
         refused: list[OnomaError] = []
-        for number, combination in enumerate(found, start=1):
+        failed_last = sorted(found, key=lambda combination: earlier.get(combination.name) == FAILED)
+        for number, combination in enumerate(failed_last, start=1):
             if table[combination.name].status == DONE:
                 remove_saved_run(out / combination.name)
                 continue
@@ -238,11 +242,12 @@ def train_combinations(
             try:
                 train(combination.recipe, folder, _pairs_folder(out, combination.recipe.config))
             except (ConfigError, InputError, TrainingError) as error:  # base and names may not allow what is asked
-                if world_size() > 1:
-                    raise  # the others may not have failed, and would wait
                 refused += [error] * isinstance(error, ConfigError | InputError)
                 tell(f"failed: {error}")
                 table[combination.name] = replace(table[combination.name], status=FAILED, why=str(error))
+                if world_size() > 1:  # the others may not have failed, and would wait
+                    _write(out, made_from, table)
+                    raise
             else:
                 table[combination.name] = broadcast(_known(out, combination, keys))
             _write(out, made_from, table)
@@ -254,12 +259,21 @@ def train_combinations(
     return best_first(table.values())
 
 
-def best_first(table: Any) -> list[Trained]:
-    """By the first development score, then by loss; those that are not finished come last."""
+def _statuses(out: Path) -> dict[str, str]:
+    """Of the combinations that a call before has written down, by name."""
+    report = out / REPORT_NAME
+    if not is_main() or not report.exists():
+        return {}
+    return {one["name"]: one["status"] for one in json.loads(report.read_text(encoding="utf-8"))["combinations"]}
 
-    def order(made: Trained) -> tuple[bool, float, float]:
-        score = next(iter(made.scores.values()), 0.0)
-        return made.status != DONE, -score, float("inf") if made.loss is None else made.loss
+
+def best_first(table: Iterable[Trained]) -> list[Trained]:
+    """By the first development score, then the mean MRR; where there are none, by loss. Unfinished ones come last."""
+
+    def order(made: Trained) -> tuple[bool, float, float, float]:
+        mrr = [value for name, value in made.scores.items() if name.endswith("/mrr")]
+        by_loss = 0.0 if made.scores else float("inf") if made.loss is None else made.loss
+        return made.status != DONE, -next(iter(made.scores.values()), 0.0), -sum(mrr), by_loss
 
     return sorted(table, key=order)
 

@@ -129,7 +129,8 @@ def open_trackers(
         except OnomaError:
             raise
         except Exception as error:  # each library raises its own
-            raise UnavailableError(f"the tracker {name} cannot be opened: {_one_line(error)}{_ADVICE[name]}") from error
+            said = _one_line(error).removesuffix(".")
+            raise UnavailableError(f"the tracker {name} cannot be opened: {said}.{_advice(name)}") from error
     return Trackers(opened, tell or (lambda _: None))
 
 
@@ -241,7 +242,14 @@ class _MLflow:
             self._client.log_batch(self._id, params=settings)
             state.put("mlflow", id=self._id)
         else:
-            self._client.update_run(self._id, status="RUNNING")
+            try:
+                self._client.update_run(self._id, status="RUNNING")
+            except Exception as error:
+                raise UnavailableError(
+                    f"mlflow does not give the run back that shows this training so far: "
+                    f"{_one_line(error).removesuffix('.')}. If it is gone there, remove {run / STATE_NAME} to begin "
+                    "another, without the steps before; or leave out --track mlflow."
+                ) from error
         self._had: dict[str, int] = {}
         self._waiting: list[Any] = []
         self._written = time.monotonic()
@@ -273,11 +281,15 @@ _TRACKERS: dict[str, Callable[[Path, dict[str, str], int, _State], Tracker]] = {
     "mlflow": _MLflow,
 }
 """By the name of the package, which is the name of the extra."""
-_ADVICE = {
-    "tensorboard": "",
-    "wandb": " Log in (wandb login), or set WANDB_MODE=offline and sync later.",
-    "mlflow": " Mend MLFLOW_TRACKING_URI, or unset it to write to mlflow.db.",
-}
+
+
+def _advice(name: str) -> str:
+    """What may help where a tracker cannot be opened."""
+    if name == "wandb" and os.environ.get("WANDB_MODE") != "offline":
+        return " Log in (wandb login), or set WANDB_MODE=offline and sync later."
+    if name == "mlflow" and "MLFLOW_TRACKING_URI" in os.environ:
+        return " Mend MLFLOW_TRACKING_URI, or unset it to write to mlflow.db."
+    return ""
 
 
 def _allowed_by_mlflow(name: str) -> str:
