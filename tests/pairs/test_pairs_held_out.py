@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -109,8 +110,8 @@ def test_languages_limit_what_is_hidden(terminology: Terminology) -> None:
     assert not any(text.startswith("autre") for text in hidden.texts)
 
 
-@pytest.mark.parametrize("n_names", [0, -1, 60])
-def test_asking_for_more_than_there_are_is_refused(terminology: Terminology, n_names: int) -> None:
+@pytest.mark.parametrize("n_names", [0, -1, 60, 2.5, "3"])
+def test_asking_for_more_than_there_are_is_refused(terminology: Terminology, n_names: Any) -> None:
     with pytest.raises(InputError, match="1 to 59"):
         hold_out_synonyms(terminology, n_names=n_names)
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from onoma.errors import InputError, whole_number
+from onoma.errors import InputError
 from onoma.pairs.languages import check_languages
 from onoma.pairs.selection import normalised_names, rows_fingerprint, usable_names
 from onoma.terminology import Terminology
@@ -69,7 +69,6 @@ def hold_out_synonyms(
     check_languages(terminology, languages)
     usable = usable_names(terminology.concepts(), terminology.names())
     usable[checked_name_rows(hidden_names, len(usable))] = False
-    n_names = whole_number(n_names, "n_names", "so many synonyms cannot be hidden")
     names = normalised_names(terminology.names(), usable, normalisation)
     spare = _spare_texts(names, terminology, languages)
     random = np.random.default_rng(seed)
@@ -78,7 +77,7 @@ def hold_out_synonyms(
     candidates = (
         spare.with_columns(order).sort("order").unique("concept_row", keep="first").sort("concept_row").drop("order")
     )
-    if len(candidates) < n_names:
+    if not isinstance(n_names, int | np.integer) or not 1 <= n_names <= len(candidates):
         raise InputError(
             "so many synonyms cannot be hidden",
             path=terminology.path,
