@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import sys
 from fnmatch import fnmatch
 from pathlib import Path
@@ -14,7 +15,9 @@ import pytest
 from tiny_encoders import write_tiny
 
 from onoma.encoders import (
+    add_to_card,
     catalogue,
+    export_encoder,
     locate_encoder,
     locate_tokenizer,
     open_encoder,
@@ -379,3 +382,19 @@ def test_a_fingerprint_is_not_of_what_came_later(tmp_path: Path) -> None:
         file.write(b" ")
     with pytest.raises(MismatchError, match=r"model.safetensors was changed or removed"):
         folder.fingerprint  # noqa: B018
+
+
+def test_the_same_files_written_anew_are_no_other_encoder(tmp_path: Path) -> None:
+    base = write_tiny(tmp_path / "base", "bert")
+    model, opened = load_packed(base), locate_encoder(base)
+    assert model.fingerprint == opened.fingerprint
+    for file in base.iterdir():
+        os.utime(file, (1, 1))
+    save_encoder(model, tmp_path / "e")  # as training does after hours
+    export_encoder(opened, tmp_path / "f")
+    encoder = open_encoder(tmp_path / "e")
+    add_to_card(tmp_path / "e", licence="mit")
+    export_encoder(encoder.folder, tmp_path / "g", onnx_only=True)
+    again = load_packed(tmp_path / "e")
+    for _ in range(2):
+        save_encoder(again, tmp_path / "e", overwrite=True)

@@ -116,7 +116,7 @@ def test_sign_bits_get_as_many_candidates_as_it_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: str, enough: float
 ) -> None:
     vectors = clustered(3000, 24)
-    monkeypatch.setattr(candidate_search, "_EXHAUSTIVE_SHARE", 0)
+    monkeypatch.setattr(candidate_search, "EXHAUSTIVE_SHARE", 0)
     monkeypatch.setattr(SignBitIndex, "_candidates_per_result", 1)
     monkeypatch.setattr(sign_bits, "LADDER", (16, 64, 256, 1024))
     monkeypatch.setattr(sign_bits, "ENOUGH", enough)
@@ -143,7 +143,7 @@ def test_sign_bits_get_as_many_candidates_as_it_takes(
 
 
 def test_candidates_that_were_chosen_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidate_search, "_EXHAUSTIVE_SHARE", 0)
+    monkeypatch.setattr(candidate_search, "EXHAUSTIVE_SHARE", 0)
     monkeypatch.setattr(SignBitIndex, "_candidates_per_result", 1)
     monkeypatch.setattr(sign_bits, "LADDER", (16, 2048))
     vectors, queries = clustered(3000, 24), clustered(200, 24, seed=1)
@@ -273,7 +273,8 @@ def test_records_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "n_vectors", "scored"), [("exact", 500, None), ("sign-bits", 300, 256), ("approximate", 300, 300)]
+    ("kind", "n_vectors", "scored"),
+    [("exact", 9, None), ("sign-bits", 4096, 4096), ("sign-bits", 4097, 256), ("approximate", 300, 300)],
 )
 def test_how_many_rows_are_scored_exactly(tmp_path: Path, kind: str, n_vectors: int, scored: int | None) -> None:
     vectors = np.random.default_rng(0).standard_normal((n_vectors, 16)).astype(np.float32)

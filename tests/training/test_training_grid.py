@@ -18,6 +18,7 @@ from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchE
 from onoma.pairs import build_pairs
 from onoma.terminology import Terminology
 from onoma.training.config import Recipe, load_recipe
+from onoma.training.distributed import PeerError
 from onoma.training.grid import Combination, Grid, combinations, grid_names, load_grid
 from onoma.training.grid_plot import draw_grid, plot_grid
 from onoma.training.grid_run import Trained, best_first, train_combinations, train_grid
@@ -267,6 +268,28 @@ class TestTable:
             ("done", ""),
             ("failed", "diverged at 1e-05"),
         ]
+
+    def test_of_several_processes_one_that_is_gone_leaves_no_reason_and_comes_last(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("onoma.training.grid_run.world_size", lambda: 2)
+        calls: list[str] = []
+        whole = pretend({1e-4: 0.3, 1e-5: 0.1, 1e-6: 0.2}, calls=calls)
+        ends: list[BaseException] = [PeerError("another process has stopped"), KeyboardInterrupt()]
+
+        def train(recipe: Recipe, out: Path, pairs: Path) -> None:
+            if ends:
+                raise ends.pop(0)
+            whole(recipe, out, pairs)
+
+        with pytest.raises(PeerError):
+            train_combinations(cells(), tmp_path, train, made_from=MADE_FROM)
+        report = json.loads((tmp_path / "grid.json").read_text())
+        assert [one["status"] for one in report["combinations"]] == ["begun", "waiting", "waiting"]
+        with pytest.raises(KeyboardInterrupt):
+            train_combinations(cells(), tmp_path, train, made_from=MADE_FROM)
+        train_combinations(cells(), tmp_path, train, made_from=MADE_FROM)
+        assert calls == [f"learning_rate={rate}" for rate in ("1e-5", "1e-6", "1e-4")]
 
     def test_what_an_earlier_grid_left_is_told_of(self, tmp_path: Path) -> None:
         train_combinations(cells(), tmp_path, pretend({1e-4: 0.3, 1e-6: 0.2}), made_from=MADE_FROM)

@@ -161,7 +161,7 @@ class TestMLflow:
         log_steps("mlflow", run, after=0, up_to=3, finished=None)
         client: Any = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
         client.delete_run(json.loads((run / "trackers.json").read_text())["mlflow"]["id"])
-        with pytest.raises(UnavailableError, match=r"gone there, remove .*trackers\.json to begin another"):
+        with pytest.raises(UnavailableError, match=r"take 'mlflow' out of .*trackers\.json"):
             open_trackers(["mlflow"], run, CONFIG, steps_done=3)
         (run / "trackers.json").unlink()
         log_steps("mlflow", run, after=3, up_to=5)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from onoma._version import __version__
 from onoma.artifacts.files import sha256_file, sha256_of_sample
-from onoma.artifacts.unfinished import is_moved_aside, put_back
+from onoma.artifacts.unfinished import is_moved_aside, leftovers, put_back
 from onoma.errors import DamagedArtifactError, FormatVersionError, InputError, NotAnArtifactError, OnomaError
 
 MANIFEST_NAME = "onoma.json"
@@ -163,7 +163,13 @@ def read_manifest(path: str | Path) -> Manifest:
         put_back(folder.resolve())
         time.sleep(_MOMENT)  # or whoever replaces it is between its two renames
     if not folder.exists():
-        raise InputError("there is nothing here", path=folder, fix="check the path")
+        earlier = [place.name for place in leftovers(folder) if place.name.endswith("-old")]
+        fix = (
+            f"check the path; {earlier[0]} beside it is what an overwrite had moved away"
+            if earlier
+            else "check the path"
+        )
+        raise InputError("there is nothing here", path=folder, fix=fix)
     if not folder.is_dir():
         raise NotAnArtifactError(f"{folder} is a file, where a folder written by Onoma is needed.")
     file = folder / MANIFEST_NAME

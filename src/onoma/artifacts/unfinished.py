@@ -54,9 +54,11 @@ def put_back(target: Path) -> None:
 
 
 def remove_leftovers(target: Path) -> None:
-    """Remove them, but for what is put back."""
+    """Remove them, but for what is put back, and for what may be the only one there is."""
     put_back(target)
     for leftover in _leftovers(target):
+        if leftover.name.endswith("-old") and not target.exists():
+            continue
         shutil.rmtree(leftover, ignore_errors=True)
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from tokenizers import Tokenizer
 
-from onoma.artifacts import MANIFEST_NAME, open_artifact, read_manifest, sha256_file
+from onoma.artifacts import MANIFEST_NAME, Manifest, open_artifact, read_manifest, sha256_file
 from onoma.encoders.pooling import Pooling, checked_pooling
 from onoma.encoders.sentence_folders import read_json, read_sentence_settings
 from onoma.encoders.tokens import load_tokenizer, special_tokens_around, tokenizer_fingerprint
@@ -71,6 +71,15 @@ _Stamp: TypeAlias = tuple[int, int] | None
 """Size and time of the last change of a file; none of one that is gone."""
 
 
+@dataclass(frozen=True, slots=True)
+class SeenFile:
+    """A file as it was when its folder was read."""
+
+    stamp: _Stamp
+    sha256: str | None
+    """Unset where only reading all of a large file would tell."""
+
+
 @dataclass(frozen=True)
 class EncoderFolder:
     """An encoder on disk: where its parts lie and how its vectors are made."""
@@ -108,8 +117,8 @@ class EncoderFolder:
 
     trained_on: str | None = None
     """Preset of `onoma.terminology.normalise` that its training names went through, if the folder says so."""
-    stamps: Mapping[Path, _Stamp] = field(default_factory=dict, compare=False, repr=False)
-    """Of the files that decide a vector, as they were when the folder was read."""
+    seen: Mapping[Path, SeenFile] = field(default_factory=dict, compare=False, repr=False)
+    """The files that decide a vector, as they were when the folder was read."""
 
     def check_unchanged(self, *files: Path) -> None:
         """Refuse to read on in a folder that another encoder has been put into since it was opened.
@@ -120,12 +129,22 @@ class EncoderFolder:
         Raises:
             MismatchError: one of them was changed or is gone.
         """
-        for file in files or self.stamps:
-            if file in self.stamps and _stamp(file) != self.stamps[file]:
+        for file in files or self.seen:
+            if file in self.seen and not self._is_unchanged(file):
                 raise MismatchError(
                     f"{self.path} is not what it was when this encoder was opened ({file.name} was changed or "
-                    "removed): what is read of it now would not fit. Open it again."
+                    "removed): what is read of it now would not fit. Open it again, or give the command again."
                 )
+
+    def _is_unchanged(self, file: Path) -> bool:
+        stamp, before = _stamp(file), self.seen[file]
+        if stamp == before.stamp:
+            return True
+        # Who adds a card or a precision writes the same files anew.
+        known = before.sha256
+        if known is None and self.weights == (file,):
+            known = self.__dict__.get("weights_sha256")  # if it was asked for while it was that
+        return known is not None and stamp is not None and sha256_file(file) == known
 
     @cached_property
     def weights_sha256(self) -> str:
@@ -242,6 +261,7 @@ def _read_folder(
 ) -> EncoderFolder:
     about: dict[str, Any] = {}
     trained_on: str | None = None
+    manifest: Manifest | None = None
     folder = folder.absolute()
     if (folder / MANIFEST_NAME).exists():
         manifest = open_artifact(folder, ENCODER_KIND)
@@ -293,12 +313,20 @@ def _read_folder(
         dimensions=about.get("dimensions"),
         sparse_weight=about.get("sparse_weight"),
         trained_on=trained_on,
-        stamps={
-            file: _stamp(file)
+        seen={
+            file: SeenFile(_stamp(file), _checksum(file, folder, manifest))
             for file in (model_path / "config.json", *weights, onnx, model_path / TOKENIZER_NAME)
             if file.is_file()
         },
     )
+
+
+def _checksum(file: Path, folder: Path, manifest: Manifest | None) -> str | None:
+    """As the manifest has it; without one, of small files alone."""
+    if manifest is not None:
+        entry = manifest.files.get(file.relative_to(folder).as_posix())
+        return None if entry is None else entry.sha256
+    return sha256_file(file) if file.suffix == ".json" else None
 
 
 def _stamp(file: Path) -> _Stamp:

@@ -118,7 +118,7 @@ def save_encoder(
             folder,
             source,
             name=title,
-            origin=_origin_of_saved(folder, source),
+            origin=_origin_of_saved(folder, encoder.source),
             normalisation=training.get("normalisation", source.normalisation),
             files=files,
         )

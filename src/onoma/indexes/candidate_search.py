@@ -20,7 +20,7 @@ CANDIDATES_PER_RESULT = 16
 IN_REGISTERS = 13
 """FAISS's way through codes that treats each query alone, whatever their number; unset, it would choose by that."""
 
-_EXHAUSTIVE_SHARE = 16
+EXHAUSTIVE_SHARE = 16
 """If one row in so many would be a candidate, comparing the query with all is no slower."""
 _TILE_QUERIES = 1024
 _QUERIES_OF_A_THREAD = 8
@@ -69,7 +69,7 @@ class CandidateIndex(ABC):
         queries, k = check_queries(queries, width=self.width, max_norm=self._vectors.max_norm, k=k)
         k = min(k, len(self))
         wanted = max(self._candidates, self._candidates_per_result * k)
-        if not self._can_guess or _EXHAUSTIVE_SHARE * wanted >= len(self):
+        if not self._can_guess or EXHAUSTIVE_SHARE * wanted >= len(self):
             return self._exact.search(queries, k=max(k, 1))
         rows = np.empty((len(queries), k), np.int64)
         scores = np.empty((len(queries), k), np.float32)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from onoma.errors import DamagedArtifactError, FormatVersionError, InputError
 from onoma.indexes.approximate import LEAST_VECTORS, EarlyStop
+from onoma.indexes.candidate_search import EXHAUSTIVE_SHARE
 from onoma.indexes.recall import Recall
 from onoma.indexes.vector_store import VectorPrecision
 
@@ -54,11 +55,13 @@ class IndexRecord(BaseModel):
 
     @property
     def n_scored(self) -> int | None:
-        """``candidates`` as far as there are so many, and all rows where an approximate index has too few for lists."""
+        """Rows scored exactly for a query of one result: all where so many are `candidates`, or too few for lists."""
         if self.candidates is None:
             return None
-        has_no_lists = self.kind == "approximate" and self.n_vectors < LEAST_VECTORS
-        return self.n_vectors if has_no_lists else min(self.candidates, self.n_vectors)
+        compares_all = self.candidates * EXHAUSTIVE_SHARE >= self.n_vectors
+        if compares_all or (self.kind == "approximate" and self.n_vectors < LEAST_VECTORS):
+            return self.n_vectors
+        return self.candidates
 
 
 def write_index_record(folder: str | Path, record: IndexRecord) -> None:

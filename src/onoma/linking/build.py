@@ -91,6 +91,7 @@ def build_linker(
             index, precision or length of n-grams.
         ConfigError: options that do not go together, or a stage is on that the linker would not have.
         ArtifactExistsError: ``out`` is taken.
+        MismatchError: another encoder was put into the encoder's folder since it was opened.
         UnavailableError: PostgreSQL, or what is needed to talk to it, is missing or refuses.
 
     Warns:

@@ -431,6 +431,7 @@ class Linker:
             contexts: As in `link`.
             top_k: Concepts wanted for each.
         """
+        top_k = checked_top_k(top_k)
         _, stages, asked = ask_all(self._parts, mentions, contexts, None)
         everything = itertools.chain.from_iterable(asked)
         return runs(self._parts, everything, stages=stages, top_k=top_k, spare=0)

@@ -77,7 +77,7 @@ def hold_out_synonyms(
     candidates = (
         spare.with_columns(order).sort("order").unique("concept_row", keep="first").sort("concept_row").drop("order")
     )
-    if not isinstance(n_names, int | np.integer) or not 1 <= n_names <= len(candidates):
+    if isinstance(n_names, bool) or not isinstance(n_names, int | np.integer) or not 1 <= n_names <= len(candidates):
         raise InputError(
             "so many synonyms cannot be hidden",
             path=terminology.path,

@@ -37,6 +37,10 @@ _BUCKET_NUMBERS = 2**24
 """Numbers that are summed over the processes at a time: 64 MiB, so that the copy stays small beside the model."""
 
 
+class PeerError(TrainingError):
+    """This process has not failed: another one is gone."""
+
+
 @contextlib.contextmanager
 def processes(device: str = "auto") -> Iterator[None]:
     """Join the processes that a launcher started; leave them when the block ends well.
@@ -208,7 +212,7 @@ def _failures_in_words() -> Iterator[None]:
     except torch.OutOfMemoryError:
         raise
     except RuntimeError as error:  # gloo has no error of its own
-        raise TrainingError(
+        raise PeerError(
             "another process of this run has stopped, or has not answered for an hour; what it said last tells why "
             f"({_first_line(error)})."
         ) from None

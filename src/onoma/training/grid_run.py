@@ -30,7 +30,7 @@ from onoma.pairs.languages import check_languages
 from onoma.terminology import Terminology
 from onoma.terminology.files.text_files import check_is_file
 from onoma.training.config import Recipe, TrainingConfig
-from onoma.training.distributed import broadcast, is_main, processes, world_size
+from onoma.training.distributed import PeerError, broadcast, is_main, processes, world_size
 from onoma.training.evaluating import Evaluation
 from onoma.training.grid import Combination, Grid, combinations
 from onoma.training.run import SETTINGS_OF_PAIRS, check_run, train_on_pairs, train_on_terminology
@@ -38,7 +38,7 @@ from onoma.training.run_folder import remove_saved_run
 from onoma.training.settings import settings_of
 
 TABLE_NAME, REPORT_NAME = "grid.csv", "grid.json"
-DONE, FAILED, WAITING = "done", "failed", "waiting"
+DONE, FAILED, WAITING, BEGUN = "done", "failed", "waiting", "begun"
 _MEASURED = {
     "last_loss": "loss",
     "trained_steps": "steps",
@@ -63,7 +63,7 @@ class Trained:
     tables: tuple[int, ...]
     """See `Combination`."""
     status: str = WAITING
-    """``done``, ``failed`` or ``waiting``."""
+    """``done``, ``failed`` or ``waiting``; ``begun`` if one of several processes ended all without a word."""
     why: str = ""
     """Of a failure."""
     scores: Mapping[str, float] = field(default_factory=dict)
@@ -227,20 +227,28 @@ def train_combinations(
         table = {made.name: made for made in broadcast([_known(out, combination, keys) for combination in found])}
         finished = sum(made.status == DONE for made in table.values())
         tell(f"{len(table)} combinations in {out}, {finished} of them finished")
-        earlier = broadcast(_statuses(out))
-        if others := len([name for name, status in earlier.items() if status != WAITING and name not in table]):
+        earlier = broadcast(_earlier(out))
+        if others := len(earlier.keys() - table.keys()):
             tell(f"{others} combinations of an earlier grid in {out} are not in its table any more")
+        for name, made in table.items():
+            status, why = earlier.get(name, (WAITING, ""))
+            if made.status == WAITING and status in (FAILED, BEGUN):
+                table[name] = replace(made, status=status, why=why)
         _write(out, made_from, table)
         refused: list[OnomaError] = []
-        failed_last = sorted(found, key=lambda combination: earlier.get(combination.name) == FAILED)
-        for number, combination in enumerate(failed_last, start=1):
+        in_order = sorted(found, key=lambda combination: table[combination.name].status in (FAILED, BEGUN))
+        for number, combination in enumerate(in_order, start=1):
             if table[combination.name].status == DONE:
                 remove_saved_run(out / combination.name)
                 continue
             tell(f"{number}/{len(found)}  {combination.name}")
             folder = out / combination.name
+            if world_size() > 1:  # one of the processes may end all of them before this one can tell why
+                _write(out, made_from, table | {combination.name: replace(table[combination.name], status=BEGUN)})
             try:
                 train(combination.recipe, folder, _pairs_folder(out, combination.recipe.config))
+            except PeerError:
+                raise
             except (ConfigError, InputError, TrainingError) as error:  # base and names may not allow what is asked
                 refused += [error] * isinstance(error, ConfigError | InputError)
                 tell(f"failed: {error}")
@@ -248,6 +256,9 @@ def train_combinations(
                 if world_size() > 1:  # the others may not have failed, and would wait
                     _write(out, made_from, table)
                     raise
+            except BaseException:  # it was interrupted, and goes on first
+                _write(out, made_from, table)
+                raise
             else:
                 table[combination.name] = broadcast(_known(out, combination, keys))
             _write(out, made_from, table)
@@ -259,12 +270,14 @@ def train_combinations(
     return best_first(table.values())
 
 
-def _statuses(out: Path) -> dict[str, str]:
-    """Of the combinations that a call before has written down, by name."""
+def _earlier(out: Path) -> dict[str, tuple[str, str]]:
+    """What a call before has written down of combinations that it began: status and why, by name."""
     report = out / REPORT_NAME
     if not is_main() or not report.exists():
         return {}
-    return {one["name"]: one["status"] for one in json.loads(report.read_text(encoding="utf-8"))["combinations"]}
+    combinations = json.loads(report.read_text(encoding="utf-8")).get("combinations", [])
+    found = {one["name"]: (one.get("status", WAITING), one.get("why", "")) for one in combinations if "name" in one}
+    return {name: (status, why) for name, (status, why) in found.items() if status != WAITING}
 
 
 def best_first(table: Iterable[Trained]) -> list[Trained]:

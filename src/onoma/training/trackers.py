@@ -28,6 +28,8 @@ from onoma.errors import ConfigError, OnomaError, UnavailableError, check_severa
 STATE_NAME = "trackers.json"
 _PROJECT = "onoma"
 """What Weights & Biases and MLflow file the runs under, unless their environment variables name another."""
+_GONE = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
+"""What MLflow says of a run that it does not have, or that was deleted."""
 _MLFLOW_SECONDS, _MLFLOW_VALUES = 5.0, 500
 """After so long, or so many values, they are written: one by one would take longer than a step of a small model."""
 
@@ -245,10 +247,12 @@ class _MLflow:
             try:
                 self._client.update_run(self._id, status="RUNNING")
             except Exception as error:
+                if getattr(error, "error_code", None) not in _GONE:
+                    raise
                 raise UnavailableError(
-                    f"mlflow does not give the run back that shows this training so far: "
-                    f"{_one_line(error).removesuffix('.')}. If it is gone there, remove {run / STATE_NAME} to begin "
-                    "another, without the steps before; or leave out --track mlflow."
+                    f"mlflow does not have the run any more that shows this training so far: "
+                    f"{_one_line(error).removesuffix('.')}. To begin another, without the steps before, take 'mlflow' "
+                    f"out of {run / STATE_NAME}; or leave out --track mlflow."
                 ) from error
         self._had: dict[str, int] = {}
         self._waiting: list[Any] = []
