@@ -165,6 +165,7 @@ def test_the_table_of_a_folder_that_is_put_back_goes_too(place: Path, tmp_path: 
     """A process was killed when it had moved the old linker away, and the new one had not its place yet."""
     build(place, tmp_path / "linker", schema)
     (tmp_path / "linker").rename(tmp_path / ".linker.partial-4999999-old")
+    (tmp_path / ".linker.partial-4999999-abc").mkdir()
     linker = build(place, tmp_path / "linker", schema, overwrite=True)
     assert schema.tables() == [table_of(linker)]
     assert left_beside(tmp_path / "linker") == []
