@@ -77,21 +77,16 @@ def read_architecture(model: nn.Module) -> Architecture | None:
         return None
     if getattr(config, "is_decoder", False) or getattr(config, "add_cross_attention", False):
         return None
-    if family == "distilbert":
-        return _distilbert(model)
-    return _mpnet(model) if family == "mpnet" else _bert(model, family)
+    return _distilbert(model) if family == "distilbert" else _bert(model, family)
 
 
 # Hugging Face's modules are reached by attribute; their classes differ per family and are not worth importing.
 def _bert(model: Any, family: str) -> Architecture:
     config, embeddings = model.config, model.embeddings
+    attention_of = _attention_of_mpnet if family == "mpnet" else _attention_of_bert
     layers = tuple(
         Layer(
-            query=layer.attention.self.query,
-            key=layer.attention.self.key,
-            value=layer.attention.self.value,
-            attention_out=layer.attention.output.dense,
-            attention_norm=layer.attention.output.LayerNorm,
+            **attention_of(layer.attention),
             up=layer.intermediate.dense,
             activate=layer.intermediate.intermediate_act_fn,
             down=layer.output.dense,
@@ -100,50 +95,42 @@ def _bert(model: Any, family: str) -> Architecture:
         )
         for layer in model.encoder.layer
     )
+    first = model.encoder.layer[0].attention
     return Architecture(
         word_embeddings=embeddings.word_embeddings,
         position_embeddings=embeddings.position_embeddings,
-        token_type_embeddings=embeddings.token_type_embeddings,
+        token_type_embeddings=None if family == "mpnet" else embeddings.token_type_embeddings,
         embedding_norm=embeddings.LayerNorm,
         layers=layers,
         n_heads=config.num_attention_heads,
         activation=config.hidden_act,
         hidden_dropout=embeddings.dropout,
-        attention_dropout=model.encoder.layer[0].attention.self.dropout,
-        padding_id=config.pad_token_id if family in _COUNTS_FROM_PADDING else None,
+        attention_dropout=(first.attn if family == "mpnet" else first.self).dropout,
+        padding_id=embeddings.padding_idx if family in _COUNTS_FROM_PADDING else None,
+        attention_bias=model.encoder.compute_position_bias if family == "mpnet" else None,
     )
 
 
-def _mpnet(model: Any) -> Architecture:
-    config, embeddings = model.config, model.embeddings
-    layers = tuple(
-        Layer(
-            query=layer.attention.attn.q,
-            key=layer.attention.attn.k,
-            value=layer.attention.attn.v,
-            attention_out=layer.attention.attn.o,
-            attention_norm=layer.attention.LayerNorm,
-            up=layer.intermediate.dense,
-            activate=layer.intermediate.intermediate_act_fn,
-            down=layer.output.dense,
-            output_norm=layer.output.LayerNorm,
-            drops_after_attention=True,
-        )
-        for layer in model.encoder.layer
-    )
-    return Architecture(
-        word_embeddings=embeddings.word_embeddings,
-        position_embeddings=embeddings.position_embeddings,
-        token_type_embeddings=None,
-        embedding_norm=embeddings.LayerNorm,
-        layers=layers,
-        n_heads=config.num_attention_heads,
-        activation=config.hidden_act,
-        hidden_dropout=embeddings.dropout,
-        attention_dropout=model.encoder.layer[0].attention.attn.dropout,
-        padding_id=embeddings.padding_idx,
-        attention_bias=model.encoder.compute_position_bias,
-    )
+def _attention_of_bert(attention: Any) -> dict[str, Any]:
+    own = attention.self
+    return {
+        "query": own.query,
+        "key": own.key,
+        "value": own.value,
+        "attention_out": attention.output.dense,
+        "attention_norm": attention.output.LayerNorm,
+    }
+
+
+def _attention_of_mpnet(attention: Any) -> dict[str, Any]:
+    own = attention.attn
+    return {
+        "query": own.q,
+        "key": own.k,
+        "value": own.v,
+        "attention_out": own.o,
+        "attention_norm": attention.LayerNorm,
+    }
 
 
 def _distilbert(model: Any) -> Architecture:
