@@ -196,7 +196,7 @@ def test_who_waits_for_a_process_that_stopped_is_told(tmp_path: Path) -> None:
     waiting, stopped = finish(started := start(2, "-c", textwrap.dedent(LEFT_ALONE)))
     # A process that ends without taking leave may end with a word of gloo's own threads.
     assert stopped.splitlines()[0] == "this one stops"
-    assert "TrainingError: another process of this run has stopped" in waiting
+    assert "PeerError: another process of this run has stopped" in waiting
     assert started[0].returncode == 1
 
 
