@@ -41,7 +41,7 @@ def is_moved_aside(target: Path) -> bool:
 def put_back(target: Path) -> None:
     """Put back what an overwrite had moved away when its process died.
 
-    Only if what was to take its place is still beside it: if not, that was here, and somebody has moved it since.
+    Only if what was to take its place is still beside it: if not, that may have been here, and been moved since.
     """
     found = _leftovers(target)
     for leftover in found:

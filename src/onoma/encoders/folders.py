@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, get_args
 
 from tokenizers import Tokenizer
 
 from onoma.artifacts import MANIFEST_NAME, Manifest, open_artifact, read_manifest, sha256_file
 from onoma.encoders.pooling import Pooling, checked_pooling
+from onoma.encoders.seen_files import SeenFile, see_files
 from onoma.encoders.sentence_folders import read_json, read_sentence_settings
 from onoma.encoders.tokens import load_tokenizer, special_tokens_around, tokenizer_fingerprint
 from onoma.encoders.weight_files import weight_files
@@ -67,19 +68,6 @@ class Origin:
     """Of that one, where it is known."""
 
 
-_Stamp: TypeAlias = tuple[int, int] | None
-"""Size and time of the last change of a file; none of one that is gone."""
-
-
-@dataclass(frozen=True, slots=True)
-class SeenFile:
-    """A file as it was when its folder was read."""
-
-    stamp: _Stamp
-    sha256: str | None
-    """Unset where only reading all of a large file would tell."""
-
-
 @dataclass(frozen=True)
 class EncoderFolder:
     """An encoder on disk: where its parts lie and how its vectors are made."""
@@ -114,7 +102,6 @@ class EncoderFolder:
     sparse_weight: float | None = None
     """What the cosine of TF-IDF of character 1-2-grams is to be multiplied with before it is added to the cosine of
     vectors, where that was learnt with the encoder (BioSyn) or chosen for it. Decides no vector."""
-
     trained_on: str | None = None
     """Preset of `onoma.terminology.normalise` that its training names went through, if the folder says so."""
     seen: Mapping[Path, SeenFile] = field(default_factory=dict, compare=False, repr=False)
@@ -129,22 +116,14 @@ class EncoderFolder:
         Raises:
             MismatchError: one of them was changed or is gone.
         """
+        # Of weights without a manifest the checksum is known if it was asked for.
+        of_weights = self.__dict__.get("weights_sha256") if len(self.weights) == 1 else None
         for file in files or self.seen:
-            if file in self.seen and not self._is_unchanged(file):
+            if file in self.seen and not self.seen[file].is_still(file, of_weights if file in self.weights else None):
                 raise MismatchError(
                     f"{self.path} is not what it was when this encoder was opened ({file.name} was changed or "
                     "removed): what is read of it now would not fit. Open it again, or give the command again."
                 )
-
-    def _is_unchanged(self, file: Path) -> bool:
-        stamp, before = _stamp(file), self.seen[file]
-        if stamp == before.stamp:
-            return True
-        # Who adds a card or a precision writes the same files anew.
-        known = before.sha256
-        if known is None and self.weights == (file,):
-            known = self.__dict__.get("weights_sha256")  # if it was asked for while it was that
-        return known is not None and stamp is not None and sha256_file(file) == known
 
     @cached_property
     def weights_sha256(self) -> str:
@@ -184,6 +163,8 @@ class EncoderFolder:
         )
         if self.precision != "fp32":
             # Rounded so far that it is another encoder: what was built with one must not be queried with the other.
+            if self.onnx is not None:
+                self.check_unchanged(self.onnx)
             model = read_manifest(self.path).files[onnx_name(self.precision)]
             parts = (*parts, self.precision, model.sha256)
         if self.dimensions is not None:
@@ -313,28 +294,8 @@ def _read_folder(
         dimensions=about.get("dimensions"),
         sparse_weight=about.get("sparse_weight"),
         trained_on=trained_on,
-        seen={
-            file: SeenFile(_stamp(file), _checksum(file, folder, manifest))
-            for file in (model_path / "config.json", *weights, onnx, model_path / TOKENIZER_NAME)
-            if file.is_file()
-        },
+        seen=see_files((model_path / "config.json", *weights, onnx, model_path / TOKENIZER_NAME), folder, manifest),
     )
-
-
-def _checksum(file: Path, folder: Path, manifest: Manifest | None) -> str | None:
-    """As the manifest has it; without one, of small files alone."""
-    if manifest is not None:
-        entry = manifest.files.get(file.relative_to(folder).as_posix())
-        return None if entry is None else entry.sha256
-    return sha256_file(file) if file.suffix == ".json" else None
-
-
-def _stamp(file: Path) -> _Stamp:
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_size, found.st_mtime_ns
 
 
 def trained_normalisation(about: Mapping[str, Any], config: Mapping[str, Any]) -> str | None:
