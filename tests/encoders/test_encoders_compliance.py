@@ -255,6 +255,13 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tiny(tmp_path_factory.mktemp("plain") / "tiny-bert", "bert")
 
 
+@pytest.mark.parametrize("path", ["../beside.txt", "a/../../beside.txt", "/beside.txt"])
+def test_files_are_added_to_the_own_folder_alone(plain: Path, tmp_path: Path, path: str) -> None:
+    with pytest.raises(ConfigError, match=r"beside\.txt' is outside"):
+        save_encoder(load_packed(plain), tmp_path / "out", files={path: "text"})
+    assert not list(tmp_path.iterdir())
+
+
 def test_plain_folder_takes_cls_and_the_papers_length(plain: Path) -> None:
     folder = locate_encoder(plain)
     assert (folder.pooling, folder.max_tokens, folder.name) == ("cls", 25, "tiny-bert")

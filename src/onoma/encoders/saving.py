@@ -94,7 +94,7 @@ def save_encoder(
 
     Raises:
         ArtifactExistsError: ``out`` is taken.
-        ConfigError: the encoder came from no folder.
+        ConfigError: the encoder came from no folder, or one of ``files`` would lie outside of the folder.
         MismatchError: the ONNX model does not agree with torch; nothing is written.
     """
     from onoma.encoders.adapter_folders import write_model
@@ -160,7 +160,8 @@ def export_encoder(
 
     Raises:
         InputError: the source is no encoder.
-        ConfigError: it keeps a part of each vector only, and the weights shall be written.
+        ConfigError: it keeps a part of each vector only, and the weights shall be written; or one of ``files`` would
+            lie outside of the folder.
         ArtifactExistsError: ``out`` is taken.
         UnavailableError: the source, or torch, is not on this machine.
         MismatchError: the source is an open encoder's folder, and another encoder was put there since.
@@ -275,6 +276,8 @@ def _write_rest(
     )
     for path, text in (files or {}).items():
         added = folder / path
+        if not added.resolve().is_relative_to(folder.resolve()):
+            raise ConfigError(f"files are added to the encoder's own folder; '{path}' is outside of it.")
         added.parent.mkdir(parents=True, exist_ok=True)
         added.write_text(text, encoding="utf-8")
 
