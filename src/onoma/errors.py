@@ -21,7 +21,8 @@ Catch ``OnomaError`` to catch them all; the command line prints its text and lea
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from numbers import Real
 from operator import index
 from pathlib import Path
 
@@ -171,6 +172,24 @@ def whole_number(value: object, field: str, message: str, *, least: int = 1) -> 
     if number is None or number < least:
         raise InputError(message, field=field, expected=f"a whole number from {least}", found=repr(value))
     return number
+
+
+def real_number(value: object, field: str, message: str, *, expected: str, holds: Callable[[float], bool]) -> float:
+    """A real number that can be; numpy's are numbers too, True and False are none.
+
+    Args:
+        value: As given.
+        field: What the error calls it.
+        message: What is wrong if it cannot be.
+        expected: In words.
+        holds: Whether it can be; NaN should not.
+
+    Raises:
+        InputError: it cannot be.
+    """
+    if isinstance(value, bool) or not isinstance(value, Real) or not holds(float(value)):
+        raise InputError(message, field=field, expected=expected, found=repr(value))
+    return float(value)
 
 
 def missing_extra(package: str, extra: str, purpose: str) -> UnavailableError:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import json
+import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -192,6 +194,29 @@ def test_what_cannot_be_measured_is_refused() -> None:
         measure_abstention([JudgedMention(1.2, True)])
     with pytest.raises(InputError, match="answered rightly"):
         measure_abstention([JudgedMention(0.5, True, True)], thresholds={0.9: 0.5})
+    unknown: Any
+    for unknown in (math.nan, "no", "False"):
+        for judged in (JudgedMention(0.5, unknown), JudgedMention(0.5, False, unknown)):
+            with pytest.raises(InputError, match="neither right nor wrong"):
+                measure_abstention([JudgedMention(0.4, True), judged])
+    with pytest.raises(InputError, match="a precision that cannot be"):
+        measure_abstention([JudgedMention(0.5, True)], wished=[1.5])
+    with pytest.raises(InputError, match="a seed that cannot be"):
+        measure_abstention([JudgedMention(0.5, True)], seed=-1)
+
+
+def test_an_error_is_a_fraction() -> None:
+    for seed in range(300):
+        numbers = np.random.default_rng(seed)
+        n = int(numbers.integers(2, 12))
+        judged = [
+            JudgedMention(float(numbers.random()), bool(numbers.random() < 0.5), cluster=str(numbers.integers(4)))
+            for _ in range(n)
+        ]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("onoma.benchmarks.abstention._N_RESAMPLES", 20)
+            error = measure_abstention(judged, seed=seed).ece
+        assert 0 <= error.low <= error.high <= 1
 
 
 def test_queries_become_judged_mentions() -> None:

@@ -11,7 +11,7 @@ from test_benchmarks_run import LetterEncoder
 
 from onoma.artifacts import Manifest
 from onoma.benchmarks import run_benchmark
-from onoma.errors import InputError
+from onoma.errors import ConfigError, InputError
 from onoma.indexes import ExactIndex
 from onoma.linking import Linker, Preparation, build_dictionary, build_linker
 from tiny import make_terminology
@@ -83,3 +83,7 @@ def test_how_mentions_are_made_ready_is_written_down(tmp_path: Path) -> None:
     assert "preparation" not in plain.model
     assert corrected.as_json()["model"] == {**plain.model, "preparation": "spelling"}
     assert f"{plain.model['name']} + spelling  " in str(corrected)
+    with pytest.raises(ConfigError, match="says itself which mentions are composite"):
+        run_benchmark(
+            "ncbi-disease", tmp_path, linker=linker.preparing(Preparation(composites=True)), out=tmp_path / "c"
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -115,9 +116,17 @@ def test_equal_mentions_are_drawn_together() -> None:
 def test_wrong_numbers_are_refused() -> None:
     with pytest.raises(ShapeError, match="2 queries, but 1 clusters"):
         cluster_interval([True, False], ["a"], seed=0)
-    for ranks, k in (([1], 0), ([0], 1), ([float("nan")], 1)):
+    wrong: Any
+    k: Any
+    for wrong, k in (([1], 0), ([0], 1), ([float("nan")], 1), ([1, 2], 1.5), ([1.5], 1)):
         with pytest.raises(InputError, match="counted from 1"):
-            accuracy_at(ranks, k)  # type: ignore[arg-type]
+            accuracy_at(wrong, k)
+    for wrong in (-1, 1.5, "0"):
+        with pytest.raises(InputError, match="a seed that cannot be"):
+            bootstrap_interval(1, 2, seed=wrong)
+    wrong = [True, math.nan, True]
+    with pytest.raises(InputError, match="neither right nor wrong"):
+        cluster_interval(wrong, ["a", "a", "b"], seed=0)
     for n_right, n, confidence in ((0, 0, 0.95), (5, 3, 0.95), (1, 2, 95.0)):
         with pytest.raises(InputError, match="no such"):
             bootstrap_interval(n_right, n, seed=0, confidence=confidence)

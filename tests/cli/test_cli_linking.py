@@ -150,8 +150,20 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
     mapping = ["map", tmp_path / "linker", "-i", tmp_path / "notes.csv", "-c", "m", "-o", tmp_path / "mapped.csv"]
     done = CliRunner().invoke(app, [*map(str, mapping)])
     assert f"No link is given below a confidence of {told['no_concept_below']:.3f}" in " ".join(done.stderr.split())
+    for command in (["link", tmp_path / "linker", "zzz"], [*mapping, "--force"]):
+        done = CliRunner().invoke(app, [*map(str, command), "--language", "en"])
+        assert "confidences were learned without filters" in done.stderr, done.output
+        done = CliRunner().invoke(app, [*map(str, command), "--language", "en", "--stages", "dense"])
+        assert "without filters" not in done.stderr
     with pytest.raises(ConfigError, match="either --min-confidence or --min-precision"):
         run("link", tmp_path / "linker", "x", "--min-confidence", "1", "--min-precision", "1")
+    again = [*map(str, tune), "--on-error", "skip"]
+    done = CliRunner().invoke(app, again)
+    assert f"which it was below a confidence of {told['no_concept_below']:.3f}" in " ".join(done.stderr.split())
+    assert "confidences are dropped" not in done.stderr
+    done = CliRunner().invoke(app, [*again, "--calibration", "none"])
+    assert "the linker's confidences are dropped" in done.stderr
+    assert "no such concept" not in done.stderr
 
 
 def test_tuning_counts_how_often_concepts_are_meant(place: Path, mentions: Path, tmp_path: Path) -> None:
@@ -162,6 +174,7 @@ def test_tuning_counts_how_often_concepts_are_meant(place: Path, mentions: Path,
     done = CliRunner().invoke(app, [*map(str, tune)])
     assert done.exit_code == 0, done.output
     assert "prior: 1 concept meant by 3 mentions, 1 of them of none that the linker has" in done.stdout
+    assert "of the development mentions 0% stand among those of the prior too" in done.stdout
     assert "train.txt, line 4: left out" in done.stderr
     assert read_manifest(tmp_path / "linker").config["prior"] == {"n_mentions": 3, "n_unknown": 1, "n_concepts": 1}
     assert "stage prior off: counts order equally good concepts alone" in done.stdout

@@ -302,5 +302,13 @@ def test_what_is_no_outcome_is_not_taken_for_right(outcome: Any) -> None:
 
 
 def test_an_interval_of_nothing() -> None:
-    with pytest.raises(InputError, match="there is no such share"):
-        wilson_interval(0, 0)
+    wrong: Any
+    for wrong in ((0, 0), (3, 2), (-1, 2), (1, math.inf), (0.5, 1)):
+        with pytest.raises(InputError, match="there is no such share"):
+            wilson_interval(*wrong)
+    for wrong in (0, 1, 1.5, -0.5, math.nan, "0.9", True):
+        with pytest.raises(InputError, match="there is no such confidence"):
+            wilson_interval(1, 2, confidence=wrong)
+    for wrong in (0, 2.5, True, math.nan, "10"):
+        with pytest.raises(InputError, match="there must be a bin"):
+            expected_calibration_error(np.array([0.5]), np.array([True]), n_bins=wrong)

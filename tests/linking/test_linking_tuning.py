@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import random
 import shutil
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from onoma.encoders import export_encoder, open_encoder
 from onoma.encoders.cross_encoder import CrossEncoder
 from onoma.errors import ArtifactExistsError, ConfigError, InputError
 from onoma.indexes.vector_store import write_vectors
-from onoma.linking import Linker, add_reranker, build_dictionary, confidence, tune_linker
+from onoma.linking import Linker, add_prior, add_reranker, build_dictionary, confidence, tune_linker
 from onoma.linking.calibration import Calibration
 from onoma.linking.confidence_features import MentionEvidence, confidence_features
 from onoma.linking.folder import FORMAT_VERSION
@@ -264,9 +265,21 @@ def test_the_certainty_of_a_wish(place: Path, tmp_path: Path) -> None:
     assert least.abstention.held_out_right == pytest.approx(least.share_right, abs=0.02)
     with pytest.raises(ConfigError, match=r"--certainty\) is that of a wished precision"):
         tune_linker(tmp_path / "linker", MENTIONS, certainty=0.95)
-    for certainty in (0.4, 1.0):
-        with pytest.raises(ConfigError, match=r"from 0\.5 and below 1"):
-            tune_linker(tmp_path / "linker", MENTIONS, wished_precision=0.8, certainty=certainty)
+    told_nothing: list[int] = []
+    for wrong, said in (
+        *(({"certainty": one}, r"from 0\.5, below 1") for one in (0.4, 1.0, "0.9")),
+        *(({"wished_precision": one}, "above 0, up to 1") for one in (0, 1.5, math.nan, "0.9", True)),
+    ):
+        with pytest.raises(InputError, match=said):
+            tune_linker(
+                tmp_path / "linker",
+                MENTIONS,
+                **{"wished_precision": 0.8, **wrong},  # type: ignore[arg-type]
+                progress=lambda done, _: told_nothing.append(done),
+            )
+    with pytest.raises(ConfigError, match="Did you mean 'platt'"):
+        tune_linker(tmp_path / "linker", MENTIONS, method="plat")  # type: ignore[arg-type]
+    assert not told_nothing
 
 
 def test_a_benchmark_tells_what_is_withheld(place: Path, tmp_path: Path) -> None:
@@ -461,9 +474,53 @@ def test_a_linker_that_another_process_changes_meanwhile_is_kept(place: Path, tm
 
 def test_what_is_counted_is_not_learned_from(place: Path, tmp_path: Path) -> None:
     shutil.copytree(place / "untuned", tmp_path / "linker")
-    for prior in (MENTIONS.sample(fraction=1, shuffle=True, seed=1), pl.concat([MENTIONS, MENTIONS.head(1)])):
+    otherwise = MENTIONS.with_columns("  " + pl.col("mention").str.replace(" ", "   "), pl.col("concept_id") + " ")
+    for prior in (
+        MENTIONS.sample(fraction=1, shuffle=True, seed=1),
+        pl.concat([MENTIONS, MENTIONS.head(1)]),
+        otherwise,
+    ):
         with pytest.raises(ConfigError, match="all of the mentions are among those of the prior"):
             tune_linker(tmp_path / "linker", MENTIONS, prior=prior)
     for wrong in ("dev.csv", {"mention": ["a"]}, MENTIONS.lazy()):
         with pytest.raises(InputError, match="no table of mentions"):
             tune_linker(tmp_path / "linker", wrong)  # type: ignore[arg-type]
+
+
+def test_how_many_mentions_were_counted_too(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "untuned", tmp_path / "linker")
+    known = MENTIONS.filter(pl.col("concept_id").is_in(list(CONCEPTS)) & (pl.col("mention").str.strip_chars() != ""))
+    half = pl.concat([known.head(60), known.head(60), MENTIONS.filter(pl.col("concept_id") == "NIL")])
+    asked: dict[str, Any] = {"stages": ["exact", "sparse"], "calibrate": False}
+    report = tune_linker(tmp_path / "linker", MENTIONS, prior=half, **asked)
+    assert (report.n_counted_too, report.may_be_counted) == (61, False)  # the first again, as C0|X9: X9 is unknown
+    assert tune_linker(tmp_path / "linker", MENTIONS, **asked).may_be_counted is False
+    add_prior(tmp_path / "linker", MENTIONS)
+    again = tune_linker(tmp_path / "linker", MENTIONS, **asked)
+    assert (again.n_counted_too, again.may_be_counted) == (None, True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "stays"),
+    [
+        ({"weights": None}, False),
+        ({"pool": 50}, False),
+        ({"prior_weight": 0.5}, True),
+        ({"rerank_weight": 0.5}, True),
+        ({"stages": ("dense",)}, True),
+        ({"no_concept_below": 0.5}, True),
+    ],
+    ids=str,
+)
+def test_confidences_are_dropped_where_scores_become_others(
+    place: Path, changes: dict[str, Any], *, stays: bool
+) -> None:
+    settings = Linker.open(place / "linker").settings
+    assert settings.calibrated_stages == ("exact", "dense", "sparse")
+    changed = settings.replaced(**changes)
+    assert (changed.calibration is not None) == stays
+    assert bool(changed.calibrated_stages) == stays
+    with_prior = settings.replaced(stages=("dense", "prior"), prior_weight=0.1)
+    fitted = with_prior.replaced(calibration=settings.calibration, calibrated_stages=with_prior.stages)
+    assert fitted.replaced(prior_weight=0.2, no_concept_below=None).calibration is None
+    assert fitted.replaced(weights=None).calibration is not None

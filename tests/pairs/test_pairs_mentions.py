@@ -167,12 +167,22 @@ def test_languages_and_homonyms(terminology: Terminology, tmp_path: Path) -> Non
     assert dropped.text_labels is None
 
 
-@pytest.mark.parametrize("code", ["X:1", "C:5", "C:1|X:1", ""])
+@pytest.mark.parametrize("code", ["X:1", "C:5", "C:1|X:1"])
 def test_unknown_concepts_are_refused_unless_skipped(terminology: Terminology, tmp_path: Path, code: str) -> None:
     rows = table(("bad heart", "C:1"), ("podagra", code))
     with pytest.raises(InputError, match="1 of 2 mentions mean a concept that the terminology does not have"):
         build_mention_pairs(terminology, rows, small_tokenizer(), tmp_path / "p")
     assert not (tmp_path / "p").exists()
+
+
+@pytest.mark.parametrize("blank", ["", " ", "|", " | "])
+def test_mentions_without_a_code_are_refused(terminology: Terminology, tmp_path: Path, blank: str) -> None:
+    rows = table(("bad heart", "C:1"), ("podagra", blank))
+    with pytest.raises(InputError, match=r"mentions without a code; .* found 1 blank"):
+        build_mention_pairs(terminology, rows, small_tokenizer(), tmp_path / "p")
+    (tmp_path / "m.csv").write_text(f"mention,concept_id\nbad heart,C:1\npodagra,{blank or '|'}\n")
+    with pytest.raises(InputError, match="line 3, field concept_id"):
+        read_mentions(tmp_path / "m.csv")
 
 
 @pytest.mark.parametrize(

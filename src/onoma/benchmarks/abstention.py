@@ -21,7 +21,8 @@ import numpy as np
 from onoma.artifacts import write_text_atomically
 from onoma.benchmarks.biosyn import Query, cluster_of
 from onoma.benchmarks.candidates import Candidates
-from onoma.benchmarks.metrics import cluster_numbers, composite_rank, first_hit_rank
+from onoma.benchmarks.metrics import cluster_numbers, composite_rank, first_hit_rank, random_from
+from onoma.errors import check_several
 from onoma.linking.confidence_metrics import (
     AbstentionScores,
     PrecisionCoverage,
@@ -29,7 +30,9 @@ from onoma.linking.confidence_metrics import (
     abstention_scores,
     area_under_risk_coverage,
     brier_score,
+    checked_precision,
     expected_calibration_error,
+    outcomes,
     precision_coverage,
     reliability_bins,
     wilson_interval,
@@ -198,8 +201,13 @@ def measure_abstention(
         seed: Of the resampling.
 
     Raises:
-        InputError: no mention, a confidence that is no probability, or a mention that is right and NIL.
+        InputError: no mention, a confidence that is no probability, an outcome that is neither right nor wrong, a
+            mention that is right and NIL, or a wish that cannot be.
     """
+    check_several(wished, "wished")
+    wished = [checked_precision(wish) for wish in wished]
+    outcomes([mention.correct for mention in judged], "correct")
+    outcomes([mention.is_nil for mention in judged], "is_nil")
     in_order = sorted(
         judged,
         key=lambda mention: (
@@ -299,7 +307,7 @@ def _calibration_error(
     confidence: DoubleArray, correct: BoolArray, clusters: RowArray, *, seed: int
 ) -> CalibrationError:
     """With its interval, and what perfect confidences would show (Bröcker and Smith 2007)."""
-    random = np.random.default_rng(seed)
+    random = random_from(seed)
     n_clusters = int(clusters.max()) + 1
     resampled, perfect = [], []
     for _ in range(_N_RESAMPLES):
@@ -310,7 +318,7 @@ def _calibration_error(
         perfect.append(expected_calibration_error(confidence, drawn))
     value = expected_calibration_error(confidence, correct)
     low, high = np.quantile(resampled, [0.025, 0.975]) - (np.mean(resampled) - value)
-    return CalibrationError(value, max(0.0, float(low)), float(high), float(np.mean(perfect)))
+    return CalibrationError(value, max(0.0, float(low)), min(1.0, float(high)), float(np.mean(perfect)))
 
 
 def _curve_points(curve: PrecisionCoverage) -> tuple[CurvePoint, ...]:

@@ -18,7 +18,7 @@ import polars as pl
 from onoma.artifacts import open_artifact
 from onoma.artifacts.parquet import scan_parquet
 from onoma.benchmarks.biosyn import cluster_of
-from onoma.benchmarks.metrics import cluster_numbers, percentile_interval, resampled_means
+from onoma.benchmarks.metrics import cluster_numbers, percentile_interval, random_from, resampled_means
 from onoma.benchmarks.results import name_of
 from onoma.errors import MismatchError
 from onoma.types import BoolArray, RowArray
@@ -199,7 +199,7 @@ def _difference(first: BoolArray, second: BoolArray, clusters: RowArray, seed: i
     low, high = percentile_interval(means)
     sums = np.bincount(clusters, weights=gained)
     sums = sums[sums != 0]  # the others are the same either way
-    random = np.random.default_rng(seed)
+    random = random_from(seed)
     n_as_large = 0
     at_once = max(1, _EXCHANGED_AT_ONCE // max(1, len(sums)))
     for start in range(0, _N_RESAMPLES, at_once):

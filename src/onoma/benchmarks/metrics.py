@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onoma.errors import InputError, ShapeError, check_several, whole_number
+from onoma.linking.confidence_metrics import checked_level, checked_share, outcomes
 from onoma.types import DoubleArray, RowArray
 
 _DRAWN_AT_ONCE = 1_000_000
@@ -95,9 +96,8 @@ def accuracy_at(
     """
     if len(ranks) == 0:
         raise InputError("there is no query to judge")
-    for field, number in (("k", k), *(("ranks", rank) for rank in ranks)):
-        if number is not None and not number >= 1:
-            raise InputError("places are counted from 1", field=field, found=str(number))
+    k = whole_number(k, "k", "places are counted from 1")
+    ranks = [None if rank is None else whole_number(rank, "ranks", "places are counted from 1") for rank in ranks]
     right = [rank is not None and rank <= k for rank in ranks]
     n_right = sum(right)
     if clusters is None:
@@ -137,12 +137,9 @@ def bootstrap_interval(
         >>> round(low, 2), round(high, 2)
         (0.84, 0.95)
     """
-    if not 0 <= n_right <= n or n < 1:
-        raise InputError(
-            "there is no such share", expected="0 to n right queries, of one or more", found=f"{n_right} of {n}"
-        )
+    n_right, n = checked_share(n_right, n)
     n_resamples = whole_number(n_resamples, "n_resamples", "too few resamples")
-    draws = np.random.default_rng(seed).binomial(n, n_right / n, n_resamples) / n
+    draws = random_from(seed).binomial(n, n_right / n, n_resamples) / n
     return percentile_interval(draws, confidence=confidence)
 
 
@@ -152,11 +149,18 @@ def percentile_interval(means: DoubleArray, *, confidence: float = 0.95) -> tupl
     Raises:
         InputError: the confidence does not lie between 0 and 1.
     """
-    if not 0 < confidence < 1:
-        raise InputError("there is no such confidence", expected="between 0 and 1", found=str(confidence))
-    tail = (1 - confidence) / 2
+    tail = (1 - checked_level(confidence)) / 2
     low, high = np.quantile(means, [tail, 1 - tail])
     return float(low), float(high)
+
+
+def random_from(seed: int) -> np.random.Generator:
+    """Random numbers, the same for the same seed.
+
+    Raises:
+        InputError: no seed is a number below 0, or no whole one.
+    """
+    return np.random.default_rng(whole_number(seed, "seed", "a seed that cannot be", least=0))
 
 
 def cluster_numbers(clusters: Sequence[str | None]) -> RowArray:
@@ -204,11 +208,14 @@ def cluster_interval(
     if len(right) != len(clusters):
         raise ShapeError(f"{len(right)} queries, but {len(clusters)} clusters.")
     n_resamples = whole_number(n_resamples, "n_resamples", "too few resamples")
+    is_right = outcomes(right, "right")
     cluster_of = cluster_numbers(clusters)
     n_clusters = len(np.unique(cluster_of))
     if n_clusters == len(right):
-        return bootstrap_interval(sum(right), len(right), seed=seed, confidence=confidence, n_resamples=n_resamples)
-    means = resampled_means(np.asarray(right, np.float64), cluster_of, seed=seed, n_resamples=n_resamples)
+        return bootstrap_interval(
+            int(is_right.sum()), len(right), seed=seed, confidence=confidence, n_resamples=n_resamples
+        )
+    means = resampled_means(is_right.astype(np.float64), cluster_of, seed=seed, n_resamples=n_resamples)
     return percentile_interval(means, confidence=confidence)
 
 
@@ -222,7 +229,7 @@ def resampled_means(values: DoubleArray, cluster_of: RowArray, *, seed: int, n_r
         n_resamples: How often clusters are drawn.
     """
     sizes, sums = np.bincount(cluster_of).astype(np.float64), np.bincount(cluster_of, weights=values)
-    random = np.random.default_rng(seed)
+    random = random_from(seed)
     means = np.empty(n_resamples)
     at_once = max(1, _DRAWN_AT_ONCE // len(sizes))
     for first in range(0, n_resamples, at_once):

@@ -21,7 +21,7 @@ from onoma.benchmarks.results import BenchmarkResult, name_of, versions_in_use
 from onoma.benchmarks.tasks import BenchmarkTask, get_task
 from onoma.codes import split_codes
 from onoma.encoders import Encoder, open_encoder
-from onoma.errors import InputError
+from onoma.errors import ConfigError, InputError
 from onoma.linking import Linker
 from onoma.linking.baselines import Baseline, get_baseline
 
@@ -63,7 +63,8 @@ def run_benchmark(
     Raises:
         InputError: not exactly one thing to measure, files are missing or have bad lines, or the linker's terminology
             has none of the gold ids.
-        ConfigError: there is no such baseline, or it cannot do without settings.
+        ConfigError: there is no such baseline, or it cannot do without settings; or the linker splits composite
+            mentions.
         ArtifactExistsError: ``out`` is taken.
     """
     declared = get_task(task) if isinstance(task, str) else task
@@ -196,6 +197,10 @@ def _rank_with_baseline(
 
 
 def _rank_with_linker(linker: Linker, queries: Sequence[Query], *, k: int) -> _Ranking:
+    if linker.preparation.composites:
+        raise ConfigError(
+            "a benchmark says itself which mentions are composite, and how: measure the linker without splitting them."
+        )
     known = {part for concept_id in linker.concept_ids for part in split_codes(concept_id)}
     _require_common_ids(queries, known, linker)
     texts = _distinct_parts(queries)

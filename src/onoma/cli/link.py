@@ -101,6 +101,8 @@ def link(
     }
     if stages is not None and threshold is None:
         show.calibration_out_of_force(opened.settings, ordered_stages(asked["stages"]))
+    if semantic_type or source or language or under:
+        show.confidences_under_filters(opened.settings, None if stages is None else ordered_stages(asked["stages"]))
     if expand is not None and context is None and not tabbed:
         raise ConfigError("--expand looks for short forms in contexts, and there are none: give --context or --tabbed.")
     opened.link([], **asked)  # refuses what cannot be asked, before anything is read

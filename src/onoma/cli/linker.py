@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Build linkers, tune them on mentions, keep them up to date.", no_args_is_help=True)
 
+_NEARLY_ALL = 0.95
+"""Share of development mentions that were counted too, from which that is remarked on."""
 LinkerFolder = Annotated[Path, typer.Argument(metavar="LINKER", help="A linker folder (onoma linker build).")]
 
 
@@ -146,7 +148,7 @@ def tune(
             max=1,
             metavar="P",
             help="From now on answer 'no such concept' below the confidence from which so large a share, above 0, is "
-            "right.",
+            "right. Unset: whatever the confidence, as if it had never been set.",
         ),
     ] = None,
     certainty: Annotated[
@@ -166,7 +168,8 @@ def tune(
     are of mentions that it was not learned from (cross-validation).
     """
     from onoma.cli import show
-    from onoma.linking import tune_linker
+    from onoma.linking import LinkerSettings, tune_linker
+    from onoma.linking.trials import NO_CONCEPT
     from onoma.pairs import read_mentions
     from onoma.terminology.reading import Reading
 
@@ -174,6 +177,7 @@ def tune(
     read = read_mentions(mentions, reading, context=context)
     counting = Reading(on_error=on_error)
     counted = None if prior is None else read_mentions(prior, counting)
+    before = LinkerSettings.open(linker)
     with show.progress_bar("linking", "mentions") as update:
         report = tune_linker(
             linker,
@@ -193,7 +197,9 @@ def tune(
     if report.n_unknown:
         codes = ", ".join(report.unknown)
         unknown = f"{show.count(report.n_unknown, 'mention')} of concepts that the linker does not have"
-        show.remark(f"{unknown}, such as {codes}: every answer to them counts as wrong")
+        meant = [code for code in report.unknown if code.upper() in {nil.upper() for nil in NO_CONCEPT}]
+        hint = "" if not meant else f" (for 'no such concept' write {', '.join(NO_CONCEPT)})"
+        show.remark(f"{unknown}, such as {codes}: every answer to them counts as wrong{hint}")
     if report.without_contexts:
         show.remark(
             "the cross-encoder reads contexts, and was tuned as it answers without: confidences hold for mentions "
@@ -204,8 +210,27 @@ def tune(
         f"concept; stages {', '.join(report.stages)}",
         markup=False,
     )
-    if report.prior is not None:
+    if report.prior is not None and report.n_counted_too is not None:
         _show_prior(report.prior)
+        share = report.n_counted_too / (report.n_mentions - report.n_no_concept - report.n_unknown)
+        show.out.print(f"of the development mentions {share:.0%} stand among those of the prior too", markup=False)
+        if share >= _NEARLY_ALL:
+            show.remark(
+                "nearly all development mentions were counted: what counts are worth, and the accuracies, hold only if "
+                "later mentions are as well known"
+            )
+    if report.may_be_counted and report.prior_weight is not None:
+        show.remark(
+            "the linker has counted each concept as often as these mentions mean it, or more: if they were counted "
+            "themselves, what counts are worth is learned wrongly, and the accuracies are too high"
+        )
+    if before.calibration is not None and report.calibration is None:
+        show.remark("the linker's confidences are dropped")
+    if before.no_concept_below is not None and report.no_concept_below is None:
+        show.remark(
+            f"nothing is 'no such concept' any more, which it was below a confidence of {before.no_concept_below:.3f}: "
+            "give --min-precision again to withhold what is uncertain"
+        )
     rows = [[what, f"{100 * one.at_1:.2f}", f"{100 * one.at_5:.2f}"] for what, one in report.accuracy.items()]
     show.table(["", "acc@1", "acc@5"], rows, numeric=["acc@1", "acc@5"])
     if report.weights is not None:
@@ -300,8 +325,11 @@ def add_counts(
     show.out.print(f"stages {', '.join(settings.stages)}", markup=False)
     if was_calibrated and settings.calibration is None:
         show.remark("the confidences were learned with another weight and are dropped")
-    elif was_calibrated and "prior" in settings.stages:
-        show.remark("confidences are those learned with the earlier counts")
+    elif was_calibrated:
+        show.remark(
+            "confidences are those learned with the earlier counts, or without any, also where counts put one of "
+            "several equally good concepts first"
+        )
 
 
 def _show_left_out(file: Path, reading: Reading) -> None:

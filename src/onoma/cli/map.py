@@ -82,7 +82,7 @@ def map_(
     from onoma.artifacts import is_same
     from onoma.cli import show
     from onoma.errors import InputError
-    from onoma.linking import Linker
+    from onoma.linking import Linker, LinkerSettings
     from onoma.linking.filters import Filters
     from onoma.linking.settings import ordered_stages
     from onoma.mapping import Asking, map_table
@@ -100,6 +100,9 @@ def map_(
     filters = Filters.of(
         semantic_types=semantic_type or (), sources=source or (), languages=language or (), under=under or ()
     )
+    if filters.are_set:
+        asked = None if stages is None else ordered_stages(divided(stages) or ())
+        show.confidences_under_filters(LinkerSettings.open(linker), asked)
     wanted = preparation(abbreviations, expand, composites, spelling)
     try:
         with _stages() as update:

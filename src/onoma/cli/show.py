@@ -116,6 +116,15 @@ def calibration_out_of_force(settings: LinkerSettings, stages: Sequence[str]) ->
     )
 
 
+def confidences_under_filters(settings: LinkerSettings, stages: Sequence[str] | None) -> None:
+    """Remark on confidences that were learned among all concepts, where some are left out."""
+    if settings.calibration is not None and tuple(stages or settings.stages) == settings.calibrated_stages:
+        remark(
+            "confidences were learned without filters: where a filter leaves the right concept out, the next best one "
+            "seems surer than it is"
+        )
+
+
 @contextlib.contextmanager
 def progress_bar(label: str, unit: str) -> Iterator[Callable[..., None]]:
     """A bar with rate and time left; yields ``update(done, total, what=label)``.

@@ -202,10 +202,19 @@ def _adapter() -> TypeAdapter[Calibration]:
     return TypeAdapter(Calibration)
 
 
-def _check_options(method: str, n_folds: int, l2: float) -> None:
+def check_method(method: str) -> None:
+    """Refuse what is no method of `Calibration.fit`.
+
+    Raises:
+        ConfigError: it is none; the nearest is named.
+    """
     if method not in get_args(Method):
         known = get_args(Method)
         raise ConfigError(f"there is no method '{method}'.{did_you_mean(method, known)} Known: {', '.join(known)}.")
+
+
+def _check_options(method: str, n_folds: int, l2: float) -> None:
+    check_method(method)
     if isinstance(n_folds, bool) or not isinstance(n_folds, int) or n_folds < 2:
         raise ConfigError(f"n_folds must be a whole number from 2; found {n_folds!r}.")
     if not (0 < l2 < np.inf):

@@ -60,7 +60,7 @@ def threshold(confidence: Confidence | None, stages: tuple[Stage, ...], wished: 
     """
     if wished is None:
         return confidence.no_concept_below if confidence is not None and confidence.stages == stages else None
-    if not isinstance(wished, int | float | np.number) or not 0 <= wished <= 1:
+    if isinstance(wished, bool) or not isinstance(wished, int | float | np.number) or not 0 <= wished <= 1:
         raise ConfigError(f"no_concept_below is a confidence, from 0 to 1; found {wished!r}.")
     if confidence is None:
         raise ConfigError(f"this linker is not calibrated, so that no confidence can be asked for. {_TUNE}")

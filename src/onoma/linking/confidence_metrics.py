@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from onoma.errors import InputError, ShapeError
+from onoma.errors import InputError, ShapeError, real_number, whole_number
 from onoma.types import BoolArray, DoubleArray, RowArray
 
 Bins: TypeAlias = Literal["equal-mass", "equal-width"]
@@ -170,10 +170,7 @@ class PrecisionCoverage:
         Raises:
             InputError: a wish that cannot be, or none of the thresholds reaches it; the best one is named.
         """
-        if not 0 < precision <= 1:
-            raise InputError(
-                "a precision that cannot be", field="precision", expected="above 0, up to 1", found=str(precision)
-            )
+        precision = checked_precision(precision)
         if not self.thresholds:
             raise InputError("no mention has an answer, so there is no threshold to choose")
         reached = self.precision if certainty is None else self._lower_bounds(certainty)
@@ -191,11 +188,7 @@ class PrecisionCoverage:
         )
 
     def _lower_bounds(self, certainty: float) -> DoubleArray:
-        if not 0.5 <= certainty < 1:
-            raise InputError(
-                "a certainty that cannot be", field="certainty", expected="from 0.5, below 1", found=str(certainty)
-            )
-        z = NormalDist().inv_cdf(certainty)
+        z = NormalDist().inv_cdf(checked_certainty(certainty))
         return np.array([_wilson(right, kept, z)[0] for right, kept in zip(self.n_right, self.n_kept, strict=True)])
 
 
@@ -276,14 +269,17 @@ def abstention_scores(
         raise ShapeError(f"is_nil has the shape {is_nil.shape}; {len(correct)} mentions need {correct.shape}.")
     if (is_nil & correct).any():
         raise InputError("a mention without a right concept is marked as answered rightly", field="is_nil")
-    if not 0 < threshold <= 1:
-        raise InputError(
-            "a threshold that cannot be", field="threshold", expected="above 0, up to 1", found=str(threshold)
-        )
+    threshold = real_number(
+        threshold,
+        "threshold",
+        "a threshold that cannot be",
+        expected="above 0, up to 1",
+        holds=lambda one: 0 < one <= 1,
+    )
     kept = confidence >= threshold
     n_right, n_nil_left = int((kept & correct).sum()), int((~kept & is_nil).sum())
     return AbstentionScores(
-        threshold=float(threshold),
+        threshold=threshold,
         coverage=float(kept.mean()),
         precision=_share(n_right, int(kept.sum())),
         recall=_share(n_right, int((~is_nil).sum())),
@@ -307,9 +303,67 @@ def wilson_interval(n_right: int, n: int, *, confidence: float = 0.95) -> tuple[
         >>> round(low, 3), round(high, 3)
         (0.596, 0.982)
     """
-    if not 0 <= n_right <= n or n < 1:
-        raise InputError("there is no such share", expected="0 to n right, of one or more", found=f"{n_right} of {n}")
-    return _wilson(n_right, n, NormalDist().inv_cdf((1 + confidence) / 2))
+    n_right, n = checked_share(n_right, n)
+    return _wilson(n_right, n, NormalDist().inv_cdf((1 + checked_level(confidence)) / 2))
+
+
+def checked_share(n_right: int, n: int) -> tuple[int, int]:
+    """How many are right, of how many.
+
+    Raises:
+        InputError: there is no such share.
+    """
+    message = "there is no such share"
+    n = whole_number(n, "n", message)
+    n_right = whole_number(n_right, "n_right", message, least=0)
+    if n_right > n:
+        raise InputError(message, field="n_right", expected=f"0 to {n:,}", found=str(n_right))
+    return n_right, n
+
+
+def checked_level(confidence: float) -> float:
+    """The confidence of an interval.
+
+    Raises:
+        InputError: it does not lie between 0 and 1.
+    """
+    return real_number(
+        confidence,
+        "confidence",
+        "there is no such confidence",
+        expected="between 0 and 1",
+        holds=lambda one: 0 < one < 1,
+    )
+
+
+def checked_precision(precision: float) -> float:
+    """A precision to wish for.
+
+    Raises:
+        InputError: it cannot be.
+    """
+    return real_number(
+        precision,
+        "precision",
+        "a precision that cannot be",
+        expected="above 0, up to 1",
+        holds=lambda one: 0 < one <= 1,
+    )
+
+
+def checked_certainty(certainty: float) -> float:
+    """A certainty to reach a precision with.
+
+    Raises:
+        InputError: it cannot be.
+    """
+    return real_number(
+        certainty,
+        "certainty",
+        "a certainty that cannot be",
+        expected="from 0.5, below 1",
+        holds=lambda one: 0.5 <= one < 1,
+    )
 
 
 def checked_confidence(
@@ -355,8 +409,7 @@ def outcomes(given: npt.ArrayLike, field: str) -> BoolArray:
 
 def _bin_of(confidence: DoubleArray, n_bins: int, bins: Bins) -> RowArray:
     """Number of each mention's bin, shape (n,)."""
-    if n_bins < 1:
-        raise InputError("there must be a bin", field="n_bins", expected="from 1", found=str(n_bins))
+    n_bins = whole_number(n_bins, "n_bins", "there must be a bin")
     if bins == "equal-width":
         return np.searchsorted(np.arange(1, n_bins) / n_bins, confidence, side="left").astype(np.int64)
     if bins == "equal-mass":

@@ -233,7 +233,8 @@ class Linker:
     ) -> Linker:
         """The same linker with some of its names and concepts only; see `onoma.linking.filters.Filters`.
 
-        What does not pass is no candidate: as many answers come as are asked for, if there are so many.
+        What does not pass is no candidate: as many answers come as are asked for, if there are so many. Confidences
+        were learned among all: they are too high where the right concept does not pass.
 
         Args:
             semantic_types: Of the concept: one of these types or UMLS semantic groups.

@@ -93,13 +93,25 @@ class LinkerSettings(BaseModel):
     def replaced(self, **changes: Any) -> LinkerSettings:
         """These settings with some changed, checked.
 
+        A calibration of which the scores become others, by other weights, is dropped, unless ``changes`` has one.
+
         Raises:
             ConfigError: a value that cannot be.
         """
         try:
-            return type(self).model_validate({**self.model_dump(), **changes})
+            changed = type(self).model_validate({**self.model_dump(), **changes})
         except ValidationError as error:
             raise ConfigError(f"settings of a linker: {first_problem(error)}.") from None
+        if "calibration" in changes or self._scores_as(changed):
+            return changed
+        return changed.replaced(calibration=None, calibrated_stages=(), no_concept_below=None)
+
+    def _scores_as(self, other: LinkerSettings) -> bool:
+        """Whether scores by the stages of the calibration are the same."""
+        stages = self.calibrated_stages
+        fused = (self.weights, self.pool) == (other.weights, other.pool) or not set(SEARCHES) <= set(stages)
+        prior = self.prior_weight == other.prior_weight or "prior" not in stages
+        return fused and prior and (self.rerank_weight == other.rerank_weight or "rerank" not in stages)
 
 
 def first_problem(error: Exception) -> str:

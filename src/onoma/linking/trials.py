@@ -146,20 +146,18 @@ def label_mentions(linker: Linker, mentions: pl.DataFrame, n_folds: int) -> Deve
     """
     contexts = pl.col("context") if "context" in mentions.columns else pl.lit(None, pl.String).alias("context")
     counted = Counter(mentions.select(*LABELLED, contexts).iter_rows())
-    codes_of = {label: split_codes(label) for _, label, _ in counted}
-    rows_of = linker.dictionary.concept_rows({code for codes in codes_of.values() for code in codes})
+    meant = _meant(linker, {label for _, label, _ in counted})
     merged: Counter[tuple[str, str | None, frozenset[int], bool]] = Counter()
     unknown: Counter[str] = Counter()
     forms: defaultdict[Key, Counter[str]] = defaultdict(Counter)
     for (mention, label, context), n in counted.items():
-        codes = [code for code in codes_of[label] if code in rows_of or code not in NO_CONCEPT]
-        concepts = frozenset(row for code in codes for row in rows_of.get(code, ()))
+        concepts, has_concept = meant[label]
         text = normalise(mention, linker.normalisation)
         if text:
             key = text, context or None
-            merged[*key, concepts, bool(codes)] += n
+            merged[*key, concepts, has_concept] += n
             forms[key][mention] += n
-            if codes and not concepts:
+            if has_concept and not concepts:
                 unknown[label] += n
     fold_of = _folds({text for text, _ in forms}, n_folds)
     written = {key: min(counts, key=lambda form: (-counts[form], form)) for key, counts in forms.items()}
@@ -175,6 +173,37 @@ def label_mentions(linker: Linker, mentions: pl.DataFrame, n_folds: int) -> Deve
             fix="take more mentions, or codes as the linker's terminology has them",
         )
     return Development(labelled, dict(unknown))
+
+
+def _meant(linker: Linker, labels: set[str]) -> dict[str, tuple[frozenset[int], bool]]:
+    """Rows of the concepts that labels ("D001|D002") stand for, and whether they mean a concept at all."""
+    codes_of = {label: split_codes(label) for label in labels}
+    rows_of = linker.dictionary.concept_rows({code for codes in codes_of.values() for code in codes})
+    meant = {}
+    for label, codes in codes_of.items():
+        some = [code for code in codes if code in rows_of or code not in NO_CONCEPT]
+        meant[label] = frozenset(row for code in some for row in rows_of.get(code, ())), bool(some)
+    return meant
+
+
+def count_shared(linker: Linker, mentions: Development, others: pl.DataFrame) -> int:
+    """How many of the mentions of known concepts stand among others too, in text and concept, each of these once."""
+    meant = _meant(linker, set(others["concept_id"].unique()))
+    there: Counter[tuple[str, frozenset[int]]] = Counter()
+    for (mention, label), n in Counter(others.select(LABELLED).iter_rows()).items():
+        there[normalise(mention, linker.normalisation), meant[label][0]] += n
+    here: Counter[tuple[str, frozenset[int]]] = Counter()
+    for one in mentions.mentions:
+        here[one.text, one.concepts] += one.n if one.concepts else 0
+    return sum((here & there).values())
+
+
+def are_counted(mentions: Development, counts: RowArray) -> bool:
+    """Whether each concept is counted at least as often as these mentions mean it, as where they were counted."""
+    meant = np.zeros_like(counts)
+    for one in mentions.mentions:
+        meant[list(one.concepts)] += one.n
+    return bool((meant <= counts).all())
 
 
 def _folds(texts: set[str], n_folds: int) -> dict[str, int]:

@@ -17,7 +17,8 @@ from onoma.artifacts import amend_artifact, ensure_writable
 from onoma.encoders import ProgressCallback
 from onoma.errors import ConfigError, InputError
 from onoma.indexes.pgvector_replacing import drop_unfinished
-from onoma.linking.calibration import Method
+from onoma.linking.calibration import Method, check_method
+from onoma.linking.confidence_metrics import checked_certainty, checked_precision
 from onoma.linking.folder import FORMAT_VERSION, KIND
 from onoma.linking.fusion import learn_weights
 from onoma.linking.linker import Linker
@@ -33,6 +34,8 @@ from onoma.linking.trials import (
     Remembering,
     Trial,
     Wish,
+    are_counted,
+    count_shared,
     label_mentions,
 )
 from onoma.pairs.mentions import check_mentions
@@ -57,6 +60,10 @@ class TuningReport:
         calibration: How well confidences hold, by cross-validation; unset if there is none.
         no_concept_below: Confidence that an answer now needs, if a precision was wished.
         prior: What was counted, if mentions were given for that.
+        n_counted_too: Development mentions of known concepts that stand among those in text and concept; what counts
+            are worth is learned from texts that others share, and holds where later mentions share as many.
+        may_be_counted: Whether the linker's earlier counts are of each concept at least as many as the development
+            mentions mean it: they would be if these were counted, and what counts are worth is then learned wrongly.
         prior_weight: What it counts for, if the stage "prior" is on.
         rerank_weight: Share of the cross-encoder in the final score, if the stage "rerank" is on. Unset although it is:
             the mentions show nothing of it, and it has the one that its training chose.
@@ -74,6 +81,8 @@ class TuningReport:
     calibration: CalibrationReport | None
     no_concept_below: float | None
     prior: PriorReport | None = None
+    n_counted_too: int | None = None
+    may_be_counted: bool = False
     prior_weight: float | None = None
     rerank_weight: float | None = None
     without_contexts: bool = False
@@ -114,8 +123,9 @@ def tune_linker(
         progress: Called with mentions linked so far and in all.
 
     Raises:
-        InputError: no tables of mentions, too few mentions, or too few whose answers are right, or wrong, to fit
-            confidences; or the stage "prior" is asked for and they show no use of it; or nothing reads the contexts.
+        InputError: a precision or certainty that cannot be, no tables of mentions, too few mentions, or too few whose
+            answers are right, or wrong, to fit confidences; or the stage "prior" is asked for and they show no use of
+            it; or nothing reads the contexts.
         ConfigError: the prior holds all of the mentions, an option has a value it cannot have, or a stage is wanted
             that the linker does not have.
         ArtifactError: the folder is no linker, or damaged, or another process has changed it meanwhile.
@@ -125,18 +135,15 @@ def tune_linker(
         raise ConfigError("a wished precision needs confidences: leave calibration on.")
     if certainty is not None and wished_precision is None:
         raise ConfigError("a certainty (--certainty) is that of a wished precision (--min-precision): give both.")
-    if certainty is not None and not 0.5 <= certainty < 1:
-        raise ConfigError(f"a certainty must be from 0.5 and below 1; found {certainty:g}.")
+    if wished_precision is not None:
+        wished_precision = checked_precision(wished_precision)
+    if certainty is not None:
+        certainty = checked_certainty(certainty)
     if isinstance(n_folds, bool) or not isinstance(n_folds, int) or n_folds < 2:
         raise ConfigError(f"n_folds must be a whole number from 2; found {n_folds!r}.")
+    check_method(method)
     for given in (mentions,) if prior is None else (mentions, prior):
         check_mentions(given)
-    if prior is not None and _holds_all(prior, mentions):
-        raise ConfigError(
-            "all of the mentions are among those of the prior, and what they count for would be learned from mentions "
-            "that were counted. Give other ones: those of the training split to count, those of the development split "
-            "to learn from."
-        )
     ensure_writable(linker, KIND, overwrite=True)
     opened = Linker.open(linker, database=database)
     counted = None if prior is None else count_prior(opened.dictionary, prior)
@@ -157,6 +164,13 @@ def tune_linker(
     if with_contexts:
         opened.check_contexts(plain.stages)
     development = label_mentions(opened, mentions, n_folds)
+    n_counted_too = None if prior is None else count_shared(opened, development, prior)
+    if n_counted_too == sum(mention.n for mention in development.mentions if mention.concepts):
+        raise ConfigError(
+            "all of the mentions are among those of the prior, and what they count for would be learned from mentions "
+            "that were counted. Give other ones: those of the training split to count, those of the development split "
+            "to learn from."
+        )
     trial = Trial(opened, development, progress, n_runs=_n_runs(plain, n_folds, with_prior="prior" in wanted))
     accuracy = {"before": trial.accuracy(trial.outcomes(before, linker=untuned))}
     settings = _learn_fusion(trial, plain, n_folds, accuracy) if _fuses(plain) else [plain] * (1 + n_folds)
@@ -202,6 +216,8 @@ def tune_linker(
         calibration=held,
         no_concept_below=learned.no_concept_below,
         prior=None if counted is None else counted.report,
+        n_counted_too=n_counted_too,
+        may_be_counted=prior is None and opened.prior is not None and are_counted(development, opened.prior),
         prior_weight=plain.prior_weight,
         rerank_weight=plain.rerank_weight if "rerank" in plain.stages else None,
         without_contexts=not with_contexts and opened.tuned(plain).reads_contexts,
@@ -285,15 +301,3 @@ def _fuses(settings: LinkerSettings) -> bool:
 
 def _without(stages: tuple[Stage, ...], left_out: Stage) -> tuple[Stage, ...]:
     return tuple(stage for stage in stages if stage != left_out)
-
-
-def _holds_all(prior: pl.DataFrame, mentions: pl.DataFrame) -> bool:
-    """Whether each mention stands among others at least as often, with the same concept, case and order aside."""
-    counts = [
-        table.select(pl.col("mention").str.strip_chars().str.to_lowercase(), "concept_id")
-        .group_by("mention", "concept_id")
-        .len()
-        for table in (mentions, prior)
-    ]
-    both = counts[0].join(counts[1], on=["mention", "concept_id"], how="left", suffix="_there")
-    return bool((both["len"] <= both["len_there"].fill_null(0)).all())

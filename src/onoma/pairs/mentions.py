@@ -131,7 +131,10 @@ def _read_table(path: Path, suffix: str, reading: Reading, context: str | None) 
             found=error.found,
             fix=_how_to_call_columns(error, context),
         ) from None
-    checks = [Check(pl.col(name).str.strip_chars() != "", name, "text", name, "an empty cell") for name in LABELLED]
+    checks = [
+        Check(pl.col("mention").str.strip_chars() != "", "mention", "text", "mention", "an empty cell"),
+        Check(pl.col("concept_id").str.strip_chars("| ") != "", "concept_id", "a code", "concept_id", "an empty cell"),
+    ]
     kept = [*map(pl.col, LABELLED), *([] if context is None else [pl.col(context).alias("context")])]
     parts = [reading.keep_valid(block, checks, path=path, line_column=LINE).select(kept) for block in blocks]
     names = [*LABELLED, *([] if context is None else ["context"])]
@@ -313,6 +316,15 @@ def check_mentions(mentions: pl.DataFrame) -> None:
                 expected="columns mention and concept_id, of text, every row filled",
                 found="no such column" if found is None else "an empty row" if found == pl.String else str(found),
             )
+    n_blank = mentions.filter(pl.col("concept_id").str.strip_chars("| ") == "").height
+    if n_blank:
+        raise InputError(
+            "mentions without a code",
+            field="concept_id",
+            expected="a code in every row; NIL where a mention means no concept",
+            found=f"{n_blank:,} blank ones",
+            fix="leave out what nobody has labelled",
+        )
 
 
 def _names_and_mentions(concept_names: pl.DataFrame, linked: pl.DataFrame) -> pl.DataFrame:
