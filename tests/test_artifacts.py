@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import stat
 import subprocess
 import sys
 import textwrap
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -520,3 +524,34 @@ def test_a_file_whose_name_is_not_utf8_is_refused_early(tmp_path: Path) -> None:
     for name in ("o\udcff.csv", "d\udcff/o.csv"):
         with pytest.raises(ConfigError, match="no name in UTF-8"):
             ensure_file_writable(tmp_path / name)
+
+
+def test_a_write_protected_folder_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with write_artifact(tmp_path / "x", "thing") as folder:
+        (folder / "sub" / "sub").mkdir(parents=True)
+        (folder / "sub" / "sub" / "a").write_text("old")
+    for path in (tmp_path / "x" / "sub" / "sub", tmp_path / "x" / "sub", tmp_path / "x"):
+        path.chmod(0o555)
+    remove = shutil.rmtree
+
+    def as_no_root(path: Path, **options: Any) -> None:
+        """Root may write everywhere."""
+        if all(place.stat().st_mode & stat.S_IWUSR for place in (path, *path.rglob("*")) if place.is_dir()):
+            remove(path, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", as_no_root)
+    with write_artifact(tmp_path / "x", "thing", overwrite=True) as folder:
+        (folder / "b").write_text("new")
+    assert (tmp_path / "x" / "b").read_text() == "new"
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_what_cannot_be_removed_is_warned_of(tmp_path: Path) -> None:
+    for text in ("old", "new"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("onoma.artifacts.unfinished.shutil.rmtree", lambda *_, **__: None)
+            said = pytest.warns(UserWarning, match="-spent is needed no more") if text == "new" else nullcontext()
+            with said, write_artifact(tmp_path / "x", "thing", overwrite=True) as folder:
+                (folder / "a").write_text(text)
+    verify_artifact(tmp_path / "x")
+    assert (tmp_path / "x" / "a").read_text() == "new"

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from onoma.cli import show
 from onoma.cli.app import app
 from onoma.errors import ConfigError, InputError, TrainingError
+from onoma.training.optimiser_step import DoneStep
 from tiny import make_terminology, tiny_encoder
 
 WORDS = ["heart", "lung", "liver", "bone", "skin", "eye", "ear", "brain"]
@@ -129,3 +131,18 @@ def test_a_recipe_of_ones_own_is_shown_whatever_it_is_for(text: str, shown: str,
     own = tmp_path / "own.toml"
     own.write_text(f"steps = 5\n{text}\n")
     assert shown in run("recipes", "show", own).stdout
+
+
+def test_the_time_left_counts_what_lies_between_steps(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr("onoma.cli.show.time.monotonic", lambda: clock[0])
+    with show.training_bar() as bar:
+        for step in range(11, 15):  # a run that goes on
+            clock[0] += 60  # an evaluation, and the step
+            bar.on_step(DoneStep(step=step, total_steps=20, loss=1.0, names=100, learning_rate=0.1, seconds=1.0))
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("step")]
+    assert lines[0].endswith("100 names/s  loss 1.000    9.0 s left")
+    assert lines[-1].startswith("step 14 of 20")
+    assert lines[-1].endswith("4 min 32 s left")  # 181 s for four steps

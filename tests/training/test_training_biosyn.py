@@ -31,6 +31,7 @@ from onoma.training.measuring import Scores
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import run_folder
 from onoma.training.vectors import name_vectors
+from onoma.types import RowArray
 from tiny import WORDS, make_terminology, tiny_encoder
 
 CPU = torch.device("cpu")
@@ -125,6 +126,28 @@ def test_the_encoder_decays_by_l2_and_the_sparse_weight_does_not(base: Path) -> 
     assert len(groups[False]["params"]) == sum(p.requires_grad for p in model.encoder.parameters())
 
 
+def test_steps_from_which_nothing_is_learned_have_no_share_in_mean_losses(
+    base: Path, files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = CandidateBatches.names_of_step
+
+    def sometimes(self: CandidateBatches, number: int) -> RowArray:
+        rows = batches(self, number)
+        return rows[:0] if number in {0, 1, 3} else rows
+
+    monkeypatch.setattr(CandidateBatches, "names_of_step", sometimes)
+    steps: list[BiosynStepReport] = []
+    report = train(
+        config_for(base, steps=4, accumulation=2, learning_rate=1e-12), files, tmp_path / "e", on_step=steps.append
+    )
+    nothing, half, *whole = steps
+    assert (nothing.loss, nothing.names) == (0, 0)
+    assert "loss" not in nothing.figures()
+    assert half.loss > 0.6 * min(step.loss for step in whole)
+    assert report.first_loss == half.loss
+    assert report.last_loss == pytest.approx(sum(step.loss for step in whole) / 2)
+
+
 def test_a_small_task_is_learnt_and_an_encoder_comes_out(base: Path, files: tuple[Path, Path], tmp_path: Path) -> None:
     steps: list[BiosynStepReport] = []
     told: list[str] = []
@@ -190,7 +213,7 @@ def test_the_weight_goes_with_the_encoder_until_it_is_trained_again(
 
 
 def test_the_sparse_weight_may_be_fixed(base: Path, files: tuple[Path, Path], tmp_path: Path) -> None:
-    report = train(config_for(base, steps=3, sparse_weight=0.5, sparse_learning_rate=0.0), files, tmp_path / "e")
+    report = train(config_for(base, steps=3, sparse_weight=0.5, sparse_learning_rate=1e-12), files, tmp_path / "e")
     assert {line["sparse_weight"] for line in report.log} == {0.5}
 
 

@@ -291,6 +291,29 @@ class TestTable:
         train_combinations(cells(), tmp_path, train, made_from=MADE_FROM)
         assert calls == [f"learning_rate={rate}" for rate in ("1e-5", "1e-6", "1e-4")]
 
+    def test_one_that_always_fails_keeps_no_other_of_several_processes_from_its_turn(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("onoma.training.grid_run.world_size", lambda: 2)
+        calls: list[str] = []
+        whole = pretend({1e-5: 0.1, 1e-6: 0.2}, calls=calls)
+        ends: list[BaseException] = [PeerError("another process has stopped")]
+
+        def train(recipe: Recipe, out: Path, pairs: Path) -> None:
+            if recipe.config.learning_rate == 1e-4:
+                calls.append("never")
+                raise ConfigError("it cannot be")
+            if ends:
+                raise ends.pop()
+            whole(recipe, out, pairs)
+
+        for error in (ConfigError, PeerError, ConfigError, ConfigError):
+            with pytest.raises(error):
+                train_combinations(cells(), tmp_path, train, made_from=MADE_FROM)
+        assert calls == ["never", "learning_rate=1e-6", "never", "learning_rate=1e-5", "never"]
+        report = json.loads((tmp_path / "grid.json").read_text())
+        assert {one["status"]: one["tries"] for one in report["combinations"]} == {"done": 0, "failed": 3}
+
     def test_what_an_earlier_grid_left_is_told_of(self, tmp_path: Path) -> None:
         train_combinations(cells(), tmp_path, pretend({1e-4: 0.3, 1e-6: 0.2}), made_from=MADE_FROM)
         told: list[str] = []
@@ -440,7 +463,11 @@ def test_what_a_combination_killed_after_saving_left_is_cleared(
         if killed_in == "rename":
             patch.setattr("onoma.training.run_folder._remove", kill)
         else:
-            patch.setattr(shutil, "rmtree", lambda path, **options: remove(path, **options) if options else kill())
+            patch.setattr(
+                shutil,
+                "rmtree",
+                lambda path, **options: kill() if str(path).endswith(".spent") else remove(path, **options),
+            )
         with pytest.raises(KeyboardInterrupt):
             go()
     (left,) = tmp_path.glob("*.run*") if killed_in == "rename" else tmp_path.glob(".*.run.spent")

@@ -491,7 +491,7 @@ def test_a_run_killed_between_saving_and_cleaning_up_is_not_gone_on_with(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("onoma.training.run_folder.shutil.rmtree", killed)
+        patched.setattr("onoma.training.run_folder._remove", killed)
         with pytest.raises(KeyboardInterrupt):
             train_encoder(config_for(base), pairs, tmp_path / "e")
     saved, left = tmp_path / "e", run_folder(tmp_path / "e")
@@ -499,6 +499,22 @@ def test_a_run_killed_between_saving_and_cleaning_up_is_not_gone_on_with(
     assert json.loads((saved / "train.json").read_text())["steps"] == 12
     report = train_encoder(config_for(base, steps=3), pairs, saved, overwrite=True)
     assert (report.steps, report.resumed_at) == (3, None)
+    assert [path.name for path in tmp_path.iterdir()] == ["e"]
+
+
+def test_what_a_kill_in_the_very_end_left_is_removed_by_the_next_call(
+    base: Path, pairs: PairSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("onoma.artifacts.unfinished.shutil.rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train_encoder(config_for(base, steps=3), pairs, tmp_path / "e")
+    assert {path.name for path in tmp_path.iterdir()} == {"e", ".e.run.spent"}
+    with pytest.raises(ArtifactExistsError, match="exists already"):
+        train_encoder(config_for(base, steps=3), pairs, tmp_path / "e")
     assert [path.name for path in tmp_path.iterdir()] == ["e"]
 
 

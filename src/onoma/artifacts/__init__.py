@@ -24,7 +24,7 @@ from onoma.artifacts.manifest import (
     read_while_unchanged,
     verify_artifact,
 )
-from onoma.artifacts.unfinished import leftovers, remove_leftovers
+from onoma.artifacts.unfinished import leftovers, remove_leftovers, remove_spent
 from onoma.artifacts.writing import (
     ensure_file_writable,
     ensure_outside,
@@ -50,6 +50,7 @@ __all__ = [
     "read_manifest",
     "read_while_unchanged",
     "remove_leftovers",
+    "remove_spent",
     "sha256_file",
     "verify_artifact",
     "write_artifact",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import shutil
+import stat
+import warnings
 from pathlib import Path
 
 from onoma.artifacts.locking import is_held
@@ -59,7 +62,25 @@ def remove_leftovers(target: Path) -> None:
     for leftover in _leftovers(target):
         if leftover.name.endswith("-old") and not target.exists():
             continue
-        shutil.rmtree(leftover, ignore_errors=True)
+        remove_spent(leftover)
+
+
+def remove_spent(folder: Path) -> None:
+    """Remove a folder that is needed no more; what cannot be removed is warned of, as all else is done.
+
+    Write-protected ones are removed too.
+    """
+    if not folder.exists():
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.is_dir():
+        with contextlib.suppress(OSError):
+            for place in (folder, *folder.rglob("*")):
+                if place.is_dir() and not place.is_symlink():
+                    place.chmod(place.stat().st_mode | stat.S_IRWXU)
+        shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        warnings.warn(f"{folder} is needed no more and could not be removed; remove it", stacklevel=2)
 
 
 def is_alive(pid: int) -> bool:

@@ -16,7 +16,7 @@ from onoma._version import __version__
 from onoma.artifacts.files import ensure_free, fsync, write_text_atomically
 from onoma.artifacts.locking import held
 from onoma.artifacts.manifest import MANIFEST_NAME, FileEntry, Manifest, Parent, read_manifest
-from onoma.artifacts.unfinished import being_written, remove_leftovers
+from onoma.artifacts.unfinished import being_written, remove_leftovers, remove_spent
 from onoma.errors import ArtifactExistsError, ConfigError, DamagedArtifactError, FormatVersionError, NotAnArtifactError
 
 
@@ -188,7 +188,7 @@ def replacing(
                     aside.rename(target)
                     spent = old.with_name(f"{aside.name}-spent")
                     old.rename(spent)
-                    shutil.rmtree(spent)
+                    remove_spent(spent)
             else:
                 aside.rename(target)
         fsync(target.parent)

@@ -249,6 +249,7 @@ def training_bar() -> Iterator[TrainingBar]:
     )
     recent: deque[DoneStep] = deque(maxlen=_RECENT_STEPS)
     score = ""
+    begun: tuple[int, float] | None = None
     last_line = -math.inf
     with bar:
         task = bar.add_task("preparing", total=None, figures="", left="")
@@ -268,15 +269,20 @@ def training_bar() -> Iterator[TrainingBar]:
             score = f"  acc@1 {evaluation.at_1:.4f}"
 
         def on_step(report: DoneStep) -> None:
-            nonlocal last_line
+            nonlocal last_line, begun
             recent.append(report)
+            now = time.monotonic()
+            if begun is None:
+                begun = (report.step - 1, now - report.seconds)
             seconds = sum(step.seconds for step in recent)
-            loss = sum(step.loss for step in recent) / len(recent)
+            loss = sum(step.loss for step in recent) / max(1, sum(step.names > 0 for step in recent))
             figures = (
                 f"{sum(step.names for step in recent) / seconds:,.0f} names/s  loss {loss:.3f}{score}  "
                 f"{report.in_words()}"
             )
-            left = f"{duration((report.total_steps - report.step) * seconds / len(recent))} left"
+            # Of all steps since the first one here, with evaluations and whatever else lies between them.
+            each = (now - begun[1]) / (report.step - begun[0])
+            left = f"{duration((report.total_steps - report.step) * each)} left"
             bar.update(
                 task,
                 description="training",
@@ -285,7 +291,6 @@ def training_bar() -> Iterator[TrainingBar]:
                 figures=figures,
                 left=left,
             )
-            now = time.monotonic()
             if not err.is_terminal and (now - last_line >= _LINE_SECONDS or report.step == report.total_steps):
                 last_line = now
                 remark(f"step {report.step:,} of {report.total_steps:,}  {figures}  {left}")

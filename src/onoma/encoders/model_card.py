@@ -242,7 +242,8 @@ def _training(
     if report.get("saved_step", report.get("steps")) != report.get("steps"):
         rows.append(("weights of step", f"{report['saved_step']:,}"))
     if "first_loss" in report and "last_loss" in report:
-        rows.append(("loss, first and last ten steps", f"{report['first_loss']:.4f}, {report['last_loss']:.4f}"))
+        of = "ten steps" if report.get("steps", 0) >= 20 else "half of the steps"
+        rows.append((f"loss, first and last {of}", f"{report['first_loss']:.4f}, {report['last_loss']:.4f}"))
     if "names_per_second" in report:
         rows.append(("names per second", f"{report['names_per_second']:,.0f}"))
     if "seconds" in report:

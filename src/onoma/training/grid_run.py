@@ -47,6 +47,7 @@ _MEASURED = {
     "why": "why",
 }
 """Column of the table -> field of `Trained`; ``loss`` and ``steps`` are settings that a grid may vary."""
+_OF_A_TRY = ("status", "why", "tries")
 _OF_NAMES = ("normalisation", "max_tokens")
 _OF_PAIRS = (*SETTINGS_OF_PAIRS, *_OF_NAMES, "base", "seed")
 """Combinations that agree in these share their pairs."""
@@ -66,6 +67,8 @@ class Trained:
     """``done``, ``failed`` or ``waiting``; ``begun`` if one of several processes ended all without a word."""
     why: str = ""
     """Of a failure."""
+    tries: int = 0
+    """How often it was begun by several processes and not finished."""
     scores: Mapping[str, float] = field(default_factory=dict)
     """On development data, by name; larger is better, and the first decides which combination is best."""
     loss: float | None = None
@@ -231,12 +234,13 @@ def train_combinations(
         if others := len(earlier.keys() - table.keys()):
             tell(f"{others} combinations of an earlier grid in {out} are not in its table any more")
         for name, made in table.items():
-            status, why = earlier.get(name, (WAITING, ""))
-            if made.status == WAITING and status in (FAILED, BEGUN):
-                table[name] = replace(made, status=status, why=why)
+            before = earlier.get(name, {})
+            if made.status == WAITING and before.get("status") in (FAILED, BEGUN):
+                table[name] = replace(made, **{key: before[key] for key in _OF_A_TRY if key in before})
         _write(out, made_from, table)
         refused: list[OnomaError] = []
-        in_order = sorted(found, key=lambda combination: table[combination.name].status in (FAILED, BEGUN))
+        # One that ends all processes each time must not keep those behind it from their turn.
+        in_order = sorted(found, key=lambda combination: table[combination.name].tries)
         for number, combination in enumerate(in_order, start=1):
             if table[combination.name].status == DONE:
                 remove_saved_run(out / combination.name)
@@ -244,7 +248,10 @@ def train_combinations(
             tell(f"{number}/{len(found)}  {combination.name}")
             folder = out / combination.name
             if world_size() > 1:  # one of the processes may end all of them before this one can tell why
-                _write(out, made_from, table | {combination.name: replace(table[combination.name], status=BEGUN)})
+                tried = table[combination.name]
+                _write(
+                    out, made_from, table | {tried.name: replace(tried, status=BEGUN, why="", tries=tried.tries + 1)}
+                )
             try:
                 train(combination.recipe, folder, _pairs_folder(out, combination.recipe.config))
             except PeerError:
@@ -252,7 +259,9 @@ def train_combinations(
             except (ConfigError, InputError, TrainingError) as error:  # base and names may not allow what is asked
                 refused += [error] * isinstance(error, ConfigError | InputError)
                 tell(f"failed: {error}")
-                table[combination.name] = replace(table[combination.name], status=FAILED, why=str(error))
+                tried = table[combination.name]
+                tries = tried.tries + (world_size() > 1)
+                table[tried.name] = replace(tried, status=FAILED, why=str(error), tries=tries)
                 if world_size() > 1:  # the others may not have failed, and would wait
                     _write(out, made_from, table)
                     raise
@@ -270,14 +279,13 @@ def train_combinations(
     return best_first(table.values())
 
 
-def _earlier(out: Path) -> dict[str, tuple[str, str]]:
-    """What a call before has written down of combinations that it began: status and why, by name."""
+def _earlier(out: Path) -> dict[str, dict[str, Any]]:
+    """What a call before has written down of combinations that it began, by name."""
     report = out / REPORT_NAME
     if not is_main() or not report.exists():
         return {}
     combinations = json.loads(report.read_text(encoding="utf-8")).get("combinations", [])
-    found = {one["name"]: (one.get("status", WAITING), one.get("why", "")) for one in combinations if "name" in one}
-    return {name: (status, why) for name, (status, why) in found.items() if status != WAITING}
+    return {one["name"]: one for one in combinations if "name" in one and one.get("status", WAITING) != WAITING}
 
 
 def best_first(table: Iterable[Trained]) -> list[Trained]:

@@ -42,6 +42,7 @@ class DoneStep:
     """Steps done, this one included."""
     total_steps: int
     loss: float
+    """Mean over its batches that have names; 0 where none has, as where no query has a right candidate (BioSyn)."""
     names: int
     """Names encoded for it."""
     learning_rate: float
@@ -53,7 +54,7 @@ class DoneStep:
     def figures(self) -> dict[str, float]:
         """What trackers show of it."""
         return {
-            "loss": self.loss,
+            **({"loss": self.loss} if self.names else {}),
             "learning_rate": self.learning_rate,
             "names_per_second": self.names / self.seconds,
         }
@@ -155,7 +156,7 @@ class OptimiserStep(ABC, Generic[Done]):
             {
                 "step": step + 1,
                 "total_steps": total_steps,
-                "loss": sum(batch.loss for batch in done) / len(done),
+                "loss": sum(batch.loss for batch in done) / max(1, sum(batch.names > 0 for batch in done)),
                 "names": sum(batch.names for batch in done),
                 "learning_rate": config.learning_rate * factor,
                 "seconds": time.perf_counter() - started,

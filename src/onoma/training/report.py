@@ -30,9 +30,9 @@ class TrainingReport:
     names_per_second: float
     """In the steps, without evaluations."""
     first_loss: float
-    """Mean over the first ten steps."""
+    """Mean over the first ten steps, or the first half of fewer than twenty; of those that have names."""
     last_loss: float
-    """Mean over the last ten."""
+    """Mean over as many last ones."""
     best: dict[str, Any] | None
     """``step`` and ``at_1`` of the best evaluation."""
     saved_step: int
@@ -71,5 +71,6 @@ def versions() -> dict[str, str]:
 
 
 def mean_loss(lines: Sequence[dict[str, Any]]) -> float:
-    """Mean loss of some lines of the log."""
-    return float(sum(line["loss"] for line in lines)) / max(1, len(lines))
+    """Mean loss of some lines of the log; steps without names, from which nothing was learned, have none."""
+    losses = [line["loss"] for line in lines if line["names"]]
+    return float(sum(losses)) / max(1, len(losses))

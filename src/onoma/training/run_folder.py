@@ -20,7 +20,7 @@ from typing import IO, Any
 
 from filelock import FileLock, Timeout
 
-from onoma.artifacts import ensure_writable, is_same, sha256_file, write_text_atomically
+from onoma.artifacts import ensure_writable, is_same, remove_spent, sha256_file, write_text_atomically
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.errors import ArtifactExistsError, ConfigError, MismatchError, TrainingError
 from onoma.training.checkpoints import CHECKPOINT_NAME
@@ -53,6 +53,8 @@ def ensure_encoder_writable(out: Path, kind: str, config: RunConfig, *, overwrit
     """
     if is_same(out, Path(config.base)):
         raise ConfigError(f"{out} is the base encoder itself; write to another place.")
+    if is_main() and out.name:
+        remove_spent(_spent(run_folder(out)))  # what a kill in the last line of `_remove` left
     if not (out.name and _goes_on(out, config)):
         ensure_writable(out, kind, overwrite=overwrite)
 
@@ -127,7 +129,7 @@ def remove_saved_run(out: Path) -> None:
     """
     run = run_folder(out)
     if is_main():
-        shutil.rmtree(_spent(run), ignore_errors=True)
+        remove_spent(_spent(run))
         if is_saved(run, out):
             with _locked_run(out):
                 _remove(run)
@@ -135,9 +137,9 @@ def remove_saved_run(out: Path) -> None:
 
 def _remove(run: Path) -> None:
     spent = _spent(run)
-    shutil.rmtree(spent, ignore_errors=True)  # what a kill in the last line left
+    remove_spent(spent)  # what a kill in the last line left
     run.rename(spent)  # so that such a kill leaves nothing that looks like an unfinished run
-    shutil.rmtree(spent)
+    remove_spent(spent)
 
 
 def _spent(run: Path) -> Path:

@@ -180,7 +180,9 @@ class _Sitting(Generic[Done]):
         course, config = self._course, self._config
         if self._steps_done == 0 and self._evaluations.wanted:
             # Planning has measured already if it had to know how long that takes.
-            self._show(self._evaluations.done[0] if self._evaluations.done else self._evaluations.measure(0))
+            with self._clock("evaluate"):
+                first = self._evaluations.done[0] if self._evaluations.done else self._evaluations.measure(0)
+            self._show(first)
         course.model.train()
         while self._steps_done < self._total_steps and self._evaluations.reason_to_stop() is None:
             with self._clock("prepare"):
