@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -13,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mapping_data import Row, make_linker, read_table, write_table
 
+from onoma.artifacts.parquet import scan_parquet
 from onoma.linking import Link, Linker
 from onoma.linking.mentions import Preparation, PreparedMention
 from onoma.mapping import map_table, parts
@@ -132,3 +135,30 @@ def test_contexts_and_confidence(
     else:
         assert sorted(asked) == [("a", None), ("b", None)]
     assert report.n_mentions == len(asked)
+
+
+def test_many_keys_of_which_each_line_has_few(linker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells without a value take memory too: frames, parts and row groups are bounded by them."""
+    monkeypatch.setattr(parts, "PART_BYTES", 16 * 40 * 7)
+    monkeypatch.setattr("onoma.mapping.json_tables._CELLS_AT_ONCE", 120)
+    monkeypatch.setattr("onoma.mapping.outputs._CELLS_OF_ROW_GROUP", 440)
+    monkeypatch.setattr("onoma.mapping.outputs._LEAST_ROW_GROUP", 1)
+    heights: list[int] = []
+    write = pl.DataFrame.write_parquet
+
+    def writing(self: pl.DataFrame, *args: Any, **options: Any) -> None:
+        if "concept_id" in self.columns:
+            heights.append(self.height)
+        write(self, *args, **options)
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", writing)
+    records = [{"m": "cold", f"k{row % 40}": row} for row in range(100)]
+    (tmp_path / "x.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    map_table(linker, tmp_path / "x.jsonl", tmp_path / "y.parquet", column="m")
+    assert sum(heights) == 100
+    assert 5 <= max(heights) <= 8
+    found = scan_parquet(tmp_path / "y.parquet").collect()
+    assert list(found.columns)[:41] == ["m", *(f"k{number}" for number in range(40))]
+    expected = [{name: str(record[name]) for name in record if name != "m"} for record in records]
+    of_keys = found.select(pl.col("^k[0-9]+$")).iter_rows(named=True)
+    assert [{name: value for name, value in row.items() if value is not None} for row in of_keys] == expected

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import fcntl
 import gzip
+import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 from mapping_data import make_linker, make_linker_of, make_parts_small, read_table, write_table
 
+from onoma.artifacts.parquet import scan_parquet
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, UnavailableError
 from onoma.mapping import map_table
 from onoma.mapping.work import WorkFolder
@@ -138,6 +141,76 @@ def test_types_that_an_output_cannot_hold(linker: Path, tmp_path: Path) -> None:
                 map_table(linker, path, tmp_path / f"y{output}", column="mention")
         with pytest.raises(InputError, match="field other: a column of a type that is no text"):
             map_table(linker, path, tmp_path / "y.parquet", column="other")
+    named = pl.Map(pl.String, pl.Int64)
+    for dtype, outputs in [
+        (named, [".csv"]),
+        (pl.Map(pl.Int64, pl.String), [".csv", ".jsonl"]),
+        (pl.List(pl.Map(pl.String, pl.Binary)), [".csv", ".jsonl"]),
+    ]:
+        values = [{}] if isinstance(dtype, pl.Map) else [[]]
+        pl.DataFrame({"mention": ["cold"], "other": pl.Series(values, dtype=dtype)}).write_parquet(path)
+        for output in outputs:
+            with pytest.raises(InputError, match=r"field other: a .* file cannot hold values of the type"):
+                map_table(linker, path, tmp_path / f"y{output}", column="mention")
+    pl.DataFrame({"mention": ["cold"], "other": pl.Series([{"a": 1}], dtype=named)}).write_parquet(path)
+    map_table(linker, path, tmp_path / "y.jsonl", column="mention")
+    assert json.loads((tmp_path / "y.jsonl").read_text())["other"] == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "dtype"),
+    [
+        (-96_465_291, 95_026_235, pl.Date),
+        (-96_465_291 * 86_400_000, 95_026_235 * 86_400_000, pl.Datetime("ms", "Asia/Tokyo")),
+        (-96_465_291 * 86_400_000_000, 95_026_235 * 86_400_000_000, pl.Datetime("us")),
+    ],
+)
+def test_dates_that_are_no_text(
+    first: int, last: int, dtype: pl.DataType, linker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_parts_small(monkeypatch)
+    days: list[Any] = [0] * 8 + [None, first, last]
+    rows = pl.DataFrame({"mention": ["cold"] * 11, "*": pl.Series(days, dtype=pl.Int64).cast(dtype)})
+    rows.write_parquet(tmp_path / "x.parquet")
+    for output in ("y.csv", "y.jsonl", "y.parquet"):
+        map_table(linker, tmp_path / "x.parquet", tmp_path / output, column="mention")
+    assert scan_parquet(tmp_path / "y.parquet").collect()["*"].equals(rows["*"])
+    step = 1 if dtype == pl.Date else first // -96_465_291
+    for row, wrong in ((9, first - step), (10, last + step)):
+        days[row] = wrong
+        rows.with_columns(pl.Series("*", days, dtype=pl.Int64).cast(dtype)).write_parquet(tmp_path / "z.parquet")
+        for output in ("z.csv", "z.jsonl"):
+            with pytest.raises(InputError, match=rf"field \*: row {row + 1} has a date that a .* file cannot hold"):
+                map_table(linker, tmp_path / "z.parquet", tmp_path / output, column="mention")
+        days[row] = 0
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        "x.parquet",
+        "y.csv",
+        "y.jsonl",
+        "y.parquet",
+        "z.parquet",
+    ]
+
+
+def test_what_polars_cannot_write_after_all_is_told_in_words(
+    linker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_table(tmp_path / "x.csv", [{"mention": "cold"}])
+
+    def fail(*_: object, **__: object) -> None:
+        raise pl.exceptions.ComputeError("cannot")
+
+    monkeypatch.setattr(pl.DataFrame, "write_csv", fail)
+    with pytest.raises(InputError, match=r"rows of the table cannot be written as \.csv; found cannot"):
+        map_table(linker, tmp_path / "x.csv", tmp_path / "y.csv", column="mention")
+
+
+def test_a_pipe_is_not_replaced(linker: Path, tmp_path: Path) -> None:
+    write_table(tmp_path / "x.csv", [{"mention": "cold"}])
+    os.mkfifo(tmp_path / "y.csv")
+    with pytest.raises(ArtifactExistsError, match="is no regular file"):
+        map_table(linker, tmp_path / "x.csv", tmp_path / "y.csv", column="mention", overwrite=True)
+    assert (tmp_path / "y.csv").is_fifo()
 
 
 @pytest.mark.parametrize("source", ["x.csv", "x.parquet", "x.jsonl"])

@@ -27,10 +27,12 @@ def ensure_free(target: Path, *, overwrite: bool) -> None:
     """Refuse to write a single file where something lies that may not be replaced.
 
     Raises:
-        ArtifactExistsError: ``target`` is a folder, or a file and ``overwrite`` is not set.
+        ArtifactExistsError: ``target`` is a folder, a pipe or a device, or a file and ``overwrite`` is not set.
     """
     if target.is_dir():
         raise ArtifactExistsError(f"{target} is a folder; it will not be replaced. Choose another name.")
+    if target.exists() and not target.is_file():
+        raise ArtifactExistsError(f"{target} is no regular file; it will not be replaced. Choose another name.")
     if target.exists() and not overwrite:
         raise ArtifactExistsError(f"{target} exists already. Choose another name, or allow overwriting (--force).")
 

@@ -20,6 +20,8 @@ from onoma.terminology.reading import Progress, Reading
 
 MAX_KEYS = 10_000
 """More of them are no columns but values."""
+_CELLS_AT_ONCE = 1 << 22
+"""Of a frame; of many keys each line may have few."""
 
 
 class JsonLinesTable:
@@ -70,7 +72,9 @@ class JsonLinesTable:
                             fix=problem.fix,
                         )
                     lines.append(line)
-            yield self._frame(lines, records)
+            at_once = max(1, _CELLS_AT_ONCE // max(1, len(self._columns)))
+            for begin in range(0, len(records), at_once):
+                yield self._frame(lines[begin : begin + at_once], records[begin : begin + at_once])
         for name in self._wanted.asked:
             if name not in self._seen:
                 raise InputError(
@@ -101,10 +105,12 @@ class JsonLinesTable:
         if self._is_raw:
             rows = pl.DataFrame({RAW: lines}, schema={RAW: pl.String})
         else:
-            rows = pl.DataFrame(
-                {name: [_text(record.get(name)) for record in records] for name in self._columns},
-                schema=dict.fromkeys(self._columns, pl.String),
-            )
+            cells: dict[str, list[str | None]] = {name: [None] * len(records) for name in self._columns}
+            for row, record in enumerate(records if cells else ()):
+                for name, value in record.items():
+                    if name in cells:  # not if the file was changed since its keys were read, which is told in the end
+                        cells[name][row] = _text(value)
+            rows = pl.DataFrame(cells, schema=dict.fromkeys(self._columns, pl.String))
         mentions = [_text(record.get(self._wanted.column)) for record in records]
         contexts = None
         if self._wanted.context is not None:

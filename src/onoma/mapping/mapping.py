@@ -181,7 +181,7 @@ def map_table(
             output_format=formats[1],
             onoma=__version__,
             polars=pl.__version__,
-            sizes=f"{parts.PART_ROWS}/{parts.PART_BYTES}/{collecting.task_sizes()}",
+            sizes=f"{parts.PART_ROWS}/{parts.PART_BYTES}/{parts.TEXT_CELL_BYTES}/{collecting.task_sizes()}",
         )
         work.begin(settings, abbreviations=definitions, discard=overwrite)
         read = work.reading or _read(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,6 +24,15 @@ from onoma.mapping.collecting import distinct_mentions
 from onoma.mapping.parts import ENDS_A_CELL, PART_ROWS, RAW, UNHELD, Part
 
 FORMATS = (".parquet", ".csv", ".tsv", ".jsonl")
+
+
+_MAP: Any = getattr(pl, "Map", ())
+_EXTENSION: Any = getattr(pl, "BaseExtension", ())
+"""Types that earlier versions of Polars do not have."""
+_CELLS_OF_ROW_GROUP, _LEAST_ROW_GROUP = 1 << 23, 1 << 10
+"""A row group is in memory whole as it is written."""
+_DAYS = (-96_465_291, 95_026_235)
+"""From 1970-01-01, of the years -262143 to 262142: Polars writes no others as text."""
 
 
 def check_types(schema: pl.Schema, output_format: str, path: Path) -> None:
@@ -44,6 +54,8 @@ def check_types(schema: pl.Schema, output_format: str, path: Path) -> None:
 
 
 def _holds(output_format: str, dtype: pl.DataType) -> bool:
+    if output_format != ".parquet" and isinstance(dtype, _EXTENSION):
+        return False
     if output_format in {".csv", ".tsv"}:
         return not dtype.is_nested() and not isinstance(dtype, pl.Binary | pl.Duration | pl.Object)
     if output_format == ".jsonl":
@@ -51,6 +63,9 @@ def _holds(output_format: str, dtype: pl.DataType) -> bool:
             return dtype.inner is not None and _holds(output_format, pl.Series(dtype=dtype.inner).dtype)
         if isinstance(dtype, pl.Struct):
             return all(_holds(output_format, pl.Series(dtype=field.dtype).dtype) for field in dtype.fields)
+        if isinstance(dtype, _MAP):
+            has_names = isinstance(pl.Series(dtype=dtype.key).dtype, pl.String)
+            return has_names and _holds(output_format, pl.Series(dtype=dtype.value).dtype)
         return not isinstance(dtype, pl.Binary | pl.Object)
     return not isinstance(dtype, pl.Object)
 
@@ -84,6 +99,26 @@ def check_cells(rows: pl.DataFrame, output_format: str, path: Path, n_before: in
                         found=repr(cells[row[0]]),
                         fix=unheld.fix,
                     )
+    if output_format != ".parquet":
+        _check_dates(rows, output_format, path, n_before)
+
+
+def _check_dates(rows: pl.DataFrame, output_format: str, path: Path, n_before: int) -> None:
+    for name, dtype in rows.schema.items():
+        if isinstance(dtype, pl.Date | pl.Datetime):
+            units = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+            a_day = 86_400 * units[dtype.time_unit] if isinstance(dtype, pl.Datetime) else 1
+            days = rows[name].alias("").to_physical().cast(pl.Int64) // a_day
+            row = (~days.is_between(*_DAYS)).arg_true()
+            if len(row):
+                raise InputError(
+                    f"row {n_before + row[0] + 1:,} has a date that a {output_format} file cannot hold",
+                    path=path,
+                    field=name,
+                    expected="the years -262143 to 262142",
+                    found=f"{days[row[0]]:,} days from 1970-01-01",
+                    fix="choose an output ending in .parquet, or mend the date",
+                )
 
 
 def check_ids(concept_ids: StringColumn, output_format: str, linker: Path) -> None:
@@ -134,7 +169,21 @@ def write_part(rows: pl.DataFrame, path: Path, output_format: str, answers: Sequ
         output_format: One of `FORMATS`.
         answers: Which columns are answers.
         is_first: Whether the part is the one with the names of the columns, if the format has these once.
+
+    Raises:
+        InputError: Polars cannot write it.
     """
+    try:
+        _write_part(rows, path, output_format, answers, is_first=is_first)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise InputError(
+            f"rows of the table cannot be written as {output_format}",
+            found=str(error).partition("\n")[0],
+            fix="choose another kind of output, or leave out the column",
+        ) from None
+
+
+def _write_part(rows: pl.DataFrame, path: Path, output_format: str, answers: Sequence[str], *, is_first: bool) -> None:
     if output_format == ".parquet":
         rows.write_parquet(path)
     elif output_format == ".csv":
@@ -167,7 +216,10 @@ def join_parts(parts: Sequence[Path], whole: Path, output_format: str) -> None:
         output_format: One of `FORMATS`.
     """
     if output_format == ".parquet":
-        scan_parquet(parts).sink_parquet(whole, row_group_size=PART_ROWS, maintain_order=True)
+        scanned = scan_parquet(parts)
+        n_columns = len(scanned.collect_schema())
+        row_group = min(PART_ROWS, max(_LEAST_ROW_GROUP, _CELLS_OF_ROW_GROUP // n_columns))
+        scanned.sink_parquet(whole, row_group_size=row_group, maintain_order=True)
         return
     with whole.open("wb") as handle:
         for part in parts:

@@ -1,4 +1,4 @@
-"""Parquet tables: columns keep their types, and are read a row group at a time."""
+"""Parquet tables: columns keep their types, as far as Polars has them, and are read a row group at a time."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ class ParquetTable:
         check_is_file(path)
         with _in_words(path):
             self.schema = scan_parquet(path).collect_schema()
+            self._no_rows = self.schema.to_frame()
             self._n_rows = int(scan_parquet(path).select(pl.len()).collect().item())
         self.columns = list(self.schema)
         wanted.check(self.columns, path)
@@ -44,7 +45,7 @@ class ParquetTable:
 
     def frames(self, progress: Progress) -> Iterator[pl.DataFrame]:
         """See `onoma.mapping.parts.InputTable.frames`."""
-        yield self._wanted.with_texts(self.schema.to_frame())
+        yield self._wanted.with_texts(self._no_rows)
         n_read = 0
         # The whole file is scanned as it is: neither columns nor rows are chosen, so the order is that of the file.
         with _in_words(self.path):
@@ -69,5 +70,8 @@ def _in_words(path: Path) -> Iterator[None]:
         yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:  # Polars panics on some damage
         raise InputError(
-            "not a Parquet file, or a damaged one", path=path, found=str(error), fix="write or download it again"
+            "not a Parquet file, a damaged one, or one with a type that Polars does not have",
+            path=path,
+            found=str(error),
+            fix="write or download it again, or without such a column",
         ) from None

@@ -29,6 +29,8 @@ ENDS_A_CELL = re.compile(r"[\t\r\n]")
 """What no cell of a TSV can have: it knows no quotes."""
 _MENTION, _CONTEXT = f"\0{MENTION}", f"\0{CONTEXT}"
 _OTHER_VALUE_BYTES, _NESTED_VALUE_BYTES = 8, 256
+TEXT_CELL_BYTES = 16
+"""Of a text or null, besides its characters."""
 """What a value that is no text counts for."""
 
 
@@ -206,7 +208,8 @@ def parts_of(table: InputTable, progress: Progress) -> Iterator[Part]:
 def slices(part: Part, n_copies: int) -> Iterator[Part]:
     """A part in pieces that stay within its bounds when each row is there so many times; one at least."""
     n_rows, n_bytes = part.rows.height * n_copies, int(_row_bytes(part.rows).sum()) * n_copies
-    n_slices = max(1, -(-n_rows // PART_ROWS), -(-n_bytes // PART_BYTES))
+    # A part reaches the bound of bytes with its last row, and is one slice still.
+    n_slices = max(1, -(-n_rows // PART_ROWS), n_bytes // PART_BYTES)
     step = max(1, part.rows.height // n_slices)
     for begin in range(0, max(1, part.rows.height), step):
         yield Part(part.rows[begin : begin + step], part.texts[begin : begin + step])
@@ -219,13 +222,13 @@ def _part(frames: Sequence[pl.DataFrame]) -> Part:
 
 
 def _row_bytes(frame: pl.DataFrame) -> npt.NDArray[np.int64]:
-    """About how much memory each row takes, by its values alone."""
+    """About how much memory each row takes."""
     sizes = np.zeros(frame.height, np.int64)
     for column in (named.alias("") for named in frame):  # a name such as "*" would be a pattern
         if column.dtype == pl.String:
-            sizes += column.str.len_bytes().fill_null(0).to_numpy()
+            sizes += TEXT_CELL_BYTES + column.str.len_bytes().fill_null(0).to_numpy()
         elif column.dtype == pl.Binary:
-            sizes += column.bin.size().fill_null(0).to_numpy()
+            sizes += TEXT_CELL_BYTES + column.bin.size().fill_null(0).to_numpy()
         else:
             sizes += _NESTED_VALUE_BYTES if column.dtype.is_nested() else _OTHER_VALUE_BYTES
     return sizes
