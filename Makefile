@@ -27,10 +27,10 @@ $(VENV)/.dev: $(VENV)/.created pyproject.toml constraints.txt
 quickstart: $(VENV)/.quickstart ## install into .venv and run the main job on real data (MONDO), 4 to 9 minutes
 	$(BIN)/onoma quickstart
 
-test: $(VENV)/.dev ## the fast tests and the doctests
-	$(BIN)/python -m pytest -m 'not slow'
+test: $(VENV)/.dev ## the fast tests and the doctests, a process for each core (four at most), each with one thread
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m 'not slow' --numprocesses logical --maxprocesses 4 --dist loadfile
 
-test-all: $(VENV)/.dev ## all tests, slow ones too
+test-all: $(VENV)/.dev ## all tests, slow ones too, one after the other with as many threads as there are cores
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/.dev ## ruff: rules and format
