@@ -20,6 +20,7 @@ Catch ``OnomaError`` to catch them all; the command line prints its text and lea
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from collections.abc import Callable, Iterable
 from numbers import Real
@@ -187,9 +188,13 @@ def real_number(value: object, field: str, message: str, *, expected: str, holds
     Raises:
         InputError: it cannot be.
     """
-    if isinstance(value, bool) or not isinstance(value, Real) or not holds(float(value)):
+    number = None
+    if not isinstance(value, bool) and isinstance(value, Real):
+        with contextlib.suppress(OverflowError):
+            number = float(value)
+    if number is None or not holds(number):
         raise InputError(message, field=field, expected=expected, found=repr(value))
-    return float(value)
+    return number
 
 
 def missing_extra(package: str, extra: str, purpose: str) -> UnavailableError:

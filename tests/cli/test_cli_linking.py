@@ -179,6 +179,18 @@ def test_tuning_counts_how_often_concepts_are_meant(place: Path, mentions: Path,
     assert read_manifest(tmp_path / "linker").config["prior"] == {"n_mentions": 3, "n_unknown": 1, "n_concepts": 1}
     assert "stage prior off: counts order equally good concepts alone" in done.stdout
     assert "with stage prior" in done.stdout
+    lines = mentions.read_text().splitlines()
+    (tmp_path / "most.txt").write_text("\n".join(lines[2:120]) + "\n")
+    tune[tune.index(tmp_path / "train.txt")] = tmp_path / "most.txt"
+    done = CliRunner().invoke(app, [*map(str, tune)])
+    assert "of the development mentions 98% stand among those of the prior too" in done.stdout
+    assert "nearly all development mentions were counted" in done.stderr
+    run("linker", "add-prior", tmp_path / "linker", mentions, "--on-error", "skip", "--weight", "0.01")
+    wanted = ["linker", "tune", tmp_path / "linker", "--mentions", mentions, "--on-error", "skip"]
+    done = CliRunner().invoke(app, [*map(str, wanted), "--stages", "sparse,prior"])
+    assert "the linker has counted each concept as often as these mentions mean it" in done.stderr, done.output
+    done = CliRunner().invoke(app, ["linker", "add-prior", str(tmp_path / "linker"), str(tmp_path / "most.txt")])
+    assert "confidences are those learned with the earlier counts" in done.stderr
 
 
 def test_mentions_are_counted_with_a_weight_of_ones_own(place: Path, mentions: Path, tmp_path: Path) -> None:

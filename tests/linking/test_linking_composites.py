@@ -132,6 +132,8 @@ WHOLE = [
     "and/or",
     "/",
     "pain and " * 50,
+    "no colorectal or ovarian cancer",
+    "denies chest pain and vomiting",
 ]
 
 
@@ -221,6 +223,33 @@ def test_what_is_given_as_whole_is_not_split(mention: str, whole: str, expected:
 def test_names_choose_the_reading(mention: str, by_rules: str, by_names: str) -> None:
     assert split_composite(mention) == by_rules.split("; ")
     assert split_composite(mention, is_name=is_name) == by_names.split("; ")
+
+
+@pytest.mark.parametrize(
+    ("mention", "names", "parts"),
+    [
+        (
+            "history of breast and ovarian cancer",
+            ["ovarian cancer"],
+            ["history of breast cancer", "history of ovarian cancer"],
+        ),
+        ("symptoms of type 1 and 2 diabetes", [], ["symptoms of type 1 diabetes", "symptoms of type 2 diabetes"]),
+        (
+            "developmental and epileptic encephalopathy 28 and familial hypospadias",
+            ["developmental and epileptic encephalopathy 28", "familial hypospadias"],
+            ["developmental and epileptic encephalopathy 28", "familial hypospadias"],
+        ),
+        (
+            "foo syndrome or Antley and Bixler's syndrome",
+            ["foo syndrome", "antley and bixler's syndrome"],
+            ["foo syndrome", "Antley and Bixler's syndrome"],
+        ),
+    ],
+)
+def test_names_within_are_not_cut_and_no_part_is_left_without_its_end(
+    mention: str, names: list[str], parts: list[str]
+) -> None:
+    assert split_composite(mention, is_name=lambda text: text.lower() in names) == parts
 
 
 VOCABULARY = """

@@ -9,7 +9,7 @@ from linking_data import write_letter_encoder
 
 from onoma.errors import ConfigError, InputError
 from onoma.linking import Linker, LinkerSettings, add_reranker, build_linker
-from onoma.linking.expansion import AbbreviationTable, Expansion
+from onoma.linking.expansion import AbbreviationTable, Expansion, expand
 from onoma.linking.mentions import Preparation, PreparedMention
 from onoma.linking.pipeline import Asked, ask
 from onoma.linking.spelling import Spelling
@@ -89,6 +89,27 @@ def test_names_of_the_terminology_stay_whole() -> None:
     assert split.parts == ("spinal muscular atrophy", "bulbar muscular atrophy")
     (whole,) = preparation.prepare([mention], is_name=lambda text: text == mention)
     assert whole.parts == (mention,)
+
+
+def test_what_is_a_name_is_neither_shortened_nor_put_right() -> None:
+    names = {"enzyme (ace) high in blood", "ace", "große fraktur", "graves病"}
+    preparation = Preparation(finder="schwartz-hearst", spelling=True)
+    spelling = Spelling.of_names(["enzyme", "grobe fraktur", "graves"])
+
+    def read(mention: str, context: str | None = None) -> str:
+        return preparation.prepare(
+            [mention], contexts=[context], is_name=lambda text: text.lower() in names, spelling=spelling
+        )[0].text
+
+    context = "Angiotensin converting enzyme (ACE) was high: enzyme (ACE) high in blood."
+    assert expand("enzyme (ACE) high in blood", {"ACE": "enzyme"}) == "enzyme high in blood"
+    mention = "angiotensin converting enzyme (ACE) high"
+    assert read(mention, context) == "angiotensin converting enzyme high"
+    names.add(mention.lower())
+    assert read(mention, context) == mention
+    assert read("ACE", context) == "Angiotensin converting enzyme"  # a name that tells no long form
+    assert read("Große Fraktur") == "Große Fraktur"
+    assert read("Große Fraktur!") == "Grobe Fraktur!"
 
 
 def test_refused() -> None:

@@ -95,6 +95,15 @@ def test_any_script_with_a_case_and_no_letters_that_cannot_be_composed() -> None
     assert read(spelling, "atta\u0304k attak\u0304 \u0304attak") == "atta\u0304k attak\u0304 \u0304attak"
 
 
+def test_words_that_names_cannot_have_stay() -> None:
+    spelling = Spelling.of_names(["iletişim gecikmesi", "graves hastalığı", "hautkrebs", "sisufos"])
+    for mention in ("İletişim", "Graves病", "Hautkrebs²"):
+        assert spelling.correct(mention) == (mention, ())
+    assert spelling.correct("iletişin gecikmesi")[0] == "iletişim gecikmesi"
+    folded = Spelling.of_names(["grosse fraktur", "grobe"], as_in_names=str.casefold)
+    assert folded.correct("Große Fraktue")[0] == "Große Fraktur"
+
+
 def test_known_words_stay() -> None:
     spelling = Spelling.of_names(NAMES, is_known={"attacks"}.__contains__)
     assert read(spelling, "attacks and attak") == "attacks and attack"

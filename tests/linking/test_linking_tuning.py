@@ -524,3 +524,8 @@ def test_confidences_are_dropped_where_scores_become_others(
     fitted = with_prior.replaced(calibration=settings.calibration, calibrated_stages=with_prior.stages)
     assert fitted.replaced(prior_weight=0.2, no_concept_below=None).calibration is None
     assert fitted.replaced(weights=None).calibration is not None
+    reranked = settings.replaced(stages=("dense", "rerank"), rerank_weight=0.1)
+    fitted = reranked.replaced(calibration=settings.calibration, calibrated_stages=reranked.stages)
+    assert fitted.replaced(rerank_weight=0.2).calibration is None
+    with pytest.raises(ConfigError, match="needs a calibration"):
+        fitted.replaced(rerank_weight=0.2, no_concept_below=0.5)

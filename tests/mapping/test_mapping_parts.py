@@ -19,6 +19,7 @@ from onoma.artifacts.parquet import scan_parquet
 from onoma.linking import Link, Linker
 from onoma.linking.mentions import Preparation, PreparedMention
 from onoma.mapping import map_table, parts
+from onoma.mapping.json_tables import JsonLinesTable
 from onoma.mapping.parts import Part, Wanted, parts_of, slices
 
 WANTED = Wanted("m", "c", ())
@@ -151,12 +152,31 @@ def test_many_keys_of_which_each_line_has_few(linker: Path, tmp_path: Path, monk
             heights.append(self.height)
         write(self, *args, **options)
 
+    groups: list[int] = []
+    sink = pl.LazyFrame.sink_parquet
+
+    def sinking(self: pl.LazyFrame, *args: Any, **options: Any) -> Any:
+        groups.extend([options["row_group_size"]] if options.get("row_group_size") else [])
+        return sink(self, *args, **options)
+
+    frames: list[int] = []
+    frame = JsonLinesTable._frame
+
+    def framing(self: JsonLinesTable, lines: Sequence[str], records: Sequence[Any]) -> pl.DataFrame:
+        if self._columns:
+            frames.append(len(records))
+        return frame(self, lines, records)
+
     monkeypatch.setattr(pl.DataFrame, "write_parquet", writing)
+    monkeypatch.setattr(pl.LazyFrame, "sink_parquet", sinking)
+    monkeypatch.setattr(JsonLinesTable, "_frame", framing)
     records = [{"m": "cold", f"k{row % 40}": row} for row in range(100)]
     (tmp_path / "x.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records))
     map_table(linker, tmp_path / "x.jsonl", tmp_path / "y.parquet", column="m")
     assert sum(heights) == 100
     assert 5 <= max(heights) <= 8
+    assert groups == [10]  # of 44 columns
+    assert max(frames) == 2
     found = scan_parquet(tmp_path / "y.parquet").collect()
     assert list(found.columns)[:41] == ["m", *(f"k{number}" for number in range(40))]
     expected = [{name: str(record[name]) for name in record if name != "m"} for record in records]

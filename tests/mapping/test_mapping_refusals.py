@@ -17,6 +17,7 @@ from mapping_data import make_linker, make_linker_of, make_parts_small, read_tab
 from onoma.artifacts.parquet import scan_parquet
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, UnavailableError
 from onoma.mapping import map_table
+from onoma.mapping.outputs import write_part
 from onoma.mapping.work import WorkFolder
 
 
@@ -203,6 +204,32 @@ def test_what_polars_cannot_write_after_all_is_told_in_words(
     monkeypatch.setattr(pl.DataFrame, "write_csv", fail)
     with pytest.raises(InputError, match=r"rows of the table cannot be written as \.csv; found cannot"):
         map_table(linker, tmp_path / "x.csv", tmp_path / "y.csv", column="mention")
+
+
+def test_a_full_disk_is_no_fault_of_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise pl.exceptions.ComputeError("parquet: File out of specification: No space left on device (os error 28)")
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", fail)
+    with pytest.raises(OSError, match="No space left") as caught:
+        write_part(pl.DataFrame({"a": [1]}), tmp_path / "p", ".parquet", (), is_first=True)
+    assert caught.value.errno == 28
+    assert caught.value.filename == str(tmp_path / "p")
+
+
+@pytest.mark.parametrize("nested", ["list", "struct", "both"])
+def test_dates_within_lists_and_structs(linker: Path, tmp_path: Path, nested: str) -> None:
+    days = pl.Series([0, 95_026_236], dtype=pl.Int32).cast(pl.Date)
+    for values in (days, days.head(1)):
+        within = {"list": values.implode(), "struct": values.to_frame("a").to_struct()}
+        within["both"] = pl.DataFrame({"a": values}).select(pl.struct("a").implode()).to_series()
+        rows = pl.DataFrame({"mention": ["cold"] * len(within[nested]), "x": within[nested]})
+        rows.write_parquet(tmp_path / "x.parquet")
+        if len(values) == 1:
+            map_table(linker, tmp_path / "x.parquet", tmp_path / "y.jsonl", column="mention")
+        else:
+            with pytest.raises(InputError, match=r"field x: one of the rows from 1 has a date that a \.jsonl file"):
+                map_table(linker, tmp_path / "x.parquet", tmp_path / "y.jsonl", column="mention")
 
 
 def test_a_pipe_is_not_replaced(linker: Path, tmp_path: Path) -> None:

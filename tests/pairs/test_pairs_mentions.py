@@ -175,7 +175,7 @@ def test_unknown_concepts_are_refused_unless_skipped(terminology: Terminology, t
     assert not (tmp_path / "p").exists()
 
 
-@pytest.mark.parametrize("blank", ["", " ", "|", " | "])
+@pytest.mark.parametrize("blank", ["", " ", "|", " | ", "\u00a0", "|\u2003|", "\t"])
 def test_mentions_without_a_code_are_refused(terminology: Terminology, tmp_path: Path, blank: str) -> None:
     rows = table(("bad heart", "C:1"), ("podagra", blank))
     with pytest.raises(InputError, match=r"mentions without a code; .* found 1 blank"):

@@ -176,6 +176,17 @@ def test_codes_that_mean_different_things_are_kept_apart(tmp_path: Path) -> None
     assert by_path.n_concepts == 6
 
 
+def test_each_of_a_concepts_codes_gets_the_prefix(tmp_path: Path) -> None:
+    ours = write(
+        tmp_path / "ours", [record("a|b", "asthma"), record("c", "cold", status="obsolete", replaced_by="a|b")]
+    )
+    theirs = write(tmp_path / "theirs", [record("b", "bronchitis")])
+    merge_terminologies([ours, theirs], tmp_path / "out", prefixes={"ours": "O:"})
+    concepts = Terminology.open(tmp_path / "out").concepts().collect()
+    assert concepts["concept_id"].to_list() == ["O:a|O:b", "O:c", "b"]
+    assert concepts["replaced_by"].to_list() == [None, "O:a|O:b", None]
+
+
 def test_a_circle_of_successors_is_broken(tmp_path: Path) -> None:
     one = write(tmp_path / "one", [record("X:1", status="obsolete", replaced_by="X:2")])
     two = write(

@@ -314,6 +314,24 @@ class TestTable:
         report = json.loads((tmp_path / "grid.json").read_text())
         assert {one["status"]: one["tries"] for one in report["combinations"]} == {"done": 0, "failed": 3}
 
+    def test_in_one_process_what_failed_comes_last(self, tmp_path: Path) -> None:
+        calls: list[str] = []
+        whole = pretend({1e-5: 0.1, 1e-6: 0.2}, calls=calls)
+
+        def train(recipe: Recipe, out: Path, pairs: Path) -> None:
+            if recipe.config.learning_rate == 1e-4:
+                calls.append("fails")
+                raise TrainingError("it diverged")
+            if recipe.config.learning_rate == 1e-6 and calls.count("fails") == 1 and "stop" not in calls:
+                calls.append("stop")
+                raise KeyboardInterrupt
+            whole(recipe, out, pairs)
+
+        with pytest.raises(KeyboardInterrupt):
+            train_combinations(cells(), tmp_path, train, made_from=MADE_FROM)
+        train_combinations(cells(), tmp_path, train, made_from=MADE_FROM)
+        assert calls == ["fails", "learning_rate=1e-5", "stop", "learning_rate=1e-6", "fails"]
+
     def test_what_an_earlier_grid_left_is_told_of(self, tmp_path: Path) -> None:
         train_combinations(cells(), tmp_path, pretend({1e-4: 0.3, 1e-6: 0.2}), made_from=MADE_FROM)
         told: list[str] = []

@@ -66,18 +66,24 @@ def remove_leftovers(target: Path) -> None:
 
 
 def remove_spent(folder: Path) -> None:
-    """Remove a folder that is needed no more; what cannot be removed is warned of, as all else is done.
+    """Remove a folder, or a file, that is needed no more; one that cannot be removed is warned of, as all else is done.
 
     Write-protected ones are removed too.
     """
+    if folder.is_symlink() or folder.is_file():
+        with contextlib.suppress(OSError):
+            folder.unlink()
+        return
     if not folder.exists():
         return
     shutil.rmtree(folder, ignore_errors=True)
-    if folder.is_dir():
+    if folder.exists():
         with contextlib.suppress(OSError):
-            for place in (folder, *folder.rglob("*")):
-                if place.is_dir() and not place.is_symlink():
-                    place.chmod(place.stat().st_mode | stat.S_IRWXU)
+            folder.chmod(stat.S_IRWXU)
+            for place, names, _ in os.walk(folder):  # the mode of each is changed before it is looked into
+                for inner in (Path(place) / name for name in names):
+                    if not inner.is_symlink():
+                        inner.chmod(stat.S_IRWXU)
         shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
         warnings.warn(f"{folder} is needed no more and could not be removed; remove it", stacklevel=2)

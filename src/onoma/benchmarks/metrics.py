@@ -97,7 +97,7 @@ def accuracy_at(
     if len(ranks) == 0:
         raise InputError("there is no query to judge")
     k = whole_number(k, "k", "places are counted from 1")
-    ranks = [None if rank is None else whole_number(rank, "ranks", "places are counted from 1") for rank in ranks]
+    ranks = [None if rank is None else _place(rank) for rank in ranks]
     right = [rank is not None and rank <= k for rank in ranks]
     n_right = sum(right)
     if clusters is None:
@@ -105,6 +105,12 @@ def accuracy_at(
     else:
         low, high = cluster_interval(right, clusters, seed=seed)
     return Accuracy(n_right / len(ranks), low, high, n_right, len(ranks))
+
+
+def _place(rank: float) -> int:
+    """Also from 1.0, as tables have it that write NaN where there is none."""
+    whole = int(rank) if isinstance(rank, float) and rank.is_integer() else rank
+    return whole_number(whole, "ranks", "places are counted from 1")
 
 
 def bootstrap_interval(

@@ -272,8 +272,8 @@ def training_bar() -> Iterator[TrainingBar]:
             nonlocal last_line, begun
             recent.append(report)
             now = time.monotonic()
-            if begun is None:
-                begun = (report.step - 1, now - report.seconds)
+            if begun is None:  # what the first step takes no other does
+                begun = (report.step, now)
             seconds = sum(step.seconds for step in recent)
             loss = sum(step.loss for step in recent) / max(1, sum(step.names > 0 for step in recent))
             figures = (
@@ -281,7 +281,7 @@ def training_bar() -> Iterator[TrainingBar]:
                 f"{report.in_words()}"
             )
             # Of all steps since the first one here, with evaluations and whatever else lies between them.
-            each = (now - begun[1]) / (report.step - begun[0])
+            each = (now - begun[1]) / (report.step - begun[0]) if report.step > begun[0] else report.seconds
             left = f"{duration((report.total_steps - report.step) * each)} left"
             bar.update(
                 task,

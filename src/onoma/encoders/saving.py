@@ -276,8 +276,8 @@ def _write_rest(
     )
     for path, text in (files or {}).items():
         added = folder / path
-        if not added.resolve().is_relative_to(folder.resolve()):
-            raise ConfigError(f"files are added to the encoder's own folder; '{path}' is outside of it.")
+        if folder.resolve() not in added.resolve().parents:
+            raise ConfigError(f"files are added to the encoder's own folder; '{path}' is outside of it, or no file.")
         added.parent.mkdir(parents=True, exist_ok=True)
         added.write_text(text, encoding="utf-8")
 

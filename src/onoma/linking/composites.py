@@ -46,6 +46,8 @@ _OPEN_ENDED = frozenset(
     {"with", "without", "due", "secondary", "associated", "caused", "following", "including", "plus", "after", "than"}
 )
 """Where these stand, a list belongs to one name: "hydrocephalus with cleft palate and deafness"."""
+_DENYING = frozenset({"no", "not", "nor", "neither", "never", "denies", "denied", "denying"})
+"""Where these stand, a part alone would say that what is denied is there."""
 _ARTICLES = frozenset({"the", "a", "an"})
 _HINDERED = frozenset({"difficulty", "trouble"})
 _QUANTIFIERS = _ARTICLES | {"some", "other", "certain", "various", "several"}
@@ -122,18 +124,34 @@ def _split_once(words: _Words, is_name: Callable[[str], bool] | None) -> list[st
         return [_text(words)]
     if is_name is not None and any(is_name(_text(span)) for span in _spans(words)):
         return [_text(words)]
+    if is_name is not None and (names := _two_names(words, is_name)):
+        return names
     return [_text(part) for part in _best(_readings(words), is_name)]
+
+
+def _two_names(words: _Words, is_name: Callable[[str], bool]) -> list[str]:
+    """Two names beside a coordinator, if one of them has another: none of the readings knows where it ends."""
+    places = [at for at, word in enumerate(words) if word.lower() in _COORDINATORS and 0 < at < len(words) - 1]
+    for at in places if len(places) > 1 else ():
+        if _is_named(words[:at], is_name) and _is_named(words[at + 1 :], is_name):
+            return [_text(words[:at]), _text(words[at + 1 :])]
+    return []
 
 
 def _best(readings: list[_Reading], is_name: Callable[[str], bool] | None) -> _Reading:
     """The reading of which most parts are names; the first one, which the rules prefer, where that decides nothing.
 
-    Where the rules would leave the mention whole, only parts that are all names are believed.
+    Another one counts only if all its other parts are whole, unlike "history of breast" beside "ovarian cancer". Where
+    the rules would leave the mention whole, only parts that are all names are believed.
     """
     preferred = readings[0]
     if is_name is None:
         return preferred
-    shares = [sum(_is_named(part, is_name) for part in reading) / len(reading) for reading in readings]
+    shares = []
+    for reading in readings:
+        named = [_is_named(part, is_name) for part in reading]
+        is_whole = all(is_one or _is_complete(part) for is_one, part in zip(named, reading, strict=True))
+        shares.append(sum(named) / len(reading) if is_whole or reading is preferred else 0.0)
     best = max(shares)
     if len(preferred) == 1:
         return readings[shares.index(best)] if best == 1 else preferred
@@ -148,7 +166,7 @@ def _is_named(words: _Words, is_name: Callable[[str], bool]) -> bool:
 def _readings(words: _Words) -> list[_Reading]:
     """All readings, the preferred one first; that one is ``[words]`` where no rule fits."""
     conjuncts = _conjuncts(words)
-    if conjuncts is None or _OPEN_ENDED.intersection(map(str.lower, words)):
+    if conjuncts is None or (_OPEN_ENDED | _DENYING).intersection(map(str.lower, words)):
         return [[words]]
     frame = next((at for at in range(1, len(words) - 1) if words[at].lower() in _FRAMES), None)
     if frame is None:
@@ -160,7 +178,8 @@ def _readings(words: _Words) -> list[_Reading]:
         things = _conjuncts(thing)
         inner = [] if things is None else _things(things)
         framed = [[_in_frame(head, article, part) for part in it] for it in inner]
-        return [conjuncts, *framed] if all_complete or not framed else [*framed, conjuncts]
+        is_counted = things is not None and _enumerated(things) is not None  # symptoms of type 1 and 2 diabetes
+        return [conjuncts, *framed] if not framed or (all_complete and not is_counted) else [*framed, conjuncts]
     coordinated = _conjuncts(words[:frame])
     if coordinated is None:
         return [[words]]

@@ -332,7 +332,7 @@ def checked_level(confidence: float) -> float:
         "confidence",
         "there is no such confidence",
         expected="between 0 and 1",
-        holds=lambda one: 0 < one < 1,
+        holds=lambda one: one > 0 and (1 + one) / 2 < 1,
     )
 
 

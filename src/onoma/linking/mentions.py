@@ -119,7 +119,8 @@ class Preparation:
             mentions: Order and number are kept.
             contexts: Of each mention the text around it: a sentence or the whole document; None where there is none.
                 The marks ``<tgt>`` and ``</tgt>`` are no part of it.
-            is_name: For splitting: whether a text is a name of the terminology; see `split_composite`.
+            is_name: Whether a text is a name of the terminology: it is not put right nor split (see
+                `split_composite`), nor is a short form taken out that it tells together with its long form.
             spelling: What puts misspelt words right; a linker has one, by its names.
 
         Raises:
@@ -148,7 +149,10 @@ class Preparation:
         in_table = {} if self.table is None else self.table.definitions
         if defined or in_table:
             text, expansions = expand_with_trace(mention, defined, in_table)
-        if self.spelling and spelling is not None:
+            is_spelt_out = any(one.long_form.casefold() in mention.casefold() for one in expansions)
+            if is_spelt_out and is_name is not None and is_name(mention):  # a name, its short form in brackets
+                text, expansions = mention, ()
+        if self.spelling and spelling is not None and not (is_name is not None and is_name(text)):
             text, corrections = spelling.correct(text)
         parts = [text]
         if self.composites:

@@ -92,7 +92,11 @@ class Parts:
         """Corrections by the words of these texts; words that the encoder's tokeniser has whole are right too."""
         texts, mask = self.dictionary.texts, self.texts.mask
         names = texts if mask is None else (texts[int(row)] for row in np.flatnonzero(mask))
-        return Spelling.of_names(names, is_known=None if self.encoder is None else self.encoder.has_whole)
+        return Spelling.of_names(
+            names,
+            is_known=None if self.encoder is None else self.encoder.has_whole,
+            as_in_names=lambda word: normalise(word, self.normalisation),
+        )
 
     @cached_property
     def weighted_prior(self) -> WeightedPrior | None:
@@ -191,8 +195,11 @@ class Parts:
         )
 
     def _is_name(self, text: str) -> bool:
-        rows = self.lookup.exact(normalise(text, self.normalisation))
-        return bool(len(rows) if self.texts.mask is None else self.texts.mask[rows].any())
+        normalised = normalise(text, self.normalisation)
+        found = [self.lookup.exact(normalised)]
+        if "loose" in self.settings.stages:
+            found.append(self.lookup.loose(normalised))
+        return any(len(rows) if self.texts.mask is None else self.texts.mask[rows].any() for rows in found)
 
     def with_prior(self, prior: npt.ArrayLike | None) -> Parts:
         """The same with other counts; without any the stage "prior" is off.

@@ -104,7 +104,8 @@ class LinkerSettings(BaseModel):
             raise ConfigError(f"settings of a linker: {first_problem(error)}.") from None
         if "calibration" in changes or self._scores_as(changed):
             return changed
-        return changed.replaced(calibration=None, calibrated_stages=(), no_concept_below=None)
+        without = {"calibration": None, "calibrated_stages": (), "no_concept_below": changes.get("no_concept_below")}
+        return changed.replaced(**without)
 
     def _scores_as(self, other: LinkerSettings) -> bool:
         """Whether scores by the stages of the calibration are the same."""

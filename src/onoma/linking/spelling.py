@@ -54,6 +54,7 @@ class Spelling:
     Args:
         words: How many names have each word, in lower case.
         is_known: Whether a word in lower case is right although no name has it; unset: none is.
+        as_in_names: The form that a word in lower case has in names, as normalisation may change it; unset: its own.
 
     Example:
         >>> spelling = Spelling.of_names(["heart attack", "heart failure", "panic attack"])
@@ -61,19 +62,31 @@ class Spelling:
         ('Heart attack', (Correction(written='attak', read='attack'),))
     """
 
-    def __init__(self, words: Mapping[str, int], is_known: Callable[[str], bool] | None = None) -> None:
-        self._words, self._is_known = words, is_known
+    def __init__(
+        self,
+        words: Mapping[str, int],
+        is_known: Callable[[str], bool] | None = None,
+        as_in_names: Callable[[str], str] | None = None,
+    ) -> None:
+        self._words, self._is_known, self._as_in_names = words, is_known, as_in_names
         self._letters = "".join(sorted({letter for word in words for letter in word}))
         self._longest = max(map(len, words), default=0)
         self._nearest = lru_cache(_REMEMBERED)(self._find_nearest)
 
     @classmethod
-    def of_names(cls, names: Iterable[str], *, is_known: Callable[[str], bool] | None = None) -> Spelling:
+    def of_names(
+        cls,
+        names: Iterable[str],
+        *,
+        is_known: Callable[[str], bool] | None = None,
+        as_in_names: Callable[[str], str] | None = None,
+    ) -> Spelling:
         """By the words of these names that are long enough, in scripts that write words by letters with a case.
 
         Args:
             names: Any number; memory is that of their distinct words.
             is_known: See `Spelling`.
+            as_in_names: See there.
 
         Raises:
             InputError: ``names`` is one string.
@@ -85,7 +98,7 @@ class Spelling:
             texts = pl.Series("word", some, pl.String).str.normalize("NFC").str.to_lowercase()
             found = texts.str.extract_all(_WORDS_OF_NAMES).list.unique().explode().value_counts()
             words.update(dict(found.filter(pl.col("word").str.len_chars() >= MIN_LETTERS - 1).iter_rows()))
-        return cls(words, is_known)
+        return cls(words, is_known, as_in_names)
 
     def correct(self, mention: str) -> tuple[str, tuple[Correction, ...]]:
         """The mention with its misspelt words put right, and which these were; capitals stay where they were.
@@ -115,9 +128,11 @@ class Spelling:
         return read.upper() if written.isupper() else _with_capitals(read, written)
 
     def _find_nearest(self, word: str) -> str:
-        if len(word) > self._longest + 1:
-            return word
+        if len(word) > self._longest + 1 or not all(unicodedata.category(letter) == "Ll" for letter in word):
+            return word  # none of the words of names
         if word in self._words or (self._is_known is not None and self._is_known(word)):
+            return word
+        if self._as_in_names is not None and self._as_in_names(word) in self._words:
             return word
         near = {other for other in self._one_off(word) if other in self._words}
         return min(near, key=lambda other: (-self._words[other], other), default=word)

@@ -8,8 +8,10 @@ none.)
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -104,21 +106,33 @@ def check_cells(rows: pl.DataFrame, output_format: str, path: Path, n_before: in
 
 
 def _check_dates(rows: pl.DataFrame, output_format: str, path: Path, n_before: int) -> None:
-    for name, dtype in rows.schema.items():
-        if isinstance(dtype, pl.Date | pl.Datetime):
+    for name in rows.columns:
+        for dates, is_within in _dates_of(rows[name].alias("")):
             units = {"ms": 10**3, "us": 10**6, "ns": 10**9}
-            a_day = 86_400 * units[dtype.time_unit] if isinstance(dtype, pl.Datetime) else 1
-            days = rows[name].alias("").to_physical().cast(pl.Int64) // a_day
-            row = (~days.is_between(*_DAYS)).arg_true()
-            if len(row):
+            a_day = 86_400 * units[dates.dtype.time_unit] if isinstance(dates.dtype, pl.Datetime) else 1
+            days = dates.to_physical().cast(pl.Int64) // a_day
+            wrong = (~days.is_between(*_DAYS)).arg_true()
+            if len(wrong):
+                where = f"one of the rows from {n_before + 1:,}" if is_within else f"row {n_before + wrong[0] + 1:,}"
                 raise InputError(
-                    f"row {n_before + row[0] + 1:,} has a date that a {output_format} file cannot hold",
+                    f"{where} has a date that a {output_format} file cannot hold",
                     path=path,
                     field=name,
                     expected="the years -262143 to 262142",
-                    found=f"{days[row[0]]:,} days from 1970-01-01",
+                    found=f"{days[wrong[0]]:,} days from 1970-01-01",
                     fix="choose an output ending in .parquet, or mend the date",
                 )
+
+
+def _dates_of(column: pl.Series, *, is_within: bool = False) -> Iterator[tuple[pl.Series, bool]]:
+    """A column if it is of dates, or those within its lists and structs; and whether it was within these."""
+    if isinstance(column.dtype, pl.Date | pl.Datetime):
+        yield column, is_within
+    elif isinstance(column.dtype, pl.List | pl.Array):
+        yield from _dates_of(column.explode(), is_within=True)
+    elif isinstance(column.dtype, pl.Struct):
+        for field in column.dtype.fields:
+            yield from _dates_of(column.struct.field(field.name).alias(""), is_within=True)
 
 
 def check_ids(concept_ids: StringColumn, output_format: str, linker: Path) -> None:
@@ -172,10 +186,14 @@ def write_part(rows: pl.DataFrame, path: Path, output_format: str, answers: Sequ
 
     Raises:
         InputError: Polars cannot write it.
+        OSError: the system cannot, as where the disk is full.
     """
     try:
         _write_part(rows, path, output_format, answers, is_first=is_first)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        if of_system := re.search(r"os error (\d+)", str(error)):
+            number = int(of_system[1])
+            raise OSError(number, os.strerror(number), str(path)) from None
         raise InputError(
             f"rows of the table cannot be written as {output_format}",
             found=str(error).partition("\n")[0],

@@ -22,16 +22,16 @@ from onoma.terminology.reading import Progress
 
 PART_ROWS = 1 << 17
 PART_BYTES = 32 << 20
-"""A part ends with the row that reaches one of these; a row group of a Parquet output is a part's rows."""
+"""A part ends with the row that reaches one of these; a row group of a Parquet output is at most a part's rows."""
 RAW = "\0line"
 """Column of a line that is passed on as it stands, instead of the columns of a table."""
 ENDS_A_CELL = re.compile(r"[\t\r\n]")
 """What no cell of a TSV can have: it knows no quotes."""
 _MENTION, _CONTEXT = f"\0{MENTION}", f"\0{CONTEXT}"
 _OTHER_VALUE_BYTES, _NESTED_VALUE_BYTES = 8, 256
+"""What a value that is no text counts for."""
 TEXT_CELL_BYTES = 16
 """Of a text or null, besides its characters."""
-"""What a value that is no text counts for."""
 
 
 @dataclass(frozen=True)
@@ -206,10 +206,11 @@ def parts_of(table: InputTable, progress: Progress) -> Iterator[Part]:
 
 
 def slices(part: Part, n_copies: int) -> Iterator[Part]:
-    """A part in pieces that stay within its bounds when each row is there so many times; one at least."""
-    n_rows, n_bytes = part.rows.height * n_copies, int(_row_bytes(part.rows).sum()) * n_copies
+    """A part in pieces that stay within its bounds, but for a row, when each is there so many times; one at least."""
+    sizes = _row_bytes(part.rows)
     # A part reaches the bound of bytes with its last row, and is one slice still.
-    n_slices = max(1, -(-n_rows // PART_ROWS), n_bytes // PART_BYTES)
+    n_rows, n_bytes = part.rows.height * n_copies, int(sizes.sum() - sizes.max(initial=0)) * n_copies
+    n_slices = max(1, -(-n_rows // PART_ROWS), -(-n_bytes // PART_BYTES))
     step = max(1, part.rows.height // n_slices)
     for begin in range(0, max(1, part.rows.height), step):
         yield Part(part.rows[begin : begin + step], part.texts[begin : begin + step])

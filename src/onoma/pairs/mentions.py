@@ -44,6 +44,8 @@ COMPOSITE = "composite mentions left out"
 """The note that `read_mentions` makes of them."""
 LABELLED = ("mention", "concept_id")
 """Columns of a table of annotated mentions."""
+_HAS_CODE = pl.col("concept_id").str.contains(r"[^|\s]")
+"""Whether `onoma.codes.split_codes` finds a code."""
 
 
 def read_mentions(file: str | Path, reading: Reading | None = None, *, context: str | None = None) -> pl.DataFrame:
@@ -86,7 +88,7 @@ def _read(path: Path, reading: Reading, context: str | None) -> pl.DataFrame:
         )
     checks = (
         Check(pl.col("mention").is_not_null(), None, "id||mention", "whole", "no '||' in the line"),
-        Check(pl.col("concept_id").str.strip_chars("|+ ") != "", "id", "id||mention", "whole", "an empty id"),
+        Check(pl.col("concept_id").str.contains(r"[^|+\s]"), "id", "id||mention", "whole", "an empty id"),
         Check(pl.col("mention").str.strip_chars() != "", "mention", "id||mention", "whole", "an empty mention"),
     )
     parts = [pl.DataFrame(schema=dict.fromkeys(LABELLED, pl.String))]
@@ -133,7 +135,7 @@ def _read_table(path: Path, suffix: str, reading: Reading, context: str | None) 
         ) from None
     checks = [
         Check(pl.col("mention").str.strip_chars() != "", "mention", "text", "mention", "an empty cell"),
-        Check(pl.col("concept_id").str.strip_chars("| ") != "", "concept_id", "a code", "concept_id", "an empty cell"),
+        Check(_HAS_CODE, "concept_id", "a code", "concept_id", "an empty cell"),
     ]
     kept = [*map(pl.col, LABELLED), *([] if context is None else [pl.col(context).alias("context")])]
     parts = [reading.keep_valid(block, checks, path=path, line_column=LINE).select(kept) for block in blocks]
@@ -316,7 +318,7 @@ def check_mentions(mentions: pl.DataFrame) -> None:
                 expected="columns mention and concept_id, of text, every row filled",
                 found="no such column" if found is None else "an empty row" if found == pl.String else str(found),
             )
-    n_blank = mentions.filter(pl.col("concept_id").str.strip_chars("| ") == "").height
+    n_blank = mentions.filter(~_HAS_CODE).height
     if n_blank:
         raise InputError(
             "mentions without a code",

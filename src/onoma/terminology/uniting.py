@@ -57,14 +57,18 @@ class MergeSource:
         codes = concepts["concept_id"]
         own = codes.implode()
         prefixed = concepts.with_columns(
-            concept_id=self.prefix + pl.col("concept_id"),
+            concept_id=self._with_prefix("concept_id"),
             replaced_by=pl.when(pl.col("replaced_by").is_in(own))
-            .then(self.prefix + pl.col("replaced_by"))
+            .then(self._with_prefix("replaced_by"))
             .otherwise("replaced_by"),
         )
         # Of a known vocabulary, others know the code without the prefix that the user gives it here.
         compared = prefixed["concept_id"] if self.vocabulary is None else codes
         return prefixed.with_columns(key=code_keys(compared, self.vocabulary) if self.spells_prefixes else compared)
+
+    def _with_prefix(self, column: str) -> pl.Expr:
+        """Before each of a concept's codes (``a|b``)."""
+        return self.prefix + pl.col(column).str.replace_all("|", f"|{self.prefix}", literal=True)
 
     def references(self, relations: Sequence[str]) -> pl.DataFrame:
         """concept_row, relation, and the key of the code referred to."""

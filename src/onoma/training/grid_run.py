@@ -240,7 +240,7 @@ def train_combinations(
         _write(out, made_from, table)
         refused: list[OnomaError] = []
         # One that ends all processes each time must not keep those behind it from their turn.
-        in_order = sorted(found, key=lambda combination: table[combination.name].tries)
+        in_order = sorted(found, key=lambda one: (table[one.name].tries, table[one.name].status in (FAILED, BEGUN)))
         for number, combination in enumerate(in_order, start=1):
             if table[combination.name].status == DONE:
                 remove_saved_run(out / combination.name)

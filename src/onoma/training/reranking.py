@@ -32,7 +32,7 @@ from onoma.encoders.sources import locate_encoder
 from onoma.encoders.torch_encoder import BATCH_TOKENS
 from onoma.errors import ConfigError, InputError
 from onoma.pairs import NameStore, read_mentions
-from onoma.pairs.mentions import COMPOSITE
+from onoma.pairs.mentions import COMPOSITE, LABELLED, check_mentions
 from onoma.terminology import normalise
 from onoma.terminology.reading import Reading
 from onoma.training.course import Course
@@ -355,14 +355,10 @@ def _named(development: Sequence[Mentions] | Mapping[str, Mentions]) -> list[tup
 
 def _read(data: Mentions, context: str | None, tell: Callable[[str], None]) -> pl.DataFrame:
     if isinstance(data, pl.DataFrame):
-        wanted = ["mention", "concept_id", *(["context"] if "context" in data.columns else [])]
-        for column in wanted:
-            if data.schema.get(column) != pl.String or data[column].null_count():
-                raise InputError(
-                    "this is no table of mentions",
-                    field=column,
-                    expected="columns mention and concept_id, and perhaps context, of text, every row filled",
-                )
+        check_mentions(data)
+        wanted = [*LABELLED, *(["context"] if "context" in data.columns else [])]
+        if "context" in wanted and (data.schema["context"] != pl.String or data["context"].null_count()):
+            raise InputError("this is no table of mentions", field="context", expected="text, every row filled")
         return data.select(wanted)
     reading = Reading(may_skip=False)
     table = read_mentions(data, reading, context=context)
