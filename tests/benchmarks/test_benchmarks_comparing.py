@@ -113,7 +113,12 @@ def test_only_where_both_were_measured(tmp_path: Path) -> None:
 def test_linkers_have_dictionaries_of_their_own(tmp_path: Path) -> None:
     linker = {"name": "m", "kind": "linker"}
     first = written(tmp_path / "a", FIRST, model=linker, n_dictionary=7)
-    assert compare_results(first, written(tmp_path / "b", SECOND, model=linker, n_dictionary=8)).n_queries == 8
+    found = compare_results(first, written(tmp_path / "b", SECOND, model=linker, n_dictionary=8))
+    assert (found.n_queries, found.n_names) == (8, (7, 8))
+    assert "of linkers over different names (7 and 8), part of the difference" in str(found)
+    same = compare_results(first, written(tmp_path / "c", SECOND, model=linker, n_dictionary=7))
+    assert same.n_names is None
+    assert "different names" not in str(same)
 
 
 def test_what_cannot_be_compared(tmp_path: Path) -> None:

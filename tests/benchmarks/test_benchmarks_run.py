@@ -33,11 +33,12 @@ class LetterEncoder:
     max_tokens: int = 512
     normalisation: str = "sapbert"
     precision: str = "fp32"
+    sparse_weight: float | None = None
     asked: list[str] = field(default_factory=list)
 
     @property
     def folder(self) -> EncoderFolder:
-        return cast(EncoderFolder, SimpleNamespace(normalisation=self.normalisation))
+        return cast(EncoderFolder, SimpleNamespace(normalisation=self.normalisation, sparse_weight=self.sparse_weight))
 
     def has_whole(self, word: str) -> bool:
         return len(word) == 1
@@ -225,3 +226,10 @@ def test_nothing_is_left_when_a_line_is_bad(data: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="line 2"):
         run(data, tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_a_weight_of_ngrams_that_is_left_out_is_written_down(data: Path, tmp_path: Path) -> None:
+    plain = run(data, tmp_path / "plain")
+    told = run(data, tmp_path / "told", encoder=LetterEncoder(sparse_weight=1.0204))
+    assert told.protocol == f"{plain.protocol}; the encoder's weight of n-grams, 1.02, is left out"
+    assert told.accuracy == plain.accuracy

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,9 @@ def test_a_reranker_is_trained_and_told_about(place: Path, tmp_path: Path) -> No
     done = train(place, tmp_path / "r", "--development", place / "dev.txt", "--set", "evaluate_steps=2")
     assert done.exit_code == 0
     assert re.search(r"trained 4 steps in .*, loss \d+\.\d+ -> \d+\.\d+, best acc@1 [01]\.\d+ at step \d", done.stdout)
-    assert re.search(r"share of the reranker in the final score: [\d.]+; the linker alone has acc@1 [01]", done.stderr)
+    assert re.search(
+        r"share of the reranker in the final score: [\d.]+( \(.*\))?; the linker alone has acc@1 [01]", done.stderr
+    )
     assert [line[:7] for line in done.stderr.splitlines() if "dev.txt acc@1" in line] == [
         "step 0:",
         "step 2:",
@@ -84,6 +87,37 @@ def test_nil_is_learnt_from_mentions_of_other_concepts_and_told(place: Path, tmp
     assert run("linker", "add-reranker", tmp_path / "linker", tmp_path / "s").exit_code == 0
     explained = json.loads(run("link", tmp_path / "linker", "word of nothing", "--explain", "--json").stdout)
     assert 0 < explained["no_concept"] < 1
+    measured = measure(tmp_path)
+    assert "the linker's cross-encoder may say that no concept is meant" in measured.stderr
+    assert json.loads((tmp_path / "m" / "results.json").read_text())["model"]["stages"] == "exact, dense, rerank"
+
+
+def measure(folder: Path) -> Result:
+    """A benchmark of one query."""
+    (folder / "test_queries.txt").write_text("X:eye||bad eye\n")
+    return run("benchmark", "run", "ncbi-disease", "--data", folder, "--linker", folder / "linker", "-o", folder / "m")
+
+
+def test_a_reranker_of_another_linker_or_of_no_use_is_told(place: Path, tmp_path: Path) -> None:
+    assert train(place, tmp_path / "r", "--set", "keep=last", "--set", "weight=0").exit_code == 0
+    build_linker(place / "t", place / "base", tmp_path / "other", stages=["dense"])
+    added = run("linker", "add-reranker", tmp_path / "other", tmp_path / "r")
+    assert "its share in the final score is 0, which fits the linker that it was trained with" in added.stderr
+    shutil.copytree(place / "linker", tmp_path / "same")
+    added = run("linker", "add-reranker", tmp_path / "same", tmp_path / "r")
+    assert "its share in the final score is 0: it changes nothing but takes its time" in added.stderr
+
+
+def test_a_benchmark_has_no_contexts(place: Path, tmp_path: Path) -> None:
+    lines = ["mention,concept_id,said", *(f"{word} bug,X:{word},a {word} bug" for word in WORDS)]
+    (tmp_path / "train.csv").write_text("\n".join(lines) + "\n")
+    own = ("--context", "said", "--set", "keep=last")
+    assert train(place, tmp_path / "r", *own, mentions=str(tmp_path / "train.csv")).exit_code == 0
+    shutil.copytree(place / "linker", tmp_path / "linker")
+    assert run("linker", "add-reranker", tmp_path / "linker", tmp_path / "r").exit_code == 0
+    measured = measure(tmp_path)
+    assert "reads contexts, and the queries of a benchmark have none" in measured.stderr
+    assert "no concept is meant" not in measured.stderr
 
 
 def test_a_linker_with_a_reranker_inside_uses_it_and_trains_another(place: Path, tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ def test_many_keys_of_which_each_line_has_few(linker: Path, tmp_path: Path, monk
     map_table(linker, tmp_path / "x.jsonl", tmp_path / "y.parquet", column="m")
     assert sum(heights) == 100
     assert 5 <= max(heights) <= 8
-    assert groups == [10]  # of 44 columns
+    assert groups == [9]  # of 45 columns
     assert max(frames) == 2
     found = scan_parquet(tmp_path / "y.parquet").collect()
     assert list(found.columns)[:41] == ["m", *(f"k{number}" for number in range(40))]

@@ -287,3 +287,10 @@ def test_a_doubled_column_and_the_first_bad_line_are_named(tmp_path: Path) -> No
     reading = Reading("skip")
     assert read_mentions(tmp_path / "x.txt", reading).rows() == [("heart", "D1")]
     assert sorted(reading.rejects["line"]) == [2, 3]
+
+
+def test_joined_codes_of_tables_are_told(tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text("mention,concept_id\nboth,D1+D2\none,D1\n")
+    reading = Reading()
+    assert read_mentions(tmp_path / "m.csv", reading).rows() == [("both", "D1+D2"), ("one", "D1")]
+    assert reading.notes == {"codes with a '+', which divides codes in lines id||mention alone": 1}

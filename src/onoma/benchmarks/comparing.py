@@ -63,6 +63,7 @@ class Comparison:
         n_distinct: Distinct mentions among them, case aside.
         differences: By k of acc@k.
         seed: Of the resampling.
+        n_names: Of two linkers how many names each has, if these are not as many.
     """
 
     task: str
@@ -73,6 +74,7 @@ class Comparison:
     n_distinct: int
     differences: dict[int, Difference]
     seed: int
+    n_names: tuple[int, int] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Ready for ``json.dumps``; the keys of the differences are such as "acc@1"."""
@@ -89,6 +91,9 @@ class Comparison:
             lines.append(
                 f"acc@{k}  {value} ({low} to {high}), p = {one.p_value:.4f}; {one.n_won:,} won, {one.n_lost:,} lost"
             )
+        if self.n_names is not None:
+            n_first, n_second = (f"{n:,}" for n in self.n_names)
+            lines.append(f"of linkers over different names ({n_first} and {n_second}), part of the difference")
         lines.append("in brackets the 95 % confidence interval over distinct mentions; p by random exchange of answers")
         return "\n".join(lines)
 
@@ -129,6 +134,7 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
         raise MismatchError(f"{first} and {second} are of different queries, so they cannot be compared.")
     _check_dictionaries(about, other_about, Path(first), Path(second))
     clusters = cluster_numbers([cluster_of(mention) for mention in answers["mention"]])
+    n_names = about["n_dictionary"], other_about["n_dictionary"]
     return Comparison(
         task=about["task"],
         split=about["split"],
@@ -140,6 +146,7 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
             k: _difference(_right(answers, k), _right(other_answers, k), clusters, seed) for k in sorted(cutoffs)
         },
         seed=seed,
+        n_names=None if about["n_dictionary"] == other_about["n_dictionary"] else n_names,
     )
 
 

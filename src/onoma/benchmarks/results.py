@@ -32,7 +32,7 @@ class BenchmarkResult:
         dictionary_sha256: Of these names with their ids, in their order; None of a linker, which has its own.
         coverage: Share of queries of which at least one gold id occurs among the names' ids.
         model: Kind (encoder, linker or baseline), name and fingerprint of what was measured; of an encoder its
-            precision, of a linker that makes mentions ready, how ("preparation").
+            precision, of a linker its stages, and how it makes mentions ready, if it does ("preparation").
         abstention: How well a calibrated linker knows when to answer; written to files of its own.
         seed: Of the confidence intervals.
         versions: Of Onoma, Python and the packages that took part.

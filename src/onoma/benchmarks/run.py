@@ -87,6 +87,8 @@ def run_benchmark(
         protocol, tie_rule = declared.protocol, declared.tie_rule
         if encoder is not None:
             opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
+            if opened.folder.sparse_weight:
+                protocol += f"; the encoder's weight of n-grams, {opened.folder.sparse_weight:.3g}, is left out"
             ranking = _rank_with_encoder(opened, dictionary, queries, k=k, progress=progress)
         else:
             measured = baseline if isinstance(baseline, Baseline) else get_baseline(str(baseline))
@@ -218,6 +220,7 @@ def _rank_with_linker(linker: Linker, queries: Sequence[Query], *, k: int) -> _R
             "kind": "linker",
             "name": linker.encoder_name,
             "fingerprint": linker.fingerprint,
+            "stages": ", ".join(linker.settings.stages),
             **({"preparation": str(linker.preparation)} if linker.preparation.is_on else {}),
         },
         confidences=first if calibrated else None,

@@ -96,6 +96,15 @@ def run(
             progress=update,
         )
     show.out.print(str(result), markup=False)
+    if opened is not None and (weight := opened.folder.sparse_weight):
+        show.remark(
+            f"names are ranked by the cosine of their vectors alone: the weight of n-grams that {opened.name} has, "
+            f"{weight:.3g}, is left out. A linker built with --sparse has both"
+        )
+    if linking is not None and linking.reads_contexts:
+        show.remark("the linker's cross-encoder reads contexts, and the queries of a benchmark have none")
+    if linking is not None and linking.answers_nil:
+        show.remark("the linker's cross-encoder may say that no concept is meant, which counts as wrong where one is")
     if (said := doubts(result.task, result.split, result.n_queries)) is not None:
         show.remark(said)
 

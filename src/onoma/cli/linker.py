@@ -243,6 +243,12 @@ def tune(
     if report.rerank_weight is not None:
         useless = "" if report.rerank_weight else " (of no use by these mentions: leave the stage rerank out, --stages)"
         show.out.print(f"share of the reranker: {report.rerank_weight:.3g}{useless}", markup=False)
+        if report.accuracy["without stage rerank"].at_1 > report.accuracy["after"].at_1:
+            without = ",".join(stage for stage in report.stages if stage != "rerank")
+            show.remark(
+                "the linker is right more often without its stage rerank, whose answers of 'no such concept' count "
+                f"whatever its share: leave it out (--stages {without})"
+            )
     if (held := report.calibration) is not None:
         show.out.print(
             f"confidence ({held.method}), of the first answers to {held.n_answers:,} different mentions: "
@@ -275,12 +281,22 @@ def add_cross_encoder(
     database: Database = None,
 ) -> None:
     """Put a cross-encoder into a linker, as its last stage, and switch it on."""
+    from onoma.artifacts import read_manifest
     from onoma.cli import show
-    from onoma.linking import LinkerSettings, add_reranker
+    from onoma.encoders.cross_encoder import read_about
+    from onoma.linking import Linker, LinkerSettings, add_reranker
 
     was_calibrated = LinkerSettings.open(linker).calibration is not None
+    fingerprint = Linker.open(linker, database=database).fingerprint
     opened = add_reranker(linker, reranker, database=database)
     show.out.print(f"{linker}: stages {', '.join(opened.settings.stages)}", markup=False)
+    if opened.settings.rerank_weight is None:
+        share = f"its share in the final score is {read_about(reranker).weight:.3g}"
+        trained_with = [parent.fingerprint for parent in read_manifest(reranker).parents if parent.kind == "linker"]
+        if trained_with and fingerprint not in trained_with:
+            show.remark(f"{share}, which fits the linker that it was trained with: onoma linker tune learns this one's")
+        elif read_about(reranker).weight == 0:
+            show.remark(f"{share}: it changes nothing but takes its time (onoma linker tune learns it anew)")
     if was_calibrated and opened.settings.calibration is None:
         show.remark("the confidences were learned with another cross-encoder and are dropped")
     show.calibration_out_of_force(opened.settings, opened.settings.stages)

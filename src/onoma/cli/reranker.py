@@ -78,6 +78,9 @@ def train(
     alone = [data["linker"]["at_1"] for data in report.data["development"]]
     before = f"; the linker alone has acc@1 {sum(alone) / len(alone):.4f}" if alone else ""
     about = read_about(out)
-    show.remark(f"share of the reranker in the final score: {about.weight:.3g}{before}")
+    precision = report.ran_on.get("precision", "fp32")
+    is_same = precision == "fp32" or not alone
+    in_use = "" if is_same else f" (chosen in fp32, as it is used; measured above in {precision})"
+    show.remark(f"share of the reranker in the final score: {about.weight:.3g}{in_use}{before}")
     if loaded.config.nil:
         show.remark("NIL is never its answer" if about.nil_score is None else f"score of NIL: {about.nil_score:g}")

@@ -300,6 +300,12 @@ class Linker:
         return self._parts.prepare(mentions, contexts)
 
     @property
+    def answers_nil(self) -> bool:
+        """Whether a cross-encoder that is on may answer that no concept is meant."""
+        reranker = self._parts.reranker
+        return "rerank" in self.settings.stages and reranker is not None and reranker.about.nil_score is not None
+
+    @property
     def reads_contexts(self) -> bool:
         """Whether a cross-encoder reads contexts, with the stages that are on by themselves."""
         return self._parts.reads_contexts(self.settings.stages)

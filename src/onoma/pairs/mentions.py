@@ -139,6 +139,8 @@ def _read_table(path: Path, suffix: str, reading: Reading, context: str | None) 
     ]
     kept = [*map(pl.col, LABELLED), *([] if context is None else [pl.col(context).alias("context")])]
     parts = [reading.keep_valid(block, checks, path=path, line_column=LINE).select(kept) for block in blocks]
+    n_joined = sum(part.filter(pl.col("concept_id").str.contains("+", literal=True)).height for part in parts)
+    reading.note("codes with a '+', which divides codes in lines id||mention alone", n_joined)
     names = [*LABELLED, *([] if context is None else ["context"])]
     return pl.concat([pl.DataFrame(schema=dict.fromkeys(names, pl.String)), *parts])
 

@@ -47,7 +47,7 @@ class BiosynConfig(RunConfig):
     batch_queries: int = Field(16, ge=1, description="queries in a batch")
     candidates: int = Field(20, ge=2, description="names that a query is compared with")
     sparse_candidates: int = Field(10, ge=0, description="how many of them the sparse search proposes")
-    sparse_weight: float = Field(0.0, description="weight of the sparse score at the start; it is learnt")
+    sparse_weight: float = Field(0.0, ge=0, description="weight of the sparse score at the start; it is learnt")
     sparse_learning_rate: float = Field(
         0.01, ge=0, description="of the sparse weight, at its highest; 0 keeps the weight as it is"
     )
