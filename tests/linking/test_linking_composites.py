@@ -230,9 +230,18 @@ def test_names_choose_the_reading(mention: str, by_rules: str, by_names: str) ->
     [
         (
             "history of breast and ovarian cancer",
-            ["ovarian cancer"],
+            ["breast cancer", "ovarian cancer"],
             ["history of breast cancer", "history of ovarian cancer"],
         ),
+        ("blood in urine and kidney stones", ["kidney stones"], ["blood in urine", "kidney stones"]),
+        ("hardening of the arteries and diabetes", ["diabetes"], ["hardening of the arteries", "diabetes"]),
+        ("COVID-19, acne and lung cancer", ["acne", "lung cancer"], ["COVID-19", "acne", "lung cancer"]),
+        (
+            "infection of hepatitis C and B cell lymphoma",
+            [],
+            ["infection of hepatitis C", "B cell lymphoma"],
+        ),
+        ("no tears syndrome and fever", ["no tears syndrome", "fever"], ["no tears syndrome", "fever"]),
         ("symptoms of type 1 and 2 diabetes", [], ["symptoms of type 1 diabetes", "symptoms of type 2 diabetes"]),
         (
             "developmental and epileptic encephalopathy 28 and familial hypospadias",

@@ -226,7 +226,10 @@ def test_dates_within_lists_and_structs(linker: Path, tmp_path: Path, nested: st
         rows = pl.DataFrame({"mention": ["cold"] * len(within[nested]), "x": within[nested]})
         rows.write_parquet(tmp_path / "x.parquet")
         if len(values) == 1:
+            named = rows.with_columns(pl.struct(pl.col("x").alias("*"), pl.col("x").alias("^a.*$")).alias("x"))
+            named.write_parquet(tmp_path / "x.parquet")
             map_table(linker, tmp_path / "x.parquet", tmp_path / "y.jsonl", column="mention")
+            assert json.loads((tmp_path / "y.jsonl").read_text())["x"].keys() == {"*", "^a.*$"}
         else:
             with pytest.raises(InputError, match=r"field x: one of the rows from 1 has a date that a \.jsonl file"):
                 map_table(linker, tmp_path / "x.parquet", tmp_path / "y.jsonl", column="mention")

@@ -185,6 +185,10 @@ def test_each_of_a_concepts_codes_gets_the_prefix(tmp_path: Path) -> None:
     concepts = Terminology.open(tmp_path / "out").concepts().collect()
     assert concepts["concept_id"].to_list() == ["O:a|O:b", "O:c", "b"]
     assert concepts["replaced_by"].to_list() == [None, "O:a|O:b", None]
+    odd = write(tmp_path / "odd", [record("a|", "asthma"), record("|d e", "cold"), record("x | $y", "lung")])
+    merge_terminologies([odd, theirs], tmp_path / "two", prefixes={"odd": "$1:"})
+    found = Terminology.open(tmp_path / "two").concepts().collect()["concept_id"].to_list()
+    assert found == ["$1:a|", "|$1:d e", "$1:x | $1:$y", "b"]
 
 
 def test_a_circle_of_successors_is_broken(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def remove_spent(folder: Path) -> None:
     if folder.is_symlink() or folder.is_file():
         with contextlib.suppress(OSError):
             folder.unlink()
-        return
+            return
     if not folder.exists():
         return
     shutil.rmtree(folder, ignore_errors=True)

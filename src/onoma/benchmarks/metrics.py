@@ -108,7 +108,7 @@ def accuracy_at(
 
 
 def _place(rank: float) -> int:
-    """Also from 1.0, as tables have it that write NaN where there is none."""
+    """Also from 1.0."""
     whole = int(rank) if isinstance(rank, float) and rank.is_integer() else rank
     return whole_number(whole, "ranks", "places are counted from 1")
 

@@ -243,12 +243,9 @@ def tune(
     if report.rerank_weight is not None:
         useless = "" if report.rerank_weight else " (of no use by these mentions: leave the stage rerank out, --stages)"
         show.out.print(f"share of the reranker: {report.rerank_weight:.3g}{useless}", markup=False)
-        if report.accuracy["without stage rerank"].at_1 > report.accuracy["after"].at_1:
-            without = ",".join(stage for stage in report.stages if stage != "rerank")
-            show.remark(
-                "the linker is right more often without its stage rerank, whose answers of 'no such concept' count "
-                f"whatever its share: leave it out (--stages {without})"
-            )
+    if (without := report.accuracy.get("without stage rerank")) and without.at_1 > report.accuracy["after"].at_1:
+        others = ",".join(stage for stage in report.stages if stage != "rerank")
+        show.remark(f"the linker is right more often without its stage rerank: leave it out (--stages {others})")
     if (held := report.calibration) is not None:
         show.out.print(
             f"confidence ({held.method}), of the first answers to {held.n_answers:,} different mentions: "
@@ -287,15 +284,17 @@ def add_cross_encoder(
     from onoma.linking import Linker, LinkerSettings, add_reranker
 
     was_calibrated = LinkerSettings.open(linker).calibration is not None
-    fingerprint = Linker.open(linker, database=database).fingerprint
+    before = Linker.open(linker, database=database)
     opened = add_reranker(linker, reranker, database=database)
     show.out.print(f"{linker}: stages {', '.join(opened.settings.stages)}", markup=False)
-    if opened.settings.rerank_weight is None:
-        share = f"its share in the final score is {read_about(reranker).weight:.3g}"
+    about = read_about(reranker)
+    is_new = before.manifest.config.get("reranker") != read_manifest(reranker).fingerprint
+    if opened.settings.rerank_weight is None and is_new:
+        share = f"its share in the final score is {about.weight:.3g}"
         trained_with = [parent.fingerprint for parent in read_manifest(reranker).parents if parent.kind == "linker"]
-        if trained_with and fingerprint not in trained_with:
+        if trained_with and before.fingerprint not in trained_with:
             show.remark(f"{share}, which fits the linker that it was trained with: onoma linker tune learns this one's")
-        elif read_about(reranker).weight == 0:
+        elif about.weight == 0 and about.nil_score is None:
             show.remark(f"{share}: it changes nothing but takes its time (onoma linker tune learns it anew)")
     if was_calibrated and opened.settings.calibration is None:
         show.remark("the confidences were learned with another cross-encoder and are dropped")

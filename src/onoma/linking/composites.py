@@ -130,9 +130,9 @@ def _split_once(words: _Words, is_name: Callable[[str], bool] | None) -> list[st
 
 
 def _two_names(words: _Words, is_name: Callable[[str], bool]) -> list[str]:
-    """Two names beside a coordinator, if one of them has another: none of the readings knows where it ends."""
+    """Two names beside a coordinator, if one of them has another, or denies something: no reading finds these."""
     places = [at for at, word in enumerate(words) if word.lower() in _COORDINATORS and 0 < at < len(words) - 1]
-    for at in places if len(places) > 1 else ():
+    for at in places if len(places) > 1 or _DENYING.intersection(map(str.lower, words)) else ():
         if _is_named(words[:at], is_name) and _is_named(words[at + 1 :], is_name):
             return [_text(words[:at]), _text(words[at + 1 :])]
     return []
@@ -141,21 +141,27 @@ def _two_names(words: _Words, is_name: Callable[[str], bool]) -> list[str]:
 def _best(readings: list[_Reading], is_name: Callable[[str], bool] | None) -> _Reading:
     """The reading of which most parts are names; the first one, which the rules prefer, where that decides nothing.
 
-    Another one counts only if all its other parts are whole, unlike "history of breast" beside "ovarian cancer". Where
-    the rules would leave the mention whole, only parts that are all names are believed.
+    If its parts are names in one frame ("history of" breast cancer and ovarian cancer), it stays: "ovarian cancer" alone
+    would win, and leave "history of breast". Where the rules would leave the mention whole, only parts that are all
+    names are believed.
     """
     preferred = readings[0]
-    if is_name is None:
+    if is_name is None or _are_framed_names(preferred, is_name):
         return preferred
-    shares = []
-    for reading in readings:
-        named = [_is_named(part, is_name) for part in reading]
-        is_whole = all(is_one or _is_complete(part) for is_one, part in zip(named, reading, strict=True))
-        shares.append(sum(named) / len(reading) if is_whole or reading is preferred else 0.0)
+    shares = [sum(_is_named(part, is_name) for part in reading) / len(reading) for reading in readings]
     best = max(shares)
     if len(preferred) == 1:
         return readings[shares.index(best)] if best == 1 else preferred
     return readings[shares.index(best)]
+
+
+def _are_framed_names(parts: _Reading, is_name: Callable[[str], bool]) -> bool:
+    """Whether all parts are names behind one head and preposition."""
+    first = parts[0]
+    frame = next((at for at in range(1, len(first) - 1) if first[at].lower() in _FRAMES), None)
+    if frame is None or len(parts) == 1 or any(part[: frame + 1] != first[: frame + 1] for part in parts):
+        return False
+    return all(_is_named(part[frame + 1 :], is_name) for part in parts)
 
 
 def _is_named(words: _Words, is_name: Callable[[str], bool]) -> bool:
@@ -178,7 +184,9 @@ def _readings(words: _Words) -> list[_Reading]:
         things = _conjuncts(thing)
         inner = [] if things is None else _things(things)
         framed = [[_in_frame(head, article, part) for part in it] for it in inner]
-        is_counted = things is not None and _enumerated(things) is not None  # symptoms of type 1 and 2 diabetes
+        # "symptoms of type 1 and 2 diabetes"; but a capital may begin a name, "hepatitis C and B cell lymphoma"
+        is_counted = things is not None and _enumerated(things) is not None and _are_numbers(things)
+        is_counted &= not _COORDINATORS.intersection(map(str.lower, words[:frame]))
         return [conjuncts, *framed] if not framed or (all_complete and not is_counted) else [*framed, conjuncts]
     coordinated = _conjuncts(words[:frame])
     if coordinated is None:
@@ -187,6 +195,12 @@ def _readings(words: _Words) -> list[_Reading]:
     framed = [[part + words[frame:] for part in it] for it in inner]
     # "adenoma or carcinoma of the colon", but "renal failure and cancer of the colon"
     return [conjuncts, *framed] if all_complete and len(conjuncts[0]) > 1 else [*framed, conjuncts]
+
+
+def _are_numbers(conjuncts: _Reading) -> bool:
+    """Whether the first ends in a number, and each other one begins with one."""
+    words = [conjuncts[0][-1], *(part[0] for part in conjuncts[1:])]
+    return all(_NUMBER.fullmatch(word) or _ROMAN.fullmatch(word) for word in words)
 
 
 def _in_frame(head: _Words, article: _Words, part: _Words) -> _Words:

@@ -131,8 +131,8 @@ def _dates_of(column: pl.Series, *, is_within: bool = False) -> Iterator[tuple[p
     elif isinstance(column.dtype, pl.List | pl.Array):
         yield from _dates_of(column.explode(), is_within=True)
     elif isinstance(column.dtype, pl.Struct):
-        for field in column.dtype.fields:
-            yield from _dates_of(column.struct.field(field.name).alias(""), is_within=True)
+        for inner in column.struct.unnest().get_columns():  # by name a field such as "*" would be a pattern
+            yield from _dates_of(inner.alias(""), is_within=True)
 
 
 def check_ids(concept_ids: StringColumn, output_format: str, linker: Path) -> None:

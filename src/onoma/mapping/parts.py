@@ -206,7 +206,7 @@ def parts_of(table: InputTable, progress: Progress) -> Iterator[Part]:
 
 
 def slices(part: Part, n_copies: int) -> Iterator[Part]:
-    """A part in pieces that stay within its bounds, but for a row, when each is there so many times; one at least."""
+    """A part in pieces of as many rows, about within its bounds when each is there so many times; one at least."""
     sizes = _row_bytes(part.rows)
     # A part reaches the bound of bytes with its last row, and is one slice still.
     n_rows, n_bytes = part.rows.height * n_copies, int(sizes.sum() - sizes.max(initial=0)) * n_copies

@@ -67,8 +67,9 @@ class MergeSource:
         return prefixed.with_columns(key=code_keys(compared, self.vocabulary) if self.spells_prefixes else compared)
 
     def _with_prefix(self, column: str) -> pl.Expr:
-        """Before each of a concept's codes (``a|b``)."""
-        return self.prefix + pl.col(column).str.replace_all("|", f"|{self.prefix}", literal=True)
+        """Before each of a concept's codes (``a|b``), as `onoma.codes.split_codes` finds them."""
+        prefix = self.prefix.replace("$", "$$")
+        return pl.col(column).str.replace_all(r"(^|\|)(\s*)([^|\s])", f"${{1}}${{2}}{prefix}${{3}}")
 
     def references(self, relations: Sequence[str]) -> pl.DataFrame:
         """concept_row, relation, and the key of the code referred to."""
