@@ -141,9 +141,9 @@ def _two_names(words: _Words, is_name: Callable[[str], bool]) -> list[str]:
 def _best(readings: list[_Reading], is_name: Callable[[str], bool] | None) -> _Reading:
     """The reading of which most parts are names; the first one, which the rules prefer, where that decides nothing.
 
-    If its parts are names in one frame ("history of" breast cancer and ovarian cancer), it stays: "ovarian cancer" alone
-    would win, and leave "history of breast". Where the rules would leave the mention whole, only parts that are all
-    names are believed.
+    If its parts are names in one frame ("history of" breast cancer and ovarian cancer), it stays: "ovarian cancer" by
+    itself would win, and leave "history of breast". Where the rules would leave the mention whole, only parts that are
+    all names are believed.
     """
     preferred = readings[0]
     if is_name is None or _are_framed_names(preferred, is_name):
