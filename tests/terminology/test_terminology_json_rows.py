@@ -100,6 +100,16 @@ def test_what_json_writes_is_read(rows: list[tuple[str]], tmp_path_factory: pyte
 def test_language_tags(tag: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no language tag"):
         tidy_language(tag)
+    refuse_as_option(tag, tmp_path)
+
+
+@pytest.mark.parametrize("tag", ["german", "Engl-US"])
+def test_names_of_languages_are_no_tags_to_give(tag: str, tmp_path: Path) -> None:
+    tidy_language(tag)  # a file may have it, as tags of so many letters may come to be registered
+    refuse_as_option(tag, tmp_path)
+
+
+def refuse_as_option(tag: str, tmp_path: Path) -> None:
     for format, option in (("table", "default_language"), ("biosyn", "language"), ("obo", "language")):
         options = {option: tag, **(COLUMNS if format == "table" else {})}
         with pytest.raises(ConfigError, match=f"(?s)option '{option}': '.*' is no language tag"):

@@ -62,7 +62,15 @@ def tidy_language(tag: str) -> str:
     return "-".join([language.lower(), *known, *subtags[n_known:]])
 
 
-LanguageTag = Annotated[str, AfterValidator(tidy_language)]
+def _known_language(tag: str) -> str:
+    """As `tidy_language`; but no language has a tag of more than three letters, and who gives one means its name."""
+    tidy = tidy_language(tag)
+    if len(tidy.partition("-")[0]) > 3:
+        raise ValueError(f"'{tag}' is no language tag such as en or pt-BR")
+    return tidy
+
+
+LanguageTag = Annotated[str, AfterValidator(_known_language)]
 """One BCP 47 tag, e.g. for names of which the format does not say the language."""
 
 LanguageTags = Annotated[tuple[LanguageTag, ...], BeforeValidator(split_words)]
