@@ -266,19 +266,14 @@ def test_the_certainty_of_a_wish(place: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"--certainty\) is that of a wished precision"):
         tune_linker(tmp_path / "linker", MENTIONS, certainty=0.95)
     told_nothing: list[int] = []
-    for wrong, said in (
-        *(({"certainty": one}, r"from 0\.5, below 1") for one in (0.4, 1.0, "0.9")),
-        *(({"wished_precision": one}, "above 0, up to 1") for one in (0, 1.5, math.nan, "0.9", True)),
+    for option, value, said in (
+        *(("certainty", one, r"from 0\.5, below 1") for one in (0.4, 1.0, "0.9")),
+        *(("wished_precision", one, "above 0, up to 1") for one in (0, 1.5, math.nan, "0.9", True)),
+        ("method", "plat", "Did you mean 'platt'"),
     ):
-        with pytest.raises(InputError, match=said):
-            tune_linker(
-                tmp_path / "linker",
-                MENTIONS,
-                **{"wished_precision": 0.8, **wrong},  # type: ignore[arg-type]
-                progress=lambda done, _: told_nothing.append(done),
-            )
-    with pytest.raises(ConfigError, match="Did you mean 'platt'"):
-        tune_linker(tmp_path / "linker", MENTIONS, method="plat")  # type: ignore[arg-type]
+        asked: dict[str, Any] = {"wished_precision": 0.8, option: value}
+        with pytest.raises((InputError, ConfigError), match=said):
+            tune_linker(tmp_path / "linker", MENTIONS, progress=lambda done, _: told_nothing.append(done), **asked)
     assert not told_nothing
 
 

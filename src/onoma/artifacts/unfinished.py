@@ -70,14 +70,13 @@ def remove_spent(folder: Path) -> None:
 
     Write-protected ones are removed too.
     """
-    if folder.is_symlink() or folder.is_file():
+    is_folder = folder.is_dir() and not folder.is_symlink()
+    if is_folder:
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
         with contextlib.suppress(OSError):
-            folder.unlink()
-            return
-    if not folder.exists():
-        return
-    shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
+            folder.unlink(missing_ok=True)
+    if is_folder and folder.exists():
         with contextlib.suppress(OSError):
             folder.chmod(stat.S_IRWXU)
             for place, names, _ in os.walk(folder):  # the mode of each is changed before it is looked into
@@ -85,7 +84,7 @@ def remove_spent(folder: Path) -> None:
                     if not inner.is_symlink():
                         inner.chmod(stat.S_IRWXU)
         shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
+    if os.path.lexists(folder):
         warnings.warn(f"{folder} is needed no more and could not be removed; remove it", stacklevel=2)
 
 

@@ -23,6 +23,7 @@ from onoma.benchmarks.biosyn import Query, cluster_of
 from onoma.benchmarks.candidates import Candidates
 from onoma.benchmarks.metrics import cluster_numbers, composite_rank, first_hit_rank, random_from
 from onoma.errors import check_several
+from onoma.linking.confidence_inputs import checked_precision, outcomes
 from onoma.linking.confidence_metrics import (
     AbstentionScores,
     PrecisionCoverage,
@@ -30,9 +31,7 @@ from onoma.linking.confidence_metrics import (
     abstention_scores,
     area_under_risk_coverage,
     brier_score,
-    checked_precision,
     expected_calibration_error,
-    outcomes,
     precision_coverage,
     reliability_bins,
     wilson_interval,

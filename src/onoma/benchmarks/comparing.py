@@ -134,7 +134,7 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
         raise MismatchError(f"{first} and {second} are of different queries, so they cannot be compared.")
     _check_dictionaries(about, other_about, Path(first), Path(second))
     clusters = cluster_numbers([cluster_of(mention) for mention in answers["mention"]])
-    n_names = about["n_dictionary"], other_about["n_dictionary"]
+    n_names = (about["n_dictionary"], other_about["n_dictionary"])
     return Comparison(
         task=about["task"],
         split=about["split"],
@@ -146,7 +146,7 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
             k: _difference(_right(answers, k), _right(other_answers, k), clusters, seed) for k in sorted(cutoffs)
         },
         seed=seed,
-        n_names=None if about["n_dictionary"] == other_about["n_dictionary"] else n_names,
+        n_names=n_names if n_names[0] != n_names[1] else None,
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onoma.errors import InputError, ShapeError, check_several, whole_number
-from onoma.linking.confidence_metrics import checked_level, checked_share, outcomes
+from onoma.linking.confidence_inputs import checked_level, checked_share, outcomes
 from onoma.types import DoubleArray, RowArray
 
 _DRAWN_AT_ONCE = 1_000_000
@@ -108,7 +108,7 @@ def accuracy_at(
 
 
 def _place(rank: float) -> int:
-    """Also from 1.0."""
+    """A place as a whole number; tables that have gaps write 1.0."""
     whole = int(rank) if isinstance(rank, float) and rank.is_integer() else rank
     return whole_number(whole, "ranks", "places are counted from 1")
 
@@ -164,7 +164,7 @@ def random_from(seed: int) -> np.random.Generator:
     """Random numbers, the same for the same seed.
 
     Raises:
-        InputError: no seed is a number below 0, or no whole one.
+        InputError: the seed is no whole number from 0.
     """
     return np.random.default_rng(whole_number(seed, "seed", "a seed that cannot be", least=0))
 

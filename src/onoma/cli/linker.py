@@ -169,7 +169,7 @@ def tune(
     """
     from onoma.cli import show
     from onoma.linking import LinkerSettings, tune_linker
-    from onoma.linking.trials import NO_CONCEPT
+    from onoma.linking.development import NO_CONCEPT
     from onoma.pairs import read_mentions
     from onoma.terminology.reading import Reading
 
@@ -281,9 +281,8 @@ def add_cross_encoder(
     from onoma.artifacts import read_manifest
     from onoma.cli import show
     from onoma.encoders.cross_encoder import read_about
-    from onoma.linking import Linker, LinkerSettings, add_reranker
+    from onoma.linking import Linker, add_reranker
 
-    was_calibrated = LinkerSettings.open(linker).calibration is not None
     before = Linker.open(linker, database=database)
     opened = add_reranker(linker, reranker, database=database)
     show.out.print(f"{linker}: stages {', '.join(opened.settings.stages)}", markup=False)
@@ -296,7 +295,7 @@ def add_cross_encoder(
             show.remark(f"{share}, which fits the linker that it was trained with: onoma linker tune learns this one's")
         elif about.weight == 0 and about.nil_score is None:
             show.remark(f"{share}: it changes nothing but takes its time (onoma linker tune learns it anew)")
-    if was_calibrated and opened.settings.calibration is None:
+    if before.settings.calibration is not None and opened.settings.calibration is None:
         show.remark("the confidences were learned with another cross-encoder and are dropped")
     show.calibration_out_of_force(opened.settings, opened.settings.stages)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -80,13 +81,32 @@ def read_architecture(model: nn.Module) -> Architecture | None:
     return _distilbert(model) if family == "distilbert" else _bert(model, family)
 
 
+_OF_ATTENTION = {
+    "bert": {
+        "query": "self.query",
+        "key": "self.key",
+        "value": "self.value",
+        "attention_out": "output.dense",
+        "attention_norm": "output.LayerNorm",
+    },
+    "mpnet": {
+        "query": "attn.q",
+        "key": "attn.k",
+        "value": "attn.v",
+        "attention_out": "attn.o",
+        "attention_norm": "LayerNorm",
+    },
+}
+"""What the parts of a layer's attention are called."""
+
+
 # Hugging Face's modules are reached by attribute; their classes differ per family and are not worth importing.
 def _bert(model: Any, family: str) -> Architecture:
     config, embeddings = model.config, model.embeddings
-    attention_of = _attention_of_mpnet if family == "mpnet" else _attention_of_bert
+    of_attention = _OF_ATTENTION["mpnet" if family == "mpnet" else "bert"]
     layers = tuple(
         Layer(
-            **attention_of(layer.attention),
+            **{part: attrgetter(name)(layer.attention) for part, name in of_attention.items()},
             up=layer.intermediate.dense,
             activate=layer.intermediate.intermediate_act_fn,
             down=layer.output.dense,
@@ -109,28 +129,6 @@ def _bert(model: Any, family: str) -> Architecture:
         padding_id=embeddings.padding_idx if family in _COUNTS_FROM_PADDING else None,
         attention_bias=model.encoder.compute_position_bias if family == "mpnet" else None,
     )
-
-
-def _attention_of_bert(attention: Any) -> dict[str, Any]:
-    own = attention.self
-    return {
-        "query": own.query,
-        "key": own.key,
-        "value": own.value,
-        "attention_out": attention.output.dense,
-        "attention_norm": attention.output.LayerNorm,
-    }
-
-
-def _attention_of_mpnet(attention: Any) -> dict[str, Any]:
-    own = attention.attn
-    return {
-        "query": own.q,
-        "key": own.k,
-        "value": own.v,
-        "attention_out": own.o,
-        "attention_norm": attention.LayerNorm,
-    }
 
 
 def _distilbert(model: Any) -> Architecture:

@@ -9,15 +9,22 @@ Shapes: n mentions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from onoma.errors import InputError, ShapeError, real_number, whole_number
+from onoma.errors import InputError, ShapeError, whole_number
+from onoma.linking.confidence_inputs import (
+    checked_certainty,
+    checked_confidence,
+    checked_level,
+    checked_precision,
+    checked_share,
+    checked_threshold,
+    outcomes,
+)
 from onoma.types import BoolArray, DoubleArray, RowArray
 
 Bins: TypeAlias = Literal["equal-mass", "equal-width"]
@@ -269,13 +276,7 @@ def abstention_scores(
         raise ShapeError(f"is_nil has the shape {is_nil.shape}; {len(correct)} mentions need {correct.shape}.")
     if (is_nil & correct).any():
         raise InputError("a mention without a right concept is marked as answered rightly", field="is_nil")
-    threshold = real_number(
-        threshold,
-        "threshold",
-        "a threshold that cannot be",
-        expected="above 0, up to 1",
-        holds=lambda one: 0 < one <= 1,
-    )
+    threshold = checked_threshold(threshold)
     kept = confidence >= threshold
     n_right, n_nil_left = int((kept & correct).sum()), int((~kept & is_nil).sum())
     return AbstentionScores(
@@ -305,106 +306,6 @@ def wilson_interval(n_right: int, n: int, *, confidence: float = 0.95) -> tuple[
     """
     n_right, n = checked_share(n_right, n)
     return _wilson(n_right, n, NormalDist().inv_cdf((1 + checked_level(confidence)) / 2))
-
-
-def checked_share(n_right: int, n: int) -> tuple[int, int]:
-    """How many are right, of how many.
-
-    Raises:
-        InputError: there is no such share.
-    """
-    message = "there is no such share"
-    n = whole_number(n, "n", message)
-    n_right = whole_number(n_right, "n_right", message, least=0)
-    if n_right > n:
-        raise InputError(message, field="n_right", expected=f"0 to {n:,}", found=str(n_right))
-    return n_right, n
-
-
-def checked_level(confidence: float) -> float:
-    """The confidence of an interval.
-
-    Raises:
-        InputError: it does not lie between 0 and 1.
-    """
-    return real_number(
-        confidence,
-        "confidence",
-        "there is no such confidence",
-        expected="between 0 and 1",
-        holds=lambda one: one > 0 and (1 + one) / 2 < 1,
-    )
-
-
-def checked_precision(precision: float) -> float:
-    """A precision to wish for.
-
-    Raises:
-        InputError: it cannot be.
-    """
-    return real_number(
-        precision,
-        "precision",
-        "a precision that cannot be",
-        expected="above 0, up to 1",
-        holds=lambda one: 0 < one <= 1,
-    )
-
-
-def checked_certainty(certainty: float) -> float:
-    """A certainty to reach a precision with.
-
-    Raises:
-        InputError: it cannot be.
-    """
-    return real_number(
-        certainty,
-        "certainty",
-        "a certainty that cannot be",
-        expected="from 0.5, below 1",
-        holds=lambda one: 0.5 <= one < 1,
-    )
-
-
-def checked_confidence(
-    confidence: DoubleArray | Sequence[float], correct: BoolArray | Sequence[bool]
-) -> tuple[DoubleArray, BoolArray]:
-    """Both as arrays of shape (n,).
-
-    Raises:
-        InputError: a confidence is not in 0..1, an outcome is neither right nor wrong, or there is no mention.
-        ShapeError: the arrays do not fit one another.
-    """
-    confidence, correct = np.asarray(confidence, np.float64), outcomes(correct, "correct")
-    if confidence.ndim != 1 or correct.shape != confidence.shape:
-        raise ShapeError(f"confidence and correct must have one shape (n,); found {confidence.shape}, {correct.shape}.")
-    if len(confidence) == 0:
-        raise InputError("there is no mention to judge")
-    wrong = np.flatnonzero(~((confidence >= 0) & (confidence <= 1)))
-    if len(wrong):
-        raise InputError(
-            "a confidence is no probability",
-            field=f"confidence[{wrong[0]}]",
-            expected="0 to 1",
-            found=str(confidence[wrong[0]]),
-        )
-    return confidence, correct
-
-
-def outcomes(given: npt.ArrayLike, field: str) -> BoolArray:
-    """Whether each is so; also from numbers 0 and 1.
-
-    Raises:
-        InputError: something else is among them, such as text, or NaN for what is not known.
-    """
-    found = np.asarray(given)
-    if found.dtype != np.bool_:
-        wrong = [one for one in found.ravel().tolist() if one not in (0, 1)]
-        if wrong:
-            raise InputError(
-                "an outcome is neither right nor wrong", field=field, expected="bool", found=repr(wrong[0])
-            )
-    return found.astype(np.bool_)
 
 
 def _bin_of(confidence: DoubleArray, n_bins: int, bins: Bins) -> RowArray:

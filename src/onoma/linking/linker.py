@@ -303,7 +303,7 @@ class Linker:
     def answers_nil(self) -> bool:
         """Whether a cross-encoder that is on may answer that no concept is meant."""
         reranker = self._parts.reranker
-        return "rerank" in self.settings.stages and reranker is not None and reranker.about.nil_score is not None
+        return "rerank" in self.settings.stages and reranker is not None and reranker.says_nil
 
     @property
     def reads_contexts(self) -> bool:

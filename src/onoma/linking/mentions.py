@@ -145,14 +145,17 @@ class Preparation:
         is_name: Callable[[str], bool] | None,
         spelling: Spelling | None,
     ) -> PreparedMention:
+        def is_known(some: str) -> bool:
+            return is_name is not None and is_name(some)
+
         text, expansions, corrections = mention, tuple[Expansion, ...](), tuple[Correction, ...]()
         in_table = {} if self.table is None else self.table.definitions
         if defined or in_table:
             text, expansions = expand_with_trace(mention, defined, in_table)
             is_spelt_out = any(one.long_form.casefold() in mention.casefold() for one in expansions)
-            if is_spelt_out and is_name is not None and is_name(mention):  # a name, its short form in brackets
+            if is_spelt_out and is_known(mention):  # a name, its short form in brackets
                 text, expansions = mention, ()
-        if self.spelling and spelling is not None and not (is_name is not None and is_name(text)):
+        if self.spelling and spelling is not None and not is_known(text):
             text, corrections = spelling.correct(text)
         parts = [text]
         if self.composites:

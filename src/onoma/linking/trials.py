@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import polars as pl
 
-from onoma.codes import split_codes
 from onoma.encoders import Encoder, ProgressCallback
 from onoma.errors import InputError
 from onoma.linking.calibration import Calibration, Method
 from onoma.linking.confidence_features import MentionEvidence, confidence_features
 from onoma.linking.confidence_metrics import expected_calibration_error
+from onoma.linking.development import Development, Key, Labelled
 from onoma.linking.dictionary import RankedEntries
 from onoma.linking.likelihood import LabelledPool
 from onoma.linking.linker import Linker
 from onoma.linking.searching import Pool
 from onoma.linking.settings import SEARCHES, LinkerSettings
-from onoma.pairs.mentions import LABELLED
-from onoma.terminology import normalise
 from onoma.types import DoubleArray, FloatArray, RowArray
 
-NO_CONCEPT = ("NIL", "CUI-less", "-1")
-"""What stands in a file of mentions for "no such concept", unless a concept of the linker is called so."""
-MIN_MENTIONS = 50
-"""Distinct mentions of known concepts below which nothing is learned."""
-SHOWN = 5
-"""Unknown codes that are named."""
-Key: TypeAlias = tuple[str, str | None]
-"""Normalised text and context of a mention."""
 CUTOFF = 5
 """Concepts of an answer that are looked at."""
 
@@ -106,110 +93,6 @@ class CalibrationReport:
     mean_confidence: float
     expected_calibration_error: float
     abstention: AbstentionReport | None = None
-
-
-@dataclass(frozen=True)
-class Labelled:
-    """A distinct development mention: normalised text, context, rows of the right concepts, how often it occurs, fold.
-
-    And how it is written, most often if in several ways: a cross-encoder prepares mentions in its own way.
-    """
-
-    text: str
-    context: str | None
-    concepts: frozenset[int]
-    has_concept: bool
-    n: int
-    fold: int
-    written: str
-
-    @property
-    def key(self) -> Key:
-        """What an answer depends on."""
-        return self.text, self.context
-
-
-@dataclass(frozen=True)
-class Development:
-    """Development mentions, each with what it means."""
-
-    mentions: list[Labelled]
-    unknown: dict[str, int]
-    """Codes of mentions of which the linker has no concept, and how often they occur."""
-
-
-def label_mentions(linker: Linker, mentions: pl.DataFrame, n_folds: int) -> Development:
-    """Annotated mentions as a linker sees them, with their contexts if there are any, dealt into folds by their text.
-
-    Raises:
-        InputError: too few are of concepts that the linker has.
-    """
-    contexts = pl.col("context") if "context" in mentions.columns else pl.lit(None, pl.String).alias("context")
-    counted = Counter(mentions.select(*LABELLED, contexts).iter_rows())
-    meant = _meant(linker, {label for _, label, _ in counted})
-    merged: Counter[tuple[str, str | None, frozenset[int], bool]] = Counter()
-    unknown: Counter[str] = Counter()
-    forms: defaultdict[Key, Counter[str]] = defaultdict(Counter)
-    for (mention, label, context), n in counted.items():
-        concepts, has_concept = meant[label]
-        text = normalise(mention, linker.normalisation)
-        if text:
-            key = text, context or None
-            merged[*key, concepts, has_concept] += n
-            forms[key][mention] += n
-            if has_concept and not concepts:
-                unknown[label] += n
-    fold_of = _folds({text for text, _ in forms}, n_folds)
-    written = {key: min(counts, key=lambda form: (-counts[form], form)) for key, counts in forms.items()}
-    labelled = [Labelled(*what, n=n, fold=fold_of[what[0]], written=written[what[:2]]) for what, n in merged.items()]
-    labelled.sort(key=lambda one: (one.text, one.context or "", sorted(one.concepts), one.has_concept))
-    n_known = len({(mention.text, mention.concepts) for mention in labelled if mention.concepts})
-    if n_known < MIN_MENTIONS:
-        raise InputError(
-            "too few development mentions to learn from",
-            field="mentions",
-            expected=f"at least {MIN_MENTIONS} distinct ones of concepts that the linker has",
-            found=f"{n_known}" + (f"; unknown are {', '.join(sorted(unknown)[:SHOWN])}" if unknown else ""),
-            fix="take more mentions, or codes as the linker's terminology has them",
-        )
-    return Development(labelled, dict(unknown))
-
-
-def _meant(linker: Linker, labels: set[str]) -> dict[str, tuple[frozenset[int], bool]]:
-    """Rows of the concepts that labels ("D001|D002") stand for, and whether they mean a concept at all."""
-    codes_of = {label: split_codes(label) for label in labels}
-    rows_of = linker.dictionary.concept_rows({code for codes in codes_of.values() for code in codes})
-    meant = {}
-    for label, codes in codes_of.items():
-        some = [code for code in codes if code in rows_of or code not in NO_CONCEPT]
-        meant[label] = frozenset(row for code in some for row in rows_of.get(code, ())), bool(some)
-    return meant
-
-
-def count_shared(linker: Linker, mentions: Development, others: pl.DataFrame) -> int:
-    """How many of the mentions of known concepts stand among others too, in text and concept, each of these once."""
-    meant = _meant(linker, set(others["concept_id"].unique()))
-    there: Counter[tuple[str, frozenset[int]]] = Counter()
-    for (mention, label), n in Counter(others.select(LABELLED).iter_rows()).items():
-        there[normalise(mention, linker.normalisation), meant[label][0]] += n
-    here: Counter[tuple[str, frozenset[int]]] = Counter()
-    for one in mentions.mentions:
-        here[one.text, one.concepts] += one.n if one.concepts else 0
-    return sum((here & there).values())
-
-
-def are_counted(mentions: Development, counts: RowArray) -> bool:
-    """Whether each concept is counted at least as often as these mentions mean it, as where they were counted."""
-    meant = np.zeros_like(counts)
-    for one in mentions.mentions:
-        meant[list(one.concepts)] += one.n
-    return bool((meant <= counts).all())
-
-
-def _folds(texts: set[str], n_folds: int) -> dict[str, int]:
-    """Texts dealt into folds in an order that says nothing about them and depends on them alone."""
-    shuffled = sorted(texts, key=lambda text: hashlib.sha256(text.encode()).digest())
-    return {text: place % n_folds for place, text in enumerate(shuffled)}
 
 
 @dataclass(frozen=True)

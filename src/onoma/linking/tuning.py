@@ -18,26 +18,15 @@ from onoma.encoders import ProgressCallback
 from onoma.errors import ConfigError, InputError
 from onoma.indexes.pgvector_replacing import drop_unfinished
 from onoma.linking.calibration import Method, check_method
-from onoma.linking.confidence_metrics import checked_certainty, checked_precision
+from onoma.linking.confidence_inputs import checked_certainty, checked_precision
+from onoma.linking.development import SHOWN, Key, are_counted, count_shared, label_mentions
 from onoma.linking.folder import FORMAT_VERSION, KIND
 from onoma.linking.fusion import learn_weights
 from onoma.linking.linker import Linker
 from onoma.linking.prior import PRIOR_DEPTH, PriorReport, count_prior, learn_prior_weight, save_prior
 from onoma.linking.reranking import Reranker, learn_share
 from onoma.linking.settings import SEARCHES, LinkerSettings, Stage, ordered_stages
-from onoma.linking.trials import (
-    SHOWN,
-    Accuracies,
-    CalibrationReport,
-    Key,
-    Outcome,
-    Remembering,
-    Trial,
-    Wish,
-    are_counted,
-    count_shared,
-    label_mentions,
-)
+from onoma.linking.trials import Accuracies, CalibrationReport, Outcome, Remembering, Trial, Wish
 from onoma.pairs.mentions import check_mentions
 from onoma.types import RowArray
 

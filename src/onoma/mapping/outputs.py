@@ -13,7 +13,6 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -28,9 +27,6 @@ from onoma.mapping.parts import ENDS_A_CELL, PART_ROWS, RAW, UNHELD, Part
 FORMATS = (".parquet", ".csv", ".tsv", ".jsonl")
 
 
-_MAP: Any = getattr(pl, "Map", ())
-_EXTENSION: Any = getattr(pl, "BaseExtension", ())
-"""Types that earlier versions of Polars do not have."""
 _CELLS_OF_ROW_GROUP, _LEAST_ROW_GROUP = 1 << 23, 1 << 10
 """A row group is in memory whole as it is written."""
 _DAYS = (-96_465_291, 95_026_235)
@@ -56,7 +52,7 @@ def check_types(schema: pl.Schema, output_format: str, path: Path) -> None:
 
 
 def _holds(output_format: str, dtype: pl.DataType) -> bool:
-    if output_format != ".parquet" and isinstance(dtype, _EXTENSION):
+    if output_format != ".parquet" and isinstance(dtype, pl.BaseExtension):
         return False
     if output_format in {".csv", ".tsv"}:
         return not dtype.is_nested() and not isinstance(dtype, pl.Binary | pl.Duration | pl.Object)
@@ -65,7 +61,7 @@ def _holds(output_format: str, dtype: pl.DataType) -> bool:
             return dtype.inner is not None and _holds(output_format, pl.Series(dtype=dtype.inner).dtype)
         if isinstance(dtype, pl.Struct):
             return all(_holds(output_format, pl.Series(dtype=field.dtype).dtype) for field in dtype.fields)
-        if isinstance(dtype, _MAP):
+        if isinstance(dtype, pl.Map):
             has_names = isinstance(pl.Series(dtype=dtype.key).dtype, pl.String)
             return has_names and _holds(output_format, pl.Series(dtype=dtype.value).dtype)
         return not isinstance(dtype, pl.Binary | pl.Object)
@@ -125,11 +121,13 @@ def _check_dates(rows: pl.DataFrame, output_format: str, path: Path, n_before: i
 
 
 def _dates_of(column: pl.Series, *, is_within: bool = False) -> Iterator[tuple[pl.Series, bool]]:
-    """A column if it is of dates, or those within its lists and structs; and whether it was within these."""
+    """A column if it is of dates, or those within its lists, maps and structs; and whether it was within these."""
     if isinstance(column.dtype, pl.Date | pl.Datetime):
         yield column, is_within
     elif isinstance(column.dtype, pl.List | pl.Array):
         yield from _dates_of(column.explode(), is_within=True)
+    elif isinstance(column.dtype, pl.Map):
+        yield from _dates_of(column.map.values(), is_within=True)
     elif isinstance(column.dtype, pl.Struct):
         for inner in column.struct.unnest().get_columns():  # by name a field such as "*" would be a pattern
             yield from _dates_of(inner.alias(""), is_within=True)
@@ -191,6 +189,7 @@ def write_part(rows: pl.DataFrame, path: Path, output_format: str, answers: Sequ
     try:
         _write_part(rows, path, output_format, answers, is_first=is_first)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        # Polars tells what the system said in its text alone.
         if of_system := re.search(r"os error (\d+)", str(error)):
             number = int(of_system[1])
             raise OSError(number, os.strerror(number), str(path)) from None

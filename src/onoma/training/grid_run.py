@@ -48,6 +48,7 @@ _MEASURED = {
 }
 """Column of the table -> field of `Trained`; ``loss`` and ``steps`` are settings that a grid may vary."""
 _OF_A_TRY = ("status", "why", "tries")
+"""Fields of `Trained` that outlast a call that did not come to an end."""
 _OF_NAMES = ("normalisation", "max_tokens")
 _OF_PAIRS = (*SETTINGS_OF_PAIRS, *_OF_NAMES, "base", "seed")
 """Combinations that agree in these share their pairs."""
