@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SOURCES := src tests benchmarks docs/extensions
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test test-all lint types contracts docs bench bench-gpu pgvector fuzz pr format clean
+.PHONY: help quickstart test test-all test-lowest lint types contracts docs bench bench-gpu pgvector fuzz pr format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,22 @@ test: $(VENV)/.dev ## the fast tests and the doctests, a process for each core (
 
 test-all: $(VENV)/.dev ## all tests, slow ones too, one after the other with as many threads as there are cores
 	$(BIN)/python -m pytest
+
+LOWEST := .venv-lowest
+$(LOWEST)/.dev: pyproject.toml constraints.txt
+	rm -rf $(LOWEST)
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check uv
+	grep '^torch==' constraints.txt > $(LOWEST)/torch.txt
+	$(LOWEST)/bin/uv pip compile --quiet --resolution lowest-direct --extra dev --constraint $(LOWEST)/torch.txt --no-header --no-annotate \
+		--output-file $(LOWEST)/all.txt pyproject.toml
+	grep -vE '^(cuda|nvidia|triton)' $(LOWEST)/all.txt > $(LOWEST)/versions.txt # torch knows which of these it needs
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $(LOWEST)/versions.txt
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+test-lowest: $(LOWEST)/.dev ## the fast tests with the earliest versions that pyproject.toml allows (torch: as in constraints.txt)
+	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -m 'not slow' --numprocesses logical --maxprocesses 4 --dist loadfile -W default
 
 lint: $(VENV)/.dev ## ruff: rules and format
 	$(BIN)/ruff check $(SOURCES)
@@ -69,4 +85,4 @@ fuzz: $(VENV)/.dev ## spoil the input of every reader for MINUTES (10) of proces
 pr: lint types contracts docs test-all ## everything a change must pass before it is offered
 
 clean: ## remove what was built (not the quickstart's folder)
-	rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(LOWEST) site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

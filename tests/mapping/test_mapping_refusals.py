@@ -217,12 +217,14 @@ def test_a_full_disk_is_no_fault_of_the_table(tmp_path: Path, monkeypatch: pytes
     assert caught.value.filename == str(tmp_path / "p")
 
 
-@pytest.mark.parametrize("nested", ["list", "struct", "both"])
-def test_dates_within_lists_and_structs(linker: Path, tmp_path: Path, nested: str) -> None:
+@pytest.mark.parametrize("nested", ["list", "struct", "both", "map"])
+def test_dates_within_lists_structs_and_maps(linker: Path, tmp_path: Path, nested: str) -> None:
     days = pl.Series([0, 95_026_236], dtype=pl.Int32).cast(pl.Date)
     for values in (days, days.head(1)):
         within = {"list": values.implode(), "struct": values.to_frame("a").to_struct()}
         within["both"] = pl.DataFrame({"a": values}).select(pl.struct("a").implode()).to_series()
+        keyed = dict(zip("ab", values.to_physical(), strict=False))
+        within["map"] = pl.Series([keyed], dtype=pl.Map(pl.String, pl.Int32)).cast(pl.Map(pl.String, pl.Date))
         rows = pl.DataFrame({"mention": ["cold"] * len(within[nested]), "x": within[nested]})
         rows.write_parquet(tmp_path / "x.parquet")
         if len(values) == 1:

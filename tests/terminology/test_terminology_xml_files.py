@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import gzip
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -122,7 +123,7 @@ BAD = {
     "undeclared entity": (b"<r>\n<a>b&copy;</a></r>", 2, "Entity 'copy' not defined"),
     "not UTF-8": (b"<r>\n<a>\xe9</a></r>", 2, "not in the encoding that the XML declares"),
     "unknown encoding": (b'<?xml version="1.0" encoding="klingon"?><r/>', 1, "encoding"),
-    "one huge text": (b"<r><a>" + b"x" * 11_000_000 + b"</a></r>", 1, "Text node too long"),
+    "one huge text": (b"<r><a>" + b"x" * 11_000_000 + b"</a></r>", 1, "Text node too long|huge text node"),
     "deep": (b"<r>" + b"<b>" * 10_000, 1, "Excessive depth"),
 }
 
@@ -135,7 +136,7 @@ def test_what_is_not_xml(case: str, block_bytes: int, tmp_path: Path, monkeypatc
         block_bytes = 1 << 12
     monkeypatch.setattr(xml_files, "_BLOCK_BYTES", block_bytes)
     error = refused(tmp_path / "x.xml", data)
-    assert problem in str(error)
+    assert re.search(problem, str(error))  # the words of libxml2, which have changed
     assert error.line == line
 
 
