@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -146,6 +151,22 @@ def test_ab3p_is_given_what_its_buffers_hold(document: str, capfd: pytest.Captur
     pytest.importorskip("pyab3p")
     find_abbreviations_ab3p(document)
     assert capfd.readouterr() == ("", "")
+
+
+def test_ab3p_without_its_word_lists(tmp_path: Path) -> None:
+    installed = Path(pytest.importorskip("pyab3p").__file__)
+    shutil.copy(installed, tmp_path)
+    (tmp_path / "word_data").mkdir()
+    for file in (installed.parent / "word_data").iterdir():
+        if file.is_file():  # as in the package's source: what Git LFS leaves in place of a file
+            placeholder = (
+                "" if file.name == "__init__.py" else "version https://git-lfs.github.com/spec/v1\noid sha256:0\n"
+            )
+            (tmp_path / "word_data" / file.name).write_text(placeholder)
+    script = "from onoma.linking.abbreviations import find_abbreviations_ab3p as find; find('fish-eye disease (FED)')"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert "UnavailableError: the package pyab3p that is installed lacks its word lists" in done.stderr
 
 
 def test_ab3p_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from onoma.errors import ConfigError, did_you_mean, missing_extra
+from onoma.errors import ConfigError, UnavailableError, did_you_mean, missing_extra
 
 _SHORT_FORM_LENGTHS = range(2, 11)
 _MAX_SHORT_FORM_WORDS = 2
@@ -37,6 +37,7 @@ _QUOTES = "\"'“”‘’«»"
 _LOOK_BACK = 1_000
 """Characters before a bracket in which its long form is looked for: more than 15 words ever have."""
 _AB3P_SHORT_FORM, _AB3P_WORDS = 90, 500
+_AB3P_HAS_WHEELS = "It has wheels for Python 3.12 and earlier; elsewhere, use schwartz-hearst."
 
 
 def find_abbreviations(document: str) -> dict[str, str]:
@@ -80,7 +81,7 @@ def find_abbreviations_ab3p(document: str) -> dict[str, str]:
         document: Running text in English; title and abstract may be two lines.
 
     Raises:
-        UnavailableError: the extra ``abbreviations`` is not installed.
+        UnavailableError: the extra ``abbreviations`` is not installed, or without its word lists.
 
     Source:
         Sohn et al. 2008, BMC Bioinformatics 9:402.
@@ -202,8 +203,15 @@ def _ab3p() -> Any:
     try:
         from pyab3p import Ab3p
     except ImportError:
-        raise missing_extra("pyab3p", "abbreviations", "Finding abbreviations with Ab3P") from None
-    return Ab3p()
+        missing = missing_extra("pyab3p", "abbreviations", "Finding abbreviations with Ab3P")
+        raise UnavailableError(f"{missing} {_AB3P_HAS_WHEELS}") from None
+    finder = Ab3p()
+    if not finder.get_abbrs("fish-eye disease (FED)"):
+        raise UnavailableError(
+            "the package pyab3p that is installed lacks its word lists, and would find no abbreviation: this is how it "
+            f"is built from its source. {_AB3P_HAS_WHEELS}"
+        )
+    return finder
 
 
 def _fit_for_ab3p(document: str) -> str:
