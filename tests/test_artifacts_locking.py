@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from onoma.artifacts.locking import open_locked
+from onoma.artifacts.locking import held, open_locked
+from onoma.errors import UnavailableError
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:
@@ -45,3 +46,12 @@ def test_a_file_that_was_removed_before_it_was_locked(
 def test_its_folder_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         open_locked(tmp_path / "none" / "lock")
+
+
+def test_windows_is_refused_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "win32")
+    with pytest.raises(UnavailableError, match="use it in WSL"):
+        open_locked(tmp_path / "lock")
+    with pytest.raises(UnavailableError, match="use it in WSL"), held(tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []

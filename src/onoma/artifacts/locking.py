@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
 
+from onoma.errors import UnavailableError
+
 if sys.platform != "win32":
     import fcntl
 
@@ -19,9 +21,11 @@ def open_locked(path: Path) -> FileIO:
     The lock goes when the file is closed, also by the end of the process.
 
     Raises:
+        UnavailableError: the system is Windows.
         BlockingIOError: another process has it.
         OSError: it cannot be opened; FileNotFoundError if its folder is missing, or was removed meanwhile.
     """
+    _check_system()
     while True:
         handle = FileIO(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+")
         try:
@@ -41,7 +45,11 @@ def held(folder: Path) -> Iterator[None]:
     """Let others see, by `is_held`, that a process works in a folder, also where it is renamed meanwhile.
 
     Without effect where the file system has no locks of folders.
+
+    Raises:
+        UnavailableError: the system is Windows.
     """
+    _check_system()
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):
@@ -64,3 +72,10 @@ def is_held(folder: Path) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+def _check_system() -> None:
+    if sys.platform == "win32":
+        raise UnavailableError(
+            "Onoma writes folders with locks that Windows does not have. On Windows, use it in WSL (wsl --install)."
+        )
