@@ -224,12 +224,15 @@ def _part(frames: Sequence[pl.DataFrame]) -> Part:
 
 def _row_bytes(frame: pl.DataFrame) -> npt.NDArray[np.int64]:
     """About how much memory each row takes."""
-    sizes = np.zeros(frame.height, np.int64)
-    for column in (named.alias("") for named in frame):  # a name such as "*" would be a pattern
-        if column.dtype == pl.String:
-            sizes += TEXT_CELL_BYTES + column.str.len_bytes().fill_null(0).to_numpy()
-        elif column.dtype == pl.Binary:
-            sizes += TEXT_CELL_BYTES + column.bin.size().fill_null(0).to_numpy()
+    fixed, lengths = 0, list[pl.Expr]()
+    for position, dtype in enumerate(frame.dtypes):
+        if dtype in {pl.String, pl.Binary}:
+            cells = pl.nth(position)  # a name such as "*" would be a pattern
+            length = cells.str.len_bytes() if dtype == pl.String else cells.bin.size()
+            lengths.append(length.cast(pl.Int64))
+            fixed += TEXT_CELL_BYTES
         else:
-            sizes += _NESTED_VALUE_BYTES if column.dtype.is_nested() else _OTHER_VALUE_BYTES
-    return sizes
+            fixed += _NESTED_VALUE_BYTES if dtype.is_nested() else _OTHER_VALUE_BYTES
+    if not lengths:
+        return np.full(frame.height, fixed, np.int64)
+    return frame.select(pl.sum_horizontal(lengths)).to_series().to_numpy() + fixed
