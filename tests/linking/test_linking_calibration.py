@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 from sklearn.calibration import CalibratedClassifierCV, _SigmoidCalibration
@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from onoma.errors import ConfigError, FormatVersionError, InputError, ShapeError
 from onoma.linking.calibration import Calibration, Method, _examples, _folds
-from onoma.linking.calibrators import IsotonicMap, LogisticModel, PlattMap
+from onoma.linking.calibrators import PLATT_L2, IsotonicMap, LogisticModel, PlattMap
 from onoma.linking.confidence_features import FEATURE_NAMES, MentionEvidence, confidence_features
 from onoma.linking.confidence_metrics import expected_calibration_error
 from onoma.types import BoolArray, DoubleArray
@@ -95,21 +95,23 @@ def test_beyond_the_examples_lies_their_edge() -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(pairs=scored)
+@example(pairs=[(0.0, True), (-1e-05, False)])
 def test_platt_is_scikit_learns(pairs: list[tuple[float, bool]]) -> None:
     scores, correct = arrays(pairs)
     fit = PlattMap.fit(scores, correct)
     n_right = int(correct.sum())
     targets = np.where(correct, (n_right + 1) / (n_right + 2), 1 / (len(correct) - n_right + 2))
 
-    def loss(log_odds: DoubleArray) -> float:
-        return float((np.logaddexp(0, log_odds) - targets * log_odds).sum())
+    def loss(log_odds: DoubleArray, slope: float) -> float:
+        return float((np.logaddexp(0, log_odds) - targets * log_odds).sum() + PLATT_L2 / 2 * slope**2)
 
     oracle = _SigmoidCalibration().fit(scores, correct)
     theirs = -oracle.a_ * scores - oracle.b_
     ours = fit.slope * scores + fit.intercept
     if oracle.a_ < 0:  # theirs may fall with the score, ours may not
-        assert loss(ours) <= loss(theirs) + 1e-9
-    assert loss(ours) <= loss(np.full(len(scores), math.log(targets.mean() / (1 - targets.mean())))) + 1e-9
+        assert loss(ours, fit.slope) <= loss(theirs, oracle.a_) + 1e-9
+    constant = np.full(len(scores), math.log(targets.mean() / (1 - targets.mean())))
+    assert loss(ours, fit.slope) <= loss(constant, 0.0) + 1e-9
     assert fit.slope >= 0
 
 

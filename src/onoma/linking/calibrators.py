@@ -94,6 +94,10 @@ class LogisticModel:
         return _weighted(standardised, np.array(self.weights)) + self.intercept
 
 
+PLATT_L2 = 1e-12
+"""Of a sigmoid's slope: next to nothing, and enough for an answer where scores are apart by next to nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlattMap:
     """Confidence as a sigmoid of the score: ``1 / (1 + exp(-(slope * score + intercept)))``.
@@ -105,7 +109,7 @@ class PlattMap:
 
     Source:
         Platt 1999, with his targets ``(r + 1) / (r + 2)`` for r right examples and ``1 / (w + 2)`` for w wrong ones;
-        numerically after Lin, Lin, Weng 2007. Differs: where the best slope is negative, 0 is taken.
+        numerically after Lin, Lin, Weng 2007. Differs: where the best slope is negative, 0 is taken; and `PLATT_L2`.
     """
 
     slope: float
@@ -122,7 +126,7 @@ class PlattMap:
         """Fit to scores, shape (n,), and whether the answers were right, shape (n,), with both kinds."""
         n_right = int(correct.sum())
         targets = np.where(correct, (n_right + 1) / (n_right + 2), 1 / (len(correct) - n_right + 2))
-        (slope,), intercept = fit_log_odds(scores[:, None], targets, l2=1e-12)
+        (slope,), intercept = fit_log_odds(scores[:, None], targets, l2=PLATT_L2)
         if slope < 0:
             mean = float(targets.mean())
             return cls(0.0, float(np.log(mean / (1 - mean))))
