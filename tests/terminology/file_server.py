@@ -21,19 +21,17 @@ class Handler(BaseHTTPRequestHandler):
     """One request."""
 
     protocol_version = "HTTP/1.1"
-    n_sent = 0
+    counted: Request
 
     def do_GET(self) -> None:
         assert isinstance(self.server, _Server)
         files = self.server.files
         answers = files.answers.get(self.path, [])
-        request = Request(self.path, self.headers)
-        files.requests.append(request)
+        self.counted = Request(self.path, self.headers)
+        files.requests.append(self.counted)
         answer = answers.pop(0) if len(answers) > 1 else answers[0] if answers else status(404)
-        self.n_sent = 0
         with contextlib.suppress(ConnectionError):
             answer(self)
-        request.n_sent = self.n_sent
 
     def begin(self, code: int, **headers: str | None) -> None:
         """Status and headers; ``Content_Length="3"``."""
@@ -45,7 +43,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def body(self, data: bytes) -> None:
         """Bytes of the body."""
-        self.n_sent += len(data)
+        self.counted.n_sent += len(data)  # before who asked can have it all
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: object) -> None:
