@@ -21,7 +21,8 @@ from onoma.training.config import Recipe, load_recipe
 from onoma.training.distributed import PeerError
 from onoma.training.grid import Combination, Grid, combinations, grid_names, load_grid
 from onoma.training.grid_plot import draw_grid, plot_grid
-from onoma.training.grid_run import Trained, best_first, train_combinations, train_grid
+from onoma.training.grid_run import train_combinations, train_grid
+from onoma.training.grid_table import Trained, best_first
 from tiny import WORDS, Name, make_terminology, tiny_encoder
 
 

@@ -13,7 +13,7 @@ from onoma.errors import ConfigError, TrainingError
 
 if TYPE_CHECKING:
     from onoma.training.grid import Grid
-    from onoma.training.grid_run import Trained
+    from onoma.training.grid_table import Trained
 
 
 def train(
@@ -146,7 +146,7 @@ def train(
 def _show_grid(grid: Grid, table: Sequence[Trained], out: Path, plot: Path | None) -> None:
     from onoma.cli import show
     from onoma.training.grid_plot import plot_grid
-    from onoma.training.grid_run import DONE, TABLE_NAME
+    from onoma.training.grid_table import DONE, TABLE_NAME
 
     finished = [made for made in table if made.status == DONE]
     score = next(iter(finished[0].scores), "") if finished else ""

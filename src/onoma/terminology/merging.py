@@ -27,11 +27,12 @@ import numpy as np
 
 from onoma.artifacts import ensure_writable
 from onoma.errors import ConfigError, InputError, check_several, did_you_mean
+from onoma.terminology.concordance import Concordance, MergeSource, concord
 from onoma.terminology.joining import JOINING_RELATIONS
 from onoma.terminology.reading import Progress, Reading, no_progress
 from onoma.terminology.tables import KIND, OBSOLETE, write_terminology
 from onoma.terminology.terminology import Terminology
-from onoma.terminology.uniting import Concordance, MergeSource, United, concord, unite
+from onoma.terminology.uniting import United, unite
 from onoma.terminology.vocabularies import vocabulary_of
 
 MatchCodes: TypeAlias = Literal["prefixes", "exact"]

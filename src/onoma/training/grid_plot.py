@@ -10,7 +10,7 @@ from onoma.artifacts import write_file
 from onoma.errors import InputError
 from onoma.terminology.plotting import check_plot
 from onoma.training.grid import Grid
-from onoma.training.grid_run import DONE, Trained
+from onoma.training.grid_table import DONE, Trained
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""Training all combinations of a grid, one after the other, and the table of how they did.
+"""Training all combinations of a grid, one after the other.
 
 Below ``OUT`` each combination has an encoder folder of its own, and ``grid.csv`` and ``grid.json`` have a line for
 each, best first; both are written anew after every one. The same call goes on where it was stopped: finished encoders
@@ -9,21 +9,18 @@ pairs, which lie in ``OUT/.pairs`` until the grid is finished.
 from __future__ import annotations
 
 import contextlib
-import csv
 import hashlib
-import io
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from filelock import FileLock, Timeout
 
-from onoma.artifacts import open_artifact, sha256_file, write_text_atomically
+from onoma.artifacts import sha256_file
 from onoma.encoders import locate_encoder
-from onoma.encoders.model_card import TRAIN_NAME
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError, TrainingError
 from onoma.pairs import PairSet
 from onoma.pairs.languages import check_languages
@@ -31,52 +28,27 @@ from onoma.terminology import Terminology
 from onoma.terminology.files.text_files import check_is_file
 from onoma.training.config import Recipe, TrainingConfig
 from onoma.training.distributed import PeerError, broadcast, is_main, processes, world_size
-from onoma.training.evaluating import Evaluation
 from onoma.training.grid import Combination, Grid, combinations
+from onoma.training.grid_table import (
+    BEGUN,
+    DONE,
+    FAILED,
+    REPORT_NAME,
+    WAITING,
+    Trained,
+    best_first,
+    earlier_tries,
+    state_of,
+    write_table,
+)
 from onoma.training.run import SETTINGS_OF_PAIRS, check_run, train_on_pairs, train_on_terminology
 from onoma.training.run_folder import remove_saved_run
-from onoma.training.settings import settings_of
 
-TABLE_NAME, REPORT_NAME = "grid.csv", "grid.json"
-DONE, FAILED, WAITING, BEGUN = "done", "failed", "waiting", "begun"
-_MEASURED = {
-    "last_loss": "loss",
-    "trained_steps": "steps",
-    "seconds": "seconds",
-    "names_per_second": "names_per_second",
-    "why": "why",
-}
-"""Column of the table -> field of `Trained`; ``loss`` and ``steps`` are settings that a grid may vary."""
 _OF_A_TRY = ("status", "why", "tries")
 """Fields of `Trained` that outlast a call that did not come to an end."""
 _OF_NAMES = ("normalisation", "max_tokens")
 _OF_PAIRS = (*SETTINGS_OF_PAIRS, *_OF_NAMES, "base", "seed")
 """Combinations that agree in these share their pairs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Trained:
-    """A line of the table."""
-
-    name: str
-    """Of the combination, and of its encoder's folder."""
-    settings: Mapping[str, str]
-    """Its values of all settings that the grid varies; empty where it has no such setting."""
-    tables: tuple[int, ...]
-    """See `Combination`."""
-    status: str = WAITING
-    """``done``, ``failed`` or ``waiting``; ``begun`` if one of several processes ended all without a word."""
-    why: str = ""
-    """Of a failure."""
-    tries: int = 0
-    """How often it was begun by several processes and not finished."""
-    scores: Mapping[str, float] = field(default_factory=dict)
-    """On development data, by name; larger is better, and the first decides which combination is best."""
-    loss: float | None = None
-    """Mean of the last steps; comparable only between combinations of one loss, mining and batch size."""
-    steps: int | None = None
-    seconds: float | None = None
-    names_per_second: float | None = None
 
 
 Watch: TypeAlias = Callable[[], contextlib.AbstractContextManager[tuple[Callable[..., None], ...]]]
@@ -228,17 +200,17 @@ def train_combinations(
     keys = list(dict.fromkeys(key for combination in found for key in combination.settings))
     with processes(found[0].recipe.config.device), _alone(out, made_from):
         tell = on_event if on_event is not None and is_main() else lambda _: None
-        table = {made.name: made for made in broadcast([_known(out, combination, keys) for combination in found])}
+        table = {made.name: made for made in broadcast([state_of(out, combination, keys) for combination in found])}
         finished = sum(made.status == DONE for made in table.values())
         tell(f"{len(table)} combinations in {out}, {finished} of them finished")
-        earlier = broadcast(_earlier(out))
+        earlier = broadcast(earlier_tries(out))
         if others := len(earlier.keys() - table.keys()):
             tell(f"{others} combinations of an earlier grid in {out} are not in its table any more")
         for name, made in table.items():
             before = earlier.get(name, {})
             if made.status == WAITING and before.get("status") in (FAILED, BEGUN):
                 table[name] = replace(made, **{key: before[key] for key in _OF_A_TRY if key in before})
-        _write(out, made_from, table)
+        write_table(out, made_from, table)
         refused: list[OnomaError] = []
         # One that ends all processes each time must not keep those behind it from their turn.
         in_order = sorted(found, key=lambda one: (table[one.name].tries, table[one.name].status in (FAILED, BEGUN)))
@@ -250,7 +222,7 @@ def train_combinations(
             folder = out / combination.name
             if world_size() > 1:  # one of the processes may end all of them before this one can tell why
                 tried = table[combination.name]
-                _write(
+                write_table(
                     out, made_from, table | {tried.name: replace(tried, status=BEGUN, why="", tries=tried.tries + 1)}
                 )
             try:
@@ -264,40 +236,20 @@ def train_combinations(
                 tries = tried.tries + (world_size() > 1)
                 table[tried.name] = replace(tried, status=FAILED, why=str(error), tries=tries)
                 if world_size() > 1:  # the others may not have failed, and would wait
-                    _write(out, made_from, table)
+                    write_table(out, made_from, table)
                     raise
             except BaseException:  # it was interrupted, and goes on first
-                _write(out, made_from, table)
+                write_table(out, made_from, table)
                 raise
             else:
-                table[combination.name] = broadcast(_known(out, combination, keys))
-            _write(out, made_from, table)
+                table[combination.name] = broadcast(state_of(out, combination, keys))
+            write_table(out, made_from, table)
         if refused and len(refused) == len(found):  # the data suit none of them: nothing has begun
-            _write(out, made_from, {name: replace(made, status=WAITING, why="") for name, made in table.items()})
+            write_table(out, made_from, {name: replace(made, status=WAITING, why="") for name, made in table.items()})
             raise refused[0]
         if is_main() and all(made.status == DONE for made in table.values()):
             shutil.rmtree(out / ".pairs", ignore_errors=True)
     return best_first(table.values())
-
-
-def _earlier(out: Path) -> dict[str, dict[str, Any]]:
-    """What a call before has written down of combinations that it began, by name."""
-    report = out / REPORT_NAME
-    if not is_main() or not report.exists():
-        return {}
-    combinations = json.loads(report.read_text(encoding="utf-8")).get("combinations", [])
-    return {one["name"]: one for one in combinations if "name" in one and one.get("status", WAITING) != WAITING}
-
-
-def best_first(table: Iterable[Trained]) -> list[Trained]:
-    """By the first development score, then the mean MRR; where there are none, by loss. Unfinished ones come last."""
-
-    def order(made: Trained) -> tuple[bool, float, float, float]:
-        mrr = [value for name, value in made.scores.items() if name.endswith("/mrr")]
-        by_loss = 0.0 if made.scores else float("inf") if made.loss is None else made.loss
-        return made.status != DONE, -next(iter(made.scores.values()), 0.0), -sum(mrr), by_loss
-
-    return sorted(table, key=order)
 
 
 @contextlib.contextmanager
@@ -341,68 +293,7 @@ def _alone(out: Path, made_from: Mapping[str, Any]) -> Iterator[None]:
         lock.release()
 
 
-def _known(out: Path, combination: Combination, keys: Sequence[str]) -> Trained:
-    """What there is of a combination.
-
-    Raises:
-        MismatchError: an encoder that was trained with other settings lies in its place.
-    """
-    waiting = Trained(combination.name, _values(combination, keys), combination.tables)
-    folder = out / combination.name
-    if not folder.exists():
-        return waiting
-    config = combination.recipe.config
-    if config.completed(open_artifact(folder, "encoder").config.get("training", {})) != config.model_dump(mode="json"):
-        raise MismatchError(
-            f"{folder} holds an encoder that was trained with other settings. Write to another place, or remove it."
-        )
-    report = json.loads((folder / TRAIN_NAME).read_text(encoding="utf-8"))
-    return replace(
-        waiting,
-        status=DONE,
-        scores=_scores(report),
-        loss=report["last_loss"],
-        steps=report["steps"],
-        seconds=report["seconds"],
-        names_per_second=report["names_per_second"],
-    )
-
-
-def _scores(report: Mapping[str, Any]) -> dict[str, float]:
-    """What the saved weights reached, by ``train.json``; empty without development data."""
-    saved = [line for line in report["evaluations"] if line["step"] == report["saved_step"]]
-    return Evaluation.from_json(saved[-1]).figures() if saved else {}
-
-
-def _values(combination: Combination, keys: Sequence[str]) -> dict[str, str]:
-    values = {key: value for key, value, _ in settings_of(combination.recipe.config)}
-    return {key: values.get(key, "") for key in keys}
-
-
 def _pairs_folder(out: Path, config: TrainingConfig) -> Path:
     values = config.model_dump(mode="json")
     digest = hashlib.sha256(json.dumps({key: values[key] for key in _OF_PAIRS}).encode()).hexdigest()
     return out / ".pairs" / digest[:12]
-
-
-def _write(out: Path, made_from: Mapping[str, Any], table: Mapping[str, Trained]) -> None:
-    if not is_main():
-        return
-    lines = best_first(table.values())
-    report = {"made_from": made_from, "combinations": [asdict(made) for made in lines]}
-    write_text_atomically(out / REPORT_NAME, json.dumps(report, indent=1))
-    rows = [
-        {
-            "name": made.name,
-            **made.settings,
-            "status": made.status,
-            **{name: made.scores.get(name) for scored in lines for name in scored.scores},
-            **{column: getattr(made, key) for column, key in _MEASURED.items()},
-        }
-        for made in lines
-    ]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_text_atomically(out / TABLE_NAME, text.getvalue())
