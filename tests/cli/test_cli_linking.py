@@ -89,6 +89,28 @@ def test_a_linker_without_an_encoder(place: Path, tmp_path: Path) -> None:
         run("linker", "build", "-t", place / "t", "--no-encoder", "--ngrams", "2", "-o", tmp_path / "other")
 
 
+def test_concepts_without_a_name_are_told(tmp_path: Path) -> None:
+    concepts: dict[str, list[str | Name]] = {"A1": ["cold"], "A2": ["+", "(-)"], "A3": ["-", "flu"], "A4": ["()"]}
+    suppressed = {"A5": [Name("x", is_suppressed=True)]}
+    make_terminology(tmp_path / "t", {**concepts, **suppressed, "A6": ["-"]}, obsolete={"A6"})
+    make_terminology(tmp_path / "u", {**concepts, "A2": ["plus"], "A4": ["zero"]})
+    linker = tmp_path / "linker"
+
+    def told(*words: str | Path) -> str:
+        done = CliRunner().invoke(app, ["linker", *map(str, words)], env={"COLUMNS": "200"})
+        assert done.exit_code == 0, done.output
+        return " ".join(done.stderr.split())
+
+    build = ("build", "-t", tmp_path / "t", "--no-encoder", "-o")
+    said = told(*build, linker, "--normalisation", "biosyn")
+    assert "3 active concepts will never be an answer" in said
+    assert "blank in the normalisation biosyn (A2, A4, A5)" in said
+    assert json.loads(run("linker", "info", linker, "--json"))["concepts_without_name"] == 3
+    assert "1 active concept will never be" in told(*build, tmp_path / "other", "--normalisation", "exact")
+    assert "never be an answer" not in told("update", linker, "-t", tmp_path / "u")
+    assert json.loads(run("linker", "info", linker, "--json"))["concepts_without_name"] == 0
+
+
 def test_an_index_says_how_many_names_it_scores(place: Path, tmp_path: Path) -> None:
     index = ("--index", "sign-bits", "--vectors", "int16")
     run("linker", "build", "-t", place / "t", "-e", place / "letters", *index, "-o", tmp_path / "linker")

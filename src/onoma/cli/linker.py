@@ -100,6 +100,7 @@ def build(
         f"{out}: links to {show.count(linker.n_concepts, 'concept')} by {show.count(linker.n_names, 'name')}",
         markup=False,
     )
+    show.nameless_concepts(out, terminology)
     show.unread_names(out)
 
 

@@ -47,6 +47,7 @@ def _facts(manifest: Manifest, settings: LinkerSettings, record: IndexRecord | N
     parents = {parent.kind: parent.fingerprint for parent in manifest.parents}
     return {
         "concepts": config.get("n_concepts"),
+        "concepts_without_name": config.get("n_nameless"),
         "texts": config.get("n_texts"),
         "texts_not_read": config.get("n_unread"),
         "normalisation": config.get("normalisation"),

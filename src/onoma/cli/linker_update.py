@@ -103,6 +103,7 @@ def update(
     else:
         for line in str(report).split("\n"):
             show.out.print(show.plain(line))
+        show.nameless_concepts(report.out, terminology)
         show.unread_names(report.out)
     if changed is not None and report.answers is not None:
         report.answers.write(changed, overwrite=force)

@@ -47,6 +47,8 @@ _LINE_SECONDS = 30.0
 """Between lines of progress where there is no terminal."""
 _LINES_SHOWN = 20
 """Of those that were left out."""
+_CODES_SHOWN = 5
+"""Of concepts that were left out."""
 _FORESEEABLE = 0.01
 """Share of the work from which on these say how long the rest will take."""
 
@@ -102,6 +104,23 @@ def unread_names(linker: Path) -> None:
             f"{names} are in signs that the encoder does not know: its vectors do not find them. Look-up does, and so "
             f"do character n-grams{sparse}"
         )
+
+
+def nameless_concepts(linker: Path, terminology: Path) -> None:
+    """Remark on active concepts of a linker's terminology that are never an answer, for want of a name."""
+    from onoma.artifacts import read_manifest
+    from onoma.linking.dictionary import NameDictionary, nameless_concepts
+    from onoma.terminology import Terminology
+
+    config = read_manifest(linker).config
+    if not config.get("n_nameless"):
+        return
+    codes = nameless_concepts(Terminology.open(terminology), NameDictionary.open(linker))
+    more = ", ..." if len(codes) > _CODES_SHOWN else ""
+    remark(
+        f"{count(len(codes), 'active concept')} will never be an answer, with no name to be found by: all are "
+        f"suppressed, or blank in the normalisation {config['normalisation']} ({', '.join(codes[:_CODES_SHOWN])}{more})"
+    )
 
 
 def calibration_out_of_force(settings: LinkerSettings, stages: Sequence[str]) -> None:

@@ -319,3 +319,11 @@ def dictionary_of(terminology: Terminology, entries: pl.DataFrame) -> NameDictio
         concept_ids=StringColumn.from_strings(linked["concept_id"]),
         preferred_names=StringColumn.from_strings(linked["preferred_name"]),
     )
+
+
+def nameless_concepts(terminology: Terminology, dictionary: NameDictionary) -> list[str]:
+    """Codes of active concepts that the dictionary lacks: none of their names is left after normalisation."""
+    linked = pl.LazyFrame({"concept_id": pl.Series(list(dictionary.concept_ids), dtype=pl.String)})
+    active = terminology.concepts().filter(pl.col("status") == ACTIVE).select("concept_id")
+    without = active.join(linked, on="concept_id", how="anti", maintain_order="left").collect()
+    return without["concept_id"].to_list()
