@@ -39,7 +39,7 @@ $(LOWEST)/.dev: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check uv
 	grep '^torch==' constraints.txt > $(LOWEST)/torch.txt
-	$(LOWEST)/bin/uv pip compile --quiet --resolution lowest-direct --extra dev --extra ray --extra wandb --extra mlflow \
+	$(LOWEST)/bin/uv pip compile --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --extra dev --extra ray --extra wandb --extra mlflow \
 		--constraint $(LOWEST)/torch.txt --no-header --no-annotate --output-file $(LOWEST)/all.txt pyproject.toml
 	grep -vE '^(cuda|nvidia|triton)' $(LOWEST)/all.txt > $(LOWEST)/versions.txt # torch knows which of these it needs
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $(LOWEST)/versions.txt
