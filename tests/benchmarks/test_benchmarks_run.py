@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,13 +14,16 @@ from typing import cast
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from onoma.artifacts import verify_artifact
-from onoma.benchmarks import TASKS, BenchmarkResult, run_benchmark
+from onoma.benchmarks import TASKS, BenchmarkResult, candidates, compare_results, run_benchmark
 from onoma.benchmarks.biosyn import DictionaryLine
-from onoma.benchmarks.candidates import equal_lines, nearest_lines
+from onoma.benchmarks.candidates import equal_lines, nearest_lines, nearest_lines_by_both
 from onoma.encoders import EncoderFolder
-from onoma.errors import ArtifactExistsError, InputError
+from onoma.errors import ArtifactExistsError, ConfigError, InputError
 from onoma.types import BoolArray, FloatArray
 
 
@@ -233,3 +237,83 @@ def test_a_weight_of_ngrams_that_is_left_out_is_written_down(data: Path, tmp_pat
     told = run(data, tmp_path / "told", encoder=LetterEncoder(sparse_weight=1.0204))
     assert told.protocol == f"{plain.protocol}; the encoder's weight of n-grams, 1.02, is left out"
     assert told.accuracy == plain.accuracy
+
+
+def both_by_hand(
+    encoder: LetterEncoder, dictionary: Sequence[DictionaryLine], text: str, weight: float
+) -> list[tuple[float, int]]:
+    """All lines, best first, by scikit-learn's TF-IDF of the distinct names and plain products."""
+    names = list(dict.fromkeys(line.name.lower() for line in dictionary))
+    tfidf = TfidfVectorizer(analyzer="char", ngram_range=(1, 2), dtype=np.float64)
+    sparse = (tfidf.fit_transform(names) @ tfidf.transform([text.lower()]).T).toarray()[:, 0]
+    dense = encoder.encode(names).astype(np.float64) @ encoder.encode([text.lower()])[0]
+    scores = dict(zip(names, dense + weight * sparse, strict=True))
+    return sorted((-round(scores[line.name.lower()], 6), row) for row, line in enumerate(dictionary))
+
+
+@given(
+    names=st.lists(st.text("abc ", min_size=1, max_size=6).filter(str.strip), min_size=1, max_size=200),
+    texts=st.lists(st.text("abcd", min_size=1, max_size=7), min_size=1, max_size=4),
+    weight=st.floats(0, 3),
+    k=st.integers(1, 5),
+)
+@settings(max_examples=60)
+def test_both_scores_together_are_those_of_all_lines(names: list[str], texts: list[str], weight: float, k: int) -> None:
+    encoder = LetterEncoder()
+    dictionary = [DictionaryLine(" ".join(name.split()), (f"D{row}",)) for row, name in enumerate(names)]
+    found = nearest_lines_by_both(encoder, dictionary, texts, k=k, sparse_weight=weight)
+    assert list(found) == list(dict.fromkeys(texts))
+    for text in texts:
+        wanted = both_by_hand(encoder, dictionary, text, weight)[:k]
+        assert [candidate.score for candidate in found[text]] == pytest.approx([-s for s, _ in wanted], abs=3e-6)
+        assert len({candidate.ids for candidate in found[text]}) == len(wanted)
+        all_scores = {f"D{row}": -s for s, row in both_by_hand(encoder, dictionary, text, weight)}
+        assert all(all_scores[c.ids[0]] == pytest.approx(c.score, abs=3e-6) for c in found[text])
+
+
+def test_a_name_that_neither_search_puts_first_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Second by each search alone, first by both, behind more names than each looks for at first."""
+    monkeypatch.setattr(candidates, "_FIRST_DEPTH", 2)
+    rows = random.Random(0)
+    names = ["".join(rows.choices("abcde", k=rows.randint(2, 7))) for _ in range(400)]
+    dictionary = [DictionaryLine(name, (f"D{row}",)) for row, name in enumerate(names)]
+    encoder = LetterEncoder()
+    texts = ["".join(rows.choices("abcde", k=5)) for _ in range(30)]
+    n_beyond = 0
+    for weight in (0.0, 0.3, 1.0):
+        found = nearest_lines_by_both(encoder, dictionary, texts, k=2, sparse_weight=weight)
+        for text in texts:
+            wanted = both_by_hand(encoder, dictionary, text, weight)[:2]
+            assert [candidate.score for candidate in found[text]] == pytest.approx([-s for s, _ in wanted], abs=3e-6)
+            firsts = {row for w in (0.0, 1e6) for _, row in both_by_hand(encoder, dictionary, text, w)[:2]}
+            n_beyond += not {row for _, row in wanted} <= firsts
+    assert n_beyond > 5
+
+
+def test_without_weight_both_are_the_vectors_alone() -> None:
+    dictionary = [DictionaryLine(name, (f"D{row}",)) for row, name in enumerate(["Aab", "ab", "aab", "ba", "c", "ab"])]
+    alone = nearest_lines(LetterEncoder(), dictionary, ["ab", "AAB", "zz"], k=4)
+    both = nearest_lines_by_both(LetterEncoder(), dictionary, ["ab", "AAB", "zz"], k=4, sparse_weight=0)
+    assert [[c.name for c in alone[text]] for text in alone] == [[c.name for c in both[text]] for text in both]
+    with pytest.raises(InputError, match="below 0"):
+        nearest_lines_by_both(LetterEncoder(), dictionary, ["ab"], k=4, sparse_weight=-0.1)
+
+
+def test_ngrams_are_added_where_they_are_asked_for(data: Path, tmp_path: Path) -> None:
+    plain = run(data, tmp_path / "plain")
+    encoder = LetterEncoder(sparse_weight=0.5)
+    result = run_benchmark("ncbi-disease", data, encoder=encoder, sparse=True, out=tmp_path / "out")
+    assert result.protocol == f"{plain.protocol}; here the cosine of character 1-2-grams, times 0.5, is added"
+    assert "letters + n-grams" in str(result)
+    assert result.model["sparse_weight"] == "0.5"
+    rows = pl.read_parquet(tmp_path / "out" / "predictions.parquet")
+    assert max(rows["scores"].explode()) == pytest.approx(1.5)
+    assert compare_results(tmp_path / "plain", tmp_path / "out").second == "letters + n-grams (out)"
+    nothing = LetterEncoder(sparse_weight=-0.2)
+    without = run_benchmark("ncbi-disease", data, encoder=nothing, sparse=True, out=tmp_path / "nothing")
+    assert without.accuracy == plain.accuracy
+    with pytest.raises(ConfigError, match="letters has no weight of n-grams"):
+        run_benchmark("ncbi-disease", data, encoder=LetterEncoder(), sparse=True, out=tmp_path / "other")
+    with pytest.raises(ConfigError, match="are for encoders"):
+        run_benchmark("ncbi-disease", data, baseline="exact", sparse=True, out=tmp_path / "other")
+    assert not (tmp_path / "other").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -44,6 +45,22 @@ def test_an_encoder_is_trained_and_its_sparse_weight_told(place: Path, tmp_path:
     weight = read_folder(tmp_path / "e").sparse_weight
     assert weight is not None
     assert f"sparse weight beside the cosine: {weight:.4f}" in done.stderr
+
+
+def test_a_benchmark_ranks_with_the_weight_that_was_learnt_if_asked_to(place: Path, tmp_path: Path) -> None:
+    train(place, tmp_path / "e", "--dictionary", place / "t")
+    (tmp_path / "test_queries.txt").write_text((place / "mentions.txt").read_text())
+    (tmp_path / "test_dictionary.txt").write_text((place / "names.txt").read_text())
+    measure = ("benchmark", "run", "ncbi-disease", "--data", tmp_path)
+    done = run(*measure, "--encoder", tmp_path / "e", "-o", tmp_path / "alone")
+    assert re.search(r"the weight of n-grams that e has, [\d.]+, is left\s+out \(--sparse adds them\)", done.stderr)
+    done = run(*measure, "--encoder", tmp_path / "e", "--sparse", "-o", tmp_path / "both")
+    assert "n-grams" not in done.stderr
+    assert "e + n-grams" in done.stdout
+    alone, both = (pl.read_parquet(tmp_path / name / "predictions.parquet") for name in ("alone", "both"))
+    assert both["scores"].list.first().sum() > alone["scores"].list.first().sum()
+    with pytest.raises(ConfigError, match="--sparse is for --encoder"):
+        run(*measure, "--baseline", "exact", "--sparse", "-o", tmp_path / "other")
 
 
 def test_development_data_are_measured_in_a_dictionary_of_their_own(place: Path, tmp_path: Path) -> None:

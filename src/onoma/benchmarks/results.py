@@ -32,7 +32,8 @@ class BenchmarkResult:
         dictionary_sha256: Of these names with their ids, in their order; None of a linker, which has its own.
         coverage: Share of queries of which at least one gold id occurs among the names' ids.
         model: Kind (encoder, linker or baseline), name and fingerprint of what was measured; of an encoder its
-            precision, of a linker its stages, and how it makes mentions ready, if it does ("preparation").
+            precision, and the weight of n-grams if they were added ("sparse_weight"); of a linker its stages, and how
+            it makes mentions ready, if it does ("preparation").
         abstention: How well a calibrated linker knows when to answer; written to files of its own.
         seed: Of the confidence intervals.
         versions: Of Onoma, Python and the packages that took part.
@@ -117,5 +118,6 @@ def versions_in_use() -> dict[str, str]:
 
 
 def name_of(model: Mapping[str, str]) -> str:
-    """What was measured, for people: its name, and how it makes mentions ready."""
-    return " + ".join(model[part] for part in ("name", "preparation") if part in model)
+    """What was measured, for people: its name, how it makes mentions ready, and n-grams where they were added."""
+    ngrams = ["n-grams"] if "sparse_weight" in model else []
+    return " + ".join([*(model[part] for part in ("name", "preparation") if part in model), *ngrams])

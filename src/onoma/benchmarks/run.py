@@ -15,7 +15,14 @@ import polars as pl
 from onoma.artifacts import ensure_writable, sha256_file, write_artifact
 from onoma.benchmarks.abstention import WISHED_PRECISIONS, judge_queries, measure_abstention, write_abstention
 from onoma.benchmarks.biosyn import DictionaryLine, Query, cluster_of
-from onoma.benchmarks.candidates import Candidates, as_candidates, best_lines, equal_lines, nearest_lines
+from onoma.benchmarks.candidates import (
+    Candidates,
+    as_candidates,
+    best_lines,
+    equal_lines,
+    nearest_lines,
+    nearest_lines_by_both,
+)
 from onoma.benchmarks.metrics import accuracy_at, composite_rank, first_hit_rank
 from onoma.benchmarks.results import BenchmarkResult, name_of, versions_in_use
 from onoma.benchmarks.tasks import BenchmarkTask, get_task
@@ -36,6 +43,7 @@ def run_benchmark(
     encoder: str | Path | Encoder | None = None,
     linker: str | Path | Linker | None = None,
     baseline: str | Baseline | None = None,
+    sparse: bool = False,
     split: str | None = None,
     seed: int = 0,
     overwrite: bool = False,
@@ -63,8 +71,8 @@ def run_benchmark(
     Raises:
         InputError: not exactly one thing to measure, files are missing or have bad lines, or the linker's terminology
             has none of the gold ids.
-        ConfigError: there is no such baseline, or it cannot do without settings; or the linker splits composite
-            mentions.
+        ConfigError: there is no such baseline, or it cannot do without settings; the linker splits composite mentions;
+            or ``sparse`` is asked of what has no weight of n-grams.
         ArtifactExistsError: ``out`` is taken.
     """
     declared = get_task(task) if isinstance(task, str) else task
@@ -75,6 +83,8 @@ def run_benchmark(
     k = max(declared.cutoffs)
     if sum(given is not None for given in (encoder, linker, baseline)) != 1:
         raise InputError("give exactly one of encoder, linker and baseline")
+    if sparse and encoder is None:
+        raise ConfigError("n-grams by an encoder's weight are for encoders: a linker and a baseline have their own.")
     if linker is not None:
         linking = Linker.open(linker) if isinstance(linker, str | Path) else linker
         ranking = _rank_with_linker(linking, queries, k=k)
@@ -87,9 +97,12 @@ def run_benchmark(
         protocol, tie_rule = declared.protocol, declared.tie_rule
         if encoder is not None:
             opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
-            if opened.folder.sparse_weight:
-                protocol += f"; the encoder's weight of n-grams, {opened.folder.sparse_weight:.3g}, is left out"
-            ranking = _rank_with_encoder(opened, dictionary, queries, k=k, progress=progress)
+            weight = opened.folder.sparse_weight
+            if sparse:
+                protocol += f"; here the cosine of character 1-2-grams, times {_weight_of(opened):.3g}, is added"
+            elif weight:
+                protocol += f"; the encoder's weight of n-grams, {weight:.3g}, is left out"
+            ranking = _rank_with_encoder(opened, dictionary, queries, k=k, sparse=sparse, progress=progress)
         else:
             measured = baseline if isinstance(baseline, Baseline) else get_baseline(str(baseline))
             files += measured.files
@@ -163,11 +176,17 @@ def _rank_with_encoder(
     queries: Sequence[Query],
     *,
     k: int,
+    sparse: bool,
     progress: Progress | None,
 ) -> _Ranking:
     texts = _distinct_parts(queries)
+    if sparse:
+        weight = _weight_of(encoder)
+        found = nearest_lines_by_both(encoder, dictionary, texts, k=k, sparse_weight=weight, progress=progress)
+    else:
+        found = nearest_lines(encoder, dictionary, texts, k=k, progress=progress)
     return _Ranking(
-        found=nearest_lines(encoder, dictionary, texts, k=k, progress=progress),
+        found=found,
         exact=equal_lines(dictionary, texts, k=k, normalisation=encoder.folder.normalisation),
         known_ids={concept_id for line in dictionary for concept_id in line.ids},
         n_dictionary=len(dictionary),
@@ -176,8 +195,20 @@ def _rank_with_encoder(
             "name": encoder.name,
             "fingerprint": encoder.fingerprint,
             "precision": encoder.precision,
+            **({"sparse_weight": f"{_weight_of(encoder):.4g}"} if sparse else {}),
         },
     )
+
+
+def _weight_of(encoder: Encoder) -> float:
+    """What n-grams are worth beside the encoder's cosine; below 0, as training may leave it, nothing."""
+    weight = encoder.folder.sparse_weight
+    if weight is None:
+        raise ConfigError(
+            f"{encoder.name} has no weight of n-grams: encoders that onoma train-biosyn trained have one, and "
+            "onoma-mini. Leave n-grams out, or build a linker with --sparse and learn one (onoma linker tune)."
+        )
+    return max(weight, 0.0)
 
 
 def _rank_with_baseline(

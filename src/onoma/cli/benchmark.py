@@ -45,6 +45,14 @@ def run(
             help="Rank the task's dictionary without an encoder: exact, tfidf, bm25, fuzzy, word-vectors.",
         ),
     ] = None,
+    sparse: Annotated[
+        bool,
+        typer.Option(
+            "--sparse",
+            help="Of an encoder with a weight of n-grams (BioSyn's, onoma-mini): add the cosine of character "
+            "1-2-grams, times this weight, to that of the vectors.",
+        ),
+    ] = False,
     spelling: Spelling = False,
     settings: Settings = None,
     split: Annotated[
@@ -75,6 +83,10 @@ def run(
         )
     if linker is None and database is not None:
         raise ConfigError("--database is for --linker.")
+    if encoder is None and sparse:
+        raise ConfigError(
+            "--sparse is for --encoder; a linker searches n-grams if it was built so, and tfidf is a baseline of them."
+        )
     if linker is None and spelling:
         raise ConfigError("--spelling is for --linker: it goes by the words of the linker's names.")
     if baseline is None and settings:
@@ -89,6 +101,7 @@ def run(
             encoder=opened,
             linker=None if linking is None else linking.preparing(Preparation(spelling=spelling)),
             baseline=chosen,
+            sparse=sparse,
             out=out,
             split=split,
             seed=seed,
@@ -96,10 +109,10 @@ def run(
             progress=update,
         )
     show.out.print(str(result), markup=False)
-    if opened is not None and (weight := opened.folder.sparse_weight):
+    if opened is not None and not sparse and (weight := opened.folder.sparse_weight):
         show.remark(
             f"names are ranked by the cosine of their vectors alone: the weight of n-grams that {opened.name} has, "
-            f"{weight:.3g}, is left out. A linker built with --sparse has both"
+            f"{weight:.3g}, is left out (--sparse adds them)"
         )
     if linking is not None and linking.reads_contexts:
         show.remark("the linker's cross-encoder reads contexts, and the queries of a benchmark have none")
