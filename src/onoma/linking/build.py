@@ -23,7 +23,7 @@ from onoma.indexes.opening import build_index, check_kind
 from onoma.indexes.pgvector_folder import is_table_kind, prepare_table
 from onoma.indexes.pgvector_replacing import drop_unfinished, replacing_tables
 from onoma.indexes.records import TableKind
-from onoma.linking.dictionary import collect_entries, dictionary_of, nameless_concepts
+from onoma.linking.dictionary import collect_entries, dictionary_of
 from onoma.linking.facts import collect_facts
 from onoma.linking.folder import ENCODER_FOLDER, FORMAT_VERSION, KIND, RERANKER_FOLDER
 from onoma.linking.known_vectors import KnownVectors
@@ -32,6 +32,7 @@ from onoma.linking.lookup import NameLookup
 from onoma.linking.prior import PriorReport, count_prior, save_prior
 from onoma.linking.settings import LinkerSettings, Stage, ordered_stages
 from onoma.terminology import Terminology
+from onoma.terminology.tables import ACTIVE
 from onoma.terminology.terminology import as_terminology
 from onoma.types import MAX_NORM, BoolArray, FloatArray
 
@@ -122,7 +123,8 @@ def build_linker(
         }
         parents.append(Parent(kind="encoder", fingerprint=opened.fingerprint))
     config |= {"n_concepts": dictionary.n_concepts, "n_texts": dictionary.n_texts}
-    config |= {"n_nameless": len(nameless_concepts(names_of, dictionary))}
+    n_active = names_of.concepts().select((pl.col("status") == ACTIVE).sum()).collect().item()
+    config |= {"n_nameless": n_active - dictionary.n_concepts}
     config |= {"ngrams": list(ngrams) if sparse else None}
     with (
         replacing_tables(out, database) as tables,
