@@ -21,7 +21,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from onoma.artifacts import verify_artifact
 from onoma.benchmarks import TASKS, BenchmarkResult, candidates, compare_results, run_benchmark
 from onoma.benchmarks.biosyn import DictionaryLine
-from onoma.benchmarks.candidates import equal_lines, nearest_lines, nearest_lines_by_both
+from onoma.benchmarks.candidates import equal_lines, nearest_lines
 from onoma.encoders import EncoderFolder
 from onoma.errors import ArtifactExistsError, ConfigError, InputError
 from onoma.types import BoolArray, FloatArray
@@ -242,13 +242,12 @@ def test_a_weight_of_ngrams_that_is_left_out_is_written_down(data: Path, tmp_pat
 def both_by_hand(
     encoder: LetterEncoder, dictionary: Sequence[DictionaryLine], text: str, weight: float
 ) -> list[tuple[float, int]]:
-    """All lines, best first, by scikit-learn's TF-IDF of the distinct names and plain products."""
-    names = list(dict.fromkeys(line.name.lower() for line in dictionary))
+    """All lines, best first, by scikit-learn's TF-IDF and plain products."""
+    names = [line.name.lower() for line in dictionary]
     tfidf = TfidfVectorizer(analyzer="char", ngram_range=(1, 2), dtype=np.float64)
     sparse = (tfidf.fit_transform(names) @ tfidf.transform([text.lower()]).T).toarray()[:, 0]
     dense = encoder.encode(names).astype(np.float64) @ encoder.encode([text.lower()])[0]
-    scores = dict(zip(names, dense + weight * sparse, strict=True))
-    return sorted((-round(scores[line.name.lower()], 6), row) for row, line in enumerate(dictionary))
+    return sorted((-round(score, 6), row) for row, score in enumerate((dense + weight * sparse).tolist()))
 
 
 @given(
@@ -261,7 +260,7 @@ def both_by_hand(
 def test_both_scores_together_are_those_of_all_lines(names: list[str], texts: list[str], weight: float, k: int) -> None:
     encoder = LetterEncoder()
     dictionary = [DictionaryLine(" ".join(name.split()), (f"D{row}",)) for row, name in enumerate(names)]
-    found = nearest_lines_by_both(encoder, dictionary, texts, k=k, sparse_weight=weight)
+    found = nearest_lines(encoder, dictionary, texts, k=k, sparse_weight=weight)
     assert list(found) == list(dict.fromkeys(texts))
     for text in texts:
         wanted = both_by_hand(encoder, dictionary, text, weight)[:k]
@@ -272,7 +271,7 @@ def test_both_scores_together_are_those_of_all_lines(names: list[str], texts: li
 
 
 def test_a_name_that_neither_search_puts_first_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Second by each search alone, first by both, behind more names than each looks for at first."""
+    """Among the best by both scores, and by neither alone."""
     monkeypatch.setattr(candidates, "_FIRST_DEPTH", 2)
     rows = random.Random(0)
     names = ["".join(rows.choices("abcde", k=rows.randint(2, 7))) for _ in range(400)]
@@ -281,7 +280,7 @@ def test_a_name_that_neither_search_puts_first_is_found(monkeypatch: pytest.Monk
     texts = ["".join(rows.choices("abcde", k=5)) for _ in range(30)]
     n_beyond = 0
     for weight in (0.0, 0.3, 1.0):
-        found = nearest_lines_by_both(encoder, dictionary, texts, k=2, sparse_weight=weight)
+        found = nearest_lines(encoder, dictionary, texts, k=2, sparse_weight=weight)
         for text in texts:
             wanted = both_by_hand(encoder, dictionary, text, weight)[:2]
             assert [candidate.score for candidate in found[text]] == pytest.approx([-s for s, _ in wanted], abs=3e-6)
@@ -290,13 +289,11 @@ def test_a_name_that_neither_search_puts_first_is_found(monkeypatch: pytest.Monk
     assert n_beyond > 5
 
 
-def test_without_weight_both_are_the_vectors_alone() -> None:
+def test_of_equal_sums_the_earlier_line_comes_first() -> None:
     dictionary = [DictionaryLine(name, (f"D{row}",)) for row, name in enumerate(["Aab", "ab", "aab", "ba", "c", "ab"])]
-    alone = nearest_lines(LetterEncoder(), dictionary, ["ab", "AAB", "zz"], k=4)
-    both = nearest_lines_by_both(LetterEncoder(), dictionary, ["ab", "AAB", "zz"], k=4, sparse_weight=0)
-    assert [[c.name for c in alone[text]] for text in alone] == [[c.name for c in both[text]] for text in both]
-    with pytest.raises(InputError, match="below 0"):
-        nearest_lines_by_both(LetterEncoder(), dictionary, ["ab"], k=4, sparse_weight=-0.1)
+    found = nearest_lines(LetterEncoder(), dictionary, ["ab", "AAB", "zz"], k=3, sparse_weight=0.5)
+    ids = {text: [candidate.ids[0] for candidate in of_text] for text, of_text in found.items()}
+    assert (ids["ab"][:2], ids["AAB"][:2], ids["zz"]) == (["D1", "D5"], ["D0", "D2"], ["D0", "D1", "D2"])
 
 
 def test_ngrams_are_added_where_they_are_asked_for(data: Path, tmp_path: Path) -> None:

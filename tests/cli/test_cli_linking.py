@@ -107,6 +107,8 @@ def test_concepts_without_a_name_are_told(tmp_path: Path) -> None:
     assert "blank in the normalisation biosyn (A2, A4, A5)" in said
     assert json.loads(run("linker", "info", linker, "--json"))["concepts_without_name"] == 3
     assert "1 active concept will never be" in told(*build, tmp_path / "other", "--normalisation", "exact")
+    figures = json.loads(run("linker", "update", linker, "-t", tmp_path / "t", "--json"))
+    assert (figures["is_current"], figures["n_concepts_without_name"]) == (True, 3)
     assert "never be an answer" not in told("update", linker, "-t", tmp_path / "u")
     assert json.loads(run("linker", "info", linker, "--json"))["concepts_without_name"] == 0
 

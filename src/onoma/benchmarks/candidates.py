@@ -12,7 +12,6 @@ import numpy as np
 from onoma.benchmarks.biosyn import DictionaryLine
 from onoma.codes import split_codes
 from onoma.encoders import Encoder
-from onoma.errors import InputError
 from onoma.indexes import ExactIndex
 from onoma.indexes.char_ngrams import CharNgramIndex
 from onoma.indexes.scoring import exact_scores
@@ -20,10 +19,10 @@ from onoma.indexes.vector_store import VectorStore
 from onoma.linking import Link
 from onoma.linking.baselines import Baseline
 from onoma.terminology import normalise
-from onoma.types import SCORE_DECIMALS
+from onoma.types import SCORE_DECIMALS, DoubleArray, FloatArray, RowArray
 
 _FIRST_DEPTH = 64
-"""Names that each search looks for at first."""
+"""Lines that each search looks for at first."""
 _MORE_THAN_ROUNDING = 1e-5
 """More than rounding to single precision, and then to six decimals, can add to a score."""
 
@@ -47,82 +46,69 @@ def nearest_lines(
     texts: Sequence[str],
     *,
     k: int,
+    sparse_weight: float = 0.0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Candidates:
-    """The ``k`` dictionary lines nearest to each text by cosine; of equal scores the earlier line first.
+    """The ``k`` dictionary lines nearest to each text; of equal scores the earlier line first.
+
+    The score is the cosine of the vectors, plus ``sparse_weight`` (0 or more) times that of the character 1-2-grams,
+    which are weighed by the dictionary's lines (see `CharNgramIndex`).
 
     Names and texts go through the normalisation that the encoder was trained with. What is equal then is encoded once,
     so that lines which differ in their ids alone have exactly equal scores.
     """
     prepare = partial(normalise, preset=encoder.folder.normalisation)
     names = [prepare(line.name) for line in dictionary]
+    asked = [prepare(text) for text in texts]
     place = {name: row for row, name in enumerate(dict.fromkeys(names))}
-    vectors = encoder.encode(list(place), progress=progress)
-    index = ExactIndex(vectors[np.array([place[name] for name in names])])
-    rows, scores = index.search(encoder.encode([prepare(text) for text in texts]), k=k)
+    vectors = encoder.encode(list(place), progress=progress)[np.array([place[name] for name in names])]
+    queries = encoder.encode(asked)
+    if sparse_weight:
+        found = _best_by_both(VectorStore(vectors), CharNgramIndex.build(names), queries, asked, k, sparse_weight)
+    else:
+        rows, scores = ExactIndex(vectors).search(queries, k=k)
+        found = list(zip(rows, scores, strict=True))
     return {
         text: [
             Candidate(dictionary[row].ids, dictionary[row].name, score)
-            for row, score in zip(text_rows, text_scores, strict=True)
+            for row, score in zip(text_rows.tolist(), text_scores.tolist(), strict=True)
         ]
-        for text, text_rows, text_scores in zip(texts, rows.tolist(), scores.tolist(), strict=True)
+        for text, (text_rows, text_scores) in zip(texts, found, strict=True)
     }
 
 
-def nearest_lines_by_both(
-    encoder: Encoder,
-    dictionary: Sequence[DictionaryLine],
-    texts: Sequence[str],
-    *,
-    k: int,
-    sparse_weight: float,
-    progress: Callable[[int, int], None] | None = None,
-) -> Candidates:
-    """The ``k`` dictionary lines with the highest cosine + ``sparse_weight`` x cosine of character 1-2-grams.
+def _best_by_both(
+    vectors: VectorStore, sparse: CharNgramIndex, queries: FloatArray, texts: Sequence[str], k: int, weight: float
+) -> list[tuple[RowArray, DoubleArray]]:
+    """Of each text the ``k`` rows with the highest sum of both scores, to six decimals, and these.
 
-    All else as in `nearest_lines`, so that the weight 0 gives what that gives. n-grams are weighed by the distinct
-    names. Scores are compared to six decimals.
+    No row is missed. One that neither search has among its first ones scores at most the sum of the last score of each;
+    where that is not below the ``k``-th best sum, both look further (Fagin, Lotem, Naor 2001, the threshold algorithm).
 
-    No name is missed: what neither search has among its first ones scores at most the sum of the last scores that each
-    has, and where that is not below the ``k``-th best both look further (Fagin, Lotem, Naor 2001, the threshold
-    algorithm).
-
-    Raises:
-        InputError: the weight is below 0, where this bound would not hold.
+    Args:
+        vectors: Of the names, shape (N, W).
+        sparse: Of the same N names.
+        queries: Of the texts, shape (Q, W).
+        texts: Q texts.
+        k: How many.
+        weight: Of the sparse score, above 0.
     """
-    if sparse_weight < 0:
-        raise InputError("the weight of n-grams is below 0", field="sparse_weight", found=f"{sparse_weight:g}")
-    prepare = partial(normalise, preset=encoder.folder.normalisation)
-    lines_of: dict[str, list[int]] = {}
-    for row, line in enumerate(dictionary):
-        lines_of.setdefault(prepare(line.name), []).append(row)
-    name_lines = list(lines_of.values())
-    vectors = VectorStore(encoder.encode(list(lines_of), progress=progress))
-    asked = [prepare(text) for text in texts]
-    queries = encoder.encode(asked)
-    dense, sparse = ExactIndex(vectors), CharNgramIndex.build(lines_of)
-    found: Candidates = {text: [] for text in texts}
+    dense = ExactIndex(vectors)
+    found: dict[int, tuple[RowArray, DoubleArray]] = {}
     left, depth = list(range(len(texts))), max(k, _FIRST_DEPTH)
     while left:
-        some = [asked[place] for place in left]
         dense_rows, dense_scores = dense.search(queries[left], k=depth)
-        sparse_rows, sparse_scores = sparse.search(some, k=depth)
-        again = []
+        sparse_rows, sparse_scores = sparse.search([texts[place] for place in left], k=depth)
+        most = dense_scores[:, -1] + weight * sparse_scores[:, -1] + _MORE_THAN_ROUNDING
         for at, place in enumerate(left):
-            names = np.union1d(dense_rows[at], sparse_rows[at])
-            cosines = exact_scores(vectors, queries[place], names).astype(np.float64)
-            scores = (cosines + sparse_weight * sparse.scores([asked[place]], names[None])[0]).round(SCORE_DECIMALS)
-            lines = [(-score, row) for name, score in zip(names, scores, strict=True) for row in name_lines[name]]
-            best = sorted(lines)[:k]
-            most = dense_scores[at, -1] + sparse_weight * sparse_scores[at, -1] + _MORE_THAN_ROUNDING
-            if depth < len(name_lines) and (len(best) < k or -best[-1][0] <= most):
-                again.append(place)
-                continue
-            found[texts[place]] = [
-                Candidate(dictionary[row].ids, dictionary[row].name, float(-negative)) for negative, row in best
-            ]
-        left, depth = again, 4 * depth
-    return found
+            rows = np.union1d(dense_rows[at], sparse_rows[at])
+            ngrams = sparse.scores([texts[place]], rows[None])[0].astype(np.float64)
+            scores = (exact_scores(vectors, queries[place], rows) + weight * ngrams).round(SCORE_DECIMALS)
+            best = np.lexsort((rows, -scores))[:k]
+            if depth >= len(sparse) or scores[best[-1]] > most[at]:
+                found[place] = rows[best], scores[best]
+        left, depth = [place for place in left if place not in found], 4 * depth
+    return [found[place] for place in range(len(texts))]
 
 
 def best_lines(baseline: Baseline, dictionary: Sequence[DictionaryLine], texts: Sequence[str], *, k: int) -> Candidates:

@@ -15,14 +15,7 @@ import polars as pl
 from onoma.artifacts import ensure_writable, sha256_file, write_artifact
 from onoma.benchmarks.abstention import WISHED_PRECISIONS, judge_queries, measure_abstention, write_abstention
 from onoma.benchmarks.biosyn import DictionaryLine, Query, cluster_of
-from onoma.benchmarks.candidates import (
-    Candidates,
-    as_candidates,
-    best_lines,
-    equal_lines,
-    nearest_lines,
-    nearest_lines_by_both,
-)
+from onoma.benchmarks.candidates import Candidates, as_candidates, best_lines, equal_lines, nearest_lines
 from onoma.benchmarks.metrics import accuracy_at, composite_rank, first_hit_rank
 from onoma.benchmarks.results import BenchmarkResult, name_of, versions_in_use
 from onoma.benchmarks.tasks import BenchmarkTask, get_task
@@ -97,12 +90,12 @@ def run_benchmark(
         protocol, tie_rule = declared.protocol, declared.tie_rule
         if encoder is not None:
             opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
-            weight = opened.folder.sparse_weight
-            if sparse:
-                protocol += f"; here the cosine of character 1-2-grams, times {_weight_of(opened):.3g}, is added"
-            elif weight:
-                protocol += f"; the encoder's weight of n-grams, {weight:.3g}, is left out"
-            ranking = _rank_with_encoder(opened, dictionary, queries, k=k, sparse=sparse, progress=progress)
+            weight = _weight_of(opened) if sparse else None
+            if weight is not None:
+                protocol += f"; here the cosine of character 1-2-grams, times {weight:.3g}, is added"
+            elif opened.folder.sparse_weight:
+                protocol += f"; the encoder's weight of n-grams, {opened.folder.sparse_weight:.3g}, is left out"
+            ranking = _rank_with_encoder(opened, dictionary, queries, k=k, sparse_weight=weight, progress=progress)
         else:
             measured = baseline if isinstance(baseline, Baseline) else get_baseline(str(baseline))
             files += measured.files
@@ -176,17 +169,12 @@ def _rank_with_encoder(
     queries: Sequence[Query],
     *,
     k: int,
-    sparse: bool,
+    sparse_weight: float | None,
     progress: Progress | None,
 ) -> _Ranking:
     texts = _distinct_parts(queries)
-    if sparse:
-        weight = _weight_of(encoder)
-        found = nearest_lines_by_both(encoder, dictionary, texts, k=k, sparse_weight=weight, progress=progress)
-    else:
-        found = nearest_lines(encoder, dictionary, texts, k=k, progress=progress)
     return _Ranking(
-        found=found,
+        found=nearest_lines(encoder, dictionary, texts, k=k, sparse_weight=sparse_weight or 0.0, progress=progress),
         exact=equal_lines(dictionary, texts, k=k, normalisation=encoder.folder.normalisation),
         known_ids={concept_id for line in dictionary for concept_id in line.ids},
         n_dictionary=len(dictionary),
@@ -195,7 +183,7 @@ def _rank_with_encoder(
             "name": encoder.name,
             "fingerprint": encoder.fingerprint,
             "precision": encoder.precision,
-            **({"sparse_weight": f"{_weight_of(encoder):.4g}"} if sparse else {}),
+            **({} if sparse_weight is None else {"sparse_weight": f"{sparse_weight:.4g}"}),
         },
     )
 

@@ -27,6 +27,8 @@ class UpdateReport:
         n_kept: Texts that both have.
         n_encoded: Texts that were encoded; 0 without an encoder. All new ones, and see `onoma.linking.known_vectors`.
         n_unread: Texts that the encoder cannot read, which have no vector; unset: without an encoder.
+        n_nameless: Active concepts that cannot be an answer, as they have no name; unset: of a linker built before
+            this was counted.
         concepts: What became of concepts, see `onoma.linking.concept_changes`.
         counts: Of each kind of change, zero included.
         is_tuned: Settings were learned with the names of an earlier release.
@@ -43,6 +45,7 @@ class UpdateReport:
     n_kept: int
     n_encoded: int
     n_unread: int | None
+    n_nameless: int | None
     concepts: pl.DataFrame
     counts: dict[str, int]
     is_tuned: bool
@@ -63,6 +66,7 @@ class UpdateReport:
             "n_texts_gone": self.n_texts[0] - self.n_kept,
             "n_encoded": self.n_encoded,
             "n_texts_not_read": self.n_unread,
+            "n_concepts_without_name": self.n_nameless,
             "concepts": self.counts,
             "tuned_with_earlier_terminology": self.is_tuned,
             "counted_mentions": None
