@@ -215,7 +215,7 @@ def test_without_an_encoder(place: Path, tmp_path: Path) -> None:
 def test_a_folder_of_format_1(place: Path, tmp_path: Path) -> None:
     """It becomes one of today's format, and answers as before: by vectors alone."""
     build_linker(place / "t", letters(place), tmp_path / "linker", stages=["dense"])
-    old = {"settings.json", "text_order.npy", "loose_order.npy", "index.json", "facts.json"}
+    old = {"settings.json", "text_order.npy", "loose_order_2.npy", "index.json", "facts.json"}
     for name in old:
         (tmp_path / "linker" / name).unlink()
     manifest = json.loads((tmp_path / "linker" / MANIFEST_NAME).read_text())

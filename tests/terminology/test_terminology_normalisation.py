@@ -30,6 +30,8 @@ AWKWARD = [
     "A\n\nB\r\n",
     "ᾳͅΐ",
     "a\u00adb\u200bc",
+    "e\u200d\u0301 \U000e0101x\ufe0f",  # what is dropped stands between a letter and its mark
+    "i\u00ad\u0307 I\u0307\u0301",
     "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~",
     "日本　語。",
 ]
@@ -69,6 +71,7 @@ def test_what_the_presets_mean(text: str) -> None:
     assert normalise(text, "exact") == text.strip()
     loose = normalise(text, "loose")
     assert not any(unicodedata.category(character)[0] in "PS" for character in loose)
+    assert not any(unicodedata.category(character) == "Cf" for character in loose)
     assert loose == loose.casefold()
     assert "  " not in loose
 
@@ -79,6 +82,11 @@ def test_examples() -> None:
     assert normalise("Non-Small (Cell), ﬁbrosis!", "loose") == "non small cell fibrosis"
     assert normalise("STRASSE", "loose") == normalise("Straße", "loose") == "strasse"
     assert normalise("ＡＢＣ１２", "loose") == "abc12"
+    assert normalise("İLETİŞİM", "loose") == normalise("iletişim", "loose") == "iletişim"
+    assert normalise("ISPARTA", "loose") == normalise("ısparta", "loose") == "isparta"
+    assert normalise("\ufeffMyo\u00adcardial\u200b in\u200dfarct\u200e", "loose") == "myocardial infarct"
+    assert normalise("\u2764\ufe0f \u200b", "loose") == ""
+    assert normalise("e\u034f\u0301", "loose") == "é"
     assert normalise("\ud800 A") == "\ud800 a"  # half a character from a damaged terminal is still an answer
 
 

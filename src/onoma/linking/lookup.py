@@ -20,7 +20,9 @@ from onoma.types import RowArray
 
 LOOSE = "loose"
 """Preset of the looser look-up."""
-_EXACT_FILE, _LOOSE_FILE = "text_order.npy", "loose_order.npy"
+_EXACT_FILE = "text_order.npy"
+_LOOSE_FILE = "loose_order_2.npy"
+"""Not "loose_order.npy", which older folders have: an order under what "loose" was then would mislead the search."""
 
 OrderArray = npt.NDArray[np.int32]
 

@@ -7,7 +7,8 @@ preset    what it does
 ========  =====================================================================================================
 sapbert   lower case, white space collapsed to single spaces and stripped; what SapBERT's data were prepared with
 exact     outer white space stripped, nothing else
-loose     Unicode NFKC, case folded, punctuation and symbols to spaces, white space collapsed and stripped
+loose     Unicode NFKC, case folded, the four letters i of Turkish one, what is not seen dropped, punctuation and
+          symbols to spaces, white space collapsed and stripped
 biosyn    lower case, ASCII punctuation to spaces, white space collapsed and stripped; as BioSyn prepares mentions
           and dictionaries (without its expansion of abbreviations and its map of misspellings)
 coder     lower case, whatever stands in round brackets dropped, hyphens to spaces, the word "nos" (not otherwise
@@ -15,8 +16,10 @@ coder     lower case, whatever stands in round brackets dropped, hyphens to spac
 ========  =====================================================================================================
 
 White space is what `str.isspace` says; punctuation and symbols are the Unicode categories P* and S*, ASCII punctuation
-the 32 characters of `string.punctuation`. Every preset is idempotent: a normalised name normalises to itself. A name of
-which nothing is left (for "coder", "(disorder)") is blank, and no preset's blank names are trained on or linked to.
+the 32 characters of `string.punctuation`. Not seen are format characters (category Cf: soft hyphen, zero-width space
+and joiners, marks of direction, byte order mark), variation selectors and the combining grapheme joiner. Every preset
+is idempotent: a normalised name normalises to itself. A name of which nothing is left (for "coder", "(disorder)") is
+blank, and no preset's blank names are trained on or linked to.
 
 CODER's released code is not idempotent: it drops "nos" before it drops brackets and hyphens, so that "tumour-nos",
 "nos (x)" and the second of "nos nos" keep theirs, and its brackets end with their line. Here white space is collapsed
@@ -49,16 +52,22 @@ _BRACKET = r"\([^)]*\)"
 _NOT_OTHERWISE_SPECIFIED = "nos"
 
 
-class _PunctuationToSpace(dict[int, int]):
-    """Translation table filled as characters turn up: categories P* and S* to a space."""
+_VARIATION_SELECTORS = [*range(0x180B, 0x180E), 0x180F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]
+_GRAPHEME_JOINER = 0x34F
+_DOTTED_I, _DOTLESS_I = "i\u0307", "\u0131"
+"""What folding case makes of the Turkish letters beside I and i, which it has as one."""
 
-    def __missing__(self, code_point: int) -> int:
-        is_punctuation = unicodedata.category(chr(code_point))[0] in "PS"
-        self[code_point] = 0x20 if is_punctuation else code_point
+
+class _LooseTable(dict[int, int | None]):
+    """Translation table filled as characters turn up: what is not seen is dropped, P* and S* become a space."""
+
+    def __missing__(self, code_point: int) -> int | None:
+        category = unicodedata.category(chr(code_point))
+        self[code_point] = None if category == "Cf" else 0x20 if category[0] in "PS" else code_point
         return self[code_point]
 
 
-_PUNCTUATION_TO_SPACE = _PunctuationToSpace()
+_LOOSE_TABLE = _LooseTable(dict.fromkeys([*_VARIATION_SELECTORS, _GRAPHEME_JOINER]))
 
 
 def _collapse(text: str) -> str:
@@ -74,10 +83,15 @@ def _exact(text: str) -> str:
 
 
 def _loose(text: str) -> str:
-    # Folding case can undo normal form and the other way round, hence until nothing changes (at most a few times).
-    while (folded := unicodedata.normalize("NFKC", text).casefold()) != text:
+    # Each of these can undo another (a mark may join the letter before what is dropped), hence until nothing changes.
+    while (folded := _folded(text)) != text:
         text = folded
-    return _collapse(text.translate(_PUNCTUATION_TO_SPACE))
+    return _collapse(text)
+
+
+def _folded(text: str) -> str:
+    folded = unicodedata.normalize("NFKC", text).casefold().replace(_DOTTED_I, "i").replace(_DOTLESS_I, "i")
+    return folded.translate(_LOOSE_TABLE)
 
 
 def _biosyn(text: str) -> str:
