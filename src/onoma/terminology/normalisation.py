@@ -83,6 +83,8 @@ def _exact(text: str) -> str:
 
 
 def _loose(text: str) -> str:
+    if text.isascii():  # the same in one step, for look-up, which asks for some forty names a mention
+        return _biosyn(text)
     # Each of these can undo another (a mark may join the letter before what is dropped), hence until nothing changes.
     while (folded := _folded(text)) != text:
         text = folded
