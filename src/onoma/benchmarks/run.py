@@ -56,6 +56,7 @@ def run_benchmark(
         linker: Linker, or its folder.
         baseline: Baseline, or its name ("exact", "tfidf", "bm25", "fuzzy"). Exactly one of encoder, linker and
             baseline is given.
+        sparse: Add to an encoder's cosine that of character 1-2-grams, times the weight that the encoder has.
         split: One of the task's; unset: the one to report.
         seed: Of the confidence intervals.
         overwrite: Replace earlier results at ``out``.
