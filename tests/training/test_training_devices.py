@@ -1,26 +1,40 @@
-"""What must hold on every device: run on the CPU, and on a GPU where there is one, where nothing is bit-equal."""
+"""What must hold on every device: run on the CPU, and on a GPU where there is one, where nothing is bit-equal.
+
+Where there is none, a slow test runs what is for GPUs on a stand-in (`tests/stand_in_gpu`).
+"""
 
 from __future__ import annotations
 
 import copy
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
+from biosyn_tasks import MENTIONS, NAMES, config_for, recipe_of, write_lines
 
 from onoma.encoders.packed import PackedBatch, PackedEncoder, load_packed, pack
 from onoma.encoders.torch_encoder import TorchEncoder
 from onoma.errors import ConfigError, TrainingError
+from onoma.linking.reranking import Reranker
 from onoma.pairs import PairSet
 from onoma.training import clock
 from onoma.training.batches import PairBatches
+from onoma.training.biosyn import train_biosyn
 from onoma.training.checkpoints import Progress, load_checkpoint, save_checkpoint
 from onoma.training.config import TrainingConfig
 from onoma.training.loop import train_encoder
 from onoma.training.precision import autocast, compile_encoder, training_precision
+from onoma.training.reranking import train_reranker
+from onoma.training.reranking_config import RerankingConfig
 from onoma.training.step import Step, make_optimiser
-from tiny import disease_pairs, tiny_encoder
+from tiny import WORDS, disease_pairs, tiny_encoder
+from tiny_rerankers import TableLinker, links
 
 NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 STEPS = 6
@@ -171,6 +185,29 @@ def test_a_run_from_end_to_end(base: Path, pairs: PairSet, device: torch.device,
     np.testing.assert_allclose(on_device, on_cpu, rtol=0, atol=1e-4)
 
 
+def test_a_reranker_is_the_same_on_every_device(base: Path, device: torch.device, tmp_path: Path) -> None:
+    linker = TableLinker({f"{word} x": links((f"{word}-1", f"{word} y"), (word, f"ill {word}")) for word in WORDS})
+    mentions = pl.DataFrame({"mention": list(linker.answers), "concept_id": WORDS})
+    values = {"base": str(base), "steps": 3, "max_tokens": 16, "max_name_tokens": 8, "own_names": "keep"}
+    scores = []
+    for where in ("cpu", device.type):
+        config = RerankingConfig.model_validate({**values, "dropout": 0.0, "precision": "fp32", "device": where})
+        train_reranker(config, linker, mentions, tmp_path / where, development=[mentions], overwrite=True)
+        answers = Reranker.open(tmp_path / where).rerank(list(linker.answers), linker.link(linker.answers))
+        scores.append([link.score for answer in answers for link in answer.links])
+    np.testing.assert_allclose(scores[0], scores[1], rtol=0, atol=1e-4)
+
+
+def test_biosyn_is_the_same_on_every_device(base: Path, device: torch.device, tmp_path: Path) -> None:
+    files = write_lines(tmp_path / "mentions.txt", MENTIONS), write_lines(tmp_path / "names.txt", NAMES)
+    losses = []
+    for where in ("cpu", device.type):
+        recipe = recipe_of(config_for(base, steps=4, learning_rate=1e-4, device=where))
+        report = train_biosyn(recipe, *files, tmp_path / where, development=[files[0]], overwrite=True)
+        losses.append([line["loss"] for line in report.log])
+    np.testing.assert_allclose(losses[0], losses[1], rtol=0, atol=1e-4)
+
+
 def test_the_clock_counts_every_phase(base: Path, pairs: PairSet, device: torch.device) -> None:
     step, _, _ = made(base, pairs, device)
     assert not any(step.phases.values())
@@ -256,3 +293,32 @@ def test_compiled_layers_drop_on_a_gpu_and_meet_it_again(
         torch.testing.assert_close(first, second, rtol=0, atol=1e-6)
     step._gradients([0], 0)  # and another time it draws others
     assert not all(torch.equal(first, later) for first, later in zip(seen[:half], seen[2 * half :], strict=False))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU, or what stands in for it")
+@pytest.mark.skipif(sys.platform != "linux" or shutil.which("g++") is None, reason="the stand-in needs Linux and g++")
+def test_what_is_for_gpus_on_a_stand_in() -> None:
+    stand_in = Path(__file__).parents[1] / "stand_in_gpu"
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "stand_in_gpu",
+        "-p",
+        "no:cacheprovider",
+        "-q",
+        "-k",
+        "cuda or gpu",
+    ]
+    run = subprocess.run(
+        [*command, "-rs", __file__],
+        env={**os.environ, "PYTHONPATH": str(stand_in)},
+        cwd=stand_in.parents[1],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
+    assert "skipped" not in run.stdout.replace("1 skipped", "", 1), run.stdout[-3000:]  # but this test
