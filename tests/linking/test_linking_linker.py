@@ -20,6 +20,7 @@ from onoma.artifacts import MANIFEST_NAME, verify_artifact
 from onoma.encoders import Encoder, export_encoder, open_encoder
 from onoma.errors import (
     ArtifactExistsError,
+    ConfigError,
     DamagedArtifactError,
     FormatVersionError,
     InputError,
@@ -423,6 +424,8 @@ def test_another_working_directory_changes_nothing(
     monkeypatch.chdir(tmp_path)
     opened, terminology = Linker.open("linker"), Terminology.open("terminology")
     monkeypatch.chdir("/")
+    with pytest.raises(ConfigError, match=r"prepared by an onoma\.linking\.Preparation\(.*found NoneType"):
+        opened.preparing(None)  # type: ignore[arg-type]
     spelling = opened.preparing(Preparation(spelling=True))
     assert spelling.link(["cold"]) == opened.link(["cold"])
     assert terminology.n_names == len(terminology.names().collect())

@@ -139,7 +139,7 @@ def test_counts_that_an_update_lost_are_told_and_a_way_back_is_no_return(
     make_terminology(tmp_path / "fewer", {"D6": ["Cold Temperature", "cold"], "D1": ["diabetes"]})
     report = update_linker(linker, tmp_path / "fewer")
     assert report.figures()["counted_mentions"] == {"kept": 5, "moved": 0, "gone": 4}
-    assert "of 9 counted mentions 4 were of concepts that are gone" in str(report)
+    assert "of 9 meanings of counted mentions 4 were of concepts that are gone" in str(report)
     back = update_linker(linker, place / "t")
     assert back.figures()["counted_mentions"] == {"kept": 5, "moved": 0, "gone": 0}
     assert back.is_tuned, "its weights were learned with the counts that are gone"

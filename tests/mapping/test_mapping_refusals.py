@@ -17,6 +17,7 @@ from mapping_data import make_linker, make_linker_of, make_parts_small, read_tab
 from onoma.artifacts.parquet import scan_parquet
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, UnavailableError
 from onoma.mapping import map_table
+from onoma.mapping.asking import Asking
 from onoma.mapping.outputs import write_part
 from onoma.mapping.work import WorkFolder
 
@@ -65,6 +66,11 @@ def linker(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("x.csv", b"mention,id\ra,1\rb,2\r", r"line 1: a carriage return \(CR\) outside quotes"),
         ("x.csv", b"mention\ra\rb\r", r"line 1: a carriage return \(CR\) outside quotes"),
         ("x.csv", b"\n\n", "there is no line with the names of the columns"),
+        ("x.tsv", b"\n\n", "there is no line with the names of the columns"),
+        ("x.csv", b"\n\nmenton,id\na,1\n", "line 3, field mention: there is no column"),
+        ("x.csv", b"\n\nmention,id,id\na,1,2\n", "line 3: two columns are called 'id'"),
+        ("x.csv", b"\n\nmention;id\na;1\n", "line 3: the columns seem to be divided by semicolons"),
+        ("x.tsv", b"\n\nmenton\tid\na\t1\n", "line 3, field mention: there is no column"),
         ("x.jsonl", b'{"mention": "a"}\n["b"]\n', "line 2: a JSON value that is no object"),
         ("x.jsonl", b'{"mention": "a"}\n\n{"mention": \n', "line 3: not JSON"),
         ("x.jsonl", b'{"mention": "a", "x": NaN}\n', r"line 1: not JSON \(NaN"),
@@ -266,6 +272,12 @@ def test_asking_is_an_asking(linker: Path, tmp_path: Path) -> None:
     path = write_table(tmp_path / "x.csv", [{"mention": "cold"}])
     with pytest.raises(ConfigError, match=r"asking is an onoma\.mapping\.Asking"):
         map_table(linker, path, tmp_path / "y.csv", column="mention", asking={"stages": ["exact"]})  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"filters are onoma\.linking\.filters\.Filters\.of\(.*found dict"):
+        Asking(filters={"sources": "A"})  # type: ignore[arg-type]
+    wrong: list[Any] = ["schwartz-hearst", "", {}]
+    for preparation in wrong:
+        with pytest.raises(ConfigError, match=r"prepared by an onoma\.linking\.Preparation\(.*found (str|dict)"):
+            map_table(linker, path, tmp_path / "y.csv", column="mention", preparation=preparation)
 
 
 @pytest.mark.parametrize("source", ["x.parquet", "x.jsonl"])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from mapping_data import (
@@ -177,6 +179,24 @@ def test_a_csv_of_one_column_keeps_its_blank_lines(
         return
     map_table(linker, tmp_path / "x.csv", tmp_path / "y.parquet", column="mention")
     assert pl.read_parquet(tmp_path / "y.parquet")["mention"].to_list() == mentions
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.tsv", "\n \nmention\tid\ncold\t1\n"),
+        ("x.tsv", "\nmention\ncold\n"),
+        ("x.csv", "\n \nmention,id\ncold,1\n"),
+        ("x.csv", "\nmention\ncold\n"),
+    ],
+)
+def test_blank_lines_before_the_names_of_columns(name: str, text: str, linker: Path, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    numbers: dict[str, Any] = {"top_k": np.int64(1), "workers": np.int8(1)}
+    map_table(linker, tmp_path / name, tmp_path / "y.parquet", column="mention", **numbers)
+    found = pl.read_parquet(tmp_path / "y.parquet")
+    assert found.columns[0] == "mention"
+    assert found["mention"].to_list() == ["cold"]
 
 
 def test_parquet_keeps_its_types(linker: Path, tmp_path: Path) -> None:

@@ -274,6 +274,18 @@ def test_tables_of_mentions(tmp_path: Path, kind: str) -> None:
         read_mentions(tmp_path / f"none.{kind}", Reading())
 
 
+def test_mentions_as_json_lines(tmp_path: Path) -> None:
+    file = tmp_path / "m.jsonl"
+    file.write_text('{"concept_id": 7, "x": [1], "mention": "cold"}\n\n{"mention": "x+y", "concept_id": "1|2"}\n')
+    assert read_mentions(file).rows() == [("cold", "7"), ("x+y", "1|2")]
+    file.write_text('{"concept_id": "7", "mention": "cold"}\n{"mention": "flu"}\n')
+    with pytest.raises(InputError, match="line 2, field concept_id: an empty cell"):
+        read_mentions(file)
+    file.write_text('{"concept_id": "7", "text": "cold"}\n')
+    with pytest.raises(InputError, match=r"no line has the key 'mention'.*call the columns mention, concept_id"):
+        read_mentions(file)
+
+
 def test_a_doubled_column_and_the_first_bad_line_are_named(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("mention,concept_id,mention\na,D1,b\n")
     with pytest.raises(InputError, match=r"two columns are called 'mention'\. To mend it: call one of them otherwise"):

@@ -163,6 +163,7 @@ def test_codes_are_asked_where_names_say_nothing(tmp_path: Path) -> None:
     assert report.parts[0].n_matched_by == {"name": 1, "words": 0, "code": 1}
     assert "has 2 of the concepts (1 by name, 1 by code); 2 names added" in str(report)
     assert enrich_terminology(own, parts, tmp_path / "unsaid").n_added == 1
+    assert enrich_terminology(own, parts, tmp_path / "colon", vocabularies={"own": "SCTID:"}).n_added == 2
     again = enrich_terminology(
         tmp_path / "out", [write(tmp_path / "more", [record("SCTID:22298006", "MI")])], tmp_path / "2"
     )

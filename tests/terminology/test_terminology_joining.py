@@ -267,6 +267,8 @@ def test_bare_codes_of_a_known_vocabulary(tmp_path: Path) -> None:
     assert codes(terminology) == ["M:1", "D1"]
     terminology, _ = joined(tmp_path / "said", *parts, vocabularies={"part1": "msh"})
     assert codes(terminology) == ["M:1"]
+    terminology, _ = joined(tmp_path / "with a colon", *parts, vocabularies={"part1": "msh: "})
+    assert codes(terminology) == ["M:1"]
     terminology, _ = joined(tmp_path / "prefixed", *parts, prefixes={"part1": "MESH:"})
     assert codes(terminology) == ["M:1"]
     both = {"prefixes": {"part1": "ours "}, "vocabularies": {"part1": "MESH"}}

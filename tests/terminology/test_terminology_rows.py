@@ -302,6 +302,8 @@ def test_blank_lines_before_the_names_of_columns(tmp_path: Path) -> None:
     assert named(terminology) == {"1": ["a"]}
     with pytest.raises(InputError, match="line 3, field code: there is no column 'code'"):
         read(tmp_path, "table", "t.csv", b"\n\nid,name\n1,a\n", id="code", name="name")
+    with pytest.raises(InputError, match="line 3, field code: there is no column 'code'"):
+        read(tmp_path, "table", "t.csv", b'\n\nid,"name"\n1,a\n', id="code", name="name")
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,8 @@ def mentions(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Lines id||mention (BioSyn), or a .csv, .tsv or .parquet with the columns mention and concept_id.",
+            help="Lines id||mention (BioSyn), or a .csv, .tsv, .parquet or .jsonl with the columns "
+            "mention and concept_id.",
         ),
     ],
     terminology: TerminologyFolder,

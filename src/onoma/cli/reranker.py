@@ -22,8 +22,8 @@ def train(
         typer.Option(
             "--mentions",
             metavar="FILE",
-            help="Annotated mentions: lines id||mention, or a .csv, .tsv or .parquet with the columns mention and "
-            "concept_id.",
+            help="Annotated mentions: lines id||mention, or a .csv, .tsv, .parquet or .jsonl with the columns "
+            "mention and concept_id.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="RERANKER", help="Where to write the folder.")],

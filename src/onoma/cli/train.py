@@ -38,8 +38,8 @@ def train(
         typer.Option(
             "--development",
             metavar="FILE",
-            help="Measure on these mentions: lines id||mention, or a .csv, .tsv or .parquet with the columns mention "
-            "and concept_id; may be given several times.",
+            help="Measure on these mentions: lines id||mention, or a .csv, .tsv, .parquet or .jsonl with the columns "
+            "mention and concept_id; may be given several times.",
         ),
     ] = None,
     development_terminology: Annotated[

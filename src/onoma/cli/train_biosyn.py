@@ -17,8 +17,8 @@ def train_biosyn(
         typer.Option(
             "--mentions",
             metavar="FILE",
-            help="What to learn from: lines id||mention, or a .csv, .tsv or .parquet with the columns mention and "
-            "concept_id.",
+            help="What to learn from: lines id||mention, or a .csv, .tsv, .parquet or .jsonl with the columns "
+            "mention and concept_id.",
         ),
     ],
     dictionary: Annotated[

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from onoma.artifacts import Manifest, open_artifact, read_while_unchanged
 from onoma.encoders import Encoder
-from onoma.errors import InputError, MismatchError
+from onoma.errors import ConfigError, InputError, MismatchError
 from onoma.indexes import Index
 from onoma.indexes.protocol import StoredVectors
 from onoma.linking.confidence import threshold, threshold_for
@@ -282,10 +282,18 @@ class Linker:
     def preparing(self, preparation: Preparation) -> Linker:
         """The same linker with stages before its own: short forms replaced, spelling put right, composites split.
 
+        Raises:
+            ConfigError: this is no `Preparation`.
+
         Example:
             >>> linker = linker.preparing(Preparation(finder="schwartz-hearst"))    # doctest: +SKIP
             >>> linker.link(["FED"], contexts=["She has fish-eye disease (FED)."])  # doctest: +SKIP
         """
+        if not isinstance(preparation, Preparation):
+            raise ConfigError(
+                "mentions are prepared by an onoma.linking.Preparation(finder=..., ...); found "
+                f"{type(preparation).__name__}."
+            )
         return self._with(dataclasses.replace(self._parts, preparation=preparation))
 
     @property

@@ -76,7 +76,8 @@ class CarriedPrior:
 
     Attributes:
         counts: Of its concepts, int64, shape (C,).
-        n_moved: Counted mentions whose concept is gone and whose successor has them now.
+        n_moved: Counts whose concept is gone and whose successor has them now; a mention of several concepts has one
+            for each.
         n_gone: Those whose concept is gone without one.
     """
 

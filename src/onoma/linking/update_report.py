@@ -77,7 +77,7 @@ class UpdateReport:
 
     @property
     def _n_counted(self) -> int:
-        """Mentions that are counted for some concept now."""
+        """Concepts that mentions are counted for now; a mention of several counts for each."""
         return 0 if self.prior is None else int(self.prior.counts.sum())
 
     def __str__(self) -> str:
@@ -100,9 +100,9 @@ class UpdateReport:
             lines += [f"{reason.replace('_', ' '):<11} {n:>9,}" for reason, n in changed.reasons.items() if n]
         if self.prior is not None and (self.prior.n_moved or self.prior.n_gone):
             lines.append(
-                f"of {self._n_counted + self.prior.n_gone:,} counted mentions {self.prior.n_gone:,} were of concepts "
-                f"that are gone, and {self.prior.n_moved:,} went to a successor: count anew with onoma linker "
-                "add-prior, or onoma linker tune --prior"
+                f"of {self._n_counted + self.prior.n_gone:,} meanings of counted mentions {self.prior.n_gone:,} were "
+                f"of concepts that are gone, and {self.prior.n_moved:,} went to a successor: count anew with onoma "
+                "linker add-prior, or onoma linker tune --prior"
             )
         if self.is_tuned:
             lines.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from onoma.errors import ConfigError
 from onoma.linking import Linker
 from onoma.linking.filters import Filters
 from onoma.linking.settings import ordered_stages
@@ -26,6 +27,17 @@ class Asking:
     stages: tuple[str, ...] | None = None
     no_concept_below: float | None = None
     filters: Filters = field(default_factory=Filters)
+
+    def __post_init__(self) -> None:
+        """Refuse filters of another kind.
+
+        Raises:
+            ConfigError: they are no `Filters`.
+        """
+        if not isinstance(self.filters, Filters):
+            raise ConfigError(
+                f"filters are onoma.linking.filters.Filters.of(sources=..., ...); found {type(self.filters).__name__}."
+            )
 
     def applied(self, linker: Linker) -> Linker:
         """The same linker, which answers so by itself.

@@ -16,7 +16,7 @@ import polars as pl
 
 from onoma._version import __version__
 from onoma.artifacts import ensure_file_writable, is_same, sha256_file, write_file
-from onoma.errors import ConfigError, InputError
+from onoma.errors import ConfigError, InputError, whole_number
 from onoma.linking import Linker
 from onoma.linking.mentions import Preparation
 from onoma.mapping import collecting, parts
@@ -128,7 +128,8 @@ def map_table(
         MapReport(n_rows=120000, n_mentions=8211, n_linked=119204, no_concept_below=None, seconds=31.5)
     """
     started = time.monotonic()
-    _check_options(top_k, workers, engine, address, database)
+    top_k, workers = _count(top_k, "top_k"), None if workers is None else _count(workers, "workers")
+    _check_options(engine, address, database)
     source, target = Path(input), Path(output)
     if target.is_symlink():  # what it points to is replaced, not the link
         target = target.resolve()
@@ -141,9 +142,9 @@ def map_table(
             if work.is_done:
                 work.remove()
     ensure_file_writable(target, overwrite=overwrite)
-    preparation = preparation or Preparation()
+    preparation = Preparation() if preparation is None else preparation
     plain = Linker.open(linker, database=database)
-    asking = asking or Asking()
+    asking = Asking() if asking is None else asking
     if not isinstance(asking, Asking):
         raise ConfigError(f"asking is an onoma.mapping.Asking(stages=..., ...); found {type(asking).__name__}.")
     opened = asking.applied(plain).preparing(preparation)
@@ -212,10 +213,14 @@ def map_table(
     return MapReport(read.n_rows, n_mentions, n_linked, least or None, time.monotonic() - started)
 
 
-def _check_options(top_k: int, workers: int | None, engine: str, address: str | None, database: str | None) -> None:
-    for name, value in (("top_k", top_k), ("workers", workers)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise ConfigError(f"{name} must be at least 1, a whole number; found {value!r}.")
+def _count(value: int, name: str) -> int:
+    try:
+        return whole_number(value, name, "too few")
+    except InputError:
+        raise ConfigError(f"{name} must be at least 1, a whole number; found {value!r}.") from None
+
+
+def _check_options(engine: str, address: str | None, database: str | None) -> None:
     if engine not in get_args(Engine):
         raise ConfigError(f"engine must be one of {', '.join(get_args(Engine))}; found '{engine}'.")
     if address is not None and engine != "ray":

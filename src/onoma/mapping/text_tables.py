@@ -14,7 +14,7 @@ import polars as pl
 
 from onoma.errors import InputError
 from onoma.mapping.parts import Wanted
-from onoma.terminology.files.delimited import read_delimited, read_header
+from onoma.terminology.files.delimited import find_header, read_delimited
 from onoma.terminology.files.quoted import ROWS_PER_BATCH, csv_problem, is_never_closed, long_fields, read_quoted
 from onoma.terminology.files.text_files import only_file, text_lines
 from onoma.terminology.reading import Progress, Reading
@@ -24,7 +24,7 @@ _ADVICE = "close it, or double it if it is part of the text"
 
 
 class TextTable:
-    """A CSV or TSV file whose first line names its columns, plain or gzip.
+    """A CSV or TSV file whose first line, blank ones aside, names its columns; plain or gzip.
 
     Args:
         path: The file.
@@ -38,9 +38,9 @@ class TextTable:
     def __init__(self, path: Path, wanted: Wanted, *, delimiter: str) -> None:
         self.path, self._wanted, self._delimiter = path, wanted, delimiter
         self._file = only_file(path)
-        self.columns = self._read_columns()
+        self._header_line, self.columns = self._read_header()
         self._check_division()
-        wanted.check(self.columns, path, line=1)
+        wanted.check(self.columns, path, line=self._header_line)
         # What columns are called while they are read: some names ("*", "line") mean something to who reads them.
         self._fields = [f"field {number}" for number in range(len(self.columns))]
 
@@ -53,23 +53,29 @@ class TextTable:
                 raise InputError(
                     f"the columns seem to be divided by {word}",
                     path=self.path,
-                    line=1,
+                    line=self._header_line,
                     found=self.columns[0],
                     expected=f"{_DIVIDERS[self._delimiter]}, by the file's name",
                 )
 
-    def _read_columns(self) -> list[str]:
+    def _read_header(self) -> tuple[int, list[str]]:
+        """Its line and the columns, none if there is no such line."""
         reading = Reading(may_skip=False)
         if self._delimiter == "\t":
-            return read_header(self._file, reading, separator="\t")
-        found: list[str] = []
-        rows = read_quoted(self._file, reading, delimiter=",", keep=(), check_fields=found.extend, advice=_ADVICE)
+            return find_header(self._file, reading, separator="\t")
+        header: tuple[int, list[str]] = 1, []
+
+        def note(fields: list[str], line: int) -> None:
+            nonlocal header
+            header = line, fields
+
+        rows = read_quoted(self._file, reading, delimiter=",", keep=(), check_fields=note, advice=_ADVICE)
         try:
             next(rows, None)
         except InputError:
-            if not found:  # what is wrong with a later line is told when that is read
+            if not header[1]:  # what is wrong with a later line is told when that is read
                 raise
-        return found
+        return header
 
     def frames(self, progress: Progress) -> Iterator[pl.DataFrame]:
         """See `onoma.mapping.parts.InputTable.frames`."""
@@ -89,7 +95,7 @@ class TextTable:
                 separator="\t",
                 fields=self._fields,
                 keep=self._fields,
-                skip_lines=1,
+                skip_lines=self._header_line,
                 skip_blank_lines=len(self.columns) > 1,
             )
         elif len(self.columns) > 1:

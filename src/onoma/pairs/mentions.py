@@ -2,8 +2,8 @@
 
 Files of mentions are
 
-* tables (``.csv``, ``.tsv``, ``.parquet``) with the columns ``mention`` and ``concept_id``; several codes of a mention
-  are divided by ``|``;
+* tables (``.csv``, ``.tsv``, ``.parquet``, ``.jsonl``) with the columns ``mention`` and ``concept_id``; several codes
+  of a mention are divided by ``|``;
 * any other text in the form of BioSyn's queries: a line ``id||mention`` for each, several codes divided by ``|`` or
   ``+``. Composite mentions, several texts divided by the same signs, are left out and counted, since they do not say
   which text means what. A ``+`` in the mention of a single concept ("CD4+ cell") divides nothing.
@@ -31,7 +31,7 @@ from onoma.pairs.pair_set import KIND, PairSet, write_pair_set
 from onoma.pairs.selection import Ambiguous, check_ambiguous, training_names, treat_ambiguous
 from onoma.terminology import Terminology, normalise_expr
 from onoma.terminology.files.text_files import only_file, text_lines
-from onoma.terminology.readers.table_rows import LINE, parquet_rows, text_rows
+from onoma.terminology.readers.table_rows import LINE, json_rows, parquet_rows, text_rows
 from onoma.terminology.reading import Check, Reading
 from onoma.terminology.tables import ACTIVE
 from onoma.terminology.terminology import as_terminology
@@ -44,6 +44,7 @@ COMPOSITE = "composite mentions left out"
 """The note that `read_mentions` makes of them."""
 LABELLED = ("mention", "concept_id")
 """Columns of a table of annotated mentions."""
+_TABLES = {"parquet", "csv", "tsv", "jsonl", "ndjson"}
 _HAS_CODE = pl.col("concept_id").str.contains(r"[^|\s]")
 """Whether `onoma.codes.split_codes` finds a code."""
 
@@ -78,13 +79,13 @@ def read_mentions(file: str | Path, reading: Reading | None = None, *, context: 
 
 def _read(path: Path, reading: Reading, context: str | None) -> pl.DataFrame:
     suffix = only_file(path).base.lower().removesuffix(".gz").rpartition(".")[2]
-    if suffix in {"parquet", "csv", "tsv"}:
+    if suffix in _TABLES:
         return _read_table(path, suffix, reading, context)
     if context is not None:
         raise InputError(
             "lines of mentions have no contexts",
             path=path,
-            expected=f"a .csv, .tsv or .parquet with a column '{context}'",
+            expected=f"a .csv, .tsv, .parquet or .jsonl with a column '{context}'",
         )
     checks = (
         Check(pl.col("mention").is_not_null(), None, "id||mention", "whole", "no '||' in the line"),
@@ -118,6 +119,8 @@ def _read_table(path: Path, suffix: str, reading: Reading, context: str | None) 
     try:
         if suffix == "parquet":
             blocks = list(parquet_rows(file, reading, columns=wanted, may_be_lists=()))
+        elif suffix in {"jsonl", "ndjson"}:
+            blocks = list(json_rows(file, reading, columns=wanted, may_be_lists=(), separator=None))
         else:
             delimiter = "," if suffix == "csv" else "\t"
             blocks = list(text_rows(file, reading, columns=wanted, delimiter=delimiter, quoting="auto"))
@@ -149,7 +152,7 @@ def _how_to_call_columns(error: InputError, context: str | None) -> str | None:
     """Instead of the options of terminologies, which mentions do not have."""
     if error.problem.startswith("two columns"):
         return "call one of them otherwise"
-    if not error.problem.startswith("there is no column"):
+    if not error.problem.startswith(("there is no column", "no line has the key")):
         return error.fix
     if error.field == context:
         return "name the column of contexts (--context)"

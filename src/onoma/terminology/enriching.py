@@ -35,7 +35,7 @@ from onoma.terminology.matching import (
     checked_evidence,
     match_concepts,
 )
-from onoma.terminology.merging import by_folder, check_places, folder_name
+from onoma.terminology.merging import check_places, folder_name, vocabularies_by_folder
 from onoma.terminology.reading import Progress, no_progress
 from onoma.terminology.tables import KIND, NAMES, TerminologyTables, of_languages, write_terminology
 from onoma.terminology.terminology import Terminology
@@ -148,7 +148,7 @@ def enrich_terminology(
     evidence = checked_evidence(by)
     check_places(paths, Path(out))
     ensure_writable(out, KIND, overwrite=overwrite)
-    said = by_folder(vocabularies or {}, paths, "vocabulary")
+    said = vocabularies_by_folder(vocabularies or {}, paths)
     opened = [Terminology.open(path) for path in paths]
     own, *givers = opened
     own_vocabulary, *other_vocabularies = (

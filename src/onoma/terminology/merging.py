@@ -167,7 +167,7 @@ def merge_terminologies(
     if vocabularies and match_codes == "exact":
         raise ConfigError("Codes that are matched exactly take no vocabulary: it would be a prefix to them.")
     prefix_of = by_folder(prefixes or {}, paths, "prefix")
-    named_vocabulary = by_folder(vocabularies or {}, paths, "vocabulary")
+    named_vocabulary = vocabularies_by_folder(vocabularies or {}, paths)
     ensure_writable(out, KIND, overwrite=overwrite)
     sources = []
     for path in paths:
@@ -241,6 +241,11 @@ def by_folder(given: Mapping[str, str], paths: Sequence[Path], what: str) -> dic
             raise ConfigError(f"The terminology '{name}' is given two of: {what}.")
         found[meant[0]] = value
     return found
+
+
+def vocabularies_by_folder(given: Mapping[str, str], paths: Sequence[Path]) -> dict[Path, str]:
+    """The same of vocabularies, whose prefix may be written with its colon ("MESH:") or without."""
+    return by_folder({name: value.strip().removesuffix(":") for name, value in given.items()}, paths, "vocabulary")
 
 
 def folder_name(folder: Path) -> str:

@@ -18,6 +18,8 @@ from onoma.terminology.files.text_files import LineBlock, TextSource, line_probl
 from onoma.terminology.reading import Reading
 
 _LINE_FEED = 10
+_BINARY = {b"\xfd7zXZ": "xz", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "Zstandard", b"7z\xbc\xaf": "7-Zip"}
+"""First bytes of compressed files that are not read as they are."""
 
 
 def read_delimited(
@@ -137,6 +139,50 @@ def read_header(source: TextSource, reading: Reading, *, separator: str) -> list
         path = source if isinstance(source, Path) else source.path
         raise InputError(problem, path=path, line=1, fix="convert the file to UTF-8")
     return [name.strip() for name in line.decode().split(separator)]
+
+
+def find_header(source: TextSource, reading: Reading, *, separator: str) -> tuple[int, list[str]]:
+    """Number of the first line that is not blank, and the names in it; none where there is no such line.
+
+    Raises:
+        InputError: as `read_blocks`, and if the line is no text.
+    """
+    path = source if isinstance(source, Path) else source.path
+    for block in read_blocks(source, reading, block_bytes=1 << 16):
+        found = first_line_of(block, path)
+        if found is not None:
+            line, text = found
+            return line, [name.strip() for name in text.decode().split(separator)]
+    return 1, []
+
+
+def first_line_of(block: LineBlock, path: Path) -> tuple[int, bytes] | None:
+    """Number and bytes of the first line that is not blank, if there is one.
+
+    Raises:
+        InputError: it is no text.
+    """
+    start, number = 0, block.first_line
+    while start < len(block.data):
+        end = block.data.find(b"\n", start)
+        line = block.data[start : end if end >= 0 else len(block.data)]
+        if line.strip():
+            problem = line_problem(line)
+            if problem:
+                raise InputError(problem, path=path, line=number, fix=_how_to_convert(line))
+            return number, line
+        start, number = start + len(line) + 1, number + 1
+    return None
+
+
+def _how_to_convert(line: bytes) -> str:
+    """What to do with a file that begins with bytes that are no text."""
+    for beginning, name in _BINARY.items():
+        if line.startswith(beginning):
+            return f"this is a {name} file: unpack it"
+    if line.count(b"\0") > len(line) / 3:
+        return "this looks like UTF-16: convert the file to UTF-8"
+    return "convert the file to UTF-8"
 
 
 def _shown(separator: str) -> str:

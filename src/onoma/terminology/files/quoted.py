@@ -43,7 +43,7 @@ def read_quoted(
     delimiter: str,
     keep: Sequence[str],
     fields: Sequence[str] | None = None,
-    check_fields: Callable[[list[str]], None] = lambda fields: None,
+    check_fields: Callable[[list[str], int], None] = lambda fields, line: None,
     skip_lines: int = 0,
     keep_carriage_returns: bool = False,
     advice: str = "close it",
@@ -57,7 +57,8 @@ def read_quoted(
         delimiter: One ASCII character.
         keep: Names of the fields wanted.
         fields: Names of all fields; ``None``: the first row says them.
-        check_fields: Told of the fields that the first row names; raises if ``keep`` are not all among them.
+        check_fields: Told of the fields that the first row names, and of its line; raises if ``keep`` are not all among
+            them.
         skip_lines: Lines to pass over at the beginning.
         keep_carriage_returns: Keep those before line feeds inside quotes.
         advice: What to do about a quote that is never closed.
@@ -82,7 +83,7 @@ def read_quoted(
         for line, row in _rows(block, blocks, reading, path, delimiter, advice):
             if not names:
                 names = [name.strip() for name in row]
-                check_fields(names)
+                check_fields(names, line)
             elif len(row) != len(names):
                 reading.reject(
                     "wrong number of fields",

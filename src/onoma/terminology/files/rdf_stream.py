@@ -263,7 +263,7 @@ def _syntax(file: SourceFile) -> _Syntax:
         path=file.path,
         line=1,
         expected=_EXPECTED,
-        found=text[:40].decode("utf-8", "backslashreplace"),
+        found=text.partition(b"\n")[0].rstrip()[:40].decode("utf-8", "backslashreplace"),
         fix="check the file; what its extension says counts for .ttl, .nt, .nq, .trig and .jsonld",
     )
 

@@ -142,14 +142,14 @@ def _no_rows(name: str) -> pl.DataFrame:
 def _checked_rows(name: str, file: SourceFile, reading: Reading) -> Iterator[pl.DataFrame]:
     columns, path = COLUMNS[name], file.path
 
-    def check_fields(fields: list[str]) -> None:
+    def check_fields(fields: list[str], line: int) -> None:
         for column in columns:
             if fields.count(column) != 1:
                 raise InputError(
                     f"there is {'no' if column not in fields else 'more than one'} column '{column}'."
                     + did_you_mean(column, set(fields) - set(columns)),
                     path=path,
-                    line=1,
+                    line=line,
                     field=column,
                     expected=f"the columns {', '.join(columns)}",
                     found=", ".join(fields),

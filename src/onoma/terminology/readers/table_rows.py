@@ -16,16 +16,14 @@ import polars as pl
 from onoma.artifacts.parquet import scan_parquet
 from onoma.errors import InputError, did_you_mean
 from onoma.terminology.files.archives import SourceFile
-from onoma.terminology.files.delimited import read_delimited
+from onoma.terminology.files.delimited import first_line_of, read_delimited
 from onoma.terminology.files.quoted import ROWS_PER_BATCH, read_quoted
-from onoma.terminology.files.text_files import CARRIAGE_RETURN, LineBlock, line_problem, read_blocks, text_lines
+from onoma.terminology.files.text_files import CARRIAGE_RETURN, read_blocks, text_lines
 from onoma.terminology.reading import Reading
 
 Row = dict[str, Any]
 LINE = "\0line"
 """Column with the numbers of lines; the columns of a file may have any name, but not this one."""
-_BINARY = {b"\xfd7zXZ": "xz", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "Zstandard", b"7z\xbc\xaf": "7-Zip"}
-"""First bytes of compressed files that are not read as they are."""
 
 
 def text_rows(
@@ -36,7 +34,7 @@ def text_rows(
     header: tuple[int, bytes] | None = None
     has_quotes = False
     for block in read_blocks(file, reading):
-        header = header or _first_line(block, file.path)
+        header = header or first_line_of(block, file.path)
         has_quotes = has_quotes or (may_be_quoted and b'"' in block.data)
         if header and (has_quotes or not may_be_quoted):
             break
@@ -46,7 +44,7 @@ def text_rows(
             reading,
             delimiter=delimiter,
             keep=columns,
-            check_fields=lambda fields: _check_columns(fields, columns, file.path, line=1),
+            check_fields=lambda fields, line: _check_columns(fields, columns, file.path, line=line),
             advice="close it, or import with --set quoting=no if quotes are ordinary characters here",
             line_column=LINE,
         )
@@ -225,31 +223,6 @@ def _check_keys(seen: Collection[str], columns: Sequence[str], path: Path) -> No
                 expected=f"one of {', '.join(seen)}",
                 fix="say which key is what with the options id, name, ...",
             )
-
-
-def _first_line(block: LineBlock, path: Path) -> tuple[int, bytes] | None:
-    """Number and bytes of the first line that is not blank, if there is one."""
-    start, number = 0, block.first_line
-    while start < len(block.data):
-        end = block.data.find(b"\n", start)
-        line = block.data[start : end if end >= 0 else len(block.data)]
-        if line.strip():
-            problem = line_problem(line)
-            if problem:
-                raise InputError(problem, path=path, line=number, fix=_how_to_convert(line))
-            return number, line
-        start, number = start + len(line) + 1, number + 1
-    return None
-
-
-def _how_to_convert(line: bytes) -> str:
-    """What to do with a file that begins with bytes that are no text."""
-    for beginning, name in _BINARY.items():
-        if line.startswith(beginning):
-            return f"this is a {name} file: unpack it"
-    if line.count(b"\0") > len(line) / 3:
-        return "this looks like UTF-16: convert the file to UTF-8"
-    return "convert the file to UTF-8"
 
 
 def _check_columns(fields: list[str], columns: Sequence[str], path: Path, *, line: int | None = None) -> None:
