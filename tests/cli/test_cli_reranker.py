@@ -62,6 +62,12 @@ def test_a_reranker_is_trained_and_told_about(place: Path, tmp_path: Path) -> No
     assert len(Reranker.open(tmp_path / "r").rerank(["bad brain"], found)[0].links) == 4
 
 
+def test_a_share_that_was_given_was_not_chosen(place: Path, tmp_path: Path) -> None:
+    given = ("--development", place / "dev.txt", "--set", "weight=0.3", "--set", "precision=bf16")
+    done = train(place, tmp_path / "r", *given)
+    assert "share of the reranker in the final score: 0.3; the linker alone has acc@1" in done.stderr
+
+
 def test_contexts_come_from_a_column(place: Path, tmp_path: Path) -> None:
     own = tmp_path / "train.csv"
     own.write_text("mention,concept_id,said\n" + "".join(f"{word} bug,X:{word},a {word} bug\n" for word in WORDS[:4]))

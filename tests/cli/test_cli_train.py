@@ -130,7 +130,12 @@ def test_recipes_and_grids_are_listed_and_shown(place: Path) -> None:
 def test_a_recipe_of_ones_own_is_shown_whatever_it_is_for(text: str, shown: str, tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text(f"steps = 5\n{text}\n")
-    assert shown in run("recipes", "show", own).stdout
+    done = run("recipes", "show", own)
+    assert shown in done.stdout
+    assert "as onoma" not in done.stderr
+    own.write_text("steps = 5\n")
+    told = "as onoma train takes it; onoma train-biosyn and onoma reranker train would take it with defaults"
+    assert told in run("recipes", "show", own).stderr
 
 
 def test_the_time_left_counts_what_lies_between_steps(

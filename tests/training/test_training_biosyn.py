@@ -302,13 +302,14 @@ def test_a_terminology_is_a_dictionary_too(base: Path, files: tuple[Path, Path],
 
 
 def test_what_is_left_out_is_told(base: Path, files: tuple[Path, Path], tmp_path: Path) -> None:
-    rows = [*MENTIONS, ("bad heart|bad lung", "D0|D1"), ("bad toe", "D99")]
+    rows = [*MENTIONS, ("bad heart|bad lung", "D0|D1"), ("bad toe", "D99"), ("***", "D0")]
     mentions = write_lines(tmp_path / "m.txt", rows)
     told: list[str] = []
     report = train(config_for(base, steps=1), (mentions, files[1]), tmp_path / "e", on_event=told.append)
     assert report.data["queries"] == 25
     assert "m.txt: 1 composite mentions left out" in told
-    unknown = "m.txt: 1 of 25 queries mean a concept that the dictionary does not have (D99); nothing is learnt of them"
+    assert "m.txt: 1 of 26 mentions are blank after normalisation and left out" in told
+    unknown = "m.txt: 1 of 26 queries mean a concept that the dictionary does not have (D99); nothing is learnt of them"
     assert unknown in told
 
 
@@ -319,6 +320,12 @@ def test_what_cannot_be_is_refused(base: Path, files: tuple[Path, Path], tmp_pat
         train(config, files, tmp_path / "taken")
     with pytest.raises(InputError, match="has the concept of none of the"):
         train(config, (write_lines(tmp_path / "other.txt", [("heart", "D")]), files[1]), tmp_path / "e")
+    alike = (
+        write_lines(tmp_path / "alike.txt", [("bad heart", "D0")]),
+        write_lines(tmp_path / "n.txt", [("heart", "D0")]),
+    )
+    with pytest.raises(InputError, match=r"all names of the dictionary are right for every query of 'alike\.txt'"):
+        train(config, alike, tmp_path / "e")
     with pytest.raises(InputError, match="put it in a list"):
         train(config, files, tmp_path / "e", development=str(files[0]))
     with pytest.raises(ConfigError, match="there are none"):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -112,9 +114,9 @@ def test_scores_are_those_of_the_encoder_opened_for_use(base: Path, model: Packe
     answers = np.array(
         [
             (query, place)
-            for query, (_, right) in enumerate(QUERIES)
+            for query, (text, right) in enumerate(QUERIES)
             for place, concept in enumerate(concepts)
-            if set(right.split("|")) & set(concept.split("|"))
+            if normalise(text) and set(right.split("|")) & set(concept.split("|"))
         ]
     )
     ranks = ranks_by_loops(
@@ -129,7 +131,7 @@ def test_scores_are_those_of_the_encoder_opened_for_use(base: Path, model: Packe
     assert scores.at_5 == sum(1 <= rank <= 5 for rank in ranks) / len(ranks)
     assert scores.mrr == pytest.approx(sum(1 / rank for rank in ranks if rank) / len(ranks))
     assert ranks[1] == 2  # "heart attack" is a name of D1 and of D4, and D1 stands first
-    assert ranks[5] == 0
+    assert ranks[5] == ranks[6] == 0
 
 
 def test_measuring_leaves_mode_and_random_state(base: Path, model: PackedEncoder) -> None:
@@ -166,13 +168,32 @@ def test_the_fingerprint_tells_what_is_measured(base: Path) -> None:
     same = measure_of(base, tables(name="other name")).fingerprint
     assert same == measure_of(base, tables()).fingerprint
     others = [
-        tables(queries=[*QUERIES[:-1], ("", "D1")]),
+        tables(queries=[("heart attacks", "D1"), *QUERIES[1:]]),
         tables(queries=[*QUERIES[:-1], ("more", "D3")]),
         tables(dictionary=DICTIONARY[:-1]),
         tables(dictionary=[*DICTIONARY[:-1], ("ear ache", "D6")]),
     ]
     fingerprints = {measure_of(base, other).fingerprint for other in others} | {same}
     assert len(fingerprints) == len(others) + 1
+
+
+def test_what_nothing_is_left_of_counts_as_wrong_and_is_told(base: Path, model: PackedEncoder) -> None:
+    told: list[str] = []
+    worded = tables(queries=QUERIES[:-1])
+    blank = tables(queries=[*QUERIES[:-1], *(("***", concept) for _, concept in DICTIONARY)])
+    settings: dict[str, Any] = {"normalisation": "loose", "max_tokens": 16}
+    with_blank = Measure(blank, locate_tokenizer(base), tell=told.append, **settings)
+    without = Measure(worded, locate_tokenizer(base), tell=told.append, **settings)
+    found, expected = (
+        measure(partial(name_vectors, model, precision=torch.float32)) for measure in (with_blank, without)
+    )
+    total = len(worded.queries) + len(DICTIONARY)
+    share = len(worded.queries) / total
+    assert (found.at_1, found.at_5, found.mrr) == pytest.approx(
+        (share * expected.at_1, share * expected.at_5, share * expected.mrr)
+    )
+    assert expected.at_5 > 0
+    assert told == [f"dev: {len(DICTIONARY)} of {total} queries are blank after normalisation and count as wrong"]
 
 
 @pytest.mark.parametrize(

@@ -466,6 +466,24 @@ def test_on_a_terminology_with_development_data(place: Path, tmp_path: Path) -> 
     assert len(stepped) == 4
 
 
+def test_a_grid_that_suited_nothing_may_begin_on_something_else(place: Path, tmp_path: Path) -> None:
+    def go(matryoshka: str, hidden: int) -> list[Trained]:
+        return train_grid(
+            "quickstart",
+            Grid("g", "", ({"matryoshka": (matryoshka,)},)),
+            tmp_path / "out",
+            overrides=overrides(place),
+            terminology=place / "t",
+            development_synonyms=hidden,
+        )
+
+    with pytest.raises(ConfigError, match="matryoshka"):
+        go("[1000]", 4)
+    assert (tmp_path / "out" / ".pairs").exists()
+    (made,) = go("[8]", 3)
+    assert made.status == "done"
+
+
 @pytest.mark.parametrize("killed_in", ["rename", "rmtree"])
 def test_what_a_combination_killed_after_saving_left_is_cleared(
     killed_in: str, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from onoma.errors import ConfigError, UnavailableError
+from onoma.errors import ConfigError, DamagedArtifactError, UnavailableError
 from onoma.training.trackers import STATE_NAME, Trackers, check_trackers, open_trackers
 
 CONFIG = {"learning_rate": 1e-5, "loss": {"name": "circle", "margin": 0.25}, "minutes": None}
@@ -81,6 +81,21 @@ def test_unknown_and_missing_ones_are_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "wandb" else found(name))
     with pytest.raises(UnavailableError, match=r"tracker wandb needs the package 'wandb'.*onoma\[wandb\]"):
         check_trackers(["wandb"])
+
+
+@pytest.mark.parametrize("content", ["", "[1]", '{"tensorboard": 3}'])
+def test_damaged_notes_are_told_where_they_are_needed(content: str, tmp_path: Path) -> None:
+    (tmp_path / STATE_NAME).write_text(content)
+    open_trackers([], tmp_path, CONFIG, steps_done=3).close()
+    with pytest.raises(DamagedArtifactError, match=rf"{STATE_NAME} cannot be read .*Leave out --track, or remove"):
+        open_trackers(["tensorboard"], tmp_path, CONFIG, steps_done=3)
+
+
+def test_the_place_of_a_tracker_is_no_place_for_an_encoder(tmp_path: Path) -> None:
+    check_trackers(["tensorboard"], tmp_path / "tensorboard" / "enc")
+    with pytest.raises(ConfigError, match=r"tensorboard keeps its own at .*tensorboard; call the folder otherwise"):
+        check_trackers(["tensorboard"], tmp_path / "tensorboard")
+    check_trackers([], tmp_path / "tensorboard")
 
 
 class TestTensorBoard:

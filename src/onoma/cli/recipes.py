@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 app = typer.Typer(help="The training recipes shipped with Onoma.", no_args_is_help=True)
 
 
+_COMMANDS = {
+    "recipe": "onoma train",
+    "biosyn-recipe": "onoma train-biosyn",
+    "reranking-recipe": "onoma reranker train",
+}
+
+
 @app.command("list")
 def list_recipes() -> None:
     """List the recipes, and the grids that vary them (onoma train --grid)."""
@@ -61,7 +68,11 @@ def show_recipe(
     }
     if name.endswith(".toml"):  # of the first kind that has all its settings
         keys = read_shipped("recipe", name).keys() - {"description"}
-        kind = next((kind for kind, (config, _) in kinds.items() if keys <= config.model_fields.keys()), "recipe")
+        fitting = [kind for kind, (config, _) in kinds.items() if keys <= config.model_fields.keys()]
+        kind = fitting[0] if fitting else "recipe"
+        if len(fitting) > 1:
+            others = " and ".join(_COMMANDS[other] for other in fitting[1:])
+            show.remark(f"as {_COMMANDS[kind]} takes it; {others} would take it with defaults of their own")
     else:
         kind = next((kind for kind in kinds if name in shipped_names(kind)), "recipe")
     recipe = kinds[kind][1](name)

@@ -79,7 +79,8 @@ def train(
     before = f"; the linker alone has acc@1 {sum(alone) / len(alone):.4f}" if alone else ""
     about = read_about(out)
     precision = report.ran_on.get("precision", "fp32")
-    is_same = precision == "fp32" or not alone
+    # A share that was given is not chosen; with NIL its score still is.
+    is_same = precision == "fp32" or not alone or (loaded.config.weight is not None and not loaded.config.nil)
     in_use = "" if is_same else f" (chosen in fp32, as it is used; measured above in {precision})"
     show.remark(f"share of the reranker in the final score: {about.weight:.3g}{in_use}{before}")
     if loaded.config.nil:

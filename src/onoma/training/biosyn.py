@@ -101,7 +101,7 @@ def train_biosyn(
     if development_dictionary is not None and not development:
         raise ConfigError("development_dictionary is where development files are looked for, and there are none.")
     check_development(config, [Path(file).name for file in development])
-    check_trackers(trackers)
+    check_trackers(trackers, out)
 
     def make(run: Path, tell: Tell) -> _Biosyn:
         names, source = read_dictionary(dictionary, languages=config.languages)
@@ -137,12 +137,15 @@ class _Biosyn(Course[BiosynConfig, BiosynStepReport]):
         self.optimiser = make_optimiser(config, model)
         tokenizer = locate_tokenizer(config.base)
         texts: dict[str, Any] = {"normalisation": config.normalisation, "max_tokens": config.max_tokens}
-        self._data = ranking_data(data, tokenizer, **texts)
+        self._data = ranking_data(data, tokenizer, tell=tell, **texts)
         batches = CandidateBatches(self._data, config, run, tell=tell)
         self.batches = batches
         self.step = BiosynStep(config, self._data, model, self.optimiser, batches, self.precision, self.device)
         self.measure_on(
-            [BiosynMeasure(one, tokenizer, sparse_weight=model.sparse_weight, **texts) for one in development],
+            [
+                BiosynMeasure(one, tokenizer, sparse_weight=model.sparse_weight, tell=tell, **texts)
+                for one in development
+            ],
             partial(name_vectors, self.encoder, precision=self.precision, unit=model.compares_directions),
             interval=math.ceil(batches.steps_per_epoch / config.accumulation),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,7 +68,14 @@ class RankingData:
         return digest.hexdigest()
 
 
-def ranking_data(data: DevelopmentSet, tokenizer: Tokenizer, *, normalisation: str, max_tokens: int) -> RankingData:
+def ranking_data(
+    data: DevelopmentSet,
+    tokenizer: Tokenizer,
+    *,
+    normalisation: str,
+    max_tokens: int,
+    tell: Callable[[str], None] = lambda _: None,
+) -> RankingData:
     """Prepare queries and dictionary for training.
 
     What is blank after normalisation is left out; equal queries with equal ids are taken once, as BioSyn does. Names
@@ -78,9 +86,10 @@ def ranking_data(data: DevelopmentSet, tokenizer: Tokenizer, *, normalisation: s
         tokenizer: The encoder's.
         normalisation: Preset that names and queries go through.
         max_tokens: Longer ones are cut.
+        tell: Called with a sentence on mentions of which nothing is left.
 
     Raises:
-        InputError: no query has a right name.
+        InputError: no query has a right name, or none has another one.
     """
     names = (
         data.dictionary.select(text=normalise_expr(pl.col("text"), normalisation), code=split_codes_expr())
@@ -90,11 +99,11 @@ def ranking_data(data: DevelopmentSet, tokenizer: Tokenizer, *, normalisation: s
         .agg("code")
         .with_row_index("name")
     )
+    normalised = data.queries.select(
+        text=normalise_expr(pl.col("mention"), normalisation), ids=split_codes_expr().list.sort().list.join("|")
+    )
     queries = (
-        data.queries.select(
-            text=normalise_expr(pl.col("mention"), normalisation), ids=split_codes_expr().list.sort().list.join("|")
-        )
-        .filter(pl.col("text") != "")
+        normalised.filter(pl.col("text") != "")
         .unique(maintain_order=True)
         .with_row_index("query")
         .with_columns(code=pl.col("ids").str.split("|"))
@@ -114,6 +123,16 @@ def ranking_data(data: DevelopmentSet, tokenizer: Tokenizer, *, normalisation: s
             expected="mentions of concepts that have a name there",
             found=f"{len(queries):,} queries, {len(names):,} names",
         )
+    right_names = np.unique(right // len(names), return_counts=True)[1]
+    if (right_names == len(names)).all():
+        raise InputError(
+            f"all names of the dictionary are right for every query of '{data.name}', so that there is nothing to tell "
+            "apart",
+            expected="a dictionary with the names of other concepts too",
+            found=f"{len(queries):,} queries, {len(names):,} names",
+        )
+    if n_blank := int((normalised["text"] == "").sum()):
+        tell(f"{data.name}: {n_blank:,} of {len(normalised):,} mentions are blank after normalisation and left out")
     store, rows, places = tokenise_distinct(pl.concat([names["text"], queries["text"]]), tokenizer, max_tokens)
     return RankingData(
         queries=queries["text"].to_list(),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from tokenizers import Tokenizer
@@ -30,6 +32,7 @@ class BiosynMeasure(Measure):
         sparse_weight: The weight as it is at any time.
         normalisation: Preset that names and queries go through.
         max_tokens: Longer ones are cut, as in training.
+        tell: See `Measure`.
     """
 
     def __init__(
@@ -40,8 +43,9 @@ class BiosynMeasure(Measure):
         sparse_weight: torch.Tensor,
         normalisation: str,
         max_tokens: int,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
-        super().__init__(data, tokenizer, normalisation=normalisation, max_tokens=max_tokens)
+        super().__init__(data, tokenizer, normalisation=normalisation, max_tokens=max_tokens, tell=tell)
         names, queries = (texts.to_list() for texts in self._texts)
         self._sparse_weight = sparse_weight
         self._query_texts = queries

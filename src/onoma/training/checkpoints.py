@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,6 +21,8 @@ from safetensors.torch import save_file
 from onoma.errors import DamagedArtifactError, MismatchError
 
 CHECKPOINT_NAME = "checkpoint.safetensors"
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")
+"""How safetensors tells the system's errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,9 @@ def save_checkpoint(
 ) -> None:
     """Write the checkpoint of a run; a kill at any moment leaves the previous one or this one.
 
+    Raises:
+        OSError: it cannot be written, naming the file.
+
     Args:
         folder: The run folder.
         model: Its weights.
@@ -73,7 +79,13 @@ def save_checkpoint(
     if next(model.parameters()).is_cuda:  # to ask costs memory of a GPU that is not used
         tensors["random.cuda"] = torch.cuda.get_rng_state()
     aside = folder / f".{CHECKPOINT_NAME}.partial"
-    save_file(_storable(tensors), aside, metadata={"progress": json.dumps(asdict(progress)), "run": run})
+    try:
+        save_file(_storable(tensors), aside, metadata={"progress": json.dumps(asdict(progress)), "run": run})
+    except SafetensorError as error:
+        number = _OS_ERROR.search(str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(folder / CHECKPOINT_NAME)) from None
     with aside.open("rb") as handle:
         os.fsync(handle.fileno())
     aside.replace(folder / CHECKPOINT_NAME)

@@ -81,8 +81,9 @@ def read_development(
     """The queries of a file, over the names of a terminology.
 
     Args:
-        file: A table (``.csv``, ``.tsv``, ``.parquet``) with the columns ``mention`` and ``concept_id``, or lines
-            ``id(s)||mention`` as BioSyn has them; several codes are divided by ``|``. Composite mentions are left out.
+        file: A table (``.csv``, ``.tsv``, ``.parquet``, ``.jsonl``) with the columns ``mention`` and ``concept_id``, or
+            lines ``id(s)||mention`` as BioSyn has them; several codes are divided by ``|``. Composite mentions are left
+            out.
         terminology: Whose active concepts may be answers, by their names that are not suppressed.
         languages: BCP 47 tags of the names to choose from. Unset: all.
         hidden_names: Rows of names to leave out, as if the terminology did not have them.

@@ -46,6 +46,7 @@ from onoma.training.run_folder import remove_saved_run
 
 _OF_A_TRY = ("status", "why", "tries")
 """Fields of `Trained` that outlast a call that did not come to an end."""
+_PAIRS = ".pairs"
 _OF_NAMES = ("normalisation", "max_tokens")
 _OF_PAIRS = (*SETTINGS_OF_PAIRS, *_OF_NAMES, "base", "seed")
 """Combinations that agree in these share their pairs."""
@@ -248,7 +249,7 @@ def train_combinations(
             write_table(out, made_from, {name: replace(made, status=WAITING, why="") for name, made in table.items()})
             raise refused[0]
         if is_main() and all(made.status == DONE for made in table.values()):
-            shutil.rmtree(out / ".pairs", ignore_errors=True)
+            shutil.rmtree(out / _PAIRS, ignore_errors=True)
     return best_first(table.values())
 
 
@@ -265,6 +266,7 @@ def _alone(out: Path, made_from: Mapping[str, Any]) -> Iterator[None]:
         yield
         return
     report = out / REPORT_NAME
+    is_other = False
     if report.exists():
         try:
             written = json.loads(report.read_text(encoding="utf-8"))
@@ -274,7 +276,8 @@ def _alone(out: Path, made_from: Mapping[str, Any]) -> Iterator[None]:
             raise ArtifactExistsError(
                 f"{out} holds a {REPORT_NAME} that is no grid's, or a damaged one; write to another place."
             ) from None
-        if has_begun and known != json.loads(json.dumps(made_from)):
+        is_other = known != json.loads(json.dumps(made_from))
+        if has_begun and is_other:
             differing = sorted(key for key in {*known, *made_from} if known.get(key) != made_from.get(key))
             raise MismatchError(
                 f"{out} holds a grid on something else ({', '.join(differing)}). Write to another place, or remove it."
@@ -288,6 +291,8 @@ def _alone(out: Path, made_from: Mapping[str, Any]) -> Iterator[None]:
     except Timeout:
         raise TrainingError(f"another process is training the grid {out} just now; wait for it.") from None
     try:
+        if is_other:  # nothing was trained on the pairs that were made from something else
+            shutil.rmtree(out / _PAIRS, ignore_errors=True)
         yield
     finally:
         lock.release()
@@ -296,4 +301,4 @@ def _alone(out: Path, made_from: Mapping[str, Any]) -> Iterator[None]:
 def _pairs_folder(out: Path, config: TrainingConfig) -> Path:
     values = config.model_dump(mode="json")
     digest = hashlib.sha256(json.dumps({key: values[key] for key in _OF_PAIRS}).encode()).hexdigest()
-    return out / ".pairs" / digest[:12]
+    return out / _PAIRS / digest[:12]

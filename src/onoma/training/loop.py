@@ -72,7 +72,7 @@ def train_encoder(
     out = Path(out)
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
     check_development(config, [data.name for data in development], fix=HIDE_OR_GIVE)
-    check_trackers(trackers)
+    check_trackers(trackers, out)
     return take_course(
         lambda run, tell: _SelfAlignment(config, pairs, run, development, tell),
         config,
@@ -112,7 +112,7 @@ class _SelfAlignment(Course[TrainingConfig, StepReport]):
         tokenizer = locate_tokenizer(config.base)
         self.measure_on(
             [
-                Measure(data, tokenizer, normalisation=config.normalisation, max_tokens=config.max_tokens)
+                Measure(data, tokenizer, normalisation=config.normalisation, max_tokens=config.max_tokens, tell=tell)
                 for data in development
             ],
             partial(name_vectors, encoder, precision=self.precision),

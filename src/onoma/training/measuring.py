@@ -50,12 +50,22 @@ class Measure:
         tokenizer: The encoder's.
         normalisation: Preset that names and queries go through.
         max_tokens: Longer ones are cut, as in training.
+        tell: Called with a sentence on queries of which nothing is left; they count as wrong, as no linker answers
+            them.
 
     Raises:
         InputError: there is no query, no name, or a table has other columns.
     """
 
-    def __init__(self, data: DevelopmentSet, tokenizer: Tokenizer, *, normalisation: str, max_tokens: int) -> None:
+    def __init__(
+        self,
+        data: DevelopmentSet,
+        tokenizer: Tokenizer,
+        *,
+        normalisation: str,
+        max_tokens: int,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
         _check(data)
         self.name = data.name
         # Concepts are numbered in the order of the dictionary, which decides between equal scores.
@@ -72,8 +82,8 @@ class Measure:
         )
         known = names.select("concept", split_codes_expr().alias("code")).explode("code").unique()
         self._answers: RowArray = (
-            queries.select("code")
-            .with_row_index("query")
+            queries.with_row_index("query")
+            .filter(pl.col("text") != "")
             .explode("code")
             .join(known, on="code")
             .select(pl.col("query").cast(pl.Int64), "concept")
@@ -81,6 +91,10 @@ class Measure:
             .sort("query", "concept")
             .to_numpy(writable=True)
         )
+        if n_blank := int((queries["text"] == "").sum()):
+            tell(
+                f"{data.name}: {n_blank:,} of {len(queries):,} queries are blank after normalisation and count as wrong"
+            )
         self._name_concepts: RowArray = names["concept"].to_numpy(writable=True)
         self._texts = names["text"], queries["text"]
         self._store, self._rows, places = tokenise_distinct(pl.concat(self._texts), tokenizer, max_tokens)

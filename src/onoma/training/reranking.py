@@ -122,7 +122,7 @@ def train_reranker(
     named = _named(development)
     fix = "give a file of mentions (development, --development FILE), or train without (--set keep=last)"
     check_development(config, [name for name, _ in named], fix=fix)
-    check_trackers(trackers)
+    check_trackers(trackers, out)
     base = locate_encoder(config.base, pooling=config.pooling, max_tokens=config.max_tokens)
     check_case(config)
     tell = on_event if on_event is not None and is_main() else lambda _: None

@@ -23,7 +23,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from onoma.errors import ConfigError, OnomaError, UnavailableError, check_several, did_you_mean, missing_extra
+from onoma.errors import (
+    ConfigError,
+    DamagedArtifactError,
+    OnomaError,
+    UnavailableError,
+    check_several,
+    did_you_mean,
+    missing_extra,
+)
 
 STATE_NAME = "trackers.json"
 _PROJECT = "onoma"
@@ -83,11 +91,15 @@ class Trackers:
                 self._tell(f"{name} fails and is left out from here on: {_one_line(error)}")
 
 
-def check_trackers(names: Sequence[str]) -> None:
-    """Refuse trackers that there are not, before the work that leads to them.
+def check_trackers(names: Sequence[str], out: Path | None = None) -> None:
+    """Refuse trackers that cannot be, before the work that leads to them.
+
+    Args:
+        names: As `open_trackers` takes them.
+        out: The folder to be written, if that is known.
 
     Raises:
-        ConfigError: no such tracker.
+        ConfigError: no such tracker, or it keeps its own at ``out``.
         InputError: one name, and no list.
         UnavailableError: its package is not installed.
     """
@@ -99,6 +111,8 @@ def check_trackers(names: Sequence[str]) -> None:
             )
         if importlib.util.find_spec(name) is None:
             raise missing_extra(name, name, f"The tracker {name}")
+        if out is not None and out.name == _PLACES[name]:
+            raise ConfigError(f"the tracker {name} keeps its own at {out}; call the folder otherwise.")
 
 
 def open_trackers(
@@ -121,8 +135,11 @@ def open_trackers(
     Raises:
         ConfigError: no such tracker.
         UnavailableError: its package is not installed, or it cannot be opened: not logged in, no network.
+        DamagedArtifactError: what the run folder says of its trackers cannot be read.
     """
     check_trackers(names)
+    if not names:
+        return Trackers({}, lambda _: None)
     state = _State(run / STATE_NAME, anew=steps_done == 0)
     opened: dict[str, Tracker] = {}
     for name in dict.fromkeys(names):
@@ -143,7 +160,13 @@ class _State:
         self._file = file
         self._notes: dict[str, dict[str, Any]] = {}
         if not anew and file.exists():
-            self._notes = json.loads(file.read_text(encoding="utf-8"))
+            try:
+                self._notes = {name: dict(notes) for name, notes in json.loads(file.read_bytes()).items()}
+            except (ValueError, TypeError, AttributeError) as error:
+                raise DamagedArtifactError(
+                    f"{file} cannot be read ({error}). Leave out --track, or remove that file: trackers other than "
+                    "TensorBoard then begin another run, without the steps before."
+                ) from None
 
     def get(self, tracker: str) -> dict[str, Any]:
         return dict(self._notes.get(tracker, {}))
@@ -285,6 +308,8 @@ _TRACKERS: dict[str, Callable[[Path, dict[str, str], int, _State], Tracker]] = {
     "mlflow": _MLflow,
 }
 """By the name of the package, which is the name of the extra."""
+_PLACES = {"tensorboard": "tensorboard", "wandb": "wandb", "mlflow": "mlflow.db"}
+"""What they make beside the encoder."""
 
 
 def _advice(name: str) -> str:
