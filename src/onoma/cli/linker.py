@@ -111,8 +111,8 @@ def tune(
         Path,
         typer.Option(
             metavar="FILE",
-            help="Development mentions: a table with the columns mention and concept_id (csv, tsv, parquet), or lines "
-            "id||mention. The ids NIL, CUI-less and -1 mean 'no such concept'.",
+            help="Development mentions: a table with the columns mention and concept_id (csv, tsv, parquet, jsonl), or "
+            "lines id||mention. The ids NIL, CUI-less and -1 mean 'no such concept'.",
         ),
     ],
     context: Annotated[
