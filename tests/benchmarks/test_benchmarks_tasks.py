@@ -45,6 +45,16 @@ def test_askapatient(askapatient: Path) -> None:
     assert [(line.ids, line.name) for line in dictionary] == [(("1001",), "Tired"), (("22253000",), "Pain")]
 
 
+def test_a_byte_order_mark_before_windows_1252(askapatient: Path) -> None:
+    file = askapatient / "AskAPatient.fold-4.test.txt"
+    file.write_bytes(b"\xef\xbb\xbf1001\tTired\tcouldn\x92t wake\r\n1001\tTired\tTIRED\r\n")
+    queries, _ = get_task("askapatient").queries(askapatient, "fold-4")
+    assert [(query.text, set(query.gold)) for query in queries] == [
+        ("couldn\u2019t wake", {"1001"}),
+        ("TIRED", {"1001"}),
+    ]
+
+
 def test_files_of_another_task_are_doubted() -> None:
     assert doubts("ncbi-disease", "test", 960) is None
     assert doubts("bc5cdr-disease", "test", 960) == (

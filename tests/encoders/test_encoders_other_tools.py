@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,58 @@ def test_vectors_equal_those_of_sentence_transformers(theirs: Path, tmp_path: Pa
     loaded.save(str(tmp_path / "saved"), create_model_card=False)
     found = open_encoder(tmp_path / "saved").encode([LONG, "lung"])
     np.testing.assert_allclose(found, loaded.encode([LONG, "lung"], normalize_embeddings=True), atol=1e-5)
+
+
+LENGTHS: dict[str, tuple[dict[str, Any], int | None, int]] = {
+    "a setting that is null": ({"max_seq_length": None, "x": 1}, None, 64),
+    "nobody says": ({"x": 1}, None, 64),
+    "a tokeniser without a limit": ({"x": 1}, 10**30, 64),
+    "options of the tokeniser": ({"max_seq_length": 14, "tokenizer_args": {"model_max_length": 8}}, 9, 8),
+    "options as they are called now": ({"max_seq_length": 14, "processor_kwargs": {"model_max_length": 8}}, 9, 8),
+}
+
+
+@pytest.mark.parametrize("file", ["sentence_bert_config.json", "sentence_roberta_config.json"])
+@pytest.mark.parametrize(("settings", "of_tokeniser", "expected"), LENGTHS.values(), ids=LENGTHS)
+def test_texts_are_cut_where_sentence_transformers_cuts_them(
+    settings: dict[str, Any], of_tokeniser: int | None, expected: int, file: str, theirs: Path
+) -> None:
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    (theirs / "sentence_bert_config.json").unlink()
+    (theirs / file).write_text(json.dumps({key: value for key, value in settings.items() if key != "x"}))
+    changed(theirs / "tokenizer_config.json", model_max_length=of_tokeniser)
+    positions = json.loads((theirs / "config.json").read_text())["max_position_embeddings"]
+    assert read_folder(theirs).max_tokens == min(expected, positions)
+    loaded = sentence_transformers.SentenceTransformer(str(theirs), device="cpu")
+    found = open_encoder(theirs, backend="torch").encode([LONG, "lung"])
+    np.testing.assert_allclose(found, loaded.encode([LONG, "lung"], normalize_embeddings=True), atol=1e-5)
+
+
+def test_case_is_that_of_sentence_transformers(theirs: Path) -> None:
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    tokenizer = json.loads((theirs / "tokenizer.json").read_text())
+    tokenizer["normalizer"] = None
+    (theirs / "tokenizer.json").write_text(json.dumps(tokenizer))
+    changed(theirs / "sentence_bert_config.json", do_lower_case=True)
+    loaded = sentence_transformers.SentenceTransformer(str(theirs), device="cpu")
+    names = ["Heart disease", "LUNG", "[SEP] Lung", "\u039f\u0394\u039f\u03a3"]
+    found = open_encoder(theirs, backend="torch").encode(names)
+    np.testing.assert_allclose(found, loaded.encode(names, normalize_embeddings=True), atol=1e-5)
+    lower = open_encoder(theirs, backend="torch").encode(["heart disease", "lung"])
+    np.testing.assert_allclose(found[:2], lower, atol=1e-6)
+
+
+def test_vectors_that_other_tools_cut_are_refused(theirs: Path) -> None:
+    changed(theirs / "config_sentence_transformers.json", truncate_dim=8)
+    with pytest.raises(InputError, match=r"keep the first numbers only.*truncate_dim 8.*ask for so many dimensions"):
+        read_folder(theirs)
+
+
+def test_names_may_come_in_a_deque(theirs: Path) -> None:
+    encoder = open_encoder(theirs)
+    names = deque(["heart", "lung"])
+    np.testing.assert_array_equal(encoder.encode(names), encoder.encode(list(names)))
+    assert encoder.can_read(names).tolist() == [True, True]
 
 
 def test_a_prompt_is_refused(theirs: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -235,6 +235,27 @@ def test_a_record_that_says_something_else_is_refused(tmp_path: Path, field: str
     (tmp_path / RECORD_FILE).write_text(json.dumps(record | {field: value}))
     with pytest.raises(DamagedArtifactError, match="Build the index again"):
         open_index(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "candidates"),
+    [("sign-bits", 0), ("sign-bits", None), ("approximate", -3), ("approximate", None), ("exact", 9)],
+)
+def test_candidates_that_cannot_be_are_a_damaged_record(kind: str, candidates: int | None, tmp_path: Path) -> None:
+    build_index(tmp_path, clustered(300, 12), kind=kind)
+    record = json.loads((tmp_path / RECORD_FILE).read_text())
+    (tmp_path / RECORD_FILE).write_text(json.dumps(record | {"candidates": candidates}))
+    with pytest.raises(DamagedArtifactError, match=r"candidates.*Build the index again"):
+        open_index(tmp_path)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.int8, np.dtype(">f4")])
+@pytest.mark.parametrize("kind", ["exact", "sign-bits"])
+def test_vectors_of_another_type_are_refused(kind: str, dtype: Any, tmp_path: Path) -> None:
+    vectors = clustered(300, 12).astype(dtype)
+    for given in (vectors, [vectors]):
+        with pytest.raises(InputError, match="vectors of the wrong type; expected float32"):
+            build_index(tmp_path / "index", given, kind=kind)
 
 
 def test_early_stopping_is_kept_and_an_index_from_before_it_opens(tmp_path: Path) -> None:

@@ -68,6 +68,9 @@ FOUND = [
     ("heat shock factor (HSF", {}),
     ("(HSF) heat shock factor", {}),
     ("()", {}),
+    ("He carried HBV (HBV)", {}),
+    ("He carried HB virus (HB virus)", {}),
+    ("an HB virus D HD A (HB virus)", {}),
     # any script
     ("сахарный диабет (СД) и ЖКБ (желчнокаменная болезнь)", {"СД": "сахарный диабет", "ЖКБ": "желчнокаменная болезнь"}),
     ("maladie de Ménière (MDM)", {"MDM": "maladie de Ménière"}),

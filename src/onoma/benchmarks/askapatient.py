@@ -7,6 +7,7 @@ are not UTF-8 are Windows-1252.
 
 from __future__ import annotations
 
+import codecs
 import re
 from pathlib import Path
 
@@ -58,8 +59,10 @@ def as_queries(rows: list[tuple[str, str, str]]) -> list[Query]:
 
 
 def _decoded(line: bytes, path: Path, number: int) -> str:
+    if number == 1:
+        line = line.removeprefix(codecs.BOM_UTF8)
     try:
-        return line.decode("utf-8-sig" if number == 1 else "utf-8")
+        return line.decode("utf-8")
     except UnicodeDecodeError:
         pass
     try:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, normalizers
 
 from onoma.encoders.folders import EncoderFolder
 from onoma.encoders.protocol import ProgressCallback
@@ -26,8 +27,11 @@ RunBatch = Callable[[npt.NDArray[np.int64], npt.NDArray[np.int32], RowArray], Fl
 
 
 def encoding_tokenizer(folder: EncoderFolder) -> Tokenizer:
-    """The folder's tokeniser, cutting names at its ``max_tokens``."""
+    """The folder's tokeniser, cutting names at its ``max_tokens``, in the case that the encoder was trained on."""
     tokenizer = folder.load_tokenizer()
+    if folder.lower_case:  # not before it, which would take special tokens in a text for words
+        own = [] if tokenizer.normalizer is None else [tokenizer.normalizer]
+        tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), *own])
     tokenizer.enable_truncation(folder.max_tokens)
     return tokenizer
 
@@ -73,8 +77,7 @@ class FolderEncoder:
         """See `onoma.encoders.Encoder.can_read`."""
         texts = checked_names(texts)
         found = [
-            known_shares(self._tokenizer, _cased(texts[begin : begin + WINDOW_NAMES], self._folder), self._unknown_id)
-            > _LEAST_KNOWN
+            known_shares(self._tokenizer, texts[begin : begin + WINDOW_NAMES], self._unknown_id) > _LEAST_KNOWN
             for begin in range(0, len(texts), WINDOW_NAMES)
         ]
         return np.concatenate([np.empty(0, np.bool_), *found])
@@ -95,7 +98,9 @@ def checked_names(texts: Iterable[str]) -> Sequence[str]:
         InputError: it is one string.
     """
     check_several(texts, "texts")
-    return texts if isinstance(texts, Sequence) else list(texts)
+    if isinstance(texts, Sequence) and not isinstance(texts, deque):  # which has no slices
+        return texts
+    return list(texts)
 
 
 def encode_names(
@@ -126,7 +131,7 @@ def encode_names(
     kept = folder.dimensions or folder.width
     vectors = np.zeros((len(texts), kept), np.float32)
     for begin in range(0, len(texts), WINDOW_NAMES):
-        window = _cased(texts[begin : begin + WINDOW_NAMES], folder)
+        window = texts[begin : begin + WINDOW_NAMES]
         offsets, ids = tokenise(tokenizer, window)
         done = begin
         for rows in length_batches(np.diff(offsets), batch_tokens=batch_tokens, padded=padded):
@@ -139,11 +144,6 @@ def encode_names(
         if progress is not None and done != begin + len(window):
             progress(begin + len(window), len(texts))
     return vectors
-
-
-def _cased(texts: Sequence[str], folder: EncoderFolder) -> Sequence[str]:
-    """Texts in the case that the encoder was trained on."""
-    return [text.lower() if isinstance(text, str) else text for text in texts] if folder.lower_case else texts
 
 
 def length_batches(lengths: npt.NDArray[np.integer], *, batch_tokens: int, padded: bool = True) -> Iterator[RowArray]:

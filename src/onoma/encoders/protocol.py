@@ -69,7 +69,8 @@ class Encoder(Protocol):
         """Vectors of names.
 
         Args:
-            texts: Names in any script and of any length, empty ones included. Equal texts get equal vectors.
+            texts: Names in any script and of any length, empty ones included. Equal texts get equal vectors but for
+                rounding, which what else is in their batch may change: for ties to be ties, encode each text once.
             progress: Called with (done, total) as names are finished.
             normalise: Scale every vector to length 1, so that a dot product is a cosine.
 

@@ -14,6 +14,13 @@ from onoma.encoders.pooling import POOLINGS, Pooling
 from onoma.errors import InputError
 
 _RUNNABLE_STEPS = frozenset({"Transformer", "Pooling", "Normalize"})
+_SETTINGS_FILES = tuple(
+    f"sentence_{family}_config.json"
+    for family in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+)
+"""Names that its settings have had; the first one that says anything holds."""
+_NO_LIMIT = 1 << 30
+"""More tokens than any model has positions for."""
 _POOLING_FLAGS: dict[str, Pooling] = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
 
 
@@ -45,20 +52,31 @@ def read_sentence_settings(folder: Path) -> SentenceSettings:
         AttributeError, KeyError, TypeError, ValueError: a file has not the form that sentence-transformers gives it.
     """
     steps = _steps(folder)
-    _refuse_prompt(folder)
+    _refuse_prompt_and_cut(folder)
     model_path = folder / steps.get("Transformer", "")
-    settings = read_json(model_path / "sentence_bert_config.json", missing_is_empty=True) or {}
-    longest = settings.get("max_seq_length")
-    if steps and "max_seq_length" not in settings:  # from version 6 on the tokeniser says it
-        of_tokeniser = read_json(model_path / "tokenizer_config.json", missing_is_empty=True) or {}
-        said = of_tokeniser.get("model_max_length")
-        longest = said if isinstance(said, int) else None
+    found = (read_json(model_path / file, missing_is_empty=True) for file in _SETTINGS_FILES)
+    settings: dict[str, Any] = next((said for said in found if said), {})
+    longest = _longest_text(model_path, settings) if steps else settings.get("max_seq_length")
     return SentenceSettings(
         model_path=model_path,
         pooling=_said_pooling(folder / steps["Pooling"]) if "Pooling" in steps else None,
         max_tokens=None if longest is None else int(longest),
         lower_case=bool(settings.get("do_lower_case", False)),
     )
+
+
+def _longest_text(model_path: Path, settings: dict[str, Any]) -> int:
+    """Where texts are cut, by the first that says it: options of the tokeniser, the setting, the tokeniser itself.
+
+    Where nobody does, what the model has positions for is the limit.
+    """
+    options = {**(settings.get("tokenizer_args") or {}), **(settings.get("processor_kwargs") or {})}
+    of_tokeniser = read_json(model_path / "tokenizer_config.json", missing_is_empty=True) or {}
+    for said in (options, {"model_max_length": settings.get("max_seq_length")}, of_tokeniser):
+        longest = said.get("model_max_length")
+        if longest is not None:
+            return int(min(longest, _NO_LIMIT))  # a tokeniser without a limit says 1e30
+    return _NO_LIMIT
 
 
 def _steps(folder: Path) -> dict[str, str]:
@@ -97,8 +115,8 @@ def _said_pooling(folder: Path) -> Pooling:
     return known[modes[0]]
 
 
-def _refuse_prompt(folder: Path) -> None:
-    """Refuse an encoder that sentence-transformers gives other texts than those it is asked for."""
+def _refuse_prompt_and_cut(folder: Path) -> None:
+    """Refuse an encoder that other tools give other texts than it is asked for, or whose vectors they cut."""
     about = read_json(folder / "config_sentence_transformers.json", missing_is_empty=True) or {}
     prompt = (about.get("prompts") or {}).get(about.get("default_prompt_name"))
     if prompt:
@@ -107,6 +125,13 @@ def _refuse_prompt(folder: Path) -> None:
             path=folder / "config_sentence_transformers.json",
             found=repr(prompt),
             fix="take an encoder of names, or remove default_prompt_name if names are to go without",
+        )
+    if about.get("truncate_dim") is not None:
+        raise InputError(
+            "of this encoder's vectors other tools keep the first numbers only, unasked",
+            path=folder / "config_sentence_transformers.json",
+            found=f"truncate_dim {about['truncate_dim']}",
+            fix="remove truncate_dim, and ask for so many dimensions when you open it or build with it",
         )
 
 

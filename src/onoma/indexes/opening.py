@@ -41,7 +41,7 @@ from onoma.indexes.records import (
     write_index_record,
 )
 from onoma.indexes.scoring import checked_candidates
-from onoma.indexes.vector_store import VECTORS_FILE, VectorStore, check_precision, write_vectors
+from onoma.indexes.vector_store import VECTORS_FILE, VectorStore, check_part, check_precision, write_vectors
 from onoma.types import FloatArray
 
 _GIVEN_FOLDER = "as-given"
@@ -113,6 +113,7 @@ def build_index(
     try:
         given: VectorStore
         if isinstance(vectors, np.ndarray):
+            check_part(vectors, width=None)
             given = VectorStore(vectors)
             store = write_vectors(place, given.parts() if len(given) else [vectors], precision=stored_as)
         elif stored_as == "fp32":

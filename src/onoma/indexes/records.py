@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from onoma.errors import DamagedArtifactError, FormatVersionError, InputError
 from onoma.indexes.approximate import LEAST_VECTORS, EarlyStop
@@ -44,7 +44,7 @@ class IndexRecord(BaseModel):
     width: int = Field(ge=1)
     max_norm: float = Field(ge=0, allow_inf_nan=False)
     """Bound of the lengths of the stored vectors."""
-    candidates: int | None
+    candidates: int | None = Field(ge=1)
     """Rows scored exactly for each query; none for an exact index."""
     agreement: PrecisionAgreement
     recall: Recall
@@ -52,6 +52,13 @@ class IndexRecord(BaseModel):
     """Of an approximate index."""
     fingerprint: str | None = None
     """Of the vectors, where they lie in a table; see `PgVectorRecord`."""
+
+    @model_validator(mode="after")
+    def _check_candidates(self) -> IndexRecord:
+        needed = {"exact": False, "sign-bits": True, "approximate": True}.get(self.kind)
+        if needed is not None and needed != (self.candidates is not None):
+            raise ValueError(f"an index of the kind {self.kind} and {self.candidates} candidates do not go together")
+        return self
 
     @property
     def n_scored(self) -> int | None:

@@ -236,7 +236,7 @@ def write_vectors(folder: Path, parts: Iterable[FloatArray], *, precision: Vecto
     longest, n_rows = 0.0, 0
     with RowFile.create(folder / VECTORS_FILE) as vectors, RowFile.create(folder / SCALES_FILE) as scales:
         for part in parts:
-            _check_part(part, width=vectors.width)
+            check_part(part, width=vectors.width)
             longest_of(part, first_row=n_rows)  # before rounding, which would hide what was given
             for start in range(0, max(len(part), 1), _ROWS_IN_CACHE):
                 stored = rounded(part[start : start + _ROWS_IN_CACHE], precision)
@@ -278,7 +278,17 @@ def _longest_stored(stored: tuple[StoredArray, FloatArray | None], *, precision:
         ) from None
 
 
-def _check_part(part: FloatArray, *, width: int | None) -> None:
+def check_part(part: FloatArray, *, width: int | None) -> None:
+    """Refuse what is no matrix of vectors.
+
+    Args:
+        part: Anything.
+        width: That it must have; unset: any.
+
+    Raises:
+        InputError: not float32.
+        ShapeError: no matrix, or one of another width.
+    """
     if not isinstance(part, np.ndarray):
         raise ShapeError(f"vectors must be a matrix of numpy, or come in such parts; found {type(part).__name__}.")
     if part.ndim != 2 or part.shape[1] == 0 or (width is not None and part.shape[1] != width):

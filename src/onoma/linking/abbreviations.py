@@ -141,9 +141,13 @@ def _pair(before: str, inside: str) -> tuple[str, str] | None:
             return None
         candidate = inside
     long = _shortest_long_form(short, candidate)
-    if long is None or len(long) < len(short) or short.casefold() in _words(long.casefold()):
+    if long is None or len(long) < len(short) or _contains(_words(long.casefold()), _words(short.casefold())):
         return None
     return short, long
+
+
+def _contains(words: list[str], others: list[str]) -> bool:
+    return any(words[place : place + len(others)] == others for place in range(len(words)))
 
 
 def _is_short_form(text: str) -> bool:
