@@ -68,7 +68,10 @@ def main() -> None:
 def built(
     options: argparse.Namespace, linker: Linker, database: str, index: str, precision: str
 ) -> Iterator[tuple[Linker, float]]:
-    """The same linker over PostgreSQL, and the seconds that building it took; it is gone after the block."""
+    """The same linker over PostgreSQL, but for prior and reranker, and the seconds that building it took.
+
+    It is gone after the block.
+    """
     encoder = KnownVectors(
         linker.path, linker.dictionary.texts, written_with=linker.encoder, encodes_with=linker.encoder
     )
@@ -86,7 +89,7 @@ def built(
         )
         seconds = time.perf_counter() - started
         with replacing_tables(Path(folder) / "linker", database):  # by nothing
-            yield other, seconds
+            yield other.tuned(linker.settings.of_first_stages()), seconds
 
 
 def linked(linker: Linker, mentions: Sequence[str], stages: Sequence[str]) -> tuple[list[list[str]], float]:

@@ -117,6 +117,10 @@ def test_onoma_mini_is_made_once_and_opened_without_torch(tmp_path: Path, monkey
     encoder = open_encoder("onoma-mini")
     assert (encoder.name, encoder.width, encoder.folder.normalisation) == ("onoma-mini", 384, "sapbert")
     assert encoder.folder.sparse_weight == 0.25
+    assert encoder.folder.origin.licence == "Apache-2.0"
+    card = (encoder.folder.path / "README.md").read_text()
+    assert "license: apache-2.0" in card
+    assert "| names of | MeSH (NLM's terms), MONDO (CC BY 4.0)," in card
     base = open_encoder("all-MiniLM-L6-v2", max_tokens=encoder.folder.max_tokens)
     texts = ["blood in urine", "haematuria", "fracture"]
     similar = [float(one[0] @ one[1] - one[0] @ one[2]) for one in (encoder.encode(texts), base.encode(texts))]

@@ -65,6 +65,8 @@ class PublishedEncoder:
     licence: str
     sparse_weight: float
     """See `onoma.encoders.folders.EncoderFolder`."""
+    vocabularies: tuple[str, ...] = ()
+    """Whose names it was trained on, with their licences."""
 
     @property
     def update(self) -> Path:
@@ -79,6 +81,17 @@ PUBLISHED: tuple[PublishedEncoder, ...] = (
         update_sha256="d2322347acfaf66ea967ff3e665eaabf55bfccd61242b3c9eeeee0de1c695855",
         licence="Apache-2.0",
         sparse_weight=0.25,
+        vocabularies=(
+            "MeSH (NLM's terms)",
+            "MONDO (CC BY 4.0)",
+            "DOID (CC0)",
+            "HPO (HPO licence)",
+            "Orphanet (CC BY 4.0)",
+            "EFO (Apache-2.0)",
+            "ICD-10-CM (US public domain)",
+            "SYMP (CC0)",
+            "WordNet 3.0 (WordNet licence)",
+        ),
     ),
 )
 

@@ -151,7 +151,7 @@ def _use(folder: Path, source: EncoderFolder, name: str, preset: str | None, *, 
     prepare = f'names = [onoma.normalise(name, "{preset}") for name in {names}]' if preset else f"names = {names}"
     parts = [
         "## How to use it",
-        "With [Onoma](https://pypi.org/project/onoma/), torch or not:",
+        "With Onoma, torch or not:",
         code(["import onoma", "", prepare, f"vectors = onoma.open_encoder({place}).encode(names)"]),
     ]
     if not count_parameters(folder):  # of a source that was made by joining, there are no files
@@ -203,6 +203,8 @@ def _data(
 ) -> str:
     told = report.get("data", {})
     rows = [(what, f"{told[what]:,}") for what in ("pairs", "queries", "names", "concepts") if what in told]
+    if config.get("vocabularies"):
+        rows.append(("names of", ", ".join(map(str, config["vocabularies"]))))
     pairs: Mapping[str, Any] = config.get("pairs", {})
     rows += [(label, _shown(pairs[key])) for key, label in _PAIRS.items() if pairs.get(key) is not None]
     if pairs.get("hidden_names"):

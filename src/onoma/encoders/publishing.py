@@ -27,8 +27,9 @@ def build_published(entry: PublishedEncoder, out: Path) -> None:
         out,
         name=entry.name,
         max_tokens=config["training"]["max_tokens"],
-        config=config,
+        config={**config, "vocabularies": list(entry.vocabularies)},
         seed=config["training"]["seed"],
         files={"train.json": about["train"]},
         sparse_weight=entry.sparse_weight,
+        licence=entry.licence,
     )

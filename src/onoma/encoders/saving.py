@@ -72,6 +72,7 @@ def save_encoder(
     seed: int | None = None,
     files: Mapping[str, str] | None = None,
     sparse_weight: float | None = None,
+    licence: str | None = None,
     overwrite: bool = False,
 ) -> EncoderFolder:
     """Save an encoder with its present weights.
@@ -87,6 +88,7 @@ def save_encoder(
         files: Small text files to add, relative path -> content (``train.json``; a ``README.md`` takes the place of
             the model card).
         sparse_weight: See `onoma.encoders.folders.EncoderFolder`.
+        licence: Of the weights; unset: that of the encoder's folder, if they are still as they were there.
         overwrite: Replace an encoder that is there.
 
     Returns:
@@ -114,11 +116,12 @@ def save_encoder(
             encoder, folder, name=title, sparse_weight=sparse_weight, config=config, parents=parents, seed=seed
         )
         training = (config or {}).get("training", {})
+        origin = _origin_of_saved(folder, encoder.source)
         _write_rest(
             folder,
             source,
             name=title,
-            origin=_origin_of_saved(folder, encoder.source),
+            origin=origin if licence is None else dataclasses.replace(origin, licence=licence),
             normalisation=training.get("normalisation", source.normalisation),
             files=files,
         )
