@@ -60,6 +60,9 @@ def test_curves_in_tensorboard(place: Path, tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     assert train(place, tmp_path / "e", "--track", "tensorboard", "--hide", "3").exit_code == 0
     assert list((tmp_path / "tensorboard" / "e").glob("events.*"))
+    with pytest.raises(ConfigError, match="tensorboard keeps its own at"):
+        train(place, tmp_path / "other" / "tensorboard", "--track", "tensorboard")
+    assert not (tmp_path / "other").exists()
 
 
 def test_a_grid_is_trained_shown_and_drawn(place: Path, tmp_path: Path) -> None:

@@ -68,6 +68,11 @@ LENGTHS: dict[str, tuple[dict[str, Any], int | None, int]] = {
     "nobody says": ({"x": 1}, None, 64),
     "a tokeniser without a limit": ({"x": 1}, 10**30, 64),
     "options of the tokeniser": ({"max_seq_length": 14, "tokenizer_args": {"model_max_length": 8}}, 9, 8),
+    "options by both names": (
+        {"tokenizer_args": {"model_max_length": 8}, "processor_kwargs": {"model_max_length": 12}},
+        None,
+        8,
+    ),
     "options as they are called now": ({"max_seq_length": 14, "processor_kwargs": {"model_max_length": 8}}, 9, 8),
 }
 
@@ -86,6 +91,16 @@ def test_texts_are_cut_where_sentence_transformers_cuts_them(
     loaded = sentence_transformers.SentenceTransformer(str(theirs), device="cpu")
     found = open_encoder(theirs, backend="torch").encode([LONG, "lung"])
     np.testing.assert_allclose(found, loaded.encode([LONG, "lung"], normalize_embeddings=True), atol=1e-5)
+
+
+def test_the_length_by_its_earlier_name(theirs: Path) -> None:
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    (theirs / "sentence_bert_config.json").write_text("{}")
+    changed(theirs / "tokenizer_config.json", model_max_length=None, max_len=10)
+    assert read_folder(theirs).max_tokens == 10
+    loaded = sentence_transformers.SentenceTransformer(str(theirs), device="cpu")
+    found = open_encoder(theirs, backend="torch").encode([LONG])
+    np.testing.assert_allclose(found, loaded.encode([LONG], normalize_embeddings=True), atol=1e-5)
 
 
 def test_case_is_that_of_sentence_transformers(theirs: Path) -> None:

@@ -245,7 +245,9 @@ def test_candidates_that_cannot_be_are_a_damaged_record(kind: str, candidates: i
     build_index(tmp_path, clustered(300, 12), kind=kind)
     record = json.loads((tmp_path / RECORD_FILE).read_text())
     (tmp_path / RECORD_FILE).write_text(json.dumps(record | {"candidates": candidates}))
-    with pytest.raises(DamagedArtifactError, match=r"candidates.*Build the index again"):
+    with pytest.raises(
+        DamagedArtifactError, match=r"readable \((candidates: |Value error, .*candidates).*Build the index again"
+    ):
         open_index(tmp_path)
 
 

@@ -69,6 +69,9 @@ FOUND = [
     ("(HSF) heat shock factor", {}),
     ("()", {}),
     ("He carried HBV (HBV)", {}),
+    ("CD4+ (CD4+)", {}),
+    ("Tumours were ER positive (ER+).", {"ER+": "ER positive"}),
+    ("HIV positive (HIV+) or HIV negative (HIV-)", {"HIV+": "HIV positive", "HIV-": "HIV negative"}),
     ("He carried HB virus (HB virus)", {}),
     ("an HB virus D HD A (HB virus)", {}),
     # any script

@@ -188,6 +188,7 @@ def test_a_csv_of_one_column_keeps_its_blank_lines(
         ("x.tsv", "\nmention\ncold\n"),
         ("x.csv", "\n \nmention,id\ncold,1\n"),
         ("x.csv", "\nmention\ncold\n"),
+        ("x.csv", "\n \t\nmention\ncold\n"),
     ],
 )
 def test_blank_lines_before_the_names_of_columns(name: str, text: str, linker: Path, tmp_path: Path) -> None:

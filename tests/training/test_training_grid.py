@@ -482,6 +482,11 @@ def test_a_grid_that_suited_nothing_may_begin_on_something_else(place: Path, tmp
     assert (tmp_path / "out" / ".pairs").exists()
     (made,) = go("[8]", 3)
     assert made.status == "done"
+    # As after a kill between saving the encoder and writing the table.
+    table = tmp_path / "out" / "grid.json"
+    table.write_text(table.read_text().replace('"done"', '"waiting"'))
+    with pytest.raises(MismatchError, match="holds a grid on something else"):
+        go("[8]", 4)
 
 
 @pytest.mark.parametrize("killed_in", ["rename", "rmtree"])

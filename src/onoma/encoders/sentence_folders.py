@@ -70,10 +70,14 @@ def _longest_text(model_path: Path, settings: dict[str, Any]) -> int:
 
     Where nobody does, what the model has positions for is the limit.
     """
-    options = {**(settings.get("tokenizer_args") or {}), **(settings.get("processor_kwargs") or {})}
+    # The earlier name of the two takes the place of the later one.
+    options = settings.get("tokenizer_args" if "tokenizer_args" in settings else "processor_kwargs") or {}
     of_tokeniser = read_json(model_path / "tokenizer_config.json", missing_is_empty=True) or {}
-    for said in (options, {"model_max_length": settings.get("max_seq_length")}, of_tokeniser):
-        longest = said.get("model_max_length")
+    for longest in (
+        options.get("model_max_length"),
+        settings.get("max_seq_length"),
+        of_tokeniser.get("model_max_length", of_tokeniser.get("max_len")),
+    ):
         if longest is not None:
             return int(min(longest, _NO_LIMIT))  # a tokeniser without a limit says 1e30
     return _NO_LIMIT

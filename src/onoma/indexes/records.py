@@ -100,5 +100,5 @@ def read_index_record(folder: str | Path) -> IndexRecord:
         return IndexRecord.model_validate_json(raw)
     except (ValidationError, ValueError, AttributeError) as error:
         first = error.errors()[0] if isinstance(error, ValidationError) else None
-        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first else str(error)
+        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}".removeprefix(": ") if first else str(error)
         raise DamagedArtifactError(f"{file} is not readable ({reason}). Build the index again.") from None

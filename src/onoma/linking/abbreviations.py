@@ -141,13 +141,17 @@ def _pair(before: str, inside: str) -> tuple[str, str] | None:
             return None
         candidate = inside
     long = _shortest_long_form(short, candidate)
-    if long is None or len(long) < len(short) or _contains(_words(long.casefold()), _words(short.casefold())):
+    if long is None or len(long) < len(short) or _contains(long.casefold(), short.casefold()):
         return None
     return short, long
 
 
-def _contains(words: list[str], others: list[str]) -> bool:
-    return any(words[place : place + len(others)] == others for place in range(len(words)))
+def _contains(long: str, short: str) -> bool:
+    """Whether the short form is the long one, or stands among its words: "ER+" is not "ER positive"."""
+    words, own = _words(long), short.split()
+    if len(own) > 1:
+        own = _words(short)
+    return long == short or any(words[place : place + len(own)] == own for place in range(len(words)))
 
 
 def _is_short_form(text: str) -> bool:

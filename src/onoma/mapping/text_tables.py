@@ -141,7 +141,7 @@ class TextTable:
             line = rows.line_num + 1
             # The header is the first line that has something in it, as in every CSV.
             if is_header:
-                is_header = not row
+                is_header = not any(map(str.strip, row))
                 continue
             values.append(row[0] if row else "")
             if len(values) == ROWS_PER_BATCH:

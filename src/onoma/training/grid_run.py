@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from filelock import FileLock, Timeout
 
-from onoma.artifacts import sha256_file
+from onoma.artifacts import MANIFEST_NAME, sha256_file
 from onoma.encoders import locate_encoder
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError, TrainingError
 from onoma.pairs import PairSet
@@ -271,7 +271,9 @@ def _alone(out: Path, made_from: Mapping[str, Any]) -> Iterator[None]:
         try:
             written = json.loads(report.read_text(encoding="utf-8"))
             known = dict(written["made_from"])
-            has_begun = any(out.glob("*.run")) or any(one["status"] != WAITING for one in written["combinations"])
+            # What a combination that was killed after saving left is not in the table yet.
+            is_there = any(out.glob("*.run")) or any(out.glob(f"*/{MANIFEST_NAME}"))
+            has_begun = is_there or any(one["status"] != WAITING for one in written["combinations"])
         except (KeyError, TypeError, ValueError):
             raise ArtifactExistsError(
                 f"{out} holds a {REPORT_NAME} that is no grid's, or a damaged one; write to another place."

@@ -79,7 +79,7 @@ def train_on_terminology(
     config = _loaded(recipe).config
     out = Path(out)
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
-    check_run(config, development, development_terminology, trackers, hides=development_synonyms > 0)
+    check_run(config, development, development_terminology, trackers, out=out, hides=development_synonyms > 0)
     with processes(config.device):
         opened = _opened(terminology)
         hidden = checked_name_rows(hidden_names, opened.n_names)
@@ -172,7 +172,7 @@ def train_on_pairs(
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
     """
     config = _loaded(recipe).config
-    check_run(config, development, development_terminology, trackers, on_pairs=True)
+    check_run(config, development, development_terminology, trackers, out=Path(out), on_pairs=True)
     opened = pairs if isinstance(pairs, PairSet) else PairSet.open(pairs)
     verify_artifact(opened.path)
     made = opened.manifest.config
@@ -205,6 +205,7 @@ def check_run(
     development_terminology: Terminology | str | Path | None,
     trackers: Sequence[str],
     *,
+    out: Path | None = None,
     hides: bool = False,
     on_pairs: bool = False,
 ) -> None:
@@ -215,11 +216,12 @@ def check_run(
         development: As in `train_on_terminology`.
         development_terminology: As there.
         trackers: As there.
+        out: The encoder folder to be written, if that is known.
         hides: Synonyms are hidden to measure on.
         on_pairs: Trained on pairs that were made before.
 
     Raises:
-        ConfigError: the settings do not go together, or there is no such tracker.
+        ConfigError: the settings do not go together, or there is no such tracker, or it keeps its own at ``out``.
         UnavailableError: the package of a tracker is not to be had.
     """
     check_several(development, "development")
@@ -233,7 +235,7 @@ def check_run(
             "pairs do not say which names a concept has: give the terminology to look for the queries in "
             "(development_terminology, --development-terminology DIR)."
         )
-    check_trackers(trackers)
+    check_trackers(trackers, out)
 
 
 def _loaded(recipe: Recipe | str) -> Recipe:
