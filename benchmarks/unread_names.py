@@ -1,11 +1,11 @@
-"""How many names of a terminology an encoder takes for one another, because its tokeniser does not know their signs.
+"""How many names of a terminology an encoder cuts, or takes for one another as its tokeniser does not know their signs.
 
     python benchmarks/unread_names.py onoma-mini HPO_ZH HPO_JA HPO_CS
 
-For each terminology: different names; those that have the same tokens as another one, the unknown token among them, and
-so the same vector; how many of these are left where names of which the tokeniser knows nothing are not searched by
-vectors, and how many where those are not of which it knows half or less (`onoma.encoders.Encoder.can_read`); and how
-many that rule takes from the search.
+For each terminology: different names; those that are longer than the encoder's ``max_tokens``, and so cut; those that
+have the same tokens as another one, the unknown token among them, and so the same vector; how many of these are left
+where names of which the tokeniser knows nothing are not searched by vectors, and how many where those are not of which
+it knows half or less (`onoma.encoders.Encoder.can_read`); and how many that rule takes from the search.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ def count(encoder: str, terminology: Path) -> dict[str, int]:
     can_read = opened.can_read(texts)
     return {
         "names": len(texts),
+        "cut": int((np.diff(offsets) + sum(opened.folder.special_tokens) > opened.max_tokens).sum()),
         "confused": int(is_confused.sum()),
         "left if nothing is known": int((is_confused & (shares > 0)).sum()),
         "left if half is known": int((is_confused & can_read).sum()),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from onoma.errors import InputError
 from onoma.terminology.files import text_files
-from onoma.terminology.files.delimited import read_delimited
+from onoma.terminology.files.delimited import read_columns, read_delimited
 from onoma.terminology.files.text_files import read_blocks, text_lines
 from onoma.terminology.reading import Reading
 
@@ -24,6 +24,15 @@ def test_a_mark_that_is_no_byte_order_mark_stays(tmp_path: Path, monkeypatch: py
         blocks = read_delimited(path, Reading(), separator="|", fields=("x", "y"), keep=("x", "y"))
         rows = [row for block in blocks for row in block.rows()]
         assert rows == [(1, "a", "1"), (2, "\ufeffb", "2"), (3, "c", "\ufeff3")]
+
+
+def test_blank_lines_before_the_names_of_columns(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    path.write_text("\n \nID\tname\n1\tcold\n")
+    (block,) = read_columns(path, Reading(), separator="\t", columns=["name", "id"])
+    assert block.rows() == [(4, "cold", "1")]
+    with pytest.raises(InputError, match="line 3, field code: there is no column 'code'"):
+        list(read_columns(path, Reading(), separator="\t", columns=["code"]))
 
 
 @settings(deadline=None, max_examples=100)

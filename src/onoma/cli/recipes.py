@@ -18,13 +18,6 @@ if TYPE_CHECKING:
 app = typer.Typer(help="The training recipes shipped with Onoma.", no_args_is_help=True)
 
 
-_COMMANDS = {
-    "recipe": "onoma train",
-    "biosyn-recipe": "onoma train-biosyn",
-    "reranking-recipe": "onoma reranker train",
-}
-
-
 @app.command("list")
 def list_recipes() -> None:
     """List the recipes, and the grids that vary them (onoma train --grid)."""
@@ -61,21 +54,22 @@ def show_recipe(
     from onoma.training.settings import settings_of
     from onoma.training.shipped import read_shipped, shipped_names
 
-    kinds: dict[str, tuple[type[RunConfig], Callable[[str], Recipe | BiosynRecipe | RerankingRecipe]]] = {
-        "recipe": (TrainingConfig, load_recipe),
-        "biosyn-recipe": (BiosynConfig, load_biosyn_recipe),
-        "reranking-recipe": (RerankingConfig, load_reranking_recipe),
+    kinds: dict[str, tuple[str, type[RunConfig], Callable[[str], Recipe | BiosynRecipe | RerankingRecipe]]] = {
+        "recipe": ("onoma train", TrainingConfig, load_recipe),
+        "biosyn-recipe": ("onoma train-biosyn", BiosynConfig, load_biosyn_recipe),
+        "reranking-recipe": ("onoma reranker train", RerankingConfig, load_reranking_recipe),
     }
     if name.endswith(".toml"):  # of the first kind that has all its settings
         keys = read_shipped("recipe", name).keys() - {"description"}
-        fitting = [kind for kind, (config, _) in kinds.items() if keys <= config.model_fields.keys()]
+        fitting = [kind for kind, (_, config, _) in kinds.items() if keys <= config.model_fields.keys()]
         kind = fitting[0] if fitting else "recipe"
         if len(fitting) > 1:
-            others = " and ".join(_COMMANDS[other] for other in fitting[1:])
-            show.remark(f"as {_COMMANDS[kind]} takes it; {others} would take it with defaults of their own")
+            others = " and ".join(kinds[other][0] for other in fitting[1:])
+            show.remark(f"as {kinds[kind][0]} takes it; {others} would take it with defaults of their own")
     else:
         kind = next((kind for kind in kinds if name in shipped_names(kind)), "recipe")
-    recipe = kinds[kind][1](name)
+    _, _, load = kinds[kind]
+    recipe = load(name)
     show.out.print(f"{recipe.name}: {recipe.description}\n", markup=False)
     show.table(["setting", "value", "meaning"], [list(row) for row in settings_of(recipe.config)])
 

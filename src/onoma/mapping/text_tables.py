@@ -14,7 +14,7 @@ import polars as pl
 
 from onoma.errors import InputError
 from onoma.mapping.parts import Wanted
-from onoma.terminology.files.delimited import find_header, read_delimited
+from onoma.terminology.files.delimited import read_delimited, read_header
 from onoma.terminology.files.quoted import ROWS_PER_BATCH, csv_problem, is_never_closed, long_fields, read_quoted
 from onoma.terminology.files.text_files import only_file, text_lines
 from onoma.terminology.reading import Progress, Reading
@@ -62,7 +62,7 @@ class TextTable:
         """Its line and the columns, none if there is no such line."""
         reading = Reading(may_skip=False)
         if self._delimiter == "\t":
-            return find_header(self._file, reading, separator="\t")
+            return read_header(self._file, reading, separator="\t")
         header: tuple[int, list[str]] = 1, []
 
         def note(fields: list[str], line: int) -> None:

@@ -58,9 +58,6 @@ def save_checkpoint(
 ) -> None:
     """Write the checkpoint of a run; a kill at any moment leaves the previous one or this one.
 
-    Raises:
-        OSError: it cannot be written, naming the file.
-
     Args:
         folder: The run folder.
         model: Its weights.
@@ -68,6 +65,9 @@ def save_checkpoint(
         progress: How far the run is.
         run: Which run it is.
         parts: What else is kept, by name.
+
+    Raises:
+        OSError: it cannot be written, naming the file.
     """
     tensors: dict[str, torch.Tensor] = {f"model.{name}": value for name, value in model.state_dict().items()}
     for row, state in optimiser.state_dict()["state"].items():

@@ -85,7 +85,7 @@ def read_delimited(
 def read_columns(
     source: TextSource, reading: Reading, *, separator: str, columns: Sequence[str], optional: Sequence[str] = ()
 ) -> Iterator[pl.DataFrame]:
-    """Yield blocks of rows of a file whose first line names its columns, otherwise as `read_delimited`.
+    """Yield blocks of rows of a file whose first line, blank ones aside, names its columns, else as `read_delimited`.
 
     Args:
         source: Plain or gzip, on disk or in an archive.
@@ -100,7 +100,7 @@ def read_columns(
     Raises:
         InputError: as `read_delimited`, and if a column is missing or there twice.
     """
-    header = read_header(source, reading, separator=separator)
+    line, header = read_header(source, reading, separator=separator)
     known = [name.casefold() for name in header]
     path = source if isinstance(source, Path) else source.path
     for column in columns:
@@ -109,7 +109,7 @@ def read_columns(
             raise InputError(
                 f"there is {'no' if not n_found else 'more than one'} column '{column}' in the first line",
                 path=path,
-                line=1,
+                line=line,
                 field=column,
                 expected=f"the columns {', '.join(columns)}, divided by '{_shown(separator)}'",
                 found=", ".join(header)[:500],
@@ -119,7 +119,7 @@ def read_columns(
     wanted = [known.index(name.casefold()) for name in present]
     fields = [str(position) for position in range(len(header))]
     keep = [fields[position] for position in wanted]
-    for rows in read_delimited(source, reading, separator=separator, fields=fields, keep=keep, skip_lines=1):
+    for rows in read_delimited(source, reading, separator=separator, fields=fields, keep=keep, skip_lines=line):
         yield rows.select(
             "line",
             *(pl.col(field).alias(name) for field, name in zip(keep, present, strict=True)),
@@ -127,21 +127,7 @@ def read_columns(
         )
 
 
-def read_header(source: TextSource, reading: Reading, *, separator: str) -> list[str]:
-    """The names in the first line.
-
-    Raises:
-        InputError: as `read_blocks`, and if the line is no text.
-    """
-    line = next(read_blocks(source, reading, block_bytes=1 << 16)).data.split(b"\n", 1)[0]
-    problem = line_problem(line)
-    if problem:
-        path = source if isinstance(source, Path) else source.path
-        raise InputError(problem, path=path, line=1, fix="convert the file to UTF-8")
-    return [name.strip() for name in line.decode().split(separator)]
-
-
-def find_header(source: TextSource, reading: Reading, *, separator: str) -> tuple[int, list[str]]:
+def read_header(source: TextSource, reading: Reading, *, separator: str) -> tuple[int, list[str]]:
     """Number of the first line that is not blank, and the names in it; none where there is no such line.
 
     Raises:
