@@ -122,8 +122,8 @@ def measure(n_names: int, width: int, repeat: int) -> list[dict[str, Any]]:
     return [
         {
             "names": n_names,
-            "mined_positives": round(shares.positives, 3),
-            "mined_negatives": round(shares.negatives, 3),
+            "mined_positives": round(float(shares.positives), 3),
+            "mined_negatives": round(float(shares.negatives), 3),
             "variant": variant,
             "milliseconds": round(median[variant], 2),
             "times_reference": round(median["reference"] / median[variant], 2),

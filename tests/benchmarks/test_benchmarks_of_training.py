@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,7 +25,9 @@ import training_step
 import training_variants
 from onoma.encoders.packed import load_packed, pack_lists
 from onoma.encoders.sources import locate_encoder
+from onoma.training.batches import PairBatches
 from onoma.training.config import TrainingConfig
+from onoma.training.step import Step, make_optimiser
 
 
 @pytest.fixture(scope="module")
@@ -134,13 +137,38 @@ def test_gpu_script_times_nothing_when_packed_and_padded_differ(base: Path, monk
         gpu_training.check_parity(encoder, torch.device("cpu"))
 
 
+def test_gpu_script_times_the_released_step(base: Path) -> None:
+    arguments = argparse.Namespace(base=str(base), layers=None, dropout=0.1, warm_up=1)
+    vocabulary = gpu_training.make_encoder(str(base), layers=None, dropout=0.0).model.config.vocab_size
+    pairs = synthetic_names.random_pairs(40, vocabulary, np.random.default_rng(0))
+    config = TrainingConfig(batch_pairs=8, steps=2, device="cpu")
+    row = gpu_training.time_reference(arguments, pairs, config, steps=2)
+    assert row["epoch_minutes"] == pytest.approx(2 * 11_800_000 / row["names_per_second"] / 60)
+    assert gpu_training.in_words(row, peak=1.0).startswith("reference     16 ")
+    other = gpu_training.time_reference(arguments, pairs, config.model_copy(update={"device": "cuda"}), steps=2)
+    assert ("error" in other) is not torch.cuda.is_available()
+
+
+def test_the_released_step_is_of_the_same_loss(base: Path) -> None:
+    encoder = gpu_training.make_encoder(str(base), layers=None, dropout=0.0)
+    pairs = synthetic_names.random_pairs(40, encoder.model.config.vocab_size, np.random.default_rng(0))
+    config = TrainingConfig(batch_pairs=8, steps=2, device="cpu", precision="fp32", dropout=0.0, decay_all=True)
+    with torch.autocast("cpu", enabled=False):
+        reference = gpu_training.Reference(copy.deepcopy(encoder.model), pairs, config, torch.device("cpu"))
+    model = encoder.train()
+    batches = PairBatches(pairs.pairs, batch_pairs=8, seed=config.seed)
+    step = Step(config, pairs, model, make_optimiser(config, model), batches, torch.float32, torch.device("cpu"))
+    for number in range(2):
+        assert reference(number) == pytest.approx(step(number, 2).loss, rel=0.02)  # it multiplies in bf16
+
+
 def test_gpu_script_goes_on_where_one_size_cannot_be_measured(base: Path) -> None:
     arguments = argparse.Namespace(base=str(base), layers=None, dropout=0.1, warm_up=0)
     vocabulary = gpu_training.make_encoder(str(base), layers=None, dropout=0.0).model.config.vocab_size
     pairs = synthetic_names.random_pairs(40, vocabulary, np.random.default_rng(0))
     config = TrainingConfig(batch_pairs=8, steps=1, device="cpu", precision="fp32", compile=True)
     row = gpu_training.time_or_tell(arguments, pairs, config)
-    assert gpu_training.in_words(row, peak=1.0).startswith("    16      yes compile=true is for GPUs")
+    assert gpu_training.in_words(row, peak=1.0).startswith("compiled      16 compile=true is for GPUs")
     row = gpu_training.time_or_tell(arguments, pairs, config.model_copy(update={"compile": False}))
-    assert gpu_training.in_words(row, peak=1.0).startswith("    16       no ")
+    assert gpu_training.in_words(row, peak=1.0).startswith("onoma         16 ")
     assert "error" not in row

@@ -117,7 +117,7 @@ def test_without_both_kinds_nothing_is_mined(name: str, labels: list[int]) -> No
     assert not masks.positives.any()
     assert not masks.negatives.any()
     shares = mined_shares(masks, y)
-    assert (shares.positives, shares.negatives) == (0.0, 0.0)
+    assert (float(shares.positives), float(shares.negatives)) == (0.0, 0.0)
 
 
 def test_excluded_pairs_are_never_negatives_and_do_not_make_positives_hard() -> None:
@@ -140,7 +140,7 @@ def test_shares_count_what_could_have_been_mined() -> None:
     positives, negatives = none.clone(), none.clone()
     positives[0, 1] = negatives[0, 3] = negatives[1, 3] = negatives[1, 2] = True
     shares = mined_shares(PairMasks(positives, negatives), y, excluded=excluded)
-    assert (shares.positives, shares.negatives) == (1 / 4, 3 / 6)
+    assert (float(shares.positives), float(shares.negatives)) == (1 / 4, 3 / 6)
 
 
 @pytest.mark.parametrize("name", MINERS)

@@ -87,7 +87,7 @@ def test_nothing_to_learn_is_zero(labels: list[int]) -> None:
     vectors = torch.ones(len(labels), 3, requires_grad=True)
     loss, shares = tiled_multi_similarity_loss(vectors, torch.tensor(labels))
     assert loss.item() == 0
-    assert (shares.positives, shares.negatives) == (0, 0)
+    assert (float(shares.positives), float(shares.negatives)) == (0, 0)
     (gradient,) = torch.autograd.grad(loss, vectors)
     assert not gradient.any()
 

@@ -18,6 +18,7 @@ import pytest
 import torch
 from biosyn_tasks import MENTIONS, NAMES, config_for, recipe_of, write_lines
 
+from onoma.encoders import attention
 from onoma.encoders.packed import PackedBatch, PackedEncoder, load_packed, pack
 from onoma.encoders.torch_encoder import TorchEncoder
 from onoma.errors import ConfigError, TrainingError
@@ -37,6 +38,7 @@ from tiny import WORDS, disease_pairs, tiny_encoder
 from tiny_rerankers import TableLinker, links
 
 NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+HAS_KERNELS = torch.cuda.is_available() and attention._kernels() is not None
 STEPS = 6
 
 
@@ -61,6 +63,7 @@ def made(
     values = {"base": str(base), "steps": STEPS, "batch_pairs": 8, "max_tokens": 16, "learning_rate": 1e-3}
     config = TrainingConfig.model_validate({**values, "dropout": 0.1, "device": device.type, **changes})
     model = load_packed(base, pooling=config.pooling, dropout=config.dropout, max_tokens=16).to(device).train()
+    compile_encoder(config, model)
     optimiser = make_optimiser(config, model)
     batches = PairBatches(pairs.pairs, batch_pairs=config.batch_pairs, seed=0)
     return (
@@ -127,7 +130,7 @@ def test_chunks_give_the_gradient_of_the_batch(base: Path, pairs: PairSet, devic
     found = []
     for chunk_names in (None, 5):
         step, model, _ = made(base, pairs, device, precision="fp32", dropout=0.0, chunk_names=chunk_names)
-        step._gradients([0], 0)
+        step._gradients([0])
         found.append(gradient(model))
     assert float((found[0] - found[1]).norm() / found[0].norm()) < 1e-5
 
@@ -138,7 +141,7 @@ def test_chunks_meet_the_same_dropout_again(
 ) -> None:
     step, _, _ = made(base, pairs, device, precision=precision, chunk_names=5)
     seen = watched(step, monkeypatch)
-    step._gradients([0], 0)
+    step._gradients([0])
     half = len(seen) // 2
     assert half > 1
     for first, second in zip(seen[:half], seen[half:], strict=True):
@@ -174,9 +177,18 @@ def test_names_may_be_encoded_before_they_are_trained_on(base: Path, pairs: Pair
     assert torch.isfinite(gradient(model)).all()
 
 
-def test_a_run_from_end_to_end(base: Path, pairs: PairSet, device: torch.device, tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("ignore")  # torch warns of itself as it compiles
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=NO_GPU, id="needs_triton")])
+def test_a_run_from_end_to_end(
+    base: Path, pairs: PairSet, device: torch.device, compiled: bool, tmp_path: Path
+) -> None:
+    if compiled and device.type == "cpu":
+        pytest.skip("layers are compiled for GPUs")
+    if compiled:
+        pytest.importorskip("triton")
     config = {"base": str(base), "steps": STEPS, "batch_pairs": 8, "max_tokens": 16, "device": device.type}
-    report = train_encoder(TrainingConfig.model_validate(config), pairs, tmp_path / "e")
+    report = train_encoder(TrainingConfig.model_validate({**config, "compile": compiled}), pairs, tmp_path / "e")
+    assert all(np.isfinite(line["loss"]) for line in report.log)
     assert report.versions["torch"] == torch.__version__
     texts = ["heart disease", "lung"]
     model = load_packed(tmp_path / "e")
@@ -274,7 +286,7 @@ def test_compiled_layers_on_a_gpu(base: Path, pairs: PairSet, precision: str, to
     for compiled in (False, True):
         step, model, _ = made(base, pairs, torch.device("cuda"), precision=precision, dropout=0.0)
         model.compiled = compiled
-        step._gradients([0], 0)
+        step._gradients([0])
         found.append(gradient(model))
     assert float((found[0] - found[1]).norm() / found[0].norm()) < tolerance
 
@@ -287,12 +299,46 @@ def test_compiled_layers_drop_on_a_gpu_and_meet_it_again(
     step, model, _ = made(base, pairs, torch.device("cuda"), precision="bf16", chunk_names=5)
     model.compiled = True
     seen = watched(step, monkeypatch)
-    step._gradients([0], 0)
+    step._gradients([0])
     half = len(seen) // 2
     for first, second in zip(seen[:half], seen[half:], strict=True):
         torch.testing.assert_close(first, second, rtol=0, atol=1e-6)
-    step._gradients([0], 0)  # and another time it draws others
+    step._gradients([0])  # and another time it draws others
     assert not all(torch.equal(first, later) for first, later in zip(seen[:half], seen[2 * half :], strict=False))
+
+
+@NO_GPU
+@pytest.mark.filterwarnings("ignore")
+def test_recorded_steps_on_a_gpu(base: Path, pairs: PairSet) -> None:
+    found, recordings = [], 0
+    for compiled in (False, True):
+        step, model, optimiser = made(
+            base, pairs, torch.device("cuda"), precision="bf16", dropout=0.0, compile=compiled
+        )
+        for number in [*range(STEPS), *range(STEPS)]:  # each is played once as it was recorded, and once more
+            step._gradients([number])
+            found.append(gradient(model))
+            optimiser.zero_grad()
+        if step._recorded is not None:
+            recordings = len(step._recorded._recordings)
+    if HAS_KERNELS:
+        assert recordings >= 1
+    for plain, played in zip(found[: 2 * STEPS], found[2 * STEPS :], strict=True):
+        assert float((plain - played).norm() / plain.norm()) < 3e-2
+
+
+@NO_GPU
+@pytest.mark.filterwarnings("ignore")
+def test_recorded_steps_drop_on_a_gpu(base: Path, pairs: PairSet) -> None:
+    step, model, optimiser = made(base, pairs, torch.device("cuda"), precision="bf16", dropout=0.3, compile=True)
+    found = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        step._gradients([0])
+        found.append(gradient(model))
+        optimiser.zero_grad()
+    assert float((found[0] - found[1]).norm() / found[0].norm()) < 1e-2
+    assert float((found[0] - found[2]).norm() / found[0].norm()) > 0.1
 
 
 @pytest.mark.slow
@@ -310,7 +356,7 @@ def test_what_is_for_gpus_on_a_stand_in() -> None:
         "no:cacheprovider",
         "-q",
         "-k",
-        "cuda or gpu",
+        "(cuda or gpu) and not needs_triton",
     ]
     run = subprocess.run(
         [*command, "-rs", __file__],

@@ -108,7 +108,8 @@ def test_matryoshka_is_the_mean_over_widths_each_mined_on_its_own() -> None:
     n_others = 14 * 13 - len(same)
     mined = by_width[8][1]
     assert mined != by_width[2][1]
-    assert shares == objectives.MinedShares(len(mined & same) / len(same), len(mined - same) / n_others)
+    assert float(shares.positives) == len(mined & same) / len(same)
+    assert float(shares.negatives) == len(mined - same) / n_others
 
     (gradient,) = torch.autograd.grad(value, vectors)
     expected = torch.zeros_like(vectors)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import gc
 import itertools
 import warnings
 from collections.abc import Callable
@@ -21,6 +23,7 @@ from onoma.training.loop import train_encoder
 from onoma.training.objective import objective
 from onoma.training.precision import training_precision
 from onoma.training.step import Step, StepReport, make_optimiser
+from onoma.types import RowArray
 from tiny import make_terminology, tiny_encoder
 
 WORDS = ["heart", "lung", "liver", "bone", "skin", "eye"]
@@ -192,6 +195,46 @@ def test_a_stopped_run_with_chunks_and_accumulation_goes_on_to_the_same_weights(
     assert [line["loss"] for line in resumed.log] == [line["loss"] for line in straight.log]
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("straight", "stopped")]
     assert weights[0] == weights[1]
+
+
+def test_a_step_leaves_no_graph_behind(base: Path, pairs: PairSet) -> None:
+    """Or the next one could not be recorded on a GPU (`onoma.training.graphs`)."""
+    config = config_for(base)
+    step, _, _ = make_step(config, pairs, lambda model: make_optimiser(config, model))
+    gc.collect()
+    gc.disable()  # it would take away what still refers to itself
+    try:
+        report = step(0, 4)
+        tensors = [one for one in gc.get_objects() if issubclass(type(one), torch.Tensor)]
+        left = [one for one in tensors if one.grad_fn is not None]
+    finally:
+        gc.enable()
+    assert np.isfinite(report.loss)
+    assert not left
+
+
+@pytest.mark.parametrize("bad", ["loss", "gradient"])
+def test_what_is_not_finite_leaves_weights_and_optimiser_alone(
+    base: Path, pairs: PairSet, bad: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = config_for(base)
+    step, model, optimiser = make_step(config, pairs, lambda model: make_optimiser(config, model))
+    step(0, 4)
+    before = copy.deepcopy((model.state_dict(), optimiser.state_dict()))
+    loss = step._loss
+
+    def spoiled(number: int, rows: RowArray, vectors: torch.Tensor) -> Any:
+        value, figures = loss(number, rows, vectors)
+        # Infinite with a gradient as it was; or as it was, with a gradient that is not a number.
+        return value + (float("inf") if bad == "loss" else (0 * vectors).sum().sqrt()), figures
+
+    monkeypatch.setattr(step, "_loss", spoiled)
+    with pytest.raises(TrainingError, match=f"the {bad} of step 2 is not a number"):
+        step(1, 4)
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[0][name])
+    for number, kept in optimiser.state_dict()["state"].items():
+        assert all(torch.equal(value, before[1]["state"][number][name]) for name, value in kept.items())
 
 
 # --- fp16 -------------------------------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 """Attention over names packed by length.
 
-Each group of equally long names is a full rectangle, so there is no mask. Four ways to the same result: torch's fused
+Each group of equally long names is a full rectangle, so there is no mask. Five ways to the same result: torch's fused
 kernel group by group; plain products for groups of short names in bf16 on a CPU; blocks that names share where a
-gradient is wanted on a CPU (`onoma.encoders.blocks`); one kernel of variable length for all names on a GPU in half
-precision.
+gradient is wanted on a CPU (`onoma.encoders.blocks`); on a GPU our kernel, which gives each name a tile of its own
+(`onoma.encoders.short_attention`), and for longer names or without Triton flash attention of variable length.
 
 Shapes: N names, T tokens (rows after them belong to no name), b names of length l in a group, H heads of width W,
 D = H W.
@@ -11,10 +11,13 @@ D = H W.
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import warnings
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -42,10 +45,22 @@ class PackedAttention:
         dropout: Of attention weights; with probability 0 outside training.
         bias: Added to the scores by the places of query and key in their name, shape (1, H, l, l) with l the longest
             name's length; unset: nothing. Only torch's fused kernel and plain products know of it.
+        borders: As in `PackedBatch`; unset: as the groups say.
     """
 
-    def __init__(self, groups: Groups, *, n_heads: int, dropout: Dropout, bias: Tensor | None = None) -> None:
+    def __init__(
+        self,
+        groups: Groups,
+        *,
+        n_heads: int,
+        dropout: Dropout,
+        bias: Tensor | None = None,
+        borders: Tensor | None = None,
+    ) -> None:
         self._groups, self._n_heads, self._dropout, self._bias = groups, n_heads, dropout, bias
+        self._given_borders = borders
+        self._seed: Tensor | None = None
+        self._layers = 0
         self._first_tokens = [(names, 1) for names, _ in groups]
         self._masks: dict[tuple[torch.dtype, bool], list[Tensor]] = {}
 
@@ -57,6 +72,8 @@ class PackedAttention:
         """
         if self._bias is None and _trains_on_cpu(projected):
             return self._in_blocks(projected, None)
+        if self._has_tiles(projected, width=projected.shape[1] // 3):
+            return self._in_tiles(None, projected)
         width = projected.shape[1] // 3
         query, key_value = projected.split_with_sizes([width, 2 * width], 1)
         return self._fused(query, key_value, self._groups)
@@ -70,6 +87,8 @@ class PackedAttention:
         """
         if self._bias is None and _trains_on_cpu(query):
             return self._in_blocks(key_value, query)
+        if self._has_tiles(key_value, width=query.shape[1]):
+            return self._in_tiles(query, key_value)
         return self._fused(query, key_value, self._first_tokens)
 
     def _fused(self, query: Tensor, key_value: Tensor, asking: Groups) -> Tensor:
@@ -99,11 +118,29 @@ class PackedAttention:
         gathered.append(torch.zeros_like(of_no_name))
         return torch.cat(gathered)
 
-    def prepare(self, device: torch.device) -> None:
-        """Send to a GPU what attention needs, before it has anything to do: later the CPU would wait for it."""
-        if device.type == "cuda":
-            for groups in (self._groups, self._first_tokens):
-                _borders(tuple(groups), device)
+    def _has_tiles(self, projected: Tensor, *, width: int) -> bool:
+        """Whether our kernels take these names."""
+        if projected.device.type != "cuda" or self._bias is not None:
+            return False
+        is_half = projected.dtype in (torch.bfloat16, torch.float16)
+        return is_half and place_on_gpu(self._groups[-1][1], width // self._n_heads) is not None
+
+    def _in_tiles(self, query: Tensor | None, projected: Tensor) -> Tensor:
+        kernels = _kernels()
+        assert kernels is not None
+        dropout = self._dropout.probability
+        if dropout and self._seed is None:  # one for all layers
+            self._seed = torch.randint(2**62, (1,), device=projected.device)
+        self._layers += 1
+        names = kernels.Names(
+            borders=self._borders(projected.device),
+            longest=self._groups[-1][1],
+            n_heads=self._n_heads,
+            dropout=dropout,
+            seed=self._seed if dropout else None,
+        )
+        gathered: Tensor = kernels.attention(query, projected, names, layer=self._layers)
+        return gathered
 
     def _flash(self, query: Tensor, key_value: Tensor, asking: Groups) -> Tensor:
         """The operator behind ``torch.nn.attention.varlen``, which itself offers no dropout.
@@ -111,12 +148,14 @@ class PackedAttention:
         On a GPU there are no rows that belong to no name.
         """
         keys, values = key_value.view(len(key_value), 2, self._n_heads, -1).unbind(1)
+        of_keys = self._borders(query.device).int()
+        of_queries = torch.arange(len(of_keys), dtype=torch.int32, device=query.device)
         gathered: Tensor = torch.ops.aten._flash_attention_forward(
             query.view(len(query), self._n_heads, -1),
             keys,
             values,
-            _borders(tuple(asking), query.device),
-            _borders(tuple(self._groups), query.device),
+            of_queries if asking is self._first_tokens else of_keys,
+            of_keys,
             max(length for _, length in asking),
             max(length for _, length in self._groups),
             self._dropout.probability,
@@ -140,6 +179,12 @@ class PackedAttention:
             self._dropout,
         )
         return gathered
+
+    def _borders(self, device: torch.device) -> Tensor:
+        if self._given_borders is None:
+            lengths = torch.tensor([length for names, length in self._groups for _ in range(names)])
+            self._given_borders = functional.pad(lengths.cumsum(0), (1, 0)).to(device)
+        return self._given_borders
 
     @cached_property
     def _blocks(self) -> Blocks:
@@ -188,9 +233,26 @@ def _by_group(rows: Tensor, groups: Groups) -> tuple[Tensor, ...]:
     return rows.split_with_sizes([*sizes, len(rows) - sum(sizes)])
 
 
-@lru_cache(maxsize=4)  # a batch's two are asked for by every layer
-def _borders(groups: Groups, device: torch.device) -> Tensor:
-    """Where each name begins and the last one ends, int32, shape (N + 1,)."""
-    lengths = np.repeat([length for _, length in groups], [names for names, _ in groups])
-    with torch.inference_mode(False):  # what is made while encoding may be met again in training
-        return torch.from_numpy(np.concatenate([[0], lengths.cumsum()]).astype(np.int32)).to(device)
+def place_on_gpu(longest: int, head_width: int) -> int | None:
+    """Tokens that have room where our kernels put a name; None if they do not take names of this length or width."""
+    kernels = _kernels()
+    return None if kernels is None else kernels.place_of(longest, head_width)
+
+
+@cache
+def _kernels() -> Any:
+    """The module of our kernels for GPUs (Any: it may be imported only where Triton is); None where they do not run."""
+    if importlib.util.find_spec("triton") is None:
+        return None
+    try:
+        kernels = importlib.import_module("onoma.encoders.short_attention")
+        kernels.try_out()
+    except Exception as error:  # whatever Triton and the compilers it calls may raise
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        warnings.warn(
+            f"Triton cannot compile kernels here ({reason}), so attention takes about twice the time of all else in a "
+            "step. It needs a C compiler and Python's headers (Debian: gcc, python3-dev).",
+            stacklevel=2,
+        )
+        return None
+    return kernels

@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from onoma.encoders.adapters import insert_saved, is_adapter_name
 from onoma.encoders.architectures import BERT_LIKE, Architecture, Layer, read_architecture
-from onoma.encoders.attention import PackedAttention
+from onoma.encoders.attention import PackedAttention, place_on_gpu
 from onoma.encoders.dropout import Dropout
 from onoma.encoders.folders import ADAPTED_PREFIX, EncoderFolder, family_of
 from onoma.encoders.linear import linear
@@ -101,6 +101,16 @@ class PackedEncoder(nn.Module):
         """SHA-256 of the tokeniser; tokens made with another one do not fit this encoder."""
         return self._folder().tokenizer_fingerprint
 
+    def place_of_recorded(self, batch: PackedBatch) -> int | None:
+        """Tokens of the longest name that a recording made of such a batch would have room for (CUDA graphs).
+
+        None if nothing can be recorded: what is computed depends on more than the numbers of names and tokens.
+        """
+        parts = self.architecture
+        if parts is None or self.pooling != "cls" or parts.attention_bias is not None or batch.types is not None:
+            return None
+        return place_on_gpu(batch.groups[-1][1], self.width // parts.n_heads) if batch.n_names else None
+
     def forward(self, batch: PackedBatch) -> torch.Tensor:
         """Vectors of the names in the caller's order, not normalised, shape (N, D)."""
         if batch.n_names == 0:
@@ -151,7 +161,7 @@ class PackedEncoder(nn.Module):
         width = max(self.max_tokens, batch.groups[-1][1])
         rows = torch.repeat_interleave(
             torch.arange(batch.n_names, device=batch.ids.device),
-            torch.diff(batch.starts, append=batch.starts.new_tensor([batch.n_tokens])),
+            batch.borders.diff(),
             output_size=batch.n_tokens,
         )
         ids = batch.ids.new_full((batch.n_names, width), self.padding_id)
@@ -179,8 +189,9 @@ def _run_packed(
     bias = None
     if parts.attention_bias is not None:
         bias = parts.attention_bias(parts.word_embeddings.weight.new_empty(1, batch.groups[-1][1], 0))
-    attention = PackedAttention(batch.groups, n_heads=parts.n_heads, dropout=attention_dropout, bias=bias)
-    attention.prepare(batch.ids.device)
+    attention = PackedAttention(
+        batch.groups, n_heads=parts.n_heads, dropout=attention_dropout, bias=bias, borders=batch.borders
+    )
     states = parts.word_embeddings(batch.ids) + parts.position_embeddings(_positions(parts, batch))
     if parts.token_type_embeddings is not None:
         weight = parts.token_type_embeddings.weight
@@ -241,9 +252,9 @@ def _positions(parts: Architecture, batch: PackedBatch) -> torch.Tensor:
     # A name may hold the padding token as text; such a token has the padding's position and is not counted.
     real = (batch.ids != parts.padding_id).long()
     counted = real.cumsum(0)
-    before = (counted - real).index_select(0, batch.starts)
-    lengths = torch.diff(batch.starts, append=batch.starts.new_tensor([batch.n_tokens]))
-    return (counted - before.repeat_interleave(lengths, output_size=batch.n_tokens)) * real + parts.padding_id
+    begins = torch.arange(batch.n_tokens, device=batch.ids.device) - batch.positions
+    before = (counted - real).index_select(0, begins)
+    return (counted - before) * real + parts.padding_id
 
 
 def load_packed(

@@ -32,17 +32,22 @@ class PackedBatch:
     """Position of each token in its name, from 0, int64, shape (T,)."""
     groups: tuple[tuple[int, int], ...]
     """(number of names, their common length in tokens), lengths ascending."""
-    starts: torch.Tensor
-    """Where each name begins in ``ids``, int64, shape (N,)."""
+    borders: torch.Tensor
+    """Where each name begins in ``ids`` and where the last one ends, int64, shape (N + 1,)."""
     restore: torch.Tensor
     """``packed[restore]`` is in the caller's order, int64, shape (N,)."""
     types: torch.Tensor | None = None
     """Which side of a pair each token belongs to, 0 or 1, int64, shape (T,); None: names, which have one side."""
 
     @property
+    def starts(self) -> torch.Tensor:
+        """Where each name begins in ``ids``, int64, shape (N,)."""
+        return self.borders[:-1]
+
+    @property
     def n_names(self) -> int:
         """Number of names."""
-        return self.starts.shape[0]
+        return self.borders.shape[0] - 1
 
     @property
     def n_tokens(self) -> int:
@@ -50,14 +55,19 @@ class PackedBatch:
         return self.ids.shape[0]
 
     def to(self, device: torch.device | str) -> PackedBatch:
-        """The same batch on another device."""
+        """The same batch on another device, sent at once: a copy takes a GPU longer to begin than to do."""
+        parts = [self.ids, self.positions, self.borders, self.restore, *([] if self.types is None else [self.types])]
+        if self.ids.device != torch.device(device):
+            together = torch.cat(parts).to(device, non_blocking=True)
+            parts = list(together.split_with_sizes([len(part) for part in parts]))
+        ids, positions, borders, restore, *types = parts
         return PackedBatch(
-            ids=self.ids.to(device, non_blocking=True),
-            positions=self.positions.to(device, non_blocking=True),
+            ids=ids,
+            positions=positions,
             groups=self.groups,
-            starts=self.starts.to(device, non_blocking=True),
-            restore=self.restore.to(device, non_blocking=True),
-            types=None if self.types is None else self.types.to(device, non_blocking=True),
+            borders=borders,
+            restore=restore,
+            types=types[0] if types else None,
         )
 
 
@@ -100,9 +110,9 @@ def pack(
         raise ShapeError(f"name {int(chosen[int(lengths.argmin())])} has no tokens; every name needs at least one.")
     order = np.argsort(lengths, kind="stable")
     first, lengths = first[order], lengths[order]
-    starts = np.zeros(len(lengths), np.int64)
-    np.cumsum(lengths[:-1], out=starts[1:])
-    positions = np.arange(int(lengths.sum()), dtype=np.int64) - np.repeat(starts, lengths)
+    borders = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=borders[1:])
+    positions = np.arange(borders[-1], dtype=np.int64) - np.repeat(borders[:-1], lengths)
     restore = np.empty_like(order)
     restore[order] = np.arange(len(order))
     values, counts = np.unique(lengths, return_counts=True)
@@ -111,7 +121,7 @@ def pack(
         ids=torch.from_numpy(np.asarray(ids[places], np.int64)),
         positions=torch.from_numpy(positions),
         groups=tuple(zip(counts.tolist(), values.tolist(), strict=True)),
-        starts=torch.from_numpy(starts),
+        borders=torch.from_numpy(borders),
         restore=torch.from_numpy(restore),
         types=None if types is None else torch.from_numpy(np.asarray(types[places], np.int64)),
     )

@@ -52,12 +52,19 @@ class PairMasks:
 
 @dataclass(frozen=True, slots=True)
 class MinedShares:
-    """How much of a batch was mined; a training log shows it."""
+    """How much of a batch was mined; a training log shows it. Left where it was counted: a GPU is not waited for."""
 
-    positives: float
-    """Mined share of all positive pairs, 0..1; 0 when there are none."""
-    negatives: float
-    """Mined share of all negative pairs that are not excluded, 0..1; 0 when there are none."""
+    positives: Tensor
+    """Mined share of all positive pairs, 0..1, float64, shape (); 0 when there are none."""
+    negatives: Tensor
+    """Mined share of all negative pairs that are not excluded, 0..1, float64, shape (); 0 when there are none."""
+
+    @staticmethod
+    def of_counts(counts: Tensor) -> MinedShares:
+        """Of mined positive, positive, mined negative and negative pairs, integers, shape (4,)."""
+        mined, possible = counts.double().view(2, 2).unbind(1)
+        positives, negatives = mined / possible.clamp(min=1)
+        return MinedShares(positives, negatives)
 
 
 def all_pair_masks(labels: Tensor, *, excluded: Tensor | None = None) -> PairMasks:
@@ -226,8 +233,8 @@ def mined_shares(masks: PairMasks, labels: Tensor, *, excluded: Tensor | None = 
 
     Example:
         >>> labels = torch.tensor([1, 1, 2])
-        >>> mined_shares(all_pair_masks(labels), labels)
-        MinedShares(positives=1.0, negatives=1.0)
+        >>> mined_shares(all_pair_masks(labels), labels).positives
+        tensor(1., dtype=torch.float64)
     """
     possible = all_pair_masks(labels, excluded=excluded)
     if possible.positives.shape != masks.positives.shape:
@@ -235,8 +242,7 @@ def mined_shares(masks: PairMasks, labels: Tensor, *, excluded: Tensor | None = 
             f"what was mined has the shape {tuple(masks.positives.shape)}, and there are {len(labels)} labels."
         )
     pairs = (masks.positives, possible.positives, masks.negatives, possible.negatives)
-    counts = torch.stack([one.count_nonzero() for one in pairs]).tolist()  # together: a GPU is waited for once
-    return MinedShares(positives=counts[0] / max(1, counts[1]), negatives=counts[2] / max(1, counts[3]))
+    return MinedShares.of_counts(torch.stack([one.count_nonzero() for one in pairs]))
 
 
 def _candidates(similarity: Tensor, labels: Tensor, excluded: Tensor | None) -> PairMasks:

@@ -61,8 +61,7 @@ def tiled_multi_similarity_loss(
         loss, counts = _TiledMultiSimilarity.apply(  # type: ignore[no-untyped-call]
             unit, labels, text_labels, margin, positive_scale, negative_scale, offset, tile_rows
         )
-    mined_positives, positives, mined_negatives, negatives = counts.tolist()
-    return loss, MinedShares(mined_positives / max(1, positives), mined_negatives / max(1, negatives))
+    return loss, MinedShares.of_counts(counts)
 
 
 class _TiledMultiSimilarity(torch.autograd.Function):

@@ -106,18 +106,18 @@ class BiosynStep(OptimiserStep[BiosynStepReport]):
         super().__init__(config, model, model.encoder, data.store, optimiser, batches, precision, device)
         self._biosyn, self._data, self._candidates = model, data, batches
 
-    def _loss(self, batch_number: int, rows: RowArray, vectors: Tensor) -> tuple[Tensor, Mapping[str, float]]:
+    def _loss(self, batch_number: int, rows: RowArray, vectors: Tensor) -> tuple[Tensor, Mapping[str, Tensor | float]]:
         batch = self._candidates.of_batch(batch_number)
         queries, names = (
-            torch.from_numpy(np.searchsorted(rows, self._data.rows[places])).to(self._device)
+            torch.from_numpy(np.searchsorted(rows, self._data.rows[places])).to(self._device, non_blocking=True)
             for places in (self._data.query_places[batch.queries], self._data.name_places[batch.names])
         )
-        sparse = torch.from_numpy(self._candidates.sparse_scores(batch)).to(self._device)
-        right = torch.from_numpy(batch.right).to(self._device)
+        sparse = torch.from_numpy(self._candidates.sparse_scores(batch)).to(self._device, non_blocking=True)
+        right = torch.from_numpy(batch.right).to(self._device, non_blocking=True)
         logits = self._biosyn.logits(vectors, queries, names, sparse)
         with torch.no_grad():
             first = right.gather(1, logits.argmax(1, keepdim=True)).sum()
-        return marginal_likelihood_loss(logits, right).mean(), {"queries": len(right), "right_first": float(first)}
+        return marginal_likelihood_loss(logits, right).mean(), {"queries": len(right), "right_first": first}
 
     def _report(self, done: Sequence[BatchReport], common: Mapping[str, Any]) -> BiosynStepReport:
         queries, first = (sum(batch.figures.get(name, 0) for batch in done) for name in ("queries", "right_first"))

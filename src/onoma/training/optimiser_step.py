@@ -9,9 +9,10 @@ back; then the gradients of the encoder's weights are summed, for the loss is on
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -24,6 +25,7 @@ from onoma.training.batches import Batches
 from onoma.training.clock import PhaseClock
 from onoma.training.distributed import broadcast, gather, seed_dropout, share, sum_gradients
 from onoma.training.gradient_cache import forward_in_chunks
+from onoma.training.graphs import RecordedPasses
 from onoma.training.precision import autocast, diverged
 from onoma.training.run_config import RunConfig
 from onoma.types import RowArray
@@ -74,6 +76,15 @@ class BatchReport:
     """What else the loss has to tell."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """The same, before the device has been waited for."""
+
+    loss: torch.Tensor
+    names: int
+    figures: Mapping[str, torch.Tensor | float] = field(default_factory=dict)
+
+
 Done = TypeVar("Done", bound=DoneStep)
 
 
@@ -107,6 +118,8 @@ class OptimiserStep(ABC, Generic[Done]):
         # Gradients smaller than fp16 can hold are kept by scaling the loss. Switched off, it changes nothing.
         self._scaler = torch.amp.GradScaler(device.type, enabled=precision is torch.float16)
         self._highest_rates = [float(group["lr"]) for group in optimiser.param_groups]
+        is_recorded = device.type == "cuda" and precision is not torch.float32
+        self._recorded = RecordedPasses(encoder, self._encode) if is_recorded else None
         self._clock = PhaseClock(device, "pack", "forward", "loss", "backward", "optimiser")
 
     @property
@@ -120,8 +133,10 @@ class OptimiserStep(ABC, Generic[Done]):
     @abstractmethod
     def _loss(
         self, batch_number: int, rows: RowArray, vectors: torch.Tensor
-    ) -> tuple[torch.Tensor, Mapping[str, float]]:
-        """The loss of a batch, shape (), and what else there is to tell of it.
+    ) -> tuple[torch.Tensor, Mapping[str, torch.Tensor | float]]:
+        """The loss of a batch, shape (), and what else there is to tell of it, each a number or of shape ().
+
+        It does not wait for the device.
 
         Args:
             batch_number: Counted from 0 over the whole run.
@@ -149,8 +164,9 @@ class OptimiserStep(ABC, Generic[Done]):
         factor = learning_rate_factor(step, total_steps, schedule=config.schedule, warmup_steps=config.warmup_steps)
         for group, highest in zip(self._optimiser.param_groups, self._highest_rates, strict=True):
             group["lr"] = highest * factor
-        done = self._gradients(range(step * config.accumulation, (step + 1) * config.accumulation), step)
-        overflowed = not self._update(step)
+        batches = self._gradients(range(step * config.accumulation, (step + 1) * config.accumulation))
+        norm, overflowed = self._update(batches)
+        done = self._wait_for(batches, norm, step, overflowed=overflowed)
         return self._report(
             done,
             {
@@ -164,21 +180,21 @@ class OptimiserStep(ABC, Generic[Done]):
             },
         )
 
-    def _gradients(self, batch_numbers: Iterable[int], step: int) -> list[BatchReport]:
+    def _gradients(self, batch_numbers: Iterable[int]) -> list[_Batch]:
         """Leave in the weights the gradient of the mean of these batches' losses, equal on all processes."""
-        done = [self._backward(number, step) for number in batch_numbers]
+        batches = [self._backward(number) for number in batch_numbers]
         with self._clock.timing("backward"):
             # What lies beside the encoder has the gradient of the whole batch on each process already.
             sum_gradients(self._encoder.parameters())
-        return done
+        return batches
 
-    def _backward(self, batch_number: int, step: int) -> BatchReport:
+    def _backward(self, batch_number: int) -> _Batch:
         """Forward and backward of one batch, of which this process encodes its share."""
         offsets = self.store.offsets
         with self._clock.timing("pack"):
             rows = self._batches.names_of_step(batch_number)
             if len(rows) == 0:
-                return BatchReport(0.0, 0)
+                return _Batch(torch.zeros((), device=self._device), 0)
             by_length = np.argsort(offsets[rows + 1] - offsets[rows], kind="stable")
             own = by_length[share(len(rows))]
             chunk_names = self._run_config.chunk_names or max(1, len(own))
@@ -193,48 +209,91 @@ class OptimiserStep(ABC, Generic[Done]):
                 ).to(self._device)
                 for first in range(0, max(1, len(own)), chunk_names)
             ]
-            own_places = torch.from_numpy(own).to(self._device)
-            places = torch.from_numpy(np.argsort(by_length)).to(self._device)
+            own_places = torch.from_numpy(own).to(self._device, non_blocking=True)
+            places = torch.from_numpy(np.argsort(by_length)).to(self._device, non_blocking=True)
         seed_dropout(self._run_config.seed, batch_number)
         with self._clock.timing("forward"):
-            own_vectors, backward = forward_in_chunks(self._encode, chunks, self._device)
+            own_vectors, backward = self._forward(chunks)
             vectors = gather(own_vectors.float(), len(rows)).index_select(0, places).requires_grad_()
         with self._clock.timing("loss"):
             loss, figures = self._loss(batch_number, rows, vectors)
-        if not torch.isfinite(loss):
-            raise diverged(f"the loss of step {step + 1} is not a number", self._precision)
         with self._clock.timing("backward"):
             self._scaler.scale(loss / self._run_config.accumulation).backward()  # type: ignore[no-untyped-call]
             assert vectors.grad is not None
             backward(vectors.grad.index_select(0, own_places))
-        return BatchReport(float(loss.detach()), len(rows), figures)
+        return _Batch(loss.detach(), len(rows), figures)
+
+    def _forward(self, chunks: Sequence[PackedBatch]) -> tuple[torch.Tensor, Callable[[torch.Tensor], None]]:
+        """Vectors of the names of all chunks, without graph, and the way back for their gradient."""
+        if self._recorded is not None and len(chunks) == self._run_config.accumulation == 1:
+            recorded = self._recorded.forward(chunks[0])
+            if recorded is not None:
+                return recorded
+        return forward_in_chunks(self._encode, chunks, self._device)
 
     def _encode(self, batch: PackedBatch) -> torch.Tensor:
         with autocast(self._device, self._precision):
             vectors: torch.Tensor = self._encoder(batch)
         return vectors
 
-    def _update(self, step: int) -> bool:
-        """Move the weights by their gradients; False if these overflowed in fp16, which leaves the weights alone."""
+    def _update(self, batches: Sequence[_Batch]) -> tuple[torch.Tensor | None, bool]:
+        """Move the weights by their gradients, unless these or a loss are not finite.
+
+        Returns:
+            norm: Of the gradient, shape (); None where nothing was to be learnt.
+            overflowed: Whether the gradient overflowed in fp16. In other precisions the device is not waited for.
+        """
         with self._clock.timing("optimiser"):
             parameters = list(self._model.parameters())
             gradients = [one.grad for one in parameters if one.grad is not None]
-            if not gradients:  # nothing was to be learnt
-                return True
+            if not gradients:
+                return None, False
             self._scaler.unscale_(self._optimiser)
             norm = _norm(gradients)
             if self._run_config.max_gradient_norm is not None:
                 torch.nn.utils.clip_grads_with_norm_(parameters, self._run_config.max_gradient_norm, norm)
-            finite = bool(torch.isfinite(norm))
-            scale = self._scaler.get_scale()  # 1 when switched off
-            if finite:
-                self._scaler.step(self._optimiser)
-            self._scaler.update()
-            # A gradient that overflows without being scaled, or whose scale is not to blame, is no matter of fp16.
-            if not finite and (scale <= 1 or self._scaler.get_scale() >= scale):
-                raise diverged(f"the gradient of step {step + 1} is not a number", self._precision)
+            is_finite = torch.isfinite(norm) & torch.isfinite(torch.stack([batch.loss for batch in batches]).sum())
+            overflowed = self._update_fp16(is_finite) if self._scaler.is_enabled() else self._update_if(is_finite)
             self._optimiser.zero_grad(set_to_none=True)
-        return finite
+        return norm, overflowed
+
+    def _update_if(self, is_finite: torch.Tensor) -> bool:
+        optimiser: Any = self._optimiser
+        optimiser.found_inf = (~is_finite).float()  # by which torch's fused optimisers pass over a step
+        optimiser.step()
+        del optimiser.found_inf
+        return False
+
+    def _update_fp16(self, is_finite: torch.Tensor) -> bool:
+        scale = self._scaler.get_scale()
+        finite = bool(is_finite)
+        if finite:
+            self._scaler.step(self._optimiser)
+        self._scaler.update()
+        # A gradient that overflows without being scaled, or whose scale is not to blame, is no matter of fp16.
+        return not finite and scale > 1 and self._scaler.get_scale() < scale
+
+    def _wait_for(
+        self, batches: Sequence[_Batch], norm: torch.Tensor | None, step: int, *, overflowed: bool
+    ) -> list[BatchReport]:
+        """What the batches came to: all is read at once, after everything was handed to the device.
+
+        Raises:
+            TrainingError: a loss or the gradient is not a number; the weights are as they were.
+        """
+        figures = [figure for batch in batches for figure in batch.figures.values()]
+        found = [*(batch.loss for batch in batches), *figures, *([] if norm is None else [norm])]
+        on_device = [torch.as_tensor(figure, dtype=torch.float64, device=self._device) for figure in found]
+        numbers = torch.stack(on_device).tolist()
+        losses, rest = numbers[: len(batches)], iter(numbers[len(batches) :])
+        if not all(map(math.isfinite, losses)):
+            raise diverged(f"the loss of step {step + 1} is not a number", self._precision)
+        if norm is not None and not math.isfinite(numbers[-1]) and not overflowed:
+            raise diverged(f"the gradient of step {step + 1} is not a number", self._precision)
+        return [
+            BatchReport(loss, batch.names, {name: next(rest) for name in batch.figures})
+            for batch, loss in zip(batches, losses, strict=True)
+        ]
 
     def state(self) -> dict[str, torch.Tensor]:
         """What a resumed run needs beside weights, optimiser and random state; empty except in fp16."""
@@ -265,7 +324,9 @@ class OptimiserStep(ABC, Generic[Done]):
                 started = time.perf_counter()
                 first = step * accumulation
                 numbers = range(first, first + accumulation)
-                self._gradients((number % self._batches.steps_per_epoch for number in numbers), step)
+                self._gradients(number % self._batches.steps_per_epoch for number in numbers)
+                if self._device.type == "cuda":
+                    torch.cuda.synchronize(self._device)
                 times.append(time.perf_counter() - started)
         self._optimiser.zero_grad(set_to_none=True)
         self._clock.reset()

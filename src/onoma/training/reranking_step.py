@@ -92,12 +92,15 @@ class RerankingStep(OptimiserStep[RerankingStepReport]):
 
     def _loss(
         self, batch_number: int, rows: RowArray, vectors: torch.Tensor
-    ) -> tuple[torch.Tensor, Mapping[str, float]]:
+    ) -> tuple[torch.Tensor, Mapping[str, torch.Tensor | float]]:
         places = self._mention_batches.places_of_step(batch_number)
         is_real = np.arange(max(map(len, places))) < np.array([len(mine) for mine in places])[:, None]
         right = np.zeros(is_real.shape, np.bool_)
         right[is_real] = self._candidates.is_right[np.concatenate(places)]
-        real, is_right = torch.from_numpy(is_real).to(self._device), torch.from_numpy(right).to(self._device)
+        real, is_right = (
+            torch.from_numpy(is_real).to(self._device, non_blocking=True),
+            torch.from_numpy(right).to(self._device, non_blocking=True),
+        )
         found = self._cross_encoder.scores_of(vectors)
         # A mention with fewer candidates is filled up with wrong ones of no probability.
         scores = found.new_full(is_real.shape, _IMPOSSIBLE).masked_scatter(real, found)
@@ -106,7 +109,7 @@ class RerankingStep(OptimiserStep[RerankingStepReport]):
             is_right = torch.cat([is_right, ~is_right.any(1, keepdim=True)], 1)
         losses = marginal_likelihood_loss(scores, is_right)
         best = scores.detach().argmax(1, keepdim=True)
-        return losses.mean(), {"right_first": float(is_right.gather(1, best).float().mean())}
+        return losses.mean(), {"right_first": is_right.gather(1, best).float().mean()}
 
     def _report(self, done: Sequence[BatchReport], common: Mapping[str, Any]) -> RerankingStepReport:
         right_first = sum(batch.figures["right_first"] for batch in done) / len(done)

@@ -64,12 +64,12 @@ class Step(OptimiserStep[StepReport]):
 
     def _loss(
         self, batch_number: int, rows: RowArray, vectors: torch.Tensor
-    ) -> tuple[torch.Tensor, Mapping[str, float]]:
+    ) -> tuple[torch.Tensor, Mapping[str, torch.Tensor | float]]:
         config = self._config
-        labels = torch.from_numpy(self._pairs.labels[rows]).to(self._device)
+        labels = torch.from_numpy(self._pairs.labels[rows]).to(self._device, non_blocking=True)
         texts = None
         if self._pairs.text_labels is not None:
-            texts = torch.from_numpy(self._pairs.text_labels[rows]).to(self._device)
+            texts = torch.from_numpy(self._pairs.text_labels[rows]).to(self._device, non_blocking=True)
         loss, shares = objective(
             config.loss, config.mining, vectors, labels, text_labels=texts, matryoshka=config.matryoshka
         )

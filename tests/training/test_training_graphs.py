@@ -1,0 +1,133 @@
+"""Recorded passes: filling up and copying anywhere, recordings on a GPU against passes that are not recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onoma.encoders.packed import PackedBatch, PackedEncoder, pack_lists
+from onoma.training.config_parts import Adapter, Lora, Tuning
+from onoma.training.graphs import RecordedPasses, _copy, _filled, _spacious
+from onoma.training.precision import autocast
+from onoma.training.tuning import tune
+
+NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+VOCABULARY = 40
+SHAPE: dict[str, Any] = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "max_position_embeddings": 80,
+    "initializer_range": 0.25,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+
+
+@given(st.integers(1, 10**6))
+def test_tokens_are_filled_up_by_little(n_tokens: int) -> None:
+    filled = _filled(n_tokens)
+    assert n_tokens <= filled < n_tokens + max(1, n_tokens / 32)
+    assert _filled(filled) == filled
+
+
+def test_a_batch_is_copied_into_one_with_room() -> None:
+    large, small = pack_lists([[1, 2, 3, 4], [5, 6]]), pack_lists([[7], [8, 9]])
+    place = _spacious(large, 8, 16)
+    for batch in (large, small):
+        _copy(batch, place)
+        assert place.ids.tolist() == batch.ids.tolist() + [0] * (8 - batch.n_tokens)
+        assert place.positions.tolist() == batch.positions.tolist() + [0] * (8 - batch.n_tokens)
+        assert (place.borders.tolist(), place.restore.tolist()) == (batch.borders.tolist(), batch.restore.tolist())
+    assert place.groups == ((2, 16),)
+
+
+def made(kind: str) -> PackedEncoder:
+    torch.manual_seed(0)
+    if kind == "roberta":
+        config = transformers.RobertaConfig(**SHAPE, pad_token_id=1)
+        return PackedEncoder(transformers.RobertaModel(config, add_pooling_layer=False), pooling="cls", max_tokens=70)
+    model = transformers.BertModel(transformers.BertConfig(**SHAPE), add_pooling_layer=False)
+    encoder = PackedEncoder(model, pooling="cls", max_tokens=70)
+    tunings: dict[str, Tuning] = {
+        "adapters": Adapter(reduction=4),
+        "lora": Lora(rank=4),
+    }
+    if kind in tunings:
+        tune(encoder, tunings[kind])
+        for weight in encoder.parameters():  # fresh adapters change nothing, and have small gradients
+            if weight.requires_grad:
+                torch.nn.init.normal_(weight, std=0.25)
+    return encoder
+
+
+def batches(longest: int) -> list[PackedBatch]:
+    rng = np.random.default_rng(0)
+    lengths = [np.minimum(rng.integers(1, 12, 50), longest) for _ in range(4)]
+    lengths[2][0] = longest
+    # Among the tokens is RoBERTa's padding, which a name may hold as text.
+    return [pack_lists([rng.integers(0, VOCABULARY, length).tolist() for length in these]) for these in lengths]
+
+
+@NO_GPU
+@pytest.mark.filterwarnings("ignore")  # torch warns of itself as it compiles
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("longest", [16, 25, 64])
+@pytest.mark.parametrize("kind", ["bert", "roberta", "adapters", "lora"])
+def test_recorded_passes_equal_others(kind: str, longest: int, compiled: bool) -> None:
+    device = torch.device("cuda")
+    encoder = made(kind).to(device).train()
+    weights = [weight for weight in encoder.parameters() if weight.requires_grad]
+
+    def encode(batch: PackedBatch) -> torch.Tensor:
+        with autocast(device, torch.bfloat16):
+            vectors: torch.Tensor = encoder(batch)
+        return vectors
+
+    def plain(batch: PackedBatch, pull: torch.Tensor) -> tuple[torch.Tensor, Any]:
+        vectors = encode(batch)
+        return vectors.detach(), torch.autograd.grad(vectors, weights, pull.to(vectors.dtype), allow_unused=True)
+
+    recorded = RecordedPasses(encoder, encode)
+    found: list[Any] = []
+    expected: list[Any] = []
+    for batch in [*batches(longest), *batches(longest)]:
+        on_device = batch.to(device)
+        pull = torch.randn(batch.n_names, encoder.width, device=device)
+        encoder.compiled = False
+        expected.append(plain(on_device, pull))
+        encoder.compiled = compiled
+        played = recorded.forward(on_device)
+        if played is None:
+            assert torch.cuda.get_device_capability() < (8, 0)
+            pytest.skip("our kernels do not run on this GPU")
+        own, backward = played
+        backward(pull)
+        found.append((own.clone(), [None if one.grad is None else one.grad.clone() for one in weights]))
+        encoder.zero_grad()
+    assert 1 <= len(recorded._recordings) <= 4
+    for (own, gradients), (vectors, wanted) in zip(found, expected, strict=True):
+        torch.testing.assert_close(own.float(), vectors.float(), rtol=0, atol=0.05)
+        for gradient, other in zip(gradients, wanted, strict=True):
+            assert (gradient is None) == (other is None)
+            if gradient is not None and other is not None and float(other.norm()):
+                assert float((gradient - other).norm()) < 0.05 * float(other.norm())
+
+
+@NO_GPU
+def test_what_is_not_recorded() -> None:
+    device = torch.device("cuda")
+    encoder = made("bert").to(device).train()
+    recorded = RecordedPasses(encoder, encoder)
+    assert recorded.forward(pack_lists([[1] * 65]).to(device)) is None
+    assert recorded.forward(pack_lists([]).to(device)) is None
+    encoder.pooling = "mean"
+    assert recorded.forward(pack_lists([[1]]).to(device)) is None
