@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SOURCES := src tests benchmarks docs/extensions
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test test-all test-lowest lint types contracts docs bench bench-gpu pgvector fuzz pr format clean
+.PHONY: help quickstart test test-all test-gpu test-kernels test-lowest lint types contracts docs bench bench-gpu pgvector fuzz pr format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,11 +27,23 @@ $(VENV)/.dev: $(VENV)/.created pyproject.toml constraints.txt
 quickstart: $(VENV)/.quickstart ## install into .venv and run the main job on real data (MONDO), 4 to 9 minutes
 	$(BIN)/onoma quickstart
 
+ON_CPU := CUDA_VISIBLE_DEVICES= # where a run gives the same weights to the bit
 test: $(VENV)/.dev ## the fast tests and the doctests, a process for each core (four at most), each with one thread
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m 'not slow' --numprocesses logical --maxprocesses 4 --dist loadfile
+	$(ON_CPU) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m 'not slow' --numprocesses logical --maxprocesses 4 --dist loadfile
 
 test-all: $(VENV)/.dev ## all tests, slow ones too, one after the other with as many threads as there are cores
-	$(BIN)/python -m pytest
+	$(ON_CPU) $(BIN)/python -m pytest
+
+test-gpu: $(VENV)/.dev ## what must hold on a GPU, on this machine's
+	$(BIN)/python -m pytest tests/training/test_training_devices.py tests/training/test_training_graphs.py tests/encoders/test_encoders_short_attention.py
+
+.triton/.created: | $(VENV)/.dev
+	rm -rf .triton
+	$(PIP) --no-deps --target .triton 'triton>=3.4'
+	@touch $@
+
+test-kernels: .triton/.created ## the tests of the kernels for GPUs, which Triton (1 GB, into .triton) interprets on a CPU
+	PYTHONPATH=.triton $(BIN)/python -m pytest --numprocesses 0 tests/encoders/test_encoders_short_attention.py
 
 LOWEST := .venv-lowest
 $(LOWEST)/.dev: pyproject.toml constraints.txt
@@ -85,4 +97,4 @@ fuzz: $(VENV)/.dev ## spoil the input of every reader for MINUTES (10) of proces
 pr: lint types contracts docs test-all ## everything a change must pass before it is offered
 
 clean: ## remove what was built (not the quickstart's folder)
-	rm -rf $(VENV) $(LOWEST) site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(LOWEST) .triton site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
