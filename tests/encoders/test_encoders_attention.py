@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 import pytest
@@ -99,6 +100,21 @@ def test_the_kernel_of_variable_length_is_given_the_names(first_only: bool, monk
     query, key_value = query[: len(query) if first_only else N_TOKENS], key_value[:N_TOKENS]
     found = attend(query, key_value, first_only=first_only, dropout=0.25)
     torch.testing.assert_close(found, by_loops(query, key_value, first_only=first_only), atol=1e-6, rtol=1e-5)
+
+
+def test_what_keeps_our_kernels_from_a_gpu_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(name: str) -> Any:
+        raise RuntimeError("no\n  compiler")
+
+    attention._kernels.cache_clear()
+    try:
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+        monkeypatch.setattr(importlib, "import_module", refuses)
+        with pytest.warns(UserWarning, match="a step on the GPU takes about twice as long: no compiler. It needs a C"):
+            assert attention.place_on_gpu(9, 64) is None
+        assert attention.place_on_gpu(9, 64) is None  # warnings are errors
+    finally:
+        attention._kernels.cache_clear()
 
 
 def test_attention_of_short_and_long_names_in_bf16_agrees(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ class PackedAttention:
         dropout: Of attention weights; with probability 0 outside training.
         bias: Added to the scores by the places of query and key in their name, shape (1, H, l, l) with l the longest
             name's length; unset: nothing. Only torch's fused kernel and plain products know of it.
-        borders: As in `PackedBatch`; unset: as the groups say.
+        borders: As in `PackedBatch`; unset: as the groups say, on the CPU.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class PackedAttention:
             self._seed = torch.randint(2**62, (1,), device=projected.device)
         self._layers += 1
         names = kernels.Names(
-            borders=self._borders(projected.device),
+            borders=self._borders,
             longest=self._groups[-1][1],
             n_heads=self._n_heads,
             dropout=dropout,
@@ -142,19 +142,24 @@ class PackedAttention:
         gathered: Tensor = kernels.attention(query, projected, names, layer=self._layers)
         return gathered
 
+    @cached_property
+    def _flash_borders(self) -> tuple[Tensor, Tensor]:
+        """Of first tokens and of names, as flash attention wants them."""
+        borders = self._borders.int()
+        return torch.arange(len(borders), dtype=torch.int32, device=borders.device), borders
+
     def _flash(self, query: Tensor, key_value: Tensor, asking: Groups) -> Tensor:
         """The operator behind ``torch.nn.attention.varlen``, which itself offers no dropout.
 
         On a GPU there are no rows that belong to no name.
         """
         keys, values = key_value.view(len(key_value), 2, self._n_heads, -1).unbind(1)
-        of_keys = self._borders(query.device).int()
-        of_queries = torch.arange(len(of_keys), dtype=torch.int32, device=query.device)
+        of_first, of_keys = self._flash_borders
         gathered: Tensor = torch.ops.aten._flash_attention_forward(
             query.view(len(query), self._n_heads, -1),
             keys,
             values,
-            of_queries if asking is self._first_tokens else of_keys,
+            of_first if asking is self._first_tokens else of_keys,
             of_keys,
             max(length for _, length in asking),
             max(length for _, length in self._groups),
@@ -180,11 +185,12 @@ class PackedAttention:
         )
         return gathered
 
-    def _borders(self, device: torch.device) -> Tensor:
-        if self._given_borders is None:
-            lengths = torch.tensor([length for names, length in self._groups for _ in range(names)])
-            self._given_borders = functional.pad(lengths.cumsum(0), (1, 0)).to(device)
-        return self._given_borders
+    @cached_property
+    def _borders(self) -> Tensor:
+        if self._given_borders is not None:
+            return self._given_borders
+        lengths = torch.tensor([length for names, length in self._groups for _ in range(names)])
+        return functional.pad(lengths.cumsum(0), (1, 0))
 
     @cached_property
     def _blocks(self) -> Blocks:
@@ -250,8 +256,8 @@ def _kernels() -> Any:
     except Exception as error:  # whatever Triton and the compilers it calls may raise
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         warnings.warn(
-            f"Triton cannot compile kernels here ({reason}), so attention takes about twice the time of all else in a "
-            "step. It needs a C compiler and Python's headers (Debian: gcc, python3-dev).",
+            f"Triton cannot compile kernels here, so a step on the GPU takes about twice as long: {reason}. It needs a "
+            "C compiler and Python's headers (Debian: gcc, python3-dev).",
             stacklevel=2,
         )
         return None

@@ -23,7 +23,7 @@ from onoma.encoders.packed import PackedBatch, PackedEncoder, pack
 from onoma.pairs import NameStore
 from onoma.training.batches import Batches
 from onoma.training.clock import PhaseClock
-from onoma.training.distributed import broadcast, gather, seed_dropout, share, sum_gradients
+from onoma.training.distributed import broadcast, gather, seed_dropout, share, sum_gradients, world_size
 from onoma.training.gradient_cache import forward_in_chunks
 from onoma.training.graphs import RecordedPasses
 from onoma.training.precision import autocast, diverged
@@ -118,7 +118,8 @@ class OptimiserStep(ABC, Generic[Done]):
         # Gradients smaller than fp16 can hold are kept by scaling the loss. Switched off, it changes nothing.
         self._scaler = torch.amp.GradScaler(device.type, enabled=precision is torch.float16)
         self._highest_rates = [float(group["lr"]) for group in optimiser.param_groups]
-        is_recorded = device.type == "cuda" and precision is not torch.float32
+        # What watches over the exchange between GPUs may disturb a recording, which has not been tried.
+        is_recorded = device.type == "cuda" and precision is not torch.float32 and world_size() == 1
         self._recorded = RecordedPasses(encoder, self._encode) if is_recorded else None
         self._clock = PhaseClock(device, "pack", "forward", "loss", "backward", "optimiser")
 
