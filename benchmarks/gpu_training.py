@@ -115,7 +115,7 @@ def check_parity(encoder: PackedEncoder, device: torch.device) -> dict[str, dict
 
 
 class Reference:
-    """The released code's step with mixed precision (``--amp``), on names tokenised and padded before."""
+    """The released code's step with mixed precision (``--amp``), on names tokenised before."""
 
     def __init__(self, model: torch.nn.Module, pairs: PairSet, config: TrainingConfig, device: torch.device) -> None:
         from pytorch_metric_learning import losses, miners
@@ -278,15 +278,18 @@ def main() -> None:
     widths = " ".join(f"{title:>{width}}" for title, width in titles.items())
     print(f"{'':<9} {'names':>6} {widths}  phases")
     rows: list[dict[str, Any]] = []
-    for config in [*configs[: arguments.reference_steps > 0], *configs]:
-        if arguments.reference_steps and not rows:
-            rows.append(time_reference(arguments, pairs, config, steps=arguments.reference_steps))
-        else:
-            is_first_compiled = config.compile and not any(row["what"] == "compiled" for row in rows)
-            rows.append(time_or_tell(arguments, pairs, config, checks_parity=is_first_compiled))
-        print(in_words(rows[-1], peak=about["peak_flop_per_second"]), flush=True)
+
+    def tell(row: dict[str, Any]) -> None:
+        rows.append(row)
+        print(in_words(row, peak=about["peak_flop_per_second"]), flush=True)
         if arguments.output:  # after each: the next may end it all
             arguments.output.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+
+    if arguments.reference_steps:
+        tell(time_reference(arguments, pairs, configs[0], steps=arguments.reference_steps))
+    for config in configs:
+        is_first_compiled = config.compile and not any(row["what"] == "compiled" for row in rows)
+        tell(time_or_tell(arguments, pairs, config, checks_parity=is_first_compiled))
     if any("error" in row for row in rows):
         raise SystemExit("not all could be measured")
 

@@ -153,8 +153,7 @@ def test_the_released_step_is_of_the_same_loss(base: Path) -> None:
     encoder = gpu_training.make_encoder(str(base), layers=None, dropout=0.0)
     pairs = synthetic_names.random_pairs(40, encoder.model.config.vocab_size, np.random.default_rng(0))
     config = TrainingConfig(batch_pairs=8, steps=2, device="cpu", precision="fp32", dropout=0.0, decay_all=True)
-    with torch.autocast("cpu", enabled=False):
-        reference = gpu_training.Reference(copy.deepcopy(encoder.model), pairs, config, torch.device("cpu"))
+    reference = gpu_training.Reference(copy.deepcopy(encoder.model), pairs, config, torch.device("cpu"))
     model = encoder.train()
     batches = PairBatches(pairs.pairs, batch_pairs=8, seed=config.seed)
     step = Step(config, pairs, model, make_optimiser(config, model), batches, torch.float32, torch.device("cpu"))

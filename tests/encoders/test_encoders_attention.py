@@ -45,7 +45,8 @@ def by_loops(query: Tensor, key_value: Tensor, *, first_only: bool) -> Tensor:
 
 
 def attend(query: Tensor, key_value: Tensor, *, first_only: bool, dropout: float = 0.0) -> Tensor:
-    one_batch = PackedAttention(GROUPS, n_heads=N_HEADS, dropout=Dropout(dropout))
+    borders = torch.tensor([0, *LENGTHS]).cumsum(0)
+    one_batch = PackedAttention(GROUPS, n_heads=N_HEADS, dropout=Dropout(dropout), borders=borders)
     if first_only:
         return one_batch.of_first(query, key_value)
     return one_batch.of_all(torch.cat([query, key_value], 1))
@@ -110,9 +111,10 @@ def test_what_keeps_our_kernels_from_a_gpu_is_told_once(monkeypatch: pytest.Monk
     try:
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
         monkeypatch.setattr(importlib, "import_module", refuses)
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (8, 0))
         with pytest.warns(UserWarning, match="a step on the GPU takes about twice as long: no compiler. It needs a C"):
-            assert attention.place_on_gpu(9, 64) is None
-        assert attention.place_on_gpu(9, 64) is None  # warnings are errors
+            assert attention.tile_on_gpu(9, 64) is None
+        assert attention.tile_on_gpu(9, 64) is None  # warnings are errors
     finally:
         attention._kernels.cache_clear()
 

@@ -45,7 +45,8 @@ def inputs(groups: Groups, dtype: torch.dtype, *, first_only: bool) -> tuple[Ten
 
 
 def in_blocks(groups: Groups, query: Tensor, key_value: Tensor, *, first_only: bool, dropout: float = 0.0) -> Tensor:
-    attention = PackedAttention(groups, n_heads=N_HEADS, dropout=Dropout(dropout))
+    borders = torch.tensor([0, *(length for names, length in groups for _ in range(names))]).cumsum(0)
+    attention = PackedAttention(groups, n_heads=N_HEADS, dropout=Dropout(dropout), borders=borders)
     if first_only:
         return attention.of_first(query, key_value)
     return attention.of_all(torch.cat([query, key_value], 1))

@@ -38,7 +38,6 @@ from tiny import WORDS, disease_pairs, tiny_encoder
 from tiny_rerankers import TableLinker, links
 
 NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-HAS_KERNELS = torch.cuda.is_available() and attention._kernels() is not None
 STEPS = 6
 
 
@@ -309,22 +308,27 @@ def test_compiled_layers_drop_on_a_gpu_and_meet_it_again(
 
 @NO_GPU
 @pytest.mark.filterwarnings("ignore")
-def test_recorded_steps_on_a_gpu(base: Path, pairs: PairSet) -> None:
-    found, recordings = [], 0
-    for compiled in (False, True):
-        step, model, optimiser = made(
-            base, pairs, torch.device("cuda"), precision="bf16", dropout=0.0, compile=compiled
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_recorded_steps_on_a_gpu(base: Path, pairs: PairSet, precision: str, compiled: bool) -> None:
+    """The same batch again and again, until it is recorded, with weights that move and gradients that are cut."""
+    ends, recordings = [], 0
+    for is_recorded in (False, True):
+        step, model, _ = made(
+            base, pairs, torch.device("cuda"), precision=precision, dropout=0.0, max_gradient_norm=0.1, batch_pairs=24
         )
-        for number in [*range(STEPS), *range(STEPS)]:  # each is played once as it was recorded, and once more
-            step._gradients([number])
-            found.append(gradient(model))
-            optimiser.zero_grad()
+        model.compiled = compiled
+        if not is_recorded:
+            step._recorded = None
+        before = flat(model)
+        for number in range(3 * STEPS):
+            step(number, 3 * STEPS)
+        ends.append(flat(model) - before)
         if step._recorded is not None:
             recordings = len(step._recorded._recordings)
-    if HAS_KERNELS:
+    if attention.tile_on_gpu(16, 8) is not None:
         assert recordings >= 1
-    for plain, played in zip(found[: 2 * STEPS], found[2 * STEPS :], strict=True):
-        assert float((plain - played).norm() / plain.norm()) < 3e-2
+    assert float((ends[0] - ends[1]).norm() / ends[0].norm()) < 0.1  # AdamW makes much of little
 
 
 @NO_GPU
@@ -332,17 +336,18 @@ def test_recorded_steps_on_a_gpu(base: Path, pairs: PairSet) -> None:
 def test_recorded_steps_drop_on_a_gpu(base: Path, pairs: PairSet) -> None:
     step, model, optimiser = made(base, pairs, torch.device("cuda"), precision="bf16", dropout=0.3, compile=True)
     found = []
-    for seed in (1, 1, 2):
+    for seed in (0, 0, 1, 1, 2):  # the first two before it is recorded
         torch.manual_seed(seed)
         step._gradients([0])
         found.append(gradient(model))
         optimiser.zero_grad()
-    assert float((found[0] - found[1]).norm() / found[0].norm()) < 1e-2
-    assert float((found[0] - found[2]).norm() / found[0].norm()) > 0.1
+    assert float((found[2] - found[3]).norm() / found[2].norm()) < 1e-2
+    assert float((found[2] - found[4]).norm() / found[2].norm()) > 0.1
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU, or what stands in for it")
+@pytest.mark.skipif(torch.version.cuda is not None, reason="this torch is for GPUs, and the stand-in for the CPU's")
 @pytest.mark.skipif(sys.platform != "linux" or shutil.which("g++") is None, reason="the stand-in needs Linux and g++")
 def test_what_is_for_gpus_on_a_stand_in() -> None:
     stand_in = Path(__file__).parents[1] / "stand_in_gpu"

@@ -30,6 +30,9 @@ Groups = Sequence[tuple[int, int]]
 _FLASH_WIDTHS = range(8, 257, 8)
 """Widths of a head that torch's flash attention takes."""
 
+_OLDEST = (8, 0)
+"""Compute capability from which on GPUs run flash attention, multiply bf16, and are given our kernels."""
+
 _SHORT = 32
 """Tokens of a name up to which plain products are quicker than torch's fused kernel in bf16 on a CPU."""
 
@@ -43,9 +46,9 @@ class PackedAttention:
         groups: (names, length) of each group, as in `PackedBatch`.
         n_heads: H, a divisor of D.
         dropout: Of attention weights; with probability 0 outside training.
+        borders: As in `PackedBatch`.
         bias: Added to the scores by the places of query and key in their name, shape (1, H, l, l) with l the longest
             name's length; unset: nothing. Only torch's fused kernel and plain products know of it.
-        borders: As in `PackedBatch`; unset: as the groups say, on the CPU.
     """
 
     def __init__(
@@ -54,11 +57,11 @@ class PackedAttention:
         *,
         n_heads: int,
         dropout: Dropout,
+        borders: Tensor,
         bias: Tensor | None = None,
-        borders: Tensor | None = None,
     ) -> None:
         self._groups, self._n_heads, self._dropout, self._bias = groups, n_heads, dropout, bias
-        self._given_borders = borders
+        self._borders = borders
         self._seed: Tensor | None = None
         self._layers = 0
         self._first_tokens = [(names, 1) for names, _ in groups]
@@ -123,7 +126,7 @@ class PackedAttention:
         if projected.device.type != "cuda" or self._bias is not None:
             return False
         is_half = projected.dtype in (torch.bfloat16, torch.float16)
-        return is_half and place_on_gpu(self._groups[-1][1], width // self._n_heads) is not None
+        return is_half and tile_on_gpu(self._groups[-1][1], width // self._n_heads) is not None
 
     def _in_tiles(self, query: Tensor | None, projected: Tensor) -> Tensor:
         kernels = _kernels()
@@ -151,7 +154,7 @@ class PackedAttention:
     def _flash(self, query: Tensor, key_value: Tensor, asking: Groups) -> Tensor:
         """The operator behind ``torch.nn.attention.varlen``, which itself offers no dropout.
 
-        On a GPU there are no rows that belong to no name.
+        It is never given rows that belong to no name: batches that are recorded have such, and go to our kernels.
         """
         keys, values = key_value.view(len(key_value), 2, self._n_heads, -1).unbind(1)
         of_first, of_keys = self._flash_borders
@@ -184,13 +187,6 @@ class PackedAttention:
             self._dropout,
         )
         return gathered
-
-    @cached_property
-    def _borders(self) -> Tensor:
-        if self._given_borders is not None:
-            return self._given_borders
-        lengths = torch.tensor([length for names, length in self._groups for _ in range(names)])
-        return functional.pad(lengths.cumsum(0), (1, 0))
 
     @cached_property
     def _blocks(self) -> Blocks:
@@ -228,7 +224,7 @@ def _has_flash(query: Tensor, width: int) -> bool:
         query.device.type == "cuda"
         and query.dtype in (torch.bfloat16, torch.float16)
         and width in _FLASH_WIDTHS
-        and torch.cuda.get_device_capability(query.device) >= (8, 0)
+        and torch.cuda.get_device_capability(query.device) >= _OLDEST
         and hasattr(torch.ops.aten, "_flash_attention_forward")
     )
 
@@ -239,20 +235,22 @@ def _by_group(rows: Tensor, groups: Groups) -> tuple[Tensor, ...]:
     return rows.split_with_sizes([*sizes, len(rows) - sum(sizes)])
 
 
-def place_on_gpu(longest: int, head_width: int) -> int | None:
-    """Tokens that have room where our kernels put a name; None if they do not take names of this length or width."""
+def tile_on_gpu(longest: int, head_width: int) -> int | None:
+    """Tokens that a tile of our kernels has room for; None if they do not take names of this length or width here."""
     kernels = _kernels()
-    return None if kernels is None else kernels.place_of(longest, head_width)
+    return None if kernels is None else kernels.tile_of(longest, head_width)
 
 
 @cache
 def _kernels() -> Any:
     """The module of our kernels for GPUs (Any: it may be imported only where Triton is); None where they do not run."""
-    if importlib.util.find_spec("triton") is None:
+    if importlib.util.find_spec("triton") is None or torch.cuda.get_device_capability() < _OLDEST:
         return None
     try:
         kernels = importlib.import_module("onoma.encoders.short_attention")
         kernels.try_out()
+    except torch.OutOfMemoryError:
+        raise
     except Exception as error:  # whatever Triton and the compilers it calls may raise
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         warnings.warn(

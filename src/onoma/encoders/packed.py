@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from onoma.encoders.adapters import insert_saved, is_adapter_name
 from onoma.encoders.architectures import BERT_LIKE, Architecture, Layer, read_architecture
-from onoma.encoders.attention import PackedAttention, place_on_gpu
+from onoma.encoders.attention import PackedAttention, tile_on_gpu
 from onoma.encoders.dropout import Dropout
 from onoma.encoders.folders import ADAPTED_PREFIX, EncoderFolder, family_of
 from onoma.encoders.linear import linear
@@ -101,15 +101,15 @@ class PackedEncoder(nn.Module):
         """SHA-256 of the tokeniser; tokens made with another one do not fit this encoder."""
         return self._folder().tokenizer_fingerprint
 
-    def place_of_recorded(self, batch: PackedBatch) -> int | None:
-        """Tokens of the longest name that a recording made of such a batch would have room for (CUDA graphs).
+    def recorded_tile(self, batch: PackedBatch) -> int | None:
+        """Tokens of the longest name that a recording of such a batch would have room for (CUDA graphs).
 
-        None if nothing can be recorded: what is computed depends on more than the numbers of names and tokens.
+        None if it cannot be recorded: what is computed depends on more than the numbers of names and tokens.
         """
         parts = self.architecture
         if parts is None or self.pooling != "cls" or parts.attention_bias is not None or batch.types is not None:
             return None
-        return place_on_gpu(batch.groups[-1][1], self.width // parts.n_heads) if batch.n_names else None
+        return tile_on_gpu(batch.groups[-1][1], self.width // parts.n_heads) if batch.n_names else None
 
     def forward(self, batch: PackedBatch) -> torch.Tensor:
         """Vectors of the names in the caller's order, not normalised, shape (N, D)."""

@@ -36,7 +36,7 @@ class Names:
 
     Args:
         borders: Where each name begins and the last one ends, int64, shape (N + 1,).
-        longest: Tokens of the longest name, see `place_of`.
+        longest: Tokens of the longest name, see `tile_of`.
         n_heads: H.
         dropout: Of attention weights, 0 <= dropout < 1.
         seed: Of dropout, int64, shape (1,); each layer passes one of its own or another ``layer``.
@@ -49,16 +49,17 @@ class Names:
     seed: Tensor | None
 
 
-def place_of(longest: int, head_width: int) -> int | None:
-    """Tokens that the tiles have room for if names have so many; None if there are no such tiles."""
+def tile_of(longest: int, head_width: int) -> int | None:
+    """Tokens that a tile has room for, if the longest name has so many; None if there is no such tile."""
     return next((tokens for tokens in _WARPS if longest <= tokens and head_width <= _WIDEST), None)
 
 
 def try_out() -> None:
-    """Compile the kernels for a name, and have it attend: raises what Triton raises where it cannot."""
+    """Compile kernels for a name, there and back: raises what Triton raises where it cannot."""
     borders = torch.tensor([0, 1], device="cuda")
-    names = Names(borders, longest=1, n_heads=1, dropout=0.0, seed=None)
-    attention(None, torch.zeros(1, 48, device="cuda", dtype=torch.float16), names, layer=0)
+    names = Names(borders, longest=1, n_heads=1, dropout=0.5, seed=torch.tensor([0], device="cuda"))
+    states = torch.zeros(1, 48, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    torch.autograd.grad(attention(None, states, names, layer=0).sum(), states)
 
 
 def attention(query: Tensor | None, projected: Tensor, names: Names, *, layer: int) -> Tensor:
@@ -108,7 +109,7 @@ def _launch(
     parts = 3 if query is None else 2
     width = projected.shape[1] // parts
     head_width = width // names.n_heads
-    tile = place_of(names.longest, head_width)
+    tile = tile_of(names.longest, head_width)
     assert tile is not None
     kernel[(len(names.borders) - 1, names.n_heads)](
         projected if query is None else query,

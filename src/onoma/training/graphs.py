@@ -3,11 +3,12 @@
 A step on a GPU is some thousand kernels, each of a few microseconds for the 512 names of a batch, and handing them over
 one by one takes the CPU three times as long as the GPU to do them. A recording hands them over at once. It is for a
 fixed number of names and tokens, so the tokens of a batch are filled up to a rounded number, by some that belong to no
-name, and there is a recording for each such number that comes up.
+name, and there is a recording for each such number that comes up again and again.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,8 @@ _MOST_TOKENS = 1 << 15
 """Tokens of the largest batch that is recorded: for more the GPU takes longer than the CPU in any case."""
 _FINENESS = 32
 """Tokens are filled up by less than one in so many."""
+_SIGHTS = 3
+"""Batches of a size after which it is recorded: one of many sizes that hardly come again is not worth it."""
 _WARM_UP = 2
 """Passes before a recording, which compile kernels and reserve memory."""
 
@@ -50,6 +53,7 @@ class RecordedPasses:
         self._encoder, self._encode = encoder, encode
         self._weights = [weight for weight in encoder.parameters() if weight.requires_grad]
         self._recordings: dict[tuple[int, int, int], _Recording] = {}
+        self._sights: Counter[tuple[int, int, int]] = Counter()
         self._pool: Any = None
 
     def forward(self, batch: PackedBatch) -> tuple[Tensor, Callable[[Tensor], None]] | None:
@@ -58,17 +62,20 @@ class RecordedPasses:
         The gradients that it leaves in the weights, which must have none, are overwritten by the next pass.
 
         Returns:
-            None if batches of this kind are not recorded.
+            None if a batch like this is not recorded, or not yet.
         """
-        place = self._encoder.place_of_recorded(batch)
-        if place is None or batch.n_tokens > _MOST_TOKENS:
+        tile = self._encoder.recorded_tile(batch)
+        if tile is None or batch.n_tokens > _MOST_TOKENS:
             return None
         n_tokens = _filled(batch.n_tokens)
-        key = batch.n_names, n_tokens, place
+        key = batch.n_names, n_tokens, tile
         if key not in self._recordings:
-            if len(self._recordings) == _MOST_RECORDINGS:
+            self._sights[key] += 1
+            if self._sights[key] < _SIGHTS or len(self._recordings) == _MOST_RECORDINGS:
                 return None
-            self._recordings[key] = self._record(_spacious(batch, n_tokens, place))
+            roomy = _spacious(batch, n_tokens, tile)
+            _copy(batch, roomy)
+            self._recordings[key] = self._record(roomy)
         recording = self._recordings[key]
         _copy(batch, recording.batch)
         recording.forward.replay()

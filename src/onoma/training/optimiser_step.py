@@ -10,6 +10,7 @@ back; then the gradients of the encoder's weights are summed, for the loss is on
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -260,9 +261,15 @@ class OptimiserStep(ABC, Generic[Done]):
 
     def _update_if(self, is_finite: torch.Tensor) -> bool:
         optimiser: Any = self._optimiser
+        if not optimiser.defaults.get("fused"):
+            if bool(is_finite):
+                optimiser.step()
+            return False
         optimiser.found_inf = (~is_finite).float()  # by which torch's fused optimisers pass over a step
-        optimiser.step()
-        del optimiser.found_inf
+        try:
+            optimiser.step()
+        finally:
+            del optimiser.found_inf
         return False
 
     def _update_fp16(self, is_finite: torch.Tensor) -> bool:
@@ -331,7 +338,7 @@ class OptimiserStep(ABC, Generic[Done]):
                 times.append(time.perf_counter() - started)
         self._optimiser.zero_grad(set_to_none=True)
         self._clock.reset()
-        return broadcast(sum(times[timed:]) / timed)
+        return broadcast(statistics.median(times[timed:]))  # on a GPU some steps are recorded, which takes long
 
 
 def _norm(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
