@@ -98,3 +98,18 @@ def test_what_is_no_such_folder(tmp_path: Path) -> None:
     (tmp_path / "in" / "concepts.csv").unlink()
     with pytest.raises(InputError, match=r"no concepts\.csv"):
         import_terminology("csv", tmp_path / "in", tmp_path / "out")
+
+
+def test_files_of_other_names_are_told(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "concepts.csv").write_text("concept_id,status,replaced_by\n1,active,\n")
+    header = "concept_id,text,language,source,term_type,is_preferred,is_suppressed\n"
+    (folder / "names.csv").write_text(header + "1,a,en,,,false,false\n")
+    (folder / "definition.csv").write_text("concept_id,text,source\n1,what it is,\n")
+    (folder / "README.txt").write_text("made by hand")
+    report = import_terminology("csv", folder, tmp_path / "out")
+    told = [note for note in report.notes if "passed over" in note]
+    assert len(told) == 1
+    assert "definition.csv" in told[0]
+    assert "definitions.csv" in told[0]

@@ -58,6 +58,21 @@ def changes(old: list[Record], new: list[Record]) -> Iterator[Row]:
                 yield code, f"{kind}_added", None, value, qualifier, now.replaced_by
             for value, qualifier in formerly - lately:
                 yield code, f"{kind}_removed", value, None, qualifier, now.replaced_by
+        were, are = (
+            {
+                (name.text, name.language): all(
+                    other.is_suppressed
+                    for other in entry.names
+                    if (other.text, other.language) == (name.text, name.language)
+                )
+                for name in entry.names
+            }
+            for entry in (was, now)
+        )
+        for text, language in were.keys() & are.keys():
+            if were[text, language] != are[text, language]:
+                change = "name_suppressed" if are[text, language] else "name_unsuppressed"
+                yield code, change, text, text, language, now.replaced_by
 
 
 def order(row: Row) -> tuple[object, ...]:

@@ -275,6 +275,17 @@ def test_what_is_no_download(tmp_path: Path) -> None:
         write(tmp_path / "empty" / name, [ASPIRIN])
     with pytest.raises(InputError, match="two files"):
         run(tmp_path / "empty", tmp_path / "out")
+    (tmp_path / "both").mkdir()
+    write(tmp_path / "both", [ASPIRIN])
+    old = write(tmp_path / "both" / "old", [ASPIRIN], [("1191", "stale name", ENGLISH)])
+    with pytest.raises(InputError, match="two files"):
+        run(tmp_path / "both", tmp_path / "out")
+    (tmp_path / "both" / "CONCEPT_SYNONYM.csv").unlink()
+    for source in (tmp_path / "both" / "CONCEPT.csv", tmp_path / "both"):
+        report, found = run(source, tmp_path / "out")  # what lies beside another CONCEPT.csv is not this one's
+        assert found.names().collect()["text"].to_list() == ["aspirin"]
+        assert "files that the download does not have: CONCEPT_SYNONYM.csv" in report.notes
+        (old / "CONCEPT.csv").unlink(missing_ok=True)
     (tmp_path / "alone").mkdir()
     report, _ = run(write_omop(tmp_path / "alone", {"CONCEPT": [ASPIRIN]}), tmp_path / "out")
     assert list(report.notes) == [
@@ -340,6 +351,20 @@ def test_a_successor_of_another_vocabulary_is_not_one_with_the_same_code(tmp_pat
     source = write(tmp_path / "in", rows, links=links)
     concepts = run(source, tmp_path / "out", codes="concept_code", vocabularies="SNOMED")[1].concepts().collect()
     assert concepts.select("concept_id", "replaced_by").rows() == [("222", None), ("64", None), ("333", "64")]
+
+
+def test_a_successor_whose_code_another_concept_has_is_none(tmp_path: Path) -> None:
+    rows = [
+        concept("10", "retired one", "SNOMED", "1", invalid="D"),
+        concept("11", "another one", "ICD10CM", "1"),
+        concept("12", "retired two", "SNOMED", "2", invalid="U"),
+    ]
+    source = write(tmp_path / "in", rows, links=[link("12", "Concept replaced by", "10")])
+    report, found = run(source, tmp_path / "out", codes="concept_code")
+    assert found.concepts().collect().select("concept_id", "replaced_by").rows() == [("1", None), ("2", None)]
+    assert report.notes["concepts replaced by one whose code another concept has"] == 1
+    report, found = run(source, tmp_path / "out", codes="vocabulary:code")
+    assert ("SNOMED:2", "SNOMED:1") in found.concepts().collect().select("concept_id", "replaced_by").rows()
 
 
 def test_a_language_that_is_not_there(tmp_path: Path) -> None:

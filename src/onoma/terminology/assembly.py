@@ -167,7 +167,9 @@ def assemble(found: SourceTables, reading: Reading) -> TerminologyTables:
         .with_columns(pl.col("preferred_name").fill_null(""), pl.col("semantic_types").fill_null(empty_list))
         .select(CONCEPTS.names())
     )
-    reading.note("concepts without a name (retired codes)", int((concepts["preferred_name"] == "").sum()))
+    nameless = concepts.filter(pl.col("preferred_name") == "")["status"].cast(pl.String)
+    reading.note("concepts without a name (retired codes)", int((nameless != ACTIVE).sum()))
+    reading.note("active concepts without a name, which are never found", int((nameless == ACTIVE).sum()))
     return TerminologyTables(
         concepts=concepts.cast(CONCEPTS),
         names=names.select(NAMES.names()).cast(NAMES),

@@ -17,6 +17,8 @@ renamed                  status as before, another preferred name; old, new: pre
 respelled                likewise, but only upper and lower case or white space differ
 name_added, ...          a name (text and language) that was not there, is not there any more; qualifier: the language
 name_removed
+name_suppressed, ...     a name that both have, of which every row is marked as suppressed now, or no longer is;
+name_unsuppressed        old, new: the name; qualifier: the language
 type_added, ...          a semantic type
 type_removed
 relation_added, ...      a relation; qualifier: its kind; old, new: the tail's code
@@ -29,8 +31,8 @@ reference_removed
 
 ``replaced_by`` is that of the new release, null where the code is gone. Names, types, definitions and references are
 compared for codes that both releases have, relations between such codes: what comes and goes with a code is said by
-its one row. Order, sources and term types are not compared, nor is whether a name is suppressed. Rows are sorted by the
-kind of change (in the table's order), then ``concept_id``, ``qualifier``, ``old``, ``new``, by code point.
+its one row. Order, sources and term types are not compared. Rows are sorted by the kind of change (in the table's
+order), then ``concept_id``, ``qualifier``, ``old``, ``new``, by code point.
 """
 
 from __future__ import annotations
@@ -61,6 +63,8 @@ CHANGES = (
     "respelled",
     "name_added",
     "name_removed",
+    "name_suppressed",
+    "name_unsuppressed",
     "type_added",
     "type_removed",
     "relation_added",
@@ -263,6 +267,11 @@ def _content_changes(before: Terminology, after: Terminology, kept: pl.DataFrame
         value, qualifier, nothing = pl.col("value"), pl.col("qualifier"), pl.lit(None, dtype=pl.String)
         yield _rows(added, pl.lit(f"{kind}_added"), nothing, value, qualifier)
         yield _rows(removed, pl.lit(f"{kind}_removed"), value, nothing, qualifier)
+    was, now = (_suppression(side, kept) for side, kept in ((before, kept_before), (after, kept_after)))
+    both = was.join(now, on=["to", "value", "qualifier"], suffix="_new").collect().join(concepts, on="to")
+    change = pl.when("is_suppressed_new").then(pl.lit("name_suppressed")).otherwise(pl.lit("name_unsuppressed"))
+    differing = both.filter(pl.col("is_suppressed") != pl.col("is_suppressed_new"))
+    yield _rows(differing, change, pl.col("value"), pl.col("value"), pl.col("qualifier"))
 
 
 def _contents(side: Terminology, kept: pl.LazyFrame) -> Iterator[tuple[str, pl.LazyFrame]]:
@@ -281,6 +290,16 @@ def _contents(side: Terminology, kept: pl.LazyFrame) -> Iterator[tuple[str, pl.L
     }
     for kind, table in tables.items():
         yield kind, table.join(kept, left_on="concept_row", right_on="row").select("to", "value", "qualifier")
+
+
+def _suppression(side: Terminology, kept: pl.LazyFrame) -> pl.LazyFrame:
+    """Of names of concepts that both have, whether all rows are suppressed: to, value, qualifier, is_suppressed."""
+    return (
+        side.names()
+        .join(kept, left_on="concept_row", right_on="row")
+        .group_by("to", value="text", qualifier="language")
+        .agg(pl.col("is_suppressed").all())
+    )
 
 
 def _told(row: dict[str, str | None]) -> str:

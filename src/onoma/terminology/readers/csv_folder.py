@@ -88,7 +88,7 @@ def read_csv_folder(source: str, options: CsvOptions, reading: Reading) -> Sourc
     Raises:
         InputError: no concepts.csv or names.csv, or one without a column; under "strict" also a bad row.
     """
-    files = _find_files(Path(source))
+    files = _find_files(Path(source), reading)
     tables = {name: _read(name, files.get(name), reading) for name in COLUMNS}
     concepts = _distinct(tables["concepts"], files["concepts"].path, reading)
     return SourceTables(
@@ -103,7 +103,7 @@ def read_csv_folder(source: str, options: CsvOptions, reading: Reading) -> Sourc
     )
 
 
-def _find_files(source: Path) -> dict[str, SourceFile]:
+def _find_files(source: Path, reading: Reading) -> dict[str, SourceFile]:
     if source.is_file() and source.suffix.lower() != ".zip":
         raise InputError(
             "this is a file",
@@ -116,6 +116,9 @@ def _find_files(source: Path) -> dict[str, SourceFile]:
     for file in source_files(source):
         name = wanted.get(file.base.lower())
         if name is None:
+            if file.base.lower().removesuffix(".gz").endswith(".csv"):
+                meant = did_you_mean(file.base.lower(), set(wanted))
+                reading.note(f"files that are none of this format, passed over: {file.name}{meant}", 1)
             continue
         if name in found:
             raise InputError(f"there are two files {name}.csv here", path=file.path, fix="keep one of them")

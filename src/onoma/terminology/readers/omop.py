@@ -34,7 +34,7 @@ RELATIONSHIP, dates of validity, standard_concept (but for ``standard_only``).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import polars as pl
 
@@ -100,7 +100,7 @@ def read_omop(source: str, options: OmopOptions, reading: Reading) -> SourceTabl
         links = _read_links(files["concept_relationship"], options, reading)
     if options.languages:
         rows = rows.filter(pl.col("code").is_in(all_names["concept_id"].unique().implode()))
-    successors = _successors(links, rows, found.codes, options)
+    successors = _successors(links, rows, found.codes, options, reading)
     return SourceTables(
         path=concept_file.path,
         concepts=rows.join(successors, left_on="concept_id", right_on="old", how="left", maintain_order="left").select(
@@ -128,9 +128,15 @@ def _find_files(source: Path) -> dict[str, SourceFile]:
     if is_one_file and not source.name.lower().startswith("concept.csv"):
         raise InputError("this is no Athena download", path=source, fix="give its zip, its folder or its CONCEPT.csv")
     found: dict[str, SourceFile] = {}
-    for file in source_files(source.parent if is_one_file else source):
-        name = file.base.lower().removesuffix(".gz")
+    files = [
+        (file.base.lower().removesuffix(".gz"), file) for file in source_files(source.parent if is_one_file else source)
+    ]
+    concepts = [file for name, file in files if name == "concept.csv" and (not is_one_file or file.path == source)]
+    beside = {PurePosixPath(file.name).parent for file in concepts}  # those of another download are not this one's
+    for name, file in files:
         if name not in ("concept.csv", "concept_synonym.csv", "concept_relationship.csv"):
+            continue
+        if PurePosixPath(file.name).parent not in beside or (name == "concept.csv" and file not in concepts):
             continue
         former = found.setdefault(name.removesuffix(".csv"), file)
         if former is not file:
@@ -326,7 +332,9 @@ def _is(*relationships: str) -> pl.Expr:
     return pl.col("relationship_id").cast(pl.String).is_in(relationships)
 
 
-def _successors(links: pl.DataFrame, rows: pl.DataFrame, codes: pl.DataFrame, options: OmopOptions) -> pl.DataFrame:
+def _successors(
+    links: pl.DataFrame, rows: pl.DataFrame, codes: pl.DataFrame, options: OmopOptions, reading: Reading
+) -> pl.DataFrame:
     """``old`` (concept_id) and the code ``replaced_by`` of each retired concept that has one."""
     retired = rows.filter(~pl.col("is_valid"))["concept_id"]
     clear = clear_successors(
@@ -337,7 +345,13 @@ def _successors(links: pl.DataFrame, rows: pl.DataFrame, codes: pl.DataFrame, op
     known = codes
     if options.codes == "concept_code":  # in another vocabulary the same code is another concept
         known = codes.filter(pl.col("vocabulary_id").is_in(rows["vocabulary_id"].unique().implode()))
-    return clear.rename({"new": "concept_id"}).join(known, on="concept_id").select("old", replaced_by=_code(options))
+    found = clear.rename({"new": "concept_id"}).join(known, on="concept_id").with_columns(replaced_by=_code(options))
+    # Of several concepts with a code one was kept, and to the code of another this one would be the successor.
+    is_other = pl.col("replaced_by").is_in(rows["code"].implode()) & ~pl.col("concept_id").is_in(
+        rows["concept_id"].implode()
+    )
+    reading.note("concepts replaced by one whose code another concept has", len(found.filter(is_other)))
+    return found.filter(~is_other).select("old", "replaced_by")
 
 
 def _relations(links: pl.DataFrame, rows: pl.DataFrame, options: OmopOptions, reading: Reading) -> pl.DataFrame:
