@@ -90,6 +90,31 @@ def test_from_the_command_line(folder: Path, tmp_path: Path) -> None:
         "--dimensions",
         "6",
     ]
-    assert CliRunner().invoke(app, words).exit_code == 0
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0
+    assert "nothing says that base was trained for vectors of 6 numbers (matryoshka)" in " ".join(done.output.split())
     expected = open_encoder(folder, dimensions=6).encode(["fever", "heart attack"])
     np.testing.assert_allclose(np.load(tmp_path / "v.npy"), expected, atol=1e-6)
+
+
+def test_nothing_is_said_where_it_was_trained_for_so_many(folder: Path, tmp_path: Path) -> None:
+    make_terminology(tmp_path / "t", {"X:1": ["heart attack"], "X:2": ["fever"]})
+    trained = save_encoder(load_packed(folder), tmp_path / "trained", config={"training": {"matryoshka": [6, 8]}})
+    assert trained.trained_dimensions == (6, 8)
+    told = []
+    for dimensions in ("6", "7", "32"):
+        words = [
+            "linker",
+            "build",
+            "-t",
+            str(tmp_path / "t"),
+            "-e",
+            str(trained.path),
+            "-o",
+            str(tmp_path / "l"),
+            "--force",
+        ]
+        done = CliRunner().invoke(app, [*words, "--dimensions", dimensions])
+        assert done.exit_code == 0, done.output
+        told.append("nothing says that" in " ".join(done.output.split()))
+    assert told == [False, True, False]

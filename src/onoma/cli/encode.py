@@ -33,6 +33,7 @@ def encode(
     from onoma.terminology import normalise
 
     opened = open_encoder(encoder, precision=precision, dimensions=dimensions)
+    show.vectors_cut_untrained(opened)
     preset = normalisation or opened.folder.normalisation
     normalise("", preset)  # an unknown preset is refused before the work starts
     with show.progress_bar("encoding", "names") as update:

@@ -81,6 +81,8 @@ def build(
     if no_encoder and (precision != "fp32" or dimensions is not None):
         raise ConfigError("--precision and --dimensions are of an encoder; leave them out with --no-encoder.")
     opened = None if encoder is None else open_encoder(encoder, precision=precision, dimensions=dimensions)
+    if opened is not None:
+        show.vectors_cut_untrained(opened)
     with show.progress_bar("encoding", "names") as update:
         linker = build_linker(
             terminology,

@@ -32,6 +32,7 @@ from onoma.cli import printable
 if TYPE_CHECKING:
     import polars as pl
 
+    from onoma.encoders import Encoder
     from onoma.linking.settings import LinkerSettings
     from onoma.training.evaluating import Evaluation
     from onoma.training.optimiser_step import DoneStep
@@ -90,6 +91,16 @@ def left_out(rejects: pl.DataFrame, *, kept_in: Path | None = None) -> None:
         remark(f"{file}, line {line}: left out: {reason}")
     if (more := len(rejects) - _LINES_SHOWN) > 0:
         remark(f"and {count(more, 'line')} more" + (f", all in {kept_in}" if kept_in else ""))
+
+
+def vectors_cut_untrained(encoder: Encoder) -> None:
+    """Remark on vectors of which only the first numbers are kept, where the encoder was not trained for that."""
+    folder = encoder.folder
+    if folder.dimensions is not None and folder.dimensions not in folder.trained_dimensions:
+        remark(
+            f"nothing says that {encoder.name} was trained for vectors of {folder.dimensions} numbers (matryoshka): "
+            "much of what it knows may be lost"
+        )
 
 
 def unread_names(linker: Path) -> None:

@@ -104,6 +104,8 @@ class EncoderFolder:
     vectors, where that was learnt with the encoder (BioSyn) or chosen for it. Decides no vector."""
     trained_on: str | None = None
     """Preset of `onoma.terminology.normalise` that its training names went through, if the folder says so."""
+    trained_dimensions: tuple[int, ...] = ()
+    """How many first numbers of a vector were trained to be one of their own (matryoshka), if the folder says so."""
     seen: Mapping[Path, SeenFile] = field(default_factory=dict, compare=False, repr=False)
     """The files that decide a vector, as they were when the folder was read."""
 
@@ -242,6 +244,7 @@ def _read_folder(
 ) -> EncoderFolder:
     about: dict[str, Any] = {}
     trained_on: str | None = None
+    trained_dimensions: tuple[int, ...] = ()
     manifest: Manifest | None = None
     folder = folder.absolute()
     if (folder / MANIFEST_NAME).exists():
@@ -249,6 +252,7 @@ def _read_folder(
         about = read_json(folder / ABOUT_NAME)
         # Folders written before say it as settings only.
         trained_on = about.get("normalisation") or manifest.config.get("training", {}).get("normalisation")
+        trained_dimensions = tuple(manifest.config.get("training", {}).get("matryoshka", ()))
     elif (folder / ABOUT_NAME).exists():
         raise DamagedArtifactError(
             f"{folder} is an encoder that Onoma wrote, and its {MANIFEST_NAME} is missing, which says what the encoder "
@@ -294,6 +298,7 @@ def _read_folder(
         dimensions=about.get("dimensions"),
         sparse_weight=about.get("sparse_weight"),
         trained_on=trained_on,
+        trained_dimensions=trained_dimensions,
         seen=see_files((model_path / "config.json", *weights, onnx, model_path / TOKENIZER_NAME), folder, manifest),
     )
 
