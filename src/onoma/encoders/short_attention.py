@@ -1,10 +1,10 @@
 """Attention of short names on a GPU: a kernel whose every program has one name and one head.
 
 Flash attention of variable length, made for long texts, takes 64 or 128 places of a sequence at a time. A name of nine
-tokens fills a tenth of them, and half of a training step went there. Here a name stands in a tile of 16, 32 or 64
-places, whichever is the smallest that it fits, so its weights of attention never leave the processor. They are not
-kept for the way back either, where the same program makes them anew, with the same dropout, and gives the gradients of
-queries, keys and values at once.
+tokens fills a tenth of them, and half of a training step went there. Here a name stands in a tile of 16 places, or, if
+it is longer, of the 32 or 64 that the longest of its batch needs, so its weights of attention never leave the
+processor. They are not kept for the way back either, where the same program makes them anew, with the same dropout, and
+gives the gradients of queries, keys and values at once.
 
 To be imported where Triton is; `onoma.encoders.attention` looks for it.
 

@@ -1,6 +1,7 @@
 """What `onoma.encoders.short_attention` runs on a GPU, in Triton's language: each program has one name and one head.
 
-A name's tokens stand in a tile, whose other places are passed over. ``layer`` is not compiled for its value.
+A name's tokens stand in a tile, whose other places are passed over. What the kernels are given, and its shapes, is said
+there; ``n_rows`` and ``layer`` are not compiled for their values.
 """
 
 import triton
@@ -26,11 +27,30 @@ def _kept(seed, layer, dropout, name, head, HEADS: tl.constexpr, TOKENS: tl.cons
 
 
 @triton.jit
-def _rows(start, first, length, row_width, column, WIDTH: tl.constexpr, TILE_WIDTH: tl.constexpr, TOKENS: tl.constexpr):
-    """Where the numbers of a name and head lie, from ``start`` on, and which of a tile's places have any."""
+def _rows(first, length, row_width, column, WIDTH: tl.constexpr, TILE_WIDTH: tl.constexpr, TOKENS: tl.constexpr):
+    """How far from the start of a tensor the numbers of a name and head lie, and which of a tile's places have any."""
     places, columns = tl.arange(0, TOKENS), tl.arange(0, TILE_WIDTH)
     begin = (first + places).to(tl.int64) * row_width + column
-    return start + begin[:, None] + columns[None, :], (places[:, None] < length) & (columns[None, :] < WIDTH)
+    return begin[:, None] + columns[None, :], (places[:, None] < length) & (columns[None, :] < WIDTH)
+
+
+@triton.jit
+def _tile(
+    name, head, first, length,
+    FIRST_ONLY: tl.constexpr, HEADS: tl.constexpr, WIDTH: tl.constexpr, TILE_WIDTH: tl.constexpr, TOKENS: tl.constexpr,
+):  # fmt: skip
+    """Where queries, keys and what is gathered lie in their tensors (values after keys), and which places have any."""
+    states: tl.constexpr = HEADS * WIDTH
+    column = head * WIDTH
+    if FIRST_ONLY:
+        at_query, asks = _rows(name, 1, states, column, WIDTH, TILE_WIDTH, TOKENS)
+        at_key, has = _rows(first, length, 2 * states, column, WIDTH, TILE_WIDTH, TOKENS)
+        at_gathered = at_query
+    else:
+        at_query, asks = _rows(first, length, 3 * states, column, WIDTH, TILE_WIDTH, TOKENS)
+        at_key, has = at_query + states, asks
+        at_gathered, _ = _rows(first, length, states, column, WIDTH, TILE_WIDTH, TOKENS)
+    return at_query, at_key, at_gathered, asks, has
 
 
 @triton.jit
@@ -38,8 +58,8 @@ def _clear(start, first, end, row_width, column, WIDTH: tl.constexpr, TILE_WIDTH
     """Zeros in the rows that belong to no name."""
     row = first
     while row < end:
-        at, has = _rows(start, row, end - row, row_width, column, WIDTH, TILE_WIDTH, 16)
-        tl.store(at, tl.zeros([16, TILE_WIDTH], start.dtype.element_ty), has)
+        at, has = _rows(row, end - row, row_width, column, WIDTH, TILE_WIDTH, 16)
+        tl.store(start + at, tl.zeros([16, TILE_WIDTH], start.dtype.element_ty), has)
         row += 16
 
 
@@ -58,25 +78,17 @@ def _forward_of_name(
     DROPS: tl.constexpr, TOKENS: tl.constexpr,
 ):  # fmt: skip
     states: tl.constexpr = HEADS * WIDTH
-    column = head * WIDTH
-    if FIRST_ONLY:
-        asking, of_query, before, row_width = name, 1, 0, 2 * states
-        query_width = states
-    else:
-        asking, of_query, before, row_width = first, length, states, 3 * states
-        query_width = 3 * states
-    at_query, has_query = _rows(query, asking, of_query, query_width, column, WIDTH, TILE_WIDTH, TOKENS)
-    at_key, has = _rows(projected, first, length, row_width, before + column, WIDTH, TILE_WIDTH, TOKENS)
-    q = tl.load(at_query, has_query, 0.0)
-    k = tl.load(at_key, has, 0.0)
-    v = tl.load(at_key + states, has, 0.0)
+    at_query, at_key, at_gathered, asks, has = _tile(
+        name, head, first, length, FIRST_ONLY, HEADS, WIDTH, TILE_WIDTH, TOKENS
+    )
+    q = tl.load(query + at_query, asks, 0.0)
+    k = tl.load(projected + at_key, has, 0.0)
+    v = tl.load(projected + at_key + states, has, 0.0)
     weights = _weights(q, k, scale, length, TOKENS)
     if DROPS:
         kept = _kept(seed, layer, dropout, name, head, HEADS, TOKENS)
         weights = tl.where(kept, weights / (1.0 - dropout), 0.0)
-    found = tl.dot(weights.to(v.dtype), v)
-    at_found, _ = _rows(gathered, asking, of_query, states, column, WIDTH, TILE_WIDTH, TOKENS)
-    tl.store(at_found, found.to(v.dtype), has_query)
+    tl.store(gathered + at_gathered, tl.dot(weights.to(v.dtype), v).to(v.dtype), asks)
 
 
 @triton.jit
@@ -86,20 +98,13 @@ def _backward_of_name(
     DROPS: tl.constexpr, TOKENS: tl.constexpr,
 ):  # fmt: skip
     states: tl.constexpr = HEADS * WIDTH
-    column = head * WIDTH
-    if FIRST_ONLY:
-        asking, n_asking, before, row_width = name, 1, 0, 2 * states
-        query_width = states
-    else:
-        asking, n_asking, before, row_width = first, length, states, 3 * states
-        query_width = 3 * states
-    at_query, has_query = _rows(query, asking, n_asking, query_width, column, WIDTH, TILE_WIDTH, TOKENS)
-    at_key, has = _rows(projected, first, length, row_width, before + column, WIDTH, TILE_WIDTH, TOKENS)
-    at_gradient, _ = _rows(gradient, asking, n_asking, states, column, WIDTH, TILE_WIDTH, TOKENS)
-    q = tl.load(at_query, has_query, 0.0)
-    k = tl.load(at_key, has, 0.0)
-    v = tl.load(at_key + states, has, 0.0)
-    pull = tl.load(at_gradient, has_query, 0.0)
+    at_query, at_key, at_gathered, asks, has = _tile(
+        name, head, first, length, FIRST_ONLY, HEADS, WIDTH, TILE_WIDTH, TOKENS
+    )
+    q = tl.load(query + at_query, asks, 0.0)
+    k = tl.load(projected + at_key, has, 0.0)
+    v = tl.load(projected + at_key + states, has, 0.0)
+    pull = tl.load(gradient + at_gathered, asks, 0.0)
     weights = _weights(q, k, scale, length, TOKENS)
     of_weights = tl.dot(pull, tl.trans(v))
     dropped = weights
@@ -109,12 +114,9 @@ def _backward_of_name(
         of_weights = tl.where(kept, of_weights / (1.0 - dropout), 0.0)
     of_scores = weights * (of_weights - tl.sum(weights * of_weights, 1)[:, None]) * scale
     of_scores = of_scores.to(q.dtype)
-    to_query, _ = _rows(of_query, asking, n_asking, query_width, column, WIDTH, TILE_WIDTH, TOKENS)
-    to_key, _ = _rows(of_projected, first, length, row_width, before + column, WIDTH, TILE_WIDTH, TOKENS)
-    tl.store(to_query, tl.dot(of_scores, k).to(q.dtype), has_query)
-    tl.store(to_key, tl.dot(tl.trans(of_scores), q).to(q.dtype), has)
-    of_value = tl.dot(tl.trans(dropped.to(q.dtype)), pull)
-    tl.store(to_key + states, of_value.to(q.dtype), has)
+    tl.store(of_query + at_query, tl.dot(of_scores, k).to(q.dtype), asks)
+    tl.store(of_projected + at_key, tl.dot(tl.trans(of_scores), q).to(q.dtype), has)
+    tl.store(of_projected + at_key + states, tl.dot(tl.trans(dropped.to(q.dtype)), pull).to(q.dtype), has)
 
 
 @triton.jit(do_not_specialize=["n_rows", "layer"])
