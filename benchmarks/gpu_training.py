@@ -187,8 +187,13 @@ def in_one_line(error: Exception) -> str:
     return " ".join(str(error).split())[:500] or type(error).__name__
 
 
-def time_steps(encoder: PackedEncoder, pairs: PairSet, config: TrainingConfig, *, warm_up: int) -> dict[str, Any]:
-    """Do ``config.steps`` steps after a few unmeasured ones: names/s, time of an epoch, phases, memory."""
+def time_steps(
+    encoder: PackedEncoder, pairs: PairSet, config: TrainingConfig, *, warm_up: int, profiled: int = 0
+) -> dict[str, Any]:
+    """Do ``config.steps`` steps after a few unmeasured ones: names/s, time of an epoch, phases, memory.
+
+    With ``profiled`` so many more steps tell what took most time: of a GPU its kernels, of a CPU torch's operators.
+    """
     device = training_device(config)
     precision = training_precision(config, device)
     encoder.to(device).train()
@@ -205,6 +210,13 @@ def time_steps(encoder: PackedEncoder, pairs: PairSet, config: TrainingConfig, *
     seconds = [one_step(step, warm_up + steps).seconds for step in range(warm_up, warm_up + steps)]
     after = one_step.phases
     total = time.perf_counter() - started
+    took: dict[str, float] = {}
+    if profiled:
+        with torch.profiler.profile() as profile:
+            for step in range(warm_up, warm_up + profiled):
+                one_step(step, warm_up + steps)
+            _ = one_step.phases  # waits for the device
+        took = {name: milliseconds / profiled for name, milliseconds in largest(profile, device).items()}
     lengths = np.diff(pairs.store.offsets)
     rows = np.concatenate([batches.names_of_step(step) for step in range(warm_up, warm_up + steps)])
     return {
@@ -217,8 +229,18 @@ def time_steps(encoder: PackedEncoder, pairs: PairSet, config: TrainingConfig, *
         "epoch_minutes": EPOCH_PAIRS / (len(rows) / 2) * total / 60,
         "flop_per_second": _flop_of(encoder, lengths[rows]) / total,
         "share_of_phases": {name: (after[name] - before[name]) / total for name in after},
+        **({"milliseconds_of": took} if profiled else {}),
         "peak_mib": torch.cuda.max_memory_allocated(device) / 2**20 if device.type == "cuda" else peak_mib(),
     }
+
+
+def largest(profile: Any, device: torch.device, *, n: int = 12) -> dict[str, float]:
+    """Milliseconds of what took most time, and of all together."""
+    on_gpu = device.type == "cuda"
+    wanted = "CUDA" if on_gpu else "CPU"
+    events = [one for one in profile.key_averages() if one.device_type.name == wanted and not one.is_user_annotation]
+    took = {one.key: (one.self_device_time_total if on_gpu else one.self_cpu_time_total) / 1000 for one in events}
+    return {"all": sum(took.values()), **dict(sorted(took.items(), key=lambda one: -one[1])[:n])}
 
 
 def _flop_of(encoder: PackedEncoder, lengths: RowArray) -> float:
@@ -245,6 +267,7 @@ def main() -> None:
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--steps", type=int, default=500, help="timed steps of each size")
     parser.add_argument("--reference-steps", type=int, default=100, help="timed steps of the released code; 0: none")
+    parser.add_argument("--profiled", type=int, default=0, help="further steps that tell what takes most time")
     parser.add_argument("--warm-up", type=int, default=20, help="unmeasured steps before them")
     parser.add_argument("-o", "--output", type=Path, help="write the figures as JSON")
     arguments = parser.parse_args()
@@ -282,6 +305,8 @@ def main() -> None:
     def tell(row: dict[str, Any]) -> None:
         rows.append(row)
         print(in_words(row, peak=about["peak_flop_per_second"]), flush=True)
+        for name, milliseconds in row.get("milliseconds_of", {}).items():
+            print(f"{milliseconds:>16.3f} ms a step: {name[:90]}")
         if arguments.output:  # after each: the next may end it all
             arguments.output.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n", encoding="utf-8")
 
@@ -306,7 +331,7 @@ def time_or_tell(
         if checks_parity:
             check_compiled_parity(arguments, config)
         encoder = make_encoder(arguments.base, layers=arguments.layers, dropout=arguments.dropout)
-        return time_steps(encoder, pairs, config, warm_up=arguments.warm_up)
+        return time_steps(encoder, pairs, config, warm_up=arguments.warm_up, profiled=arguments.profiled)
     except Exception as error:  # torch has many kinds
         what = "compiled" if config.compile else "onoma"
         return {"what": what, "batch_names": 2 * config.batch_pairs, "error": in_one_line(error)}

@@ -162,7 +162,7 @@ def test_the_released_step_is_of_the_same_loss(base: Path) -> None:
 
 
 def test_gpu_script_goes_on_where_one_size_cannot_be_measured(base: Path) -> None:
-    arguments = argparse.Namespace(base=str(base), layers=None, dropout=0.1, warm_up=0)
+    arguments = argparse.Namespace(base=str(base), layers=None, dropout=0.1, warm_up=0, profiled=1)
     vocabulary = gpu_training.make_encoder(str(base), layers=None, dropout=0.0).model.config.vocab_size
     pairs = synthetic_names.random_pairs(40, vocabulary, np.random.default_rng(0))
     config = TrainingConfig(batch_pairs=8, steps=1, device="cpu", precision="fp32", compile=True)
@@ -171,3 +171,6 @@ def test_gpu_script_goes_on_where_one_size_cannot_be_measured(base: Path) -> Non
     row = gpu_training.time_or_tell(arguments, pairs, config.model_copy(update={"compile": False}))
     assert gpu_training.in_words(row, peak=1.0).startswith("onoma         16 ")
     assert "error" not in row
+    took = dict(row["milliseconds_of"])
+    assert took.pop("all") >= sum(took.values()) > 0
+    assert any("mm" in name or "linear" in name for name in took)
