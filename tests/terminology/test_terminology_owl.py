@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyoxigraph
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from onoma.errors import InputError
 from onoma.terminology import ImportReport, Terminology, import_terminology
 from onoma.terminology.files import rdf_stream
+from onoma.terminology.files.archives import SourceFile
+from onoma.terminology.files.text_files import ByteBlock, read_bytes
 
 PREFIXES = {
     "obo": "http://purl.obolibrary.org/obo/",
@@ -217,6 +220,64 @@ def test_private_language(tmp_path: Path) -> None:
     assert names(terminology) == [(0, "label", "a", "x-mine"), (0, "label", "b", "zh-Hant-TW")]
 
 
+def test_iris_that_break_the_rules_end_no_import(tmp_path: Path) -> None:
+    terminology, _ = read(
+        tmp_path,
+        XML_HEAD
+        + '<owl:Ontology rdf:about=""/>'
+        + '<owl:Class rdf:about="http://purl.obolibrary.org/obo/X_1"><rdfs:label>a</rdfs:label>'
+        + '<rdfs:seeAlso rdf:resource="http://x/a page"/><rdfs:subClassOf rdf:resource="http://x/{b}"/></owl:Class>'
+        + '<owl:Class rdf:about="http://x/{b}"><rdfs:label xml:lang="">b</rdfs:label></owl:Class></rdf:RDF>',
+        "x.owl",
+    )
+    assert terminology.concepts().collect()["concept_id"].to_list() == ["X:1", "http://x/{b}"]
+    assert names(terminology) == [(0, "label", "a", "en"), (1, "label", "b", "en")]
+    assert terminology.relations().collect().height == 1
+    said = f'[{{"@id": "http://x/a b", "@type": "{PREFIXES["owl"]}Class", "{PREFIXES["rdfs"]}label": "c"}}]'
+    terminology, _ = read(tmp_path, said, "x.jsonld")
+    assert names(terminology) == [(0, "label", "c", "en")]
+
+
+def test_a_name_in_what_is_no_language(tmp_path: Path) -> None:
+    about = '<owl:Class rdf:about="http://purl.obolibrary.org/obo/X_1"><rdfs:label>a</rdfs:label>'
+    about += '<skos:altLabel xml:lang="pt_br">b</skos:altLabel><skos:altLabel xml:lang="lay term">c</skos:altLabel>'
+    about += '<rdfs:comment xml:lang="lay term">d</rdfs:comment></owl:Class></rdf:RDF>'
+    with pytest.raises(InputError, match=r"'lay term' is no language tag.*X_1: c"):
+        read(tmp_path, XML_HEAD + about, "x.owl")
+    terminology, report = read(tmp_path, XML_HEAD + about, "x.owl", on_error="skip")
+    assert names(terminology) == [(0, "label", "a", "en"), (0, "exact_synonym", "b", "pt-BR")]
+    assert report.n_rejected == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("He<!-- of the body -->art", "Heart"),
+        ("<!---->Heart<!-- <b>& -->", "Heart"),
+        ("a <![CDATA[b & <c>]]> d", "a b & <c> d"),
+        ("<![CDATA[<!-- a -->]]]]><![CDATA[> b]]>", "<!-- a -->]]> b"),
+        ("a &lt;!-- b --&gt;", "a <!-- b -->"),
+    ],
+)
+@pytest.mark.parametrize("n_bytes", [1, 2, 3, 7, 1 << 16])
+def test_comments_and_marked_sections_within_names(
+    written: str, meant: str, n_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_small_blocks(file: SourceFile, *, block_bytes: int) -> Iterator[ByteBlock]:
+        return read_bytes(file, block_bytes=min(block_bytes, n_bytes))
+
+    monkeypatch.setattr(rdf_stream, "read_bytes", in_small_blocks)
+    text = XML_HEAD + '<owl:Class rdf:about="http://purl.obolibrary.org/obo/X_1"><rdfs:label>' + written
+    terminology, _ = read(tmp_path, text + "</rdfs:label></owl:Class></rdf:RDF>", "x.owl")
+    assert names(terminology) == [(0, "label", meant, "en")]
+
+
+def test_line_of_an_error_after_comments_of_several_lines(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not RDF/XML") as caught:
+        read(tmp_path, XML + "<!-- a\n\n b -->\n</rdf:x>\n</rdf:RDF>", "x.owl")
+    assert caught.value.line == XML.count("\n") + 4
+
+
 def test_line_of_an_error_in_a_long_file(tmp_path: Path) -> None:
     comments = "<!-- see <http://example.org> -->\n" * 9000
     read(tmp_path, XML + comments + "</rdf:RDF>", "x.owl")
@@ -253,7 +314,11 @@ BAD = {
     "cut off after a term": ("x.owl", XML, None, "the XML is cut off"),
     "cut off in a tag": ("x.owl", XML + "<owl:Cla", None, "cut off|not RDF/XML"),
     "other end tag": ("x.owl", XML + "</owl:Class></rdf:RDF>", 5, "not RDF/XML"),
-    "relative IRI": ("x.owl", XML + '\n<owl:Class rdf:about="x y"/>\n</rdf:RDF>', 6, "not RDF/XML"),
+    "relative IRI": ("x.owl", XML + '\n<owl:Class rdf:about="x y"/>\n</rdf:RDF>', 6, "relative IRIs .* found x y"),
+    "relative IRI in Turtle": ("x.ttl", TURTLE_HEAD + "<#a> a owl:Class .\n", 7, "relative IRIs"),
+    "relative IRI in JSON-LD": ("x.jsonld", f'{{"@id": "a", "@type": "{PREFIXES["owl"]}Class"}}', 1, "relative IRIs"),
+    "comment without end": ("x.owl", XML + "<!-- </rdf:RDF>", None, "cut off|not RDF/XML"),
+    "marked section without end": ("x.owl", XML + "<owl:a><![CDATA[ </rdf:RDF>", None, "cut off|not RDF/XML"),
     "undeclared entity": ("x.owl", XML + "\n\n<owl:Class>&foo;</owl:Class></rdf:RDF>", 7, "not RDF/XML"),
     "latin-1": ("x.owl", '<?xml version="1.0" encoding="ISO-8859-1"?>' + XML + "</rdf:RDF>", None, 'encoding="UTF-8"'),
     "web page": ("x.owl", "<!DOCTYPE html>\n<html><body/></html>", None, "another kind of XML"),

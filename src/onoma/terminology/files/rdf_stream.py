@@ -3,16 +3,17 @@
 The parser is pyoxigraph's. What it is given is guarded here: a file that would make it swell or recurse without end
 (entities within entities, triples within triples, very deep JSON) is refused before it reaches the parser, and an
 RDF/XML file that just stops is told from one that is whole. What is no RDF cannot be read past the place: that ends the
-import whatever ``on_error`` says. Nothing outside the file is ever read: no imports, no remote contexts.
+import whatever ``on_error`` says; an IRI or a language tag that breaks the rules does not. Nothing outside the file is
+ever read: no imports, no remote contexts.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import IO, cast
+from typing import IO, ClassVar, cast
 
 import numpy as np
 import pyoxigraph
@@ -64,6 +65,9 @@ class _Syntax:
 def rdf_triples(file: SourceFile, reading: Reading) -> Iterator[Quad]:
     """Yield the triples of a file in their order; those of named graphs too.
 
+    IRIs and language tags are as they are written, whether they may be written so or not: of many ontologies some link
+    to a page somewhere has a space in it.
+
     Args:
         file: Plain or gzip, on disk or in an archive. Its syntax is told by its extension (``.ttl``, ``.nt``, ``.nq``,
             ``.trig``, ``.jsonld``), else by its beginning.
@@ -77,7 +81,7 @@ def rdf_triples(file: SourceFile, reading: Reading) -> Iterator[Quad]:
     feed = _Feed(file, syntax)
     n_triples = 0
     try:
-        for triple in pyoxigraph.parse(cast(IO[bytes], feed), format=syntax.format):
+        for triple in _parsed(feed, syntax):
             yield triple
             n_triples += 1
             if n_triples % _TRIPLES_PER_TELL == 0:
@@ -85,6 +89,20 @@ def rdf_triples(file: SourceFile, reading: Reading) -> Iterator[Quad]:
     except (SyntaxError, ValueError, OSError) as error:
         raise _syntax_error(error, file, syntax) from None
     reading.tell(n_triples, n_triples, file.base, last=True)
+
+
+def line_of(file: SourceFile, is_meant: Callable[[Quad], bool]) -> int | None:
+    """The line of the first triple that is meant, as far as it can be told (not where everything is on one line)."""
+    syntax = _syntax(file)
+    feed = _Feed(file, syntax, by_line=True)
+    try:
+        return next((feed.line for triple in _parsed(feed, syntax) if is_meant(triple)), None)
+    except (SyntaxError, ValueError, OSError):
+        return None
+
+
+def _parsed(feed: _Feed, syntax: _Syntax) -> Iterator[Quad]:
+    return iter(pyoxigraph.parse(cast(IO[bytes], feed), format=syntax.format, lenient=True))
 
 
 class _Feed:
@@ -96,6 +114,7 @@ class _Feed:
         """Number of the last line handed out, if it is done by line."""
         self._file, self._syntax, self._by_line = file, syntax, by_line
         self._guard = _guard(syntax)
+        self._texts = _XmlTexts() if syntax.root else None
         self._blocks = read_bytes(file, block_bytes=_BLOCK_BYTES)
         self._data, self._position = b"", 0
         self._tail = b""
@@ -104,6 +123,15 @@ class _Feed:
 
     def read(self, size: int = -1) -> bytes:
         """At most ``size`` bytes; none at the end of the file."""
+        while True:
+            piece = self._next(size)
+            if not piece or self._texts is None:
+                return piece
+            piece = self._texts.plain(piece)
+            if piece:
+                return piece
+
+    def _next(self, size: int) -> bytes:
         while self._position == len(self._data):
             block = next(self._blocks, None)
             if block is None:
@@ -133,7 +161,8 @@ class _Feed:
             return
         tail = _COMMENT.sub(b"", self._tail).rstrip()
         is_closed = re.search(rb"</" + re.escape(root) + rb"\s*>$", tail)
-        if not is_closed and not re.search(rb"<" + re.escape(root) + rb"(?:\s[^<]*)?/>$", tail):
+        is_open = self._texts is not None and self._texts.is_open
+        if is_open or (not is_closed and not re.search(rb"<" + re.escape(root) + rb"(?:\s[^<]*)?/>$", tail)):
             raise InputError(
                 "the XML is cut off",
                 path=self._file.path,
@@ -141,6 +170,47 @@ class _Feed:
                 found=tail[-40:].decode("utf-8", "backslashreplace"),
                 fix="get the file again",
             )
+
+
+class _XmlTexts:
+    """Texts in one piece, as the parser wants them: without the comments in them, marked sections as other text is."""
+
+    _BEGINS: ClassVar = {b"<!--": b"-->", b"<![CDATA[": b"]]>"}
+
+    def __init__(self) -> None:
+        self._begin, self._held = b"", b""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a comment or a marked section goes on."""
+        return bool(self._begin)
+
+    def plain(self, data: bytes) -> bytes:
+        """The next bytes; some are held back where they may be the beginning of a mark. May be longer than ``data``."""
+        data = self._held + data
+        self._held = b""
+        pieces = []
+        while data:
+            marks = [self._BEGINS[self._begin]] if self._begin else list(self._BEGINS)
+            places = [(place, mark) for mark in marks if (place := data.find(mark)) >= 0]
+            place, mark = min(places, default=(len(data), b""))
+            if not mark:
+                n_held = max(n for m in marks for n in range(len(m)) if data.endswith(m[:n]))
+                place = len(data) - n_held
+                self._held = data[place:]
+            pieces.append(self._within(data[:place]))
+            if not mark:
+                break
+            self._begin = b"" if self._begin else mark
+            data = data[place + len(mark) :]
+        return b"".join(pieces)
+
+    def _within(self, data: bytes) -> bytes:
+        if self._begin == b"<!--":
+            return b""
+        if self._begin:
+            return data.replace(b"&", b"&amp;").replace(b"<", b"&lt;").replace(b">", b"&gt;")
+        return data
 
 
 class _Guard:
@@ -315,10 +385,7 @@ def _syntax_error(error: Exception, file: SourceFile, syntax: _Syntax) -> InputE
     problem = f"this is not {syntax.format.name}"
     found = re.sub(r"^Parser error (?:at|between) .*?: |\s*\(line \d+\)$", "", message, flags=re.DOTALL)
     fix = "get the file again"
-    if "No scheme found" in message:
-        problem = "the file has relative IRIs and does not say what they are relative to"
-        fix = 'add the base to it: xml:base="http://..." in RDF/XML, @base <http://...> . in Turtle'
-    elif "Only UTF-8 is supported" in message:
+    if "Only UTF-8 is supported" in message:
         problem, found = "the file says that it is not UTF-8", ""
         fix = 'convert it (e.g. iconv -f ISO-8859-1 -t UTF-8) and write encoding="UTF-8" into its first line'
     elif "LoadDocumentCallback" in message:
@@ -331,7 +398,7 @@ def _line_of_error(file: SourceFile, syntax: _Syntax) -> int | None:
     """The line at which the parser gives up, when it is fed by line (RDF/XML does not tell)."""
     feed = _Feed(file, syntax, by_line=True)
     try:
-        for _ in pyoxigraph.parse(cast(IO[bytes], feed), format=syntax.format):
+        for _ in _parsed(feed, syntax):
             pass
     except (SyntaxError, ValueError, OSError):
         return feed.line

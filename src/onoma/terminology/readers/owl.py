@@ -42,17 +42,19 @@ The triples may stand in any order. What they say is kept in columns until the e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
 from pydantic import Field
-from pyoxigraph import BlankNode, Literal, NamedNode
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad
 
+from onoma.errors import InputError
 from onoma.terminology.assembly import SourceTables
 from onoma.terminology.files.archives import SourceFile
-from onoma.terminology.files.rdf_stream import rdf_triples
+from onoma.terminology.files.rdf_stream import line_of, rdf_triples
 from onoma.terminology.files.text_files import only_file
 from onoma.terminology.formats import Format
 from onoma.terminology.options import tidy_language
@@ -81,6 +83,7 @@ from onoma.terminology.readers.ontology import (
 from onoma.terminology.reading import Reading
 from onoma.terminology.tables import MAPPING_RELATIONS
 
+_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _OWL = "http://www.w3.org/2002/07/owl#"
 _RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 _NARROWER = SKOS + "narrower"
@@ -130,6 +133,7 @@ _KIND_OF = {
     OBO_IN_OWL + "source": "source",
 }
 _SYNONYMS = ("exact", "broad", "narrow", "related")
+_IN_A_LANGUAGE = {LABEL, "prefLabel", *_SYNONYMS, "definition"}
 _OF_BLANK_NODES = {
     *("onProperty", "someValuesFrom"),
     *("annotatedSource", "annotatedProperty", "annotatedTarget", "synonymType", "source"),
@@ -161,7 +165,8 @@ def read_owl(source: str, options: OwlOptions, reading: Reading) -> SourceTables
         reading: Where bad terms go.
 
     Raises:
-        InputError: no such file, no RDF, or no class with a label in it; under "strict" also a blank name.
+        InputError: no such file, no RDF, a class of which the IRI is relative to nothing, or no class with a label;
+            under "strict" also a blank name, and a name in what is no language.
     """
     file = only_file(Path(source))
     ontology = _Ontology(_statements(file, reading), options, reading)
@@ -172,7 +177,7 @@ def read_owl(source: str, options: OwlOptions, reading: Reading) -> SourceTables
 def _statements(file: SourceFile, reading: Reading) -> pl.DataFrame:
     """The triples that say something of a concept, an axiom or a restriction."""
     found = Columns(_STATEMENTS)
-    languages = {"": ""}
+    languages: dict[str, str | None] = {"": ""}
     for triple in rdf_triples(file, reading):
         subject, predicate, value = triple.subject, triple.predicate.value, triple.object
         if predicate == _NARROWER and isinstance(subject, NamedNode) and isinstance(value, NamedNode):
@@ -181,6 +186,8 @@ def _statements(file: SourceFile, reading: Reading) -> pl.DataFrame:
         if kind is None:
             if predicate == _RDF_TYPE and isinstance(subject, NamedNode) and isinstance(value, NamedNode):
                 if value.value in _CLASSES:
+                    if not _ABSOLUTE.match(subject.value):
+                        raise _relative_iri(subject.value, file)
                     found.add(subject.value, "class", "", "")
                 if value.value == _DEPRECATED_CLASS:
                     found.add(subject.value, "deprecated", "true", "")
@@ -198,7 +205,14 @@ def _statements(file: SourceFile, reading: Reading) -> pl.DataFrame:
             tag = value.language or ""
             if tag not in languages:
                 languages[tag] = _language(tag)
-            found.add(name, kind, value.value, languages[tag])
+            language = languages[tag]
+            if language is not None:
+                found.add(name, kind, value.value, language)
+            elif kind not in _IN_A_LANGUAGE:
+                found.add(name, kind, value.value, "")
+            else:
+                problem = f"'{tag}' is no language tag such as en or pt-BR"
+                reading.reject(problem, path=file.path, line=None, text=f"{name}: {value.value}", field=kind)
     return found.frame()
 
 
@@ -350,12 +364,25 @@ class _Gathered:
     definitions: list[tuple[bool, str]] = field(default_factory=list)
 
 
-def _language(tag: str) -> str:
-    """A tag spelled as usual, which the parser makes all lower case; a private one as it is."""
+def _language(tag: str) -> str | None:
+    """A tag spelled as usual, which the parser makes all lower case; nothing where it is none."""
     try:
         return tidy_language(tag)
     except ValueError:
-        return tag
+        return None
+
+
+def _relative_iri(iri: str, file: SourceFile) -> InputError:
+    def is_of_it(triple: Quad) -> bool:
+        return isinstance(triple.subject, NamedNode) and triple.subject.value == iri
+
+    return InputError(
+        "the file has relative IRIs and does not say what they are relative to",
+        path=file.path,
+        line=line_of(file, is_of_it),
+        found=iri or "an empty one",
+        fix='add the base to it: xml:base="http://..." in RDF/XML, @base <http://...> . in Turtle, "@base" in JSON-LD',
+    )
 
 
 def _is_blank(column: str) -> pl.Expr:
