@@ -232,6 +232,17 @@ def test_nothing_is_left_when_a_line_is_bad(data: Path, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
+@pytest.mark.parametrize("measured", ["encoder", "exact"])
+def test_queries_with_codes_of_another_kind_are_refused(measured: str, data: Path, tmp_path: Path) -> None:
+    (data / "test_queries.txt").write_text("C0000001||aab\nC0000002||abb\n")
+    encoder = LetterEncoder()
+    asked = {"encoder": encoder} if measured == "encoder" else {"baseline": measured}
+    with pytest.raises(InputError, match="expected codes such as C0000001, C0000002; found 600") as caught:
+        run_benchmark("ncbi-disease", data, out=tmp_path / "out", **asked)
+    assert caught.value.path == data / "test_dictionary.txt"
+    assert (encoder.asked, (tmp_path / "out").exists()) == ([], False)
+
+
 def test_a_weight_of_ngrams_that_is_left_out_is_written_down(data: Path, tmp_path: Path) -> None:
     plain = run(data, tmp_path / "plain")
     told = run(data, tmp_path / "told", encoder=LetterEncoder(sparse_weight=1.0204))

@@ -63,8 +63,8 @@ def run_benchmark(
         progress: Called with names encoded so far and in all.
 
     Raises:
-        InputError: not exactly one thing to measure, files are missing or have bad lines, or the linker's terminology
-            has none of the gold ids.
+        InputError: not exactly one thing to measure, files are missing or have bad lines, or the dictionary or the
+            linker's terminology has none of the gold ids.
         ConfigError: there is no such baseline, or it cannot do without settings; the linker splits composite mentions;
             or ``sparse`` is asked of what has no weight of n-grams.
         ArtifactExistsError: ``out`` is taken.
@@ -88,6 +88,13 @@ def run_benchmark(
         dictionary, dictionary_files = declared.dictionary(Path(data), chosen)
         files = list(dict.fromkeys([*files, *dictionary_files]))
         dictionary_sha256 = _sha256_of(dictionary)
+        _require_common_ids(
+            queries,
+            _ids_of(dictionary),
+            of="the dictionary",
+            path=dictionary_files[0],
+            fix="give queries and dictionary the same codes",
+        )
         protocol, tie_rule = declared.protocol, declared.tie_rule
         if encoder is not None:
             opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
@@ -139,6 +146,10 @@ def run_benchmark(
     return result
 
 
+def _ids_of(dictionary: Sequence[DictionaryLine]) -> set[str]:
+    return {concept_id for line in dictionary for concept_id in line.ids}
+
+
 def _sha256_of(dictionary: Sequence[DictionaryLine]) -> str:
     """Of the names and their ids, whatever files they came from."""
     digest = hashlib.sha256()
@@ -177,7 +188,7 @@ def _rank_with_encoder(
     return _Ranking(
         found=nearest_lines(encoder, dictionary, texts, k=k, sparse_weight=sparse_weight or 0.0, progress=progress),
         exact=equal_lines(dictionary, texts, k=k, normalisation=encoder.folder.normalisation),
-        known_ids={concept_id for line in dictionary for concept_id in line.ids},
+        known_ids=_ids_of(dictionary),
         n_dictionary=len(dictionary),
         model={
             "kind": "encoder",
@@ -207,7 +218,7 @@ def _rank_with_baseline(
     return _Ranking(
         found=best_lines(baseline, dictionary, texts, k=k),
         exact=equal_lines(dictionary, texts, k=k, normalisation=baseline.normalisation),
-        known_ids={concept_id for line in dictionary for concept_id in line.ids},
+        known_ids=_ids_of(dictionary),
         n_dictionary=len(dictionary),
         model={
             "kind": "baseline",
@@ -224,7 +235,14 @@ def _rank_with_linker(linker: Linker, queries: Sequence[Query], *, k: int) -> _R
             "a benchmark says itself which mentions are composite, and how: measure the linker without splitting them."
         )
     known = {part for concept_id in linker.concept_ids for part in split_codes(concept_id)}
-    _require_common_ids(queries, known, linker)
+    _require_common_ids(
+        queries,
+        known,
+        of="the linker's terminology",
+        path=linker.path,
+        fix="build the linker from a terminology with the benchmark's codes, e.g. from its own dictionary "
+        "(onoma terminology import biosyn)",
+    )
     texts = _distinct_parts(queries)
     calibrated = linker.is_calibrated
     # What a tuned linker holds back as "no such concept" is ranked too: that it abstains is measured by itself. A
@@ -328,14 +346,14 @@ def _write(result: BenchmarkResult, queries: Sequence[Query], ranking: _Ranking,
             write_abstention(folder, result.abstention, title=title)
 
 
-def _require_common_ids(queries: Sequence[Query], known: set[str], linker: Linker) -> None:
+def _require_common_ids(queries: Sequence[Query], known: set[str], *, of: str, path: Path, fix: str) -> None:
+    """Where nothing can be right the codes are of another kind, which an accuracy of 0 would not say."""
     gold = {concept_id for query in queries for concept_id in query.gold}
     if known.isdisjoint(gold):
         raise InputError(
-            "the linker's terminology has none of the benchmark's concepts: their codes are of another kind",
-            path=linker.path,
+            f"{of} has none of the benchmark's concepts: their codes are of another kind",
+            path=path,
             expected=f"codes such as {', '.join(sorted(gold)[:3])}",
             found=", ".join(sorted(known)[:3]),
-            fix="build the linker from a terminology with the benchmark's codes, e.g. from its own dictionary "
-            "(onoma terminology import biosyn)",
+            fix=fix,
         )
