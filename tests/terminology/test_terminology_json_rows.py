@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from small_terminologies import content
 
 from onoma.errors import ConfigError, InputError
-from onoma.terminology import ImportReport, import_terminology
-from onoma.terminology.options import tidy_language
+from onoma.terminology import ImportReport, export_terminology, import_terminology
+from onoma.terminology.languages import SHORT_CODES, tidy_language
 
 COLUMNS = {"id": "id", "name": "label,aliases"}
 
@@ -96,16 +96,12 @@ def test_what_json_writes_is_read(rows: list[tuple[str]], tmp_path_factory: pyte
     assert named(folder) == {f"c{number}": [text] for number, (text,) in enumerate(rows)}
 
 
-@pytest.mark.parametrize("tag", ["", "e", "en us", "en-", "-en", "en\n", "1a", "abcdefghi", "en-abcdefghi", "日本"])
+@pytest.mark.parametrize(
+    "tag", ["", "e", "german", "Engl-US", "en us", "en-", "-en", "en\n", "1a", "abcdefghi", "en-abcdefghi", "日本"]
+)
 def test_language_tags(tag: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no language tag"):
         tidy_language(tag)
-    refuse_as_option(tag, tmp_path)
-
-
-@pytest.mark.parametrize("tag", ["german", "Engl-US"])
-def test_names_of_languages_are_no_tags_to_give(tag: str, tmp_path: Path) -> None:
-    tidy_language(tag)  # a file may have it, as tags of so many letters may come to be registered
     refuse_as_option(tag, tmp_path)
 
 
@@ -119,6 +115,18 @@ def refuse_as_option(tag: str, tmp_path: Path) -> None:
 def test_language_is_tidied(tmp_path: Path) -> None:
     read(tmp_path, '{"id": 1, "label": "x", "aliases": []}', default_language="PT_BR")
     assert content(tmp_path / "out")["names"][0][2] == "pt-BR"
+    read(tmp_path, "id,label,aliases,l\n1,a,b,ENG\n2,c,,ger-AT\n3,d,,sna\n", name="x.csv", language="l")
+    assert [row[2] for row in content(tmp_path / "out")["names"]] == ["en", "en", "de-AT", "sn"]
+    with pytest.raises(InputError, match=r"line 2, field l: .* a BCP 47 tag, e.g. en; found english"):
+        read(tmp_path, "id,label,aliases,l\n1,a,b,english\n", name="x.csv", language="l")
+
+
+def test_every_language_with_a_short_code_comes_back_from_rich_release_format(tmp_path: Path) -> None:
+    tags = sorted({*SHORT_CODES.values(), "sco"})
+    read(tmp_path, "id,label,aliases,l\n" + "".join(f"{tag},a,,{tag}\n" for tag in tags), name="x.csv", language="l")
+    export_terminology(tmp_path / "out", "umls", tmp_path / "rrf")
+    import_terminology("umls", tmp_path / "rrf", tmp_path / "again")
+    assert [row[2] for row in content(tmp_path / "again")["names"]] == tags
 
 
 def test_first_reason_is_named_when_nothing_is_left(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def _with_labels(filters: Filters, facts: TerminologyFacts) -> BoolArray:
 
 
 def _is_of(language: str, asked: str) -> bool:
-    """As `onoma.pairs.languages.of_languages`: ``en`` takes ``en-GB`` too, but not ``eng``."""
+    """As `onoma.pairs.languages.of_languages`: ``en`` takes ``en-GB`` too, but not ``enm``."""
     return f"{language.lower()}-".startswith(f"{asked.lower()}-")
 
 

@@ -21,7 +21,7 @@ import polars as pl
 
 from onoma.errors import ConfigError, InputError, check_several
 from onoma.terminology import Terminology
-from onoma.terminology.options import tidy_language
+from onoma.terminology.languages import tidy_language
 from onoma.terminology.tables import of_languages
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from onoma.errors import ConfigError, did_you_mean
+from onoma.terminology.languages import tidy_language
 
 
 class ReaderOptions(BaseModel):
@@ -34,43 +35,7 @@ def split_words(value: Any) -> Any:
 Words = Annotated[tuple[str, ...], BeforeValidator(split_words)]
 """Several words, which the command line gives divided by commas; one that has a comma in double quotes."""
 
-LANGUAGE_TAG = r"^([A-Za-z]{2,8}|[xXiI][-_][A-Za-z0-9]{1,8})([-_][A-Za-z0-9]{1,8})*$"
-"""The form of a BCP 47 tag, also of a private ("x-lay") or grandfathered one; "_" for "-" as POSIX writes it is taken
-too."""
-
-
-def tidy_language(tag: str) -> str:
-    """A BCP 47 tag spelt as is usual: "-" between subtags, language "pt", script "Hant", region "BR".
-
-    Example:
-        >>> tidy_language("PT_br"), tidy_language("zh-hant-TW")
-        ('pt-BR', 'zh-Hant-TW')
-        >>> tidy_language("x-Lay")
-        'x-Lay'
-
-    Raises:
-        ValueError: it is no tag.
-    """
-    if not re.fullmatch(LANGUAGE_TAG, tag):
-        raise ValueError(f"'{tag}' is no language tag such as en or pt-BR")
-    language, *subtags = tag.replace("_", "-").split("-")
-    # What follows a single letter is private, or of an extension, and has no spelling of its own.
-    n_known = next((place for place, part in enumerate(subtags) if len(part) == 1), len(subtags))
-    n_known = 0 if len(language) == 1 else n_known
-    capitals = {2: str.upper, 4: str.title}
-    known = [capitals.get(len(part), str)(part) for part in subtags[:n_known]]
-    return "-".join([language.lower(), *known, *subtags[n_known:]])
-
-
-def _known_language(tag: str) -> str:
-    """As `tidy_language`; but no language has a tag of more than three letters, and who gives one means its name."""
-    tidy = tidy_language(tag)
-    if len(tidy.partition("-")[0]) > 3:
-        raise ValueError(f"'{tag}' is no language tag such as en or pt-BR")
-    return tidy
-
-
-LanguageTag = Annotated[str, AfterValidator(_known_language)]
+LanguageTag = Annotated[str, AfterValidator(tidy_language)]
 """One BCP 47 tag, e.g. for names of which the format does not say the language."""
 
 LanguageTags = Annotated[tuple[LanguageTag, ...], BeforeValidator(split_words)]

@@ -171,7 +171,7 @@ def check_tables(tables: TerminologyTables) -> None:
 
 
 def of_languages(languages: Sequence[str] | None) -> pl.Expr:
-    """Whether a row's ``language`` is one of these; ``en`` takes ``en-GB`` too, but not ``eng``. None: all.
+    """Whether a row's ``language`` is one of these; ``en`` takes ``en-GB`` too, but not ``enm``. None: all.
 
     Raises:
         InputError: it is one string and no list.

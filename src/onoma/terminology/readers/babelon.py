@@ -56,7 +56,8 @@ from onoma.terminology.files.archives import SourceFile, source_files
 from onoma.terminology.files.quoted import read_quoted
 from onoma.terminology.files.text_files import read_blocks
 from onoma.terminology.formats import Format
-from onoma.terminology.options import LANGUAGE_TAG, LanguageTags, ReaderOptions, split_words, tidy_language
+from onoma.terminology.languages import LANGUAGE_TAG, tidy_language
+from onoma.terminology.options import LanguageTags, ReaderOptions, split_words
 from onoma.terminology.readers.iris import last_part, synonym_type
 from onoma.terminology.readers.ontology import LABEL, SCOPES, source_of
 from onoma.terminology.reading import Check, Reading, check_chosen

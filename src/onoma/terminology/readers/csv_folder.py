@@ -42,7 +42,8 @@ from onoma.terminology.assembly import (
 from onoma.terminology.files.archives import SourceFile, source_files
 from onoma.terminology.files.quoted import read_quoted
 from onoma.terminology.formats import Format
-from onoma.terminology.options import LANGUAGE_TAG, ReaderOptions, tidy_language
+from onoma.terminology.languages import LANGUAGE_TAG, tidy_language
+from onoma.terminology.options import ReaderOptions
 from onoma.terminology.reading import Check, Reading
 from onoma.terminology.tables import ACTIVE, MAPPING_RELATIONS, OBSOLETE
 

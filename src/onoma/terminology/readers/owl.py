@@ -57,7 +57,7 @@ from onoma.terminology.files.archives import SourceFile
 from onoma.terminology.files.rdf_stream import line_of, rdf_triples
 from onoma.terminology.files.text_files import only_file
 from onoma.terminology.formats import Format
-from onoma.terminology.options import tidy_language
+from onoma.terminology.languages import tidy_language
 from onoma.terminology.readers.iris import (
     OBO,
     OBO_IN_OWL,

@@ -18,19 +18,14 @@ from onoma.terminology.assembly import (
     SOURCE_CROSS_REFERENCES,
     SOURCE_TYPES,
 )
+from onoma.terminology.languages import SHORT_CODES
 from onoma.terminology.options import ReaderOptions, Words, split_words
 from onoma.terminology.readers.rrf_release import Family, Release
 from onoma.terminology.readers.semantic_types import TYPES, group_words, is_one_of, type_words
 from onoma.terminology.reading import Check, Reading, check_chosen
 from onoma.terminology.tables import OBSOLETE
 
-LANGUAGES = {
-    "ARA": "ar", "BAQ": "eu", "BUL": "bg", "CAT": "ca", "CHI": "zh", "CZE": "cs", "DAN": "da", "DUT": "nl",
-    "ENG": "en", "EST": "et", "FIN": "fi", "FRE": "fr", "GER": "de", "GRE": "el", "HEB": "he", "HUN": "hu",
-    "ICE": "is", "ITA": "it", "JPN": "ja", "KOR": "ko", "LAV": "lv", "LIT": "lt", "NOR": "no", "POL": "pl",
-    "POR": "pt", "RUM": "ro", "RUS": "ru", "SCR": "hr", "SLO": "sk", "SLV": "sl", "SPA": "es", "SWE": "sv",
-    "TUR": "tr", "UKR": "uk",
-}  # fmt: skip
+LANGUAGES = {**{code.upper(): tag for code, tag in SHORT_CODES.items()}, "SCR": "hr"}
 """LAT to BCP 47; a code that is not here stays, in lower case (BCP 47 takes three-letter codes)."""
 SUPPRESS_FLAGS = ("N", "O", "E", "Y")
 NO_CODE = "NOCODE"

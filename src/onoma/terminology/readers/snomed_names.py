@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from onoma.terminology.options import LANGUAGE_TAG, tidy_language
+from onoma.terminology.languages import LANGUAGE_TAG, tidy_language
 from onoma.terminology.readers.rf2 import SCTID, KnownConcepts, Release, as_text, read_state
 from onoma.terminology.readers.snomed_options import (
     DEFINITION,

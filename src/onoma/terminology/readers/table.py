@@ -24,7 +24,8 @@ from onoma.terminology.assembly import SOURCE_NAMES, SOURCE_TYPES, SourceTables
 from onoma.terminology.files.archives import SourceFile
 from onoma.terminology.files.text_files import only_file
 from onoma.terminology.formats import Format
-from onoma.terminology.options import LANGUAGE_TAG, LanguageTag, ReaderOptions, Separator, Words, tidy_language
+from onoma.terminology.languages import LANGUAGE_TAG, tidy_language
+from onoma.terminology.options import LanguageTag, ReaderOptions, Separator, Words
 from onoma.terminology.readers.table_rows import LINE, json_rows, parquet_rows, text_rows
 from onoma.terminology.reading import Check, Reading
 

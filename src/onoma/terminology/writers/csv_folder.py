@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from onoma.terminology.options import LANGUAGE_TAG
+from onoma.terminology.languages import LANGUAGE_TAG
 from onoma.terminology.readers.csv_folder import COLUMNS
 from onoma.terminology.reading import Check
 from onoma.terminology.writing import Content, Writing
