@@ -136,7 +136,7 @@ def _expand_once(text: str, definitions: Sequence[Mapping[str, str]], trace: dic
         end, short, defined = found
         long = one_line(defined)
         start, end, replacement = _in_context(text, begin, end, long)
-        if start < done:
+        if start < done or replacement == text[start:end]:
             continue
         pieces += [text[done:start], replacement]
         done = end
