@@ -10,6 +10,7 @@ shared beginning      cleft lip and/or palate         cleft lip; cleft palate
 shared frame          cancer of the breast and ovary  cancer of the breast; cancer of the ovary
 whole names           abdominal pain and vomiting     abdominal pain; vomiting
 numbers and letters   type 1 and 2 diabetes, BRCA1/2  type 1 diabetes; type 2 diabetes, BRCA1; BRCA2
+inverted              diabetes, type 1 and type 2     diabetes type 1; diabetes type 2
 suspended hyphen      T- and B-cell lymphoma          T-cell lymphoma; B-cell lymphoma
 ====================  ==============================  ================================================
 
@@ -64,6 +65,10 @@ _NUMBER = re.compile(r"-?\d{1,3}[A-Za-z]?", re.ASCII)
 _ROMAN = re.compile(r"[IVX]{1,5}[ab]?")
 _NUMBERED = re.compile(r"([A-Za-z][A-Za-z-]*)\d{1,3}[A-Za-z]?", re.ASCII)
 _COUNTED = frozenset({"types", "factors", "stages", "grades", "groups"})
+_LABELS = frozenset(
+    {"type", "types", "subtype", "subtypes", "form", "forms", "class", "stage", "stages", "grade", "grades"}
+)
+"""With a number behind it each says which kind of a disorder is meant, and is no name alone."""
 _CODE = re.compile(r"(?=(?:.*[A-Z0-9]){2})(?=.*[A-Z])[A-Za-z0-9-]+", re.ASCII)
 _ACRONYM = re.compile(r"[A-Z]{2,}[0-9]?", re.ASCII)
 _WORD = re.compile(r"[^\W\d_][\w'’-]*[^\W\d_]")
@@ -170,7 +175,37 @@ def _is_named(words: _Words, is_name: Callable[[str], bool]) -> bool:
 
 
 def _readings(words: _Words) -> list[_Reading]:
-    """All readings, the preferred one first; that one is ``[words]`` where no rule fits."""
+    """All readings, the preferred one first; that one is ``[words]`` where no rule fits.
+
+    None has a part that only says which kind: "type 2" names nothing.
+    """
+    inverted = _inverted(words)
+    if inverted is not None:
+        return [inverted]
+    preferred, *others = _readings_by_rules(words)
+    first = [words] if any(map(_says_kind, preferred)) else preferred
+    return [first, *(reading for reading in others if not any(map(_says_kind, reading)))]
+
+
+def _says_kind(part: _Words) -> bool:
+    return len(part) > 1 and part[0].lower() in _LABELS and all(_ENUMERATOR.fullmatch(word) for word in part[1:])
+
+
+def _inverted(words: _Words) -> _Reading | None:
+    """Parts of "neurofibromatosis, type I and type II" or "diabetes, types 1 and 2", inverted as in vocabularies."""
+    at = words.index(_COMMA) if _COMMA in words[1:] else len(words)
+    name, kinds = words[:at], _conjuncts(words[at + 1 :])
+    if kinds is None or _says_kind(name) or not _says_kind(kinds[0]):
+        return None
+    if _COORDINATORS.intersection(map(str.lower, name)):
+        return None
+    label = kinds[0][0].removesuffix("s") if kinds[0][0].lower() != "class" else kinds[0][0]
+    numbers = [kind[1:] if _says_kind(kind) else kind for kind in kinds]
+    are_numbers = all(len(number) == 1 and _ENUMERATOR.fullmatch(number[0]) for number in numbers)
+    return [[*name, label, *number] for number in numbers] if are_numbers else None
+
+
+def _readings_by_rules(words: _Words) -> list[_Reading]:
     conjuncts = _conjuncts(words)
     if conjuncts is None or (_OPEN_ENDED | _DENYING).intersection(map(str.lower, words)):
         return [[words]]
@@ -369,7 +404,7 @@ def _core(word: str) -> str:
 
 def _tokens(mention: str, wholes: Iterable[str]) -> _Words:
     """Words, commas and coordinators; brackets belong to the word before them."""
-    text = " ".join(mention.split())
+    text = " ".join(mention.split()).rstrip(".;")
     for whole in sorted((" ".join(one.split()) for one in wholes), key=len, reverse=True):
         if _LISTS.search(whole):
             there = re.compile(rf"(?<!\w){re.escape(whole)}(?!\w)", re.IGNORECASE)
