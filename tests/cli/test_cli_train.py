@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from pathlib import Path
 
@@ -45,7 +46,24 @@ def test_development_data_are_measured_and_told(place: Path, tmp_path: Path) -> 
     told = [line for line in done.stderr.splitlines() if line.startswith("step ") and ":" in line]
     assert [re.findall(r"[\d,]+", line)[0] for line in told] == ["0", "2", "4"]
     assert all("hidden synonyms acc@1" in line and "dev.txt acc@1" in line for line in told)
-    assert re.search(r"trained 4 steps in .*, loss \d+\.\d+ -> \d+\.\d+, best acc@1 [01]\.\d+ at step \d", done.stdout)
+    assert re.search(r"trained 4 steps in .*, loss \d+\.\d+ -> \d+\.\d+, acc@1 [01]\.\d+", done.stdout)
+
+
+@pytest.mark.parametrize("keep", ["last", "best"])
+def test_the_score_told_is_that_of_what_is_saved(place: Path, tmp_path: Path, keep: str) -> None:
+    settings = ["evaluate_steps=1", "learning_rate=100", "warmup_steps=0", f"keep={keep}"]  # which spoils the encoder
+    development = ("--development", place / "dev.txt")
+    done = train(place, tmp_path / "e", *development, *(f"--set={setting}" for setting in settings))
+    report = json.loads((tmp_path / "e" / "train.json").read_text())
+    measured = {evaluation["step"]: evaluation["at_1"] for evaluation in report["evaluations"]}
+    best, saved = report["best"], report["saved_step"]
+    assert best["at_1"] > measured[4]
+    expected = f", acc@1 {measured[saved]:.4f}"
+    if keep == "best":
+        expected += f" at step {saved}, which is saved"
+    else:
+        expected += f"; the best was {best['at_1']:.4f} at step {best['step']}, which keep=best would have saved"
+    assert done.stdout.replace("\n", " ").rstrip().endswith(expected)
 
 
 def test_without_a_terminal_there_are_lines_to_read(place: Path, tmp_path: Path) -> None:

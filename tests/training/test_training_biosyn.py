@@ -187,7 +187,7 @@ def test_a_weight_learnt_beside_dot_products_is_kept_as_what_it_is_beside_cosine
     encoder = open_encoder(tmp_path / "e")
     data = data_of(base, tables())
     lengths = [
-        np.linalg.norm(encoder.encode(texts, normalise=False), axis=1).mean() for texts in (data.queries, data.names)
+        np.linalg.norm(encoder.encode(texts, unit_length=False), axis=1).mean() for texts in (data.queries, data.names)
     ]
     learnt = report.log[-1]["sparse_weight"]
     assert learnt > 0

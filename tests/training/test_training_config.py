@@ -1,13 +1,20 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from onoma.errors import ConfigError, InputError
-from onoma.training.config import TrainingConfig, load_recipe, recipe_names, resolve_config
+from onoma.training.biosyn import train_biosyn
+from onoma.training.biosyn_config import load_biosyn_recipe
+from onoma.training.config import Recipe, TrainingConfig, load_recipe, recipe_names
 from onoma.training.config_parts import Circle, HardTriplets, MultiSimilarity, NoMining
-from onoma.training.settings import settings_of
+from onoma.training.loop import train_encoder
+from onoma.training.reranking import train_reranker
+from onoma.training.run import train_on_pairs, train_on_terminology
+from onoma.training.settings import config_of, resolve, settings_of
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -102,7 +109,7 @@ def test_a_base_may_be_called_as_it_likes(name: str) -> None:
 @pytest.mark.parametrize("lengths", [{}, {"steps": 1, "epochs": 1}])
 def test_exactly_one_length(lengths: dict[str, int]) -> None:
     with pytest.raises(ConfigError, match="exactly one of steps, epochs and minutes"):
-        resolve_config(lengths)
+        resolve(TrainingConfig, lengths)
 
 
 def test_recipes_of_ones_own(tmp_path: Path) -> None:
@@ -148,3 +155,30 @@ def test_settings_that_an_earlier_version_did_not_have_are_as_by_default() -> No
     del known["base_share"], known["loss"]
     assert TrainingConfig.completed(known) == config.model_dump(mode="json")
     assert TrainingConfig.completed({**known, "seed": 7}) != config.model_dump(mode="json")
+
+
+def test_a_recipe_may_be_given_by_name_as_it_is_or_as_settings(tmp_path: Path) -> None:
+    recipe = load_recipe("sapbert-paper")
+    for given in ("sapbert-paper", recipe, recipe.config):
+        assert config_of(given, "recipe", Recipe) == recipe.config
+    for wrong in (load_biosyn_recipe("biosyn"), Path("sapbert-paper"), None):
+        with pytest.raises(ConfigError, match=f"a Recipe, its name, or a TrainingConfig; found {type(wrong).__name__}"):
+            config_of(wrong, "recipe", Recipe)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"overrides are a mapping.*; found list"):
+        load_recipe("sapbert-paper", ["minutes=1"])  # type: ignore[arg-type]
+
+
+def test_every_trainer_refuses_a_recipe_of_another_kind(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    other: Any = load_biosyn_recipe("biosyn")
+    trainers: list[Callable[[], object]] = [
+        lambda: train_encoder(other, tmp_path / "pairs", out),
+        lambda: train_on_terminology(other, tmp_path / "terminology", out),
+        lambda: train_on_pairs(other, tmp_path / "pairs", out),
+        lambda: train_biosyn(load_recipe("sapbert-paper"), "m", "d", out),  # type: ignore[arg-type]
+        lambda: train_reranker(other, None, "m", out),  # type: ignore[arg-type]
+    ]
+    for train in trainers:
+        with pytest.raises(ConfigError, match=r"training is told by a .*; found .*Recipe"):
+            train()
+    assert list(tmp_path.iterdir()) == []

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from filelock import FileLock
+from safetensors import safe_open
 from safetensors.torch import load_file
 
 from onoma.artifacts import open_artifact, verify_artifact
@@ -223,16 +224,20 @@ def test_a_killed_run_goes_on_to_the_same_weights(
 @pytest.fixture
 def signals_as_usual() -> Iterator[None]:
     """Also where the tests run in the background of a shell, which ignores SIGINT."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
 
 
 @pytest.mark.usefixtures("signals_as_usual")
-@pytest.mark.parametrize(("number", "leaves_with"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+@pytest.mark.parametrize(
+    ("number", "leaves_with"),
+    [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit), (signal.SIGHUP, SystemExit)],
+)
 def test_asked_to_stop_it_writes_a_checkpoint_after_the_step(
     base: Path, pairs: PairSet, tmp_path: Path, number: signal.Signals, leaves_with: type[BaseException]
 ) -> None:
@@ -240,14 +245,20 @@ def test_asked_to_stop_it_writes_a_checkpoint_after_the_step(
         if report.step == 3:
             signal.raise_signal(number)
 
-    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
     config, told = config_for(base), list[str]()  # which writes no checkpoint by itself
     with pytest.raises(leaves_with) as caught:
         train_encoder(config, pairs, tmp_path / "stopped", on_step=ask, on_event=told.append)
-    assert getattr(caught.value, "code", 143) == 143
+    assert getattr(caught.value, "code", 128 + number) == 128 + number
     assert told[-1].startswith(f"stopped at step 3 of {config.steps}, with a checkpoint in ")
-    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
-    assert train_encoder(config, pairs, tmp_path / "stopped").resumed_at == 3
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before
+    run = tmp_path / "stopped.run"
+    assert (run / CHECKPOINT_NAME).stat().st_mode == (run / "run.json").stat().st_mode
+    with safe_open(run / CHECKPOINT_NAME, framework="pt") as file:
+        before_stop = json.loads(file.metadata()["progress"])["phases"]
+    report = train_encoder(config, pairs, tmp_path / "stopped")
+    assert report.resumed_at == 3
+    assert report.phases["forward"] > before_stop["forward"] > 0
     train_encoder(config, pairs, tmp_path / "straight")
     stopped, straight = weights(tmp_path / "stopped"), weights(tmp_path / "straight")
     assert all(torch.equal(stopped[key], straight[key]) for key in straight)
@@ -534,6 +545,26 @@ def test_a_run_that_is_refused_leaves_nothing(base: Path, tmp_path: Path) -> Non
     with pytest.raises(InputError, match="no concept has two names"):
         train_on_terminology(recipe, alone, tmp_path / "e")
     assert [path.name for path in tmp_path.iterdir()] == ["t"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        (
+            {"max_tokens": 33},
+            "max_tokens must be from 3 to 32 for the encoder .*; not 33. Set max_tokens=32 or",
+        ),
+        ({"matryoshka": [16]}, "matryoshka asks for 16 of the 16 numbers"),
+        ({}, r"terminology: all pairs are of one concept.*To mend it: train on more concepts"),
+    ],
+)
+def test_a_run_that_its_base_or_its_data_do_not_allow_leaves_nothing(
+    changes: dict[str, object], problem: str, base: Path, tmp_path: Path
+) -> None:
+    make_terminology(tmp_path / "terminology", {"C1": ["heart attack", "attack of the heart"], "C2": ["measles"]})
+    with pytest.raises((ConfigError, InputError), match=problem):
+        train_on_terminology(config_for(base, **changes), tmp_path / "terminology", tmp_path / "e")
+    assert [path.name for path in tmp_path.iterdir()] == ["terminology"]
 
 
 def test_a_step_is_not_said_to_take_more_pairs_than_there_are(base: Path, pairs: PairSet, tmp_path: Path) -> None:

@@ -20,8 +20,9 @@ from onoma.indexes import ExactIndex
 from onoma.pairs import build_pairs
 from onoma.training import neighbours as searching
 from onoma.training.batches import NeighbourBatches, PairBatches, make_batches
-from onoma.training.config import TrainingConfig, resolve_config
+from onoma.training.config import TrainingConfig
 from onoma.training.neighbours import Encode, nearest_of_other_concepts
+from onoma.training.settings import resolve
 from onoma.types import FloatArray, RowArray
 from tiny import make_terminology, small_tokenizer
 
@@ -398,5 +399,5 @@ def test_two_processes_share_the_work_and_find_the_same(monkeypatch: pytest.Monk
 def test_a_recipe_whose_neighbours_do_not_fit_is_refused() -> None:
     near = {"name": "neighbours", "neighbours": 4}
     with pytest.raises(ConfigError, match="4 neighbours do not fit into a batch of 4 pairs"):
-        resolve_config({"steps": 1, "batch_pairs": 4, "batches": near})
-    assert resolve_config({"steps": 1, "batch_pairs": 5, "batches": near}).batch_pairs == 5
+        resolve(TrainingConfig, {"steps": 1, "batch_pairs": 4, "batches": near})
+    assert resolve(TrainingConfig, {"steps": 1, "batch_pairs": 5, "batches": near}).batch_pairs == 5

@@ -19,9 +19,10 @@ from onoma.encoders.packed import load_packed
 from onoma.encoders.torch_encoder import TorchEncoder
 from onoma.errors import ConfigError
 from onoma.pairs import PairSet, build_pairs
-from onoma.training.config import TrainingConfig, load_recipe, resolve_config
+from onoma.training.config import TrainingConfig, load_recipe
 from onoma.training.config_parts import Adapter, Everything, Lora
 from onoma.training.loop import train_encoder
+from onoma.training.settings import resolve
 from onoma.training.step import StepReport
 from onoma.training.tuning import load_base, tune
 from tiny import WORDS, make_terminology, tiny_encoder
@@ -60,7 +61,7 @@ def config_for(base: Path, tuning: str, **changes: object) -> TrainingConfig:
         "precision": "fp32",
         "device": "cpu",
     }
-    return resolve_config({**values, **changes})
+    return resolve(TrainingConfig, {**values, **changes})
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:

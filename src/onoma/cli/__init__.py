@@ -26,7 +26,7 @@ def main() -> None:
     """Entry point of the ``onoma`` command.
 
     Leaves with 0 when all went well, 1 on an error that Onoma explains in one sentence, 2 on wrong usage,
-    130 when interrupted, 143 when asked to end (SIGTERM) in training.
+    130 when interrupted, 143 or 129 when asked to end (SIGTERM, SIGHUP) in training.
     """
     from onoma.cli.app import app
     from onoma.errors import OnomaError, missing_extra

@@ -126,7 +126,8 @@ def nameless_concepts(linker: Path, terminology: Path) -> None:
     config = read_manifest(linker).config
     if not config.get("n_nameless"):
         return
-    codes = nameless_concepts(Terminology.open(terminology), NameDictionary.open(linker))
+    names = NameDictionary.open(linker, normalisation=config["normalisation"])
+    codes = nameless_concepts(Terminology.open(terminology), names)
     more = ", ..." if len(codes) > _CODES_SHOWN else ""
     remark(
         f"{count(len(codes), 'active concept')} will never be an answer, with no name to be found by: all are "
@@ -243,10 +244,16 @@ def duration(seconds: float) -> str:
 
 def training_report(report: TrainingReport, encoder: Path) -> None:
     """What a finished run came to, in a line of the result."""
-    best = "" if report.best is None else f", best acc@1 {report.best['at_1']:.4f} at step {report.best['step']:,}"
+    measured = {evaluation["step"]: evaluation["at_1"] for evaluation in report.evaluations}
+    saved, best = measured.get(report.saved_step), report.best
+    score = "" if saved is None else f", acc@1 {saved:.4f}"
+    if saved is not None and report.saved_step != report.steps:
+        score += f" at step {report.saved_step:,}, which is saved"
+    if best is not None and (saved is None or best["at_1"] > saved):
+        score += f"; the best was {best['at_1']:.4f} at step {best['step']:,}, which keep=best would have saved"
     out.print(
         f"{encoder}: trained {count(report.steps, 'step')} in {duration(report.seconds)} "
-        f"({report.names_per_second:,.0f} names/s), loss {report.first_loss:.3f} -> {report.last_loss:.3f}{best}",
+        f"({report.names_per_second:,.0f} names/s), loss {report.first_loss:.3f} -> {report.last_loss:.3f}{score}",
         markup=False,
     )
 

@@ -285,7 +285,7 @@ def _read_folder(
         name=name or str(about.get("name") or folder.resolve().name),
         pooling=checked_pooling(pooling) or settings.pooling or "cls",
         said_pooling=settings.pooling,
-        max_tokens=_checked_max_tokens(max_tokens, settings.max_tokens, limit),
+        max_tokens=_checked_max_tokens(max_tokens, settings.max_tokens, limit, folder),
         width=_width(config, model_path / "config.json"),
         padding_id=padding_id,
         lower_case=settings.lower_case,
@@ -343,7 +343,7 @@ def _width(config: Any, file: Path) -> int:
 _OFFSET_POSITIONS = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
 
 
-def _checked_max_tokens(asked: int | None, said: int | None, limit: int) -> int:
+def _checked_max_tokens(asked: int | None, said: int | None, limit: int, folder: Path) -> int:
     if asked is None:
         found = min(DEFAULT_MAX_TOKENS if said is None else said, limit)
         if found < 3:
@@ -351,7 +351,8 @@ def _checked_max_tokens(asked: int | None, said: int | None, limit: int) -> int:
         return found
     if not 3 <= asked <= limit:
         raise ConfigError(
-            f"max_tokens must be from 3 to {limit} for this encoder, special tokens included; not {asked}."
+            f"max_tokens must be from 3 to {limit} for the encoder {folder}, special tokens included; not {asked}. "
+            f"Set max_tokens={limit} or less, or take an encoder that reads longer names."
         )
     return asked
 

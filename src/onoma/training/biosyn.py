@@ -39,6 +39,7 @@ from onoma.training.development import DevelopmentSet, queries_over, read_dictio
 from onoma.training.evaluating import Evaluation, check_development
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import ensure_encoder_writable
+from onoma.training.settings import config_of
 from onoma.training.sitting import Tell, Watching, take_course
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import load_base
@@ -52,7 +53,7 @@ _MEASURED_TEXTS = 1024
 
 
 def train_biosyn(
-    recipe: BiosynRecipe,
+    recipe: BiosynRecipe | BiosynConfig | str,
     mentions: str | Path,
     dictionary: Dictionary,
     out: str | Path,
@@ -68,7 +69,7 @@ def train_biosyn(
     """Train an encoder, and the weight of the sparse score with it, on annotated mentions.
 
     Args:
-        recipe: See `onoma.training.biosyn_config.load_biosyn_recipe`.
+        recipe: What to do: the name or file of a recipe, what `load_biosyn_recipe` gives, or settings.
         mentions: Annotated mentions: lines ``id||mention`` or a table with the columns ``mention`` and ``concept_id``;
             several right ids are divided by ``|``. Composite mentions are left out, as in the released code.
         dictionary: Where their names are looked for. A terminology gives the names of its active concepts that are not
@@ -95,7 +96,7 @@ def train_biosyn(
         TrainingError: the loss is not a number, or memory does not suffice.
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
     """
-    config, out = recipe.config, Path(out)
+    config, out = config_of(recipe, "biosyn-recipe", BiosynRecipe), Path(out)
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
     check_several(development, "development")
     if development_dictionary is not None and not development:

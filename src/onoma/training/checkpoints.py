@@ -35,6 +35,8 @@ class Progress:
     """Training time so far, over all sittings."""
     evaluations: list[dict[str, Any]] = field(default_factory=list)
     """What was measured so far, see `onoma.training.evaluating.Evaluation`."""
+    phases: dict[str, float] = field(default_factory=dict)
+    """Seconds of each phase so far, over all sittings."""
 
 
 class Part(Protocol):
@@ -88,6 +90,7 @@ def save_checkpoint(
         raise OSError(int(number[1]), os.strerror(int(number[1])), str(folder / CHECKPOINT_NAME)) from None
     with aside.open("rb") as handle:
         os.fsync(handle.fileno())
+    aside.chmod(folder.stat().st_mode & 0o666)  # safetensors lets only its owner read it
     aside.replace(folder / CHECKPOINT_NAME)
 
 

@@ -22,7 +22,7 @@ from onoma.training.config_parts import (
     RandomBatches,
 )
 from onoma.training.run_config import RunConfig
-from onoma.training.settings import NamedSettings, load_settings, resolve
+from onoma.training.settings import NamedSettings, load_settings
 from onoma.training.shipped import shipped_names
 
 
@@ -110,8 +110,3 @@ def load_recipe(name: str, overrides: Mapping[str, Any] | None = None) -> Recipe
         5e-05
     """
     return load_settings("recipe", name, Recipe, overrides)
-
-
-def resolve_config(values: Mapping[str, Any], *, source: str = "training settings") -> TrainingConfig:
-    """Validate settings; `ConfigError` names the key, what it may be, and the nearest known key."""
-    return resolve(TrainingConfig, values, source=source)

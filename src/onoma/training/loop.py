@@ -20,7 +20,7 @@ from onoma.encoders.saving import save_encoder
 from onoma.errors import InputError, MismatchError
 from onoma.pairs import PairSet
 from onoma.training.batches import make_batches
-from onoma.training.config import TrainingConfig
+from onoma.training.config import Recipe, TrainingConfig
 from onoma.training.course import Course
 from onoma.training.development import DevelopmentSet
 from onoma.training.evaluating import HIDE_OR_GIVE, Evaluation, check_development
@@ -28,6 +28,7 @@ from onoma.training.measuring import Measure
 from onoma.training.objective import check_widths
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import ensure_encoder_writable
+from onoma.training.settings import config_of
 from onoma.training.sitting import Tell, Watching, take_course
 from onoma.training.step import Step, StepReport, make_optimiser
 from onoma.training.trackers import check_trackers
@@ -36,8 +37,8 @@ from onoma.training.vectors import name_vectors
 
 
 def train_encoder(
-    config: TrainingConfig,
-    pairs: PairSet,
+    recipe: Recipe | TrainingConfig | str,
+    pairs: PairSet | str | Path,
     out: str | Path,
     *,
     development: Sequence[DevelopmentSet] = (),
@@ -50,8 +51,8 @@ def train_encoder(
     """Train an encoder on synonym pairs and save it as a folder.
 
     Args:
-        config: Settings of the run.
-        pairs: Pairs tokenised with the base encoder's tokeniser.
+        recipe: What to do: the name or file of a recipe, what `load_recipe` gives, or settings.
+        pairs: Pairs tokenised with the base encoder's tokeniser, or their folder.
         out: The encoder folder to write: sentence-transformers layout, ONNX model, manifest, ``train.json``.
             The unfinished run lies in ``OUT.run`` and goes on from its last checkpoint.
         development: What to measure the encoder on while it is trained; the mean of their acc@1 decides what is best.
@@ -69,16 +70,34 @@ def train_encoder(
         TrainingError: the loss is not a number, or memory does not suffice.
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
     """
+    config = config_of(recipe, "recipe", Recipe)
+    opened = PairSet.open(pairs) if isinstance(pairs, str | Path) else pairs
     out = Path(out)
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
     check_development(config, [data.name for data in development], fix=HIDE_OR_GIVE)
     check_trackers(trackers, out)
     return take_course(
-        lambda run, tell: _SelfAlignment(config, pairs, run, development, tell),
+        lambda run, tell: _SelfAlignment(config, opened, run, development, tell),
         config,
         out,
         Watching(trackers, on_step, on_evaluation, on_event),
     )
+
+
+def check_concepts(pairs: PairSet, made_of: Path) -> None:
+    """Refuse pairs of one concept alone.
+
+    Raises:
+        InputError: they are; ``made_of`` is what it names.
+    """
+    concepts = pairs.labels[pairs.pairs[:, 0]]
+    if (concepts == concepts[0]).all():
+        raise InputError(
+            "all pairs are of one concept, so that there is nothing to tell apart",
+            path=made_of,
+            expected="two names each of two concepts or more",
+            fix="train on more concepts",
+        )
 
 
 class _SelfAlignment(Course[TrainingConfig, StepReport]):
@@ -91,13 +110,7 @@ class _SelfAlignment(Course[TrainingConfig, StepReport]):
         self, config: TrainingConfig, pairs: PairSet, run: Path, development: Sequence[DevelopmentSet], tell: Tell
     ) -> None:
         super().__init__(config)
-        concepts = pairs.labels[pairs.pairs[:, 0]]
-        if (concepts == concepts[0]).all():
-            raise InputError(
-                "all pairs are of one concept, so that there is nothing to tell apart",
-                path=pairs.path,
-                expected="names of two concepts or more",
-            )
+        check_concepts(pairs, pairs.path)
         self._pairs = pairs
         encoder = load_base(config)
         if encoder.tokenizer_fingerprint != pairs.tokenizer_fingerprint:

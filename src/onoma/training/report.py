@@ -47,7 +47,7 @@ class TrainingReport:
     data: dict[str, Any] = field(repr=False)
     """How much was trained on (pairs, names, concepts, ...), its fingerprint, and the development sets."""
     phases: dict[str, float] = field(repr=False)
-    """Seconds spent packing, in forward, loss, backward, the optimiser and evaluations, in this sitting."""
+    """Seconds spent packing, in forward, loss, backward, the optimiser and evaluations, over all sittings."""
     log: list[dict[str, Any]] = field(repr=False)
     """A `onoma.training.optimiser_step.DoneStep` for each step."""
 

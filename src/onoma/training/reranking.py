@@ -40,7 +40,7 @@ from onoma.training.distributed import is_main
 from onoma.training.evaluating import Evaluation, check_development
 from onoma.training.precision import autocast, diverged
 from onoma.training.report import TrainingReport
-from onoma.training.reranking_config import RerankingConfig
+from onoma.training.reranking_config import RerankingConfig, RerankingRecipe
 from onoma.training.reranking_data import (
     CandidateLinker,
     Candidates,
@@ -59,6 +59,7 @@ from onoma.training.reranking_step import (
     make_optimiser,
 )
 from onoma.training.run_folder import ensure_encoder_writable
+from onoma.training.settings import config_of
 from onoma.training.sitting import Watching, take_course
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_case, tune
@@ -73,7 +74,7 @@ WEIGHT_WITHOUT_DEVELOPMENT = 0.5
 
 
 def train_reranker(
-    config: RerankingConfig,
+    recipe: RerankingRecipe | RerankingConfig | str,
     linker: CandidateLinker,
     mentions: Mentions,
     out: str | Path,
@@ -90,10 +91,10 @@ def train_reranker(
     """Train a cross-encoder on the candidates of a linker and save it as a folder.
 
     Args:
-        config: Settings of the run.
-        linker: Finds the candidates, in training and development, by look-up and searches alone: its prior, reranker
-            and threshold are left out. A mention of which no candidate is right, or all are,
-            is not learnt from, unless NIL is to be learnt (``config.nil``).
+        recipe: What to do: the name or file of a recipe, what `load_reranking_recipe` gives, or settings.
+        linker: An opened one. It finds the candidates, in training and development, by look-up and searches alone:
+            its prior, reranker and threshold are left out. A mention of which no candidate is right, or all are, is
+            not learnt from, unless NIL is to be learnt (setting ``nil``).
         mentions: To learn from; equal ones count once.
         out: The folder to write, see `onoma.encoders.cross_encoder`. The unfinished run lies in ``OUT.run`` and goes on
             from its last checkpoint.
@@ -117,6 +118,7 @@ def train_reranker(
         TrainingError: the loss is not a number, or memory does not suffice.
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
     """
+    config = config_of(recipe, "reranking-recipe", RerankingRecipe)
     out = Path(out)
     ensure_encoder_writable(out, RERANKER_KIND, config, overwrite=overwrite)
     named = _named(development)

@@ -15,15 +15,17 @@ from onoma.terminology import Terminology
 from onoma.terminology.tables import checked_name_rows
 from onoma.terminology.terminology import as_terminology
 from onoma.training.checkpoints import CHECKPOINT_NAME
-from onoma.training.config import Recipe, TrainingConfig, load_recipe
+from onoma.training.config import Recipe, TrainingConfig
 from onoma.training.development import HIDDEN, DevelopmentSet, hidden_synonyms, read_development
 from onoma.training.distributed import barrier, is_main, processes
 from onoma.training.evaluating import HIDE_OR_GIVE, Evaluation, check_development
-from onoma.training.loop import train_encoder
+from onoma.training.loop import check_concepts, train_encoder
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import check_settings, claimed_run, ensure_encoder_writable
+from onoma.training.settings import config_of
 from onoma.training.step import StepReport
 from onoma.training.trackers import check_trackers
+from onoma.training.tuning import check_base
 from onoma.types import RowArray
 
 SETTINGS_OF_PAIRS = ("languages", "include_suppressed", "max_pairs_per_concept", "ambiguous")
@@ -31,7 +33,7 @@ SETTINGS_OF_PAIRS = ("languages", "include_suppressed", "max_pairs_per_concept",
 
 
 def train_on_terminology(
-    recipe: Recipe | str,
+    recipe: Recipe | TrainingConfig | str,
     terminology: Terminology | str | Path,
     out: str | Path,
     *,
@@ -50,7 +52,7 @@ def train_on_terminology(
     """Train an encoder on the synonyms of a terminology by a recipe.
 
     Args:
-        recipe: See `load_recipe`, or its name.
+        recipe: What to do: the name or file of a recipe, what `load_recipe` gives, or settings.
         terminology: A terminology or its folder.
         out: The encoder folder to write. Until it is finished, pairs, checkpoints and log lie in ``OUT.run``;
             the same call goes on from there.
@@ -76,11 +78,12 @@ def train_on_terminology(
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
         MismatchError: ``OUT.run`` holds an unfinished run with other settings.
     """
-    config = _loaded(recipe).config
+    config = config_of(recipe, "recipe", Recipe)
     out = Path(out)
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
     check_run(config, development, development_terminology, trackers, out=out, hides=development_synonyms > 0)
     with processes(config.device):
+        check_base(config)
         opened = _opened(terminology)
         hidden = checked_name_rows(hidden_names, opened.n_names)
         sets: list[DevelopmentSet] = []
@@ -120,9 +123,11 @@ def train_on_terminology(
                     progress=progress,
                 )
             barrier()
+            pairs = PairSet.open(folder)
+            check_concepts(pairs, opened.path)
             return train_encoder(
                 config,
-                PairSet.open(folder),
+                pairs,
                 out,
                 development=sets,
                 trackers=trackers,
@@ -134,7 +139,7 @@ def train_on_terminology(
 
 
 def train_on_pairs(
-    recipe: Recipe | str,
+    recipe: Recipe | TrainingConfig | str,
     pairs: PairSet | str | Path,
     out: str | Path,
     *,
@@ -149,9 +154,9 @@ def train_on_pairs(
     """Train an encoder on pairs that were made before: of mentions, of translations, merged ones.
 
     Args:
-        recipe: See `load_recipe`, or its name. How names are prepared is a matter of the pairs, and the recipe must
-            agree; what it says of `SETTINGS_OF_PAIRS` plays no part, but that development queries are looked for among
-            the names of its ``languages``.
+        recipe: What to do: the name or file of a recipe, what `load_recipe` gives, or settings. How names are
+            prepared is a matter of the pairs, and the recipe must agree; what it says of `SETTINGS_OF_PAIRS` plays
+            no part, but that development queries are looked for among the names of its ``languages``.
         pairs: A pair set or its folder.
         out: As in `train_on_terminology`.
         development: Files of queries to measure on while training, see `read_development`.
@@ -171,7 +176,7 @@ def train_on_pairs(
             ``OUT.run`` holds an unfinished run with other settings.
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
     """
-    config = _loaded(recipe).config
+    config = config_of(recipe, "recipe", Recipe)
     check_run(config, development, development_terminology, trackers, out=Path(out), on_pairs=True)
     opened = pairs if isinstance(pairs, PairSet) else PairSet.open(pairs)
     verify_artifact(opened.path)
@@ -236,14 +241,6 @@ def check_run(
             "(development_terminology, --development-terminology DIR)."
         )
     check_trackers(trackers, out)
-
-
-def _loaded(recipe: Recipe | str) -> Recipe:
-    if isinstance(recipe, str):
-        return load_recipe(recipe)
-    if not isinstance(recipe, Recipe):
-        raise ConfigError(f"a recipe is what load_recipe gives, or its name; found {type(recipe).__name__}.")
-    return recipe
 
 
 def _opened(terminology: Terminology | str | Path) -> Terminology:

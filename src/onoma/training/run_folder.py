@@ -22,7 +22,7 @@ from filelock import FileLock, Timeout
 
 from onoma.artifacts import ensure_writable, is_same, remove_spent, sha256_file, write_text_atomically
 from onoma.encoders.model_card import TRAIN_NAME
-from onoma.errors import ArtifactExistsError, ConfigError, MismatchError, TrainingError
+from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, TrainingError
 from onoma.training.checkpoints import CHECKPOINT_NAME
 from onoma.training.distributed import is_main
 from onoma.training.run_config import RunConfig
@@ -96,12 +96,20 @@ def _locked_run(out: Path) -> Iterator[Path]:
         ) from None
     try:
         yield run
-    except BaseException:
-        if run.is_dir() and all(path.name == LOCK_NAME for path in run.iterdir()):  # it never began
+    except BaseException as error:
+        # It never began: nothing lies there, or it was refused after its pairs were made.
+        if run.is_dir() and all(_is_left_behind(path, error) for path in run.iterdir()):
             shutil.rmtree(run)
         raise
     finally:
         lock.release()
+
+
+def _is_left_behind(path: Path, error: BaseException) -> bool:
+    if path.name == LOCK_NAME:
+        return True
+    is_refused = isinstance(error, InputError | ConfigError)
+    return is_refused and any(fnmatchcase(path.name, known) for known in _BEFORE_RUN_NAME)
 
 
 def _may_be_run(path: Path) -> bool:

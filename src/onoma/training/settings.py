@@ -9,7 +9,7 @@ import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Generic, TypeVar, get_args
+from typing import Any, Generic, TypeVar, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -47,6 +47,8 @@ def load_settings(kind: str, name: str, recipe: type[R], overrides: Mapping[str,
         ConfigError: an unknown key or a value that it cannot have.
     """
     model: Any = recipe.model_fields["config"].annotation
+    if not isinstance(overrides, Mapping | None):
+        raise ConfigError(f'overrides are a mapping, e.g. {{"minutes": 1}}; found {type(overrides).__name__}.')
     values = read_shipped(kind, name)
     description = str(values.pop("description", ""))
     if overrides:
@@ -58,6 +60,29 @@ def load_settings(kind: str, name: str, recipe: type[R], overrides: Mapping[str,
         for key, value in sorted(given.items(), key=lambda item: ("." in item[0], not item[0].endswith(".name"))):
             _set(model, values, key, _parse(model, key, value) if isinstance(value, str) else value)
     return recipe(name=Path(name).stem, description=description, config=resolve(model, values, source=name))
+
+
+def config_of(recipe: NamedSettings[C] | C | str, kind: str, known: type[NamedSettings[C]]) -> C:
+    """The settings of a recipe, of one that is loaded by its name, or as they are given.
+
+    Args:
+        recipe: The recipe, its name or file, or its settings.
+        kind: Of the recipe, see `onoma.training.shipped`.
+        known: What a recipe of this kind is.
+
+    Raises:
+        InputError: there is no such recipe.
+        ConfigError: it is a recipe of another kind, or something else.
+    """
+    model: Any = known.model_fields["config"].annotation
+    if isinstance(recipe, str):
+        return load_settings(kind, recipe, known).config
+    config: Any = recipe.config if isinstance(recipe, known) else recipe
+    if not isinstance(config, model):
+        raise ConfigError(
+            f"training is told by a {known.__name__}, its name, or a {model.__name__}; found {type(recipe).__name__}."
+        )
+    return cast("C", config)
 
 
 def resolve(model: type[C], values: Mapping[str, Any], *, source: str = "training settings") -> C:

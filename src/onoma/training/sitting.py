@@ -108,7 +108,7 @@ class _Sitting(Generic[Done]):
             )
         self._run_id = broadcast(sha256_file(self._run / RUN_NAME) if is_main() else "")
         progress = self._resume()
-        self._steps_done, self._seconds_before = progress.step, progress.seconds
+        self._steps_done, self._seconds_before, self._phases_before = progress.step, progress.seconds, progress.phases
         self._resumed_at = progress.step or None
         self._started = time.perf_counter()
         self._checkpointed = progress.step, self._started
@@ -224,12 +224,16 @@ class _Sitting(Generic[Done]):
             course = self._course
             self._log.sync()
             self._trackers.flush()  # first: what a checkpoint holds is not done again
-            progress = Progress(self._steps_done, self._seconds(), self._evaluations.as_json())
+            progress = Progress(self._steps_done, self._seconds(), self._evaluations.as_json(), self._all_phases())
             save_checkpoint(self._run, course.model, course.optimiser, progress, run=self._run_id, parts=course.parts())
         self._checkpointed = self._steps_done, time.perf_counter()
 
     def _seconds(self) -> float:
         return self._seconds_before + time.perf_counter() - self._started
+
+    def _all_phases(self) -> dict[str, float]:
+        here = {**self._phases, **self._course.step.phases}
+        return {name: seconds + self._phases_before.get(name, 0.0) for name, seconds in here.items()}
 
     def _stopped_early(self) -> str | None:
         reason = self._evaluations.reason_to_stop()
@@ -257,7 +261,7 @@ class _Sitting(Generic[Done]):
             ran_on=self._course.ran_on,
             versions=versions(),
             data=self._course.about_data(),
-            phases={**self._phases, **self._course.step.phases},
+            phases=self._all_phases(),
             log=log,
         )
 

@@ -1,4 +1,4 @@
-"""Stopping a run between two steps, when a person (Ctrl-C) or a batch system (SIGTERM) asks for it."""
+"""Stopping a run between two steps, when a person (Ctrl-C, a terminal that is closed) or a batch system asks for it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 from onoma.training.distributed import world_size
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopRequest:
-    """Notes the first SIGINT or SIGTERM while it is entered; a second one does what it did before.
+    """Notes the first SIGINT, SIGTERM or SIGHUP while it is entered; a second one does what it did before.
 
     Several processes of a run would stop at different steps, so there, and outside the main thread, signals do what
-    they always do; so do those that are ignored.
+    they always do; so do those that are ignored, as by nohup.
     """
 
     def __init__(self) -> None:
@@ -41,8 +41,10 @@ class StopRequest:
             signal.signal(number, handler)
 
     def as_error(self) -> BaseException:
-        """What to leave with: as Python does on SIGINT; on SIGTERM with the status that shells give it."""
-        return SystemExit(128 + signal.SIGTERM) if self.signal == signal.SIGTERM else KeyboardInterrupt()
+        """What to leave with: as Python does on SIGINT; on others with the status that shells give them."""
+        if self.signal is None or self.signal == signal.SIGINT:
+            return KeyboardInterrupt()
+        return SystemExit(128 + self.signal)
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
         self.signal = number

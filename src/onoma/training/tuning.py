@@ -9,7 +9,9 @@ from onoma.encoders.packed import PackedEncoder, load_packed
 from onoma.encoders.sources import locate_encoder
 from onoma.errors import ConfigError
 from onoma.terminology import normalise
+from onoma.training.config import TrainingConfig
 from onoma.training.config_parts import Adapter, Everything, Tuning
+from onoma.training.objective import check_widths
 from onoma.training.run_config import RunConfig
 
 
@@ -25,6 +27,19 @@ def load_base(config: RunConfig) -> PackedEncoder:
     encoder = load_packed(config.base, pooling=config.pooling, dropout=config.dropout, max_tokens=config.max_tokens)
     tune(encoder, config.tuning)
     return encoder
+
+
+def check_base(config: TrainingConfig) -> None:
+    """Refuse a base that cannot do what is asked, by what its folder says of it.
+
+    Raises:
+        ConfigError: names of so many tokens, or vectors cut so, are not to be had of it; or see `check_case`.
+        InputError: there is no such encoder.
+        UnavailableError: the encoder is not on this machine.
+    """
+    base = locate_encoder(config.base, pooling=config.pooling, max_tokens=config.max_tokens)
+    check_widths(config.matryoshka, base.width)
+    check_case(config)
 
 
 def check_case(config: RunConfig) -> None:
