@@ -83,7 +83,7 @@ def built(
             Path(folder) / "linker",
             normalisation=linker.normalisation,
             index=index,
-            precision=precision,
+            vectors=precision,
             sparse="sparse" in linker.stages,
             database=database,
         )

@@ -291,6 +291,11 @@ def main() -> None:
         if stored.dtype.kind != "f":
             parser.error(f"{arguments.real} holds {stored.dtype}: give vectors in fp32 or fp16, which need no scales")
         every: FloatArray = stored.astype(np.float32, copy=False)
+        if len(every) < 2 * n_asked:
+            parser.error(
+                f"{arguments.real} holds {len(every):,} vectors, and {n_asked:,} of them would be queries: give fewer "
+                "(--queries, --repeat, --warm-up), or a larger file"
+            )
         asking = np.random.default_rng(0).choice(len(every), n_asked, replace=False)
         asked, vectors = every[asking], np.delete(every, asking, axis=0)
         held_out = asked

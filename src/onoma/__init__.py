@@ -84,7 +84,24 @@ __all__ = [
 report_nothing()
 
 
+_ROOMS = (
+    "artifacts",
+    "benchmarks",
+    "encoders",
+    "errors",
+    "indexes",
+    "linking",
+    "mapping",
+    "objectives",
+    "pairs",
+    "terminology",
+    "training",
+)
+
+
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return importlib.import_module(f"onoma.{name}")
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'onoma' has no attribute '{name}'")
@@ -92,4 +109,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, *_ROOMS]

@@ -33,7 +33,6 @@ def make_linker(tmp_path: Path) -> LinkerMaker:
             dictionary=dictionary,
             encoder=encoder,
             index=ExactIndex(encoder.encode(list(dictionary.texts))),
-            normalisation="sapbert",
         )
 
     return make

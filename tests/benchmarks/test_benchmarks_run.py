@@ -55,7 +55,7 @@ class LetterEncoder:
         texts: Sequence[str],
         *,
         progress: Callable[[int, int], None] | None = None,
-        normalise: bool = True,
+        unit_length: bool = True,
     ) -> FloatArray:
         self.asked += texts
         vectors = np.zeros((len(texts), self.width), np.float32)

@@ -356,5 +356,5 @@ def test_transformers_loads_the_folder(trained: Path) -> None:
         states = model(**tokens).last_hidden_state
     real = tokens["attention_mask"][:, :, None]
     vectors = (states * real).sum(1) / real.sum(1)
-    expected = open_encoder(trained).encode(["fever", "heart attack"], normalise=False)
+    expected = open_encoder(trained).encode(["fever", "heart attack"], unit_length=False)
     np.testing.assert_allclose(vectors.numpy(), expected, atol=1e-5)

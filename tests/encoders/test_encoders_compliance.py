@@ -118,7 +118,7 @@ def test_progress_ends_at_the_total(encoder: Encoder) -> None:
 
 
 def test_unit_length_unless_asked_otherwise(encoder: Encoder) -> None:
-    raw = encoder.encode(NAMES, normalise=False)
+    raw = encoder.encode(NAMES, unit_length=False)
     lengths = np.linalg.norm(raw, axis=1, keepdims=True)
     assert np.abs(lengths - 1).max() > 0.1
     np.testing.assert_allclose(encoder.encode(NAMES), raw / lengths, atol=1e-5)
@@ -407,7 +407,7 @@ def test_foreign_onnx_model_is_pooled_here(plain: Path, tmp_path: Path) -> None:
     ids = {name: tokenizer.encode(name).ids for name in ("fever", "heart attack type")}
     poolings: tuple[Pooling, ...] = ("cls", "mean", "mean-nospec", "mean-all")
     for pooling in poolings:
-        found = open_encoder(folder, pooling=pooling, max_tokens=9).encode(list(ids), normalise=False)
+        found = open_encoder(folder, pooling=pooling, max_tokens=9).encode(list(ids), unit_length=False)
         for vector, row in zip(found, ids.values(), strict=True):
             tokens = row[1:-1] if pooling == "mean-nospec" else row
             states = table[tokens + [0] * (9 - len(row) if pooling == "mean-all" else 0)]

@@ -29,11 +29,11 @@ def cut(request: pytest.FixtureRequest, folder: Path) -> Encoder:
 
 
 def test_the_first_numbers_are_kept_and_scaled_to_unit_length(cut: Encoder, folder: Path) -> None:
-    raw = open_encoder(folder).encode(NAMES, normalise=False)[:, :6]
+    raw = open_encoder(folder).encode(NAMES, unit_length=False)[:, :6]
     found = cut.encode(NAMES)
     assert found.shape == (len(NAMES), cut.width) == (len(NAMES), 6)
     np.testing.assert_allclose(found, raw / np.linalg.norm(raw, axis=1, keepdims=True), atol=1e-5)
-    np.testing.assert_allclose(cut.encode(NAMES, normalise=False), raw, atol=1e-5)
+    np.testing.assert_allclose(cut.encode(NAMES, unit_length=False), raw, atol=1e-5)
     assert cut.encode([]).shape == (0, 6)
 
 

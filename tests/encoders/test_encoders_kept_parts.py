@@ -27,11 +27,11 @@ class Watched:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._encoder, name)
 
-    def encode(self, texts: Sequence[str], *, progress: Any = None, normalise: bool = True) -> Any:
+    def encode(self, texts: Sequence[str], *, progress: Any = None, unit_length: bool = True) -> Any:
         if len(self.calls) == self._stopped_before:
             raise KeyboardInterrupt
         self.calls.append(list(texts))
-        return self._encoder.encode(texts, progress=progress, normalise=normalise)
+        return self._encoder.encode(texts, progress=progress, unit_length=unit_length)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_vectors_of_anything_else_are_not_taken(folder: Path, encoder: Encoder, 
     class Case(NamedTuple):
         encoder: Encoder
         names: list[str]
-        normalise: bool = True
+        unit_length: bool = True
         prepare: Any = None
         n_encoded: int = 3
 
@@ -114,7 +114,7 @@ def test_vectors_of_anything_else_are_not_taken(folder: Path, encoder: Encoder, 
         Case(encoder, ["other", *NAMES[1:]], n_encoded=2),
         Case(encoder, moved),
         Case(encoder, ["heart ah", "eart b", *NAMES[2:]], n_encoded=2),  # the same letters, divided in another way
-        Case(encoder, NAMES, normalise=False),
+        Case(encoder, NAMES, unit_length=False),
         Case(encoder, NAMES, prepare=str.upper),
         Case(open_encoder(folder, dimensions=6), NAMES),
         Case(open_encoder(tiny_encoder(tmp_path / "other", seed=1)), NAMES),
@@ -124,10 +124,10 @@ def test_vectors_of_anything_else_are_not_taken(folder: Path, encoder: Encoder, 
         (tmp_path / "v.npy").unlink(missing_ok=True)
         watched = Watched(case.encoder)
         files = write_names(tmp_path, case.names)
-        encode_file(watched, *files, normalise=case.normalise, prepare=case.prepare)
+        encode_file(watched, *files, unit_length=case.unit_length, prepare=case.prepare)
         assert len(watched.calls) == case.n_encoded, case
         prepared = [case.prepare(name) for name in case.names] if case.prepare else case.names
-        expected = case.encoder.encode(prepared, normalise=case.normalise)
+        expected = case.encoder.encode(prepared, unit_length=case.unit_length)
         np.testing.assert_allclose(np.load(files[1]), expected, atol=1e-5)
 
 

@@ -81,7 +81,7 @@ def test_parts_give_the_same_files_as_the_whole(tmp_path: Path, kind: str, preci
 def test_a_memory_map_is_indexed_without_being_changed(tmp_path: Path) -> None:
     np.save(tmp_path / "given.npy", clustered(300, 8))
     before = (tmp_path / "given.npy").read_bytes()
-    build_index(tmp_path / "index", np.load(tmp_path / "given.npy", mmap_mode="r"), precision="fp16")
+    build_index(tmp_path / "index", np.load(tmp_path / "given.npy", mmap_mode="r"), precision="fp16", kind="sign-bits")
     assert (tmp_path / "given.npy").read_bytes() == before
 
 
@@ -90,7 +90,9 @@ def test_what_was_measured_is_recorded(tmp_path: Path) -> None:
     exact = build_index(tmp_path / "exact", vectors, kind="exact")
     assert (exact.recall.at_1, exact.recall.at_10, exact.recall.queries) == (1.0, 1.0, "left-out")
     assert (exact.agreement.mean_cosine, exact.candidates) == (1.0, None)
-    signs = build_index(tmp_path / "signs", vectors, candidates=100, queries=clustered(200, 24, seed=1))
+    signs = build_index(
+        tmp_path / "signs", vectors, candidates=100, queries=clustered(200, 24, seed=1), kind="sign-bits"
+    )
     assert (signs.recall.n_queries, signs.recall.queries) == (200, "given")
     assert 0.9 < signs.recall.at_10 < 1
     rough = build_index(tmp_path / "int8", vectors, kind="exact", precision="int8")
@@ -106,7 +108,7 @@ def test_an_empty_index(tmp_path: Path, kind: str) -> None:
 
 
 def test_the_default_is_sign_bits_in_single_precision(tmp_path: Path) -> None:
-    record = build_index(tmp_path, clustered(10, 6))
+    record = build_index(tmp_path, clustered(10, 6), kind="sign-bits")
     assert (record.kind, record.precision, record.candidates) == ("sign-bits", "fp32", 256)
 
 
@@ -120,7 +122,7 @@ def test_sign_bits_get_as_many_candidates_as_it_takes(
     monkeypatch.setattr(SignBitIndex, "_candidates_per_result", 1)
     monkeypatch.setattr(sign_bits, "LADDER", (16, 64, 256, 1024))
     monkeypatch.setattr(sign_bits, "ENOUGH", enough)
-    record = build_index(tmp_path / "index", vectors, precision=precision)
+    record = build_index(tmp_path / "index", vectors, precision=precision, kind="sign-bits")
     # The oracle: similarities of the vectors as they are stored, all of them at once.
     store = VectorStore.open(tmp_path / "index", max_norm=record.max_norm)
     stored = store.part(0, 3000)
@@ -147,7 +149,7 @@ def test_candidates_that_were_chosen_are_used(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(SignBitIndex, "_candidates_per_result", 1)
     monkeypatch.setattr(sign_bits, "LADDER", (16, 2048))
     vectors, queries = clustered(3000, 24), clustered(200, 24, seed=1)
-    assert build_index(tmp_path / "index", vectors).candidates == 2048
+    assert build_index(tmp_path / "index", vectors, kind="sign-bits").candidates == 2048
     many, _ = open_index(tmp_path / "index").search(queries, k=10)
     fixed = SignBitIndex.build(VectorStore(vectors), candidates=2048).search(queries, k=10)[0]
     few = SignBitIndex.build(VectorStore(vectors), candidates=16).search(queries, k=10)[0]
@@ -160,40 +162,40 @@ def test_what_does_not_exist_is_refused_before_anything_is_written(tmp_path: Pat
     with pytest.raises(InputError, match=r"field kind: there is no such index\. Did you mean 'sign-bits'\?"):
         build_index(target, clustered(9, 4), kind="sign_bits")
     with pytest.raises(InputError, match="field precision"):
-        build_index(target, clustered(9, 4), precision="fp8")
+        build_index(target, clustered(9, 4), precision="fp8", kind="sign-bits")
     with pytest.raises(InputError, match="field candidates"):
-        build_index(target, clustered(9, 4), candidates=0)
+        build_index(target, clustered(9, 4), candidates=0, kind="sign-bits")
     with pytest.raises(InputError, match="no candidates"):
         build_index(target, clustered(9, 4), kind="exact", candidates=10)
     assert not target.exists()
 
 
 def test_vectors_already_there_are_not_replaced(tmp_path: Path) -> None:
-    build_index(tmp_path, clustered(9, 4))
+    build_index(tmp_path, clustered(9, 4), kind="sign-bits")
     with pytest.raises(ArtifactExistsError, match=r"vectors\.npy already"):
-        build_index(tmp_path, np.load(tmp_path / "vectors.npy", mmap_mode="r"))
+        build_index(tmp_path, np.load(tmp_path / "vectors.npy", mmap_mode="r"), kind="sign-bits")
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_wrong_vectors_leave_no_index(tmp_path: Path, precision: str) -> None:
     vectors = clustered(9, 4)
     with pytest.raises(ShapeError):
-        build_index(tmp_path / "a", iter([vectors, vectors[:, :3]]), precision=precision)
+        build_index(tmp_path / "a", iter([vectors, vectors[:, :3]]), precision=precision, kind="sign-bits")
     vectors[5, 1] = np.nan
     for number, given in enumerate([vectors, iter([vectors[:3], vectors[3:]])]):
         with pytest.raises(InputError, match="vector 5 has"):
-            build_index(tmp_path / str(number), given, precision=precision)
+            build_index(tmp_path / str(number), given, precision=precision, kind="sign-bits")
     for folder in tmp_path.iterdir():
         assert list(folder.iterdir()) == []
         with pytest.raises(InputError, match="no index here"):
             open_index(folder)
-        build_index(folder, clustered(9, 4), precision=precision)
+        build_index(folder, clustered(9, 4), precision=precision, kind="sign-bits")
 
 
 def test_what_else_lies_there_survives_a_refusal(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(InputError, match="not finite"):
-        build_index(tmp_path, np.full((3, 2), np.nan, np.float32))
+        build_index(tmp_path, np.full((3, 2), np.nan, np.float32), kind="sign-bits")
     assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
 
 
@@ -230,7 +232,7 @@ def test_damaged_files_are_refused(tmp_path: Path, kind: str, name: str, damage:
     [("kind", "telepathy"), ("precision", "fp8"), ("n_vectors", -1), ("width", 13), ("n_vectors", 299), ("extra", 1)],
 )
 def test_a_record_that_says_something_else_is_refused(tmp_path: Path, field: str, value: object) -> None:
-    build_index(tmp_path, clustered(300, 12))
+    build_index(tmp_path, clustered(300, 12), kind="sign-bits")
     record = json.loads((tmp_path / RECORD_FILE).read_text())
     (tmp_path / RECORD_FILE).write_text(json.dumps(record | {field: value}))
     with pytest.raises(DamagedArtifactError, match="Build the index again"):
@@ -283,7 +285,7 @@ def test_early_stopping_is_kept_and_an_index_from_before_it_opens(tmp_path: Path
 
 
 def test_records_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
-    build_index(tmp_path, clustered(30, 12))
+    build_index(tmp_path, clustered(30, 12), kind="sign-bits")
     record = json.loads((tmp_path / RECORD_FILE).read_text())
     (tmp_path / RECORD_FILE).write_text(json.dumps(record | {"format_version": 99, "new": 1}))
     with pytest.raises(FormatVersionError, match="Update Onoma"):

@@ -301,7 +301,7 @@ def test_one_answer_whatever_the_batch(name: str, dictionary: NameDictionary, ve
 
 def test_exact_is_the_exact_matcher(dictionary: NameDictionary) -> None:
     mentions = ["Cold", "diabetes  MELLITUS", "xyz", ""]
-    matcher = ExactMatcher(dictionary, normalisation="sapbert")
+    matcher = ExactMatcher(dictionary)
     for top_k in (1, 2, 9):
         assert open_baseline("exact", dictionary).link(mentions, top_k=top_k) == matcher.link(mentions, top_k=top_k)
 

@@ -81,7 +81,7 @@ def test_no_name_left(terminology: Terminology) -> None:
 def test_saved_and_opened(terminology: Terminology, tmp_path: Path) -> None:
     dictionary = build_dictionary(terminology)
     dictionary.save(tmp_path)
-    opened = NameDictionary.open(tmp_path)
+    opened = NameDictionary.open(tmp_path, normalisation=dictionary.normalisation)
     assert entries_by_text(opened) == entries_by_text(dictionary)
     assert list(opened.preferred_names) == list(dictionary.preferred_names)
 
@@ -118,6 +118,7 @@ def dictionary_of(entries: list[list[tuple[int, bool]]]) -> NameDictionary:
         entry_names=StringColumn.from_strings(f"name {row}" for row in range(len(flat))),
         concept_ids=StringColumn.from_strings(concepts),
         preferred_names=StringColumn.from_strings(concepts),
+        normalisation="sapbert",
     )
 
 

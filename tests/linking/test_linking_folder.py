@@ -45,8 +45,8 @@ def test_a_linker_that_is_replaced_while_it_is_opened_is_all_of_the_new_one(
     replaced = list[Path]()
     open_dictionary = NameDictionary.open
 
-    def replace_and_open(folder: Path) -> NameDictionary:
-        opened = open_dictionary(folder)
+    def replace_and_open(folder: Path, *, normalisation: str) -> NameDictionary:
+        opened = open_dictionary(folder, normalisation=normalisation)
         if not replaced:
             replaced.append(folder)
             shutil.rmtree(folder)
@@ -63,7 +63,7 @@ def test_a_linker_that_is_replaced_while_it_is_opened_is_all_of_the_new_one(
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "int8"])
 def test_indexes_and_precisions(place: Path, tmp_path: Path, kind: str, precision: str) -> None:
     linker = build_linker(
-        place / "t", place / "letters", tmp_path / "linker", index=kind, precision=precision, sparse=True
+        place / "t", place / "letters", tmp_path / "linker", index=kind, vectors=precision, sparse=True
     )
     about = linker.manifest.config["index"]
     assert (about["kind"], about["vectors"], about["recall"]["at_1"]) == (kind, precision, 1.0)
@@ -85,7 +85,7 @@ def test_what_there_is_not(place: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Did you mean 'sign-bits'"):
         build_linker(place / "t", place / "letters", tmp_path / "linker", index="sign-bit")
     with pytest.raises(InputError, match="precision"):
-        build_linker(place / "t", place / "letters", tmp_path / "linker", precision="fp8")
+        build_linker(place / "t", place / "letters", tmp_path / "linker", vectors="fp8")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -227,7 +227,7 @@ def progress(done, total):
     if done > 6:
         os.kill(os.getpid(), signal.SIGKILL)
 
-build_linker(sys.argv[1], sys.argv[2], sys.argv[3], index="sign-bits", precision="fp16", progress=progress)
+build_linker(sys.argv[1], sys.argv[2], sys.argv[3], index="sign-bits", vectors="fp16", progress=progress)
 """
 
 
@@ -245,7 +245,7 @@ def test_a_build_that_was_killed_goes_on(place: Path, tmp_path: Path, monkeypatc
             *given,
             tmp_path / name,
             index="sign-bits",
-            precision="fp16",
+            vectors="fp16",
             progress=lambda done, _total: told.append(done),
         )
     assert told[0] > 6

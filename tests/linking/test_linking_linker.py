@@ -67,10 +67,10 @@ class Watched:
         return getattr(self._encoder, name)
 
     def encode(
-        self, texts: Sequence[str], *, progress: Callable[[int, int], None] | None = None, normalise: bool = True
+        self, texts: Sequence[str], *, progress: Callable[[int, int], None] | None = None, unit_length: bool = True
     ) -> FloatArray:
         self.asked.append(list(texts))
-        return self._encoder.encode(texts, progress=progress, normalise=normalise)
+        return self._encoder.encode(texts, progress=progress, unit_length=unit_length)
 
 
 def rank_by_loops(terminology: Terminology, encoder: Encoder, mention: str, top_k: int) -> list[tuple[str, float]]:
@@ -314,7 +314,7 @@ def test_an_existing_linker_is_replaced_only_when_asked(
 
 class Diverged(Watched):
     def encode(
-        self, texts: Sequence[str], *, progress: Callable[[int, int], None] | None = None, normalise: bool = True
+        self, texts: Sequence[str], *, progress: Callable[[int, int], None] | None = None, unit_length: bool = True
     ) -> FloatArray:
         vectors = super().encode(texts)
         vectors[2] = np.nan
@@ -457,3 +457,9 @@ def test_an_encoder_given_by_a_relative_path_stays_that_one(
     assert build_linker(terminology, encoder, "l").link(["cold"]) == build_linker(
         terminology, encoder_folder, "m"
     ).link(["cold"])
+
+
+def test_a_linker_is_closed_at_the_end_of_a_block(linker: Linker) -> None:
+    with linker as opened:
+        before = opened.link(["heart attack"])
+    assert linker.link(["heart attack"]) == before  # in files there is nothing to give back

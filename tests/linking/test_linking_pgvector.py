@@ -100,7 +100,7 @@ def test_answers_are_those_of_the_exact_index(
     place: Path, tmp_path: Path, schema: Schema, kind: str, precision: str
 ) -> None:
     """Of a terminology so small that the graph is not used, so that it must be so of both."""
-    options: dict[str, Any] = {"precision": precision, "sparse": True}
+    options: dict[str, Any] = {"vectors": precision, "sparse": True}
     exact = build_linker(place / "t", place / "letters", tmp_path / "exact", **options)
     build(place, tmp_path / "linker", schema, index=kind, **options)
     ours = Linker.open(tmp_path / "linker", database=schema.string)
@@ -210,7 +210,7 @@ def test_the_same_content_has_the_same_fingerprint(place: Path, tmp_path: Path, 
     other = build(place, tmp_path / "other", schema)
     assert Linker.open(linker, database=schema.string).fingerprint == other.fingerprint
     assert len(schema.tables()) == 2, "each has a table of its own"
-    half = build(place, tmp_path / "half", schema, precision="fp16")
+    half = build(place, tmp_path / "half", schema, vectors="fp16")
     assert half.fingerprint != other.fingerprint
 
 
@@ -276,7 +276,7 @@ class Counting:
     ("options", "error", "match"),
     [
         ({"index": "pgvectr"}, InputError, "Did you mean 'pgvector'"),
-        ({"precision": "int8"}, ConfigError, "PostgreSQL stores vectors in fp32 or fp16; found 'int8'"),
+        ({"vectors": "int8"}, ConfigError, "PostgreSQL stores vectors in fp32 or fp16; found 'int8'"),
         ({"database": "host=/nowhere password=geheim"}, UnavailableError, "cannot be reached"),
         ({"database": "postgresql://me:ge@heim@127.0.0.1/names"}, ConfigError, "%40"),
         ({"database": "postgresql://me:ge/heim@127.0.0.1/names"}, ConfigError, "%2F"),
@@ -339,19 +339,19 @@ def test_a_table_that_is_not_there(linker: Path, schema: Schema) -> None:
     )
 
 
-@pytest.mark.parametrize("options", [{"terminology": "tiny"}, {"encoder": "others"}, {"precision": "fp16"}])
+@pytest.mark.parametrize("options", [{"terminology": "tiny"}, {"encoder": "others"}, {"vectors": "fp16"}])
 def test_a_table_of_another_linker(
     place: Path, tmp_path: Path, linker: Path, schema: Schema, options: dict[str, Any]
 ) -> None:
     table = schema.tables()[0]
     schema.run(f"ALTER TABLE {table} RENAME TO kept")
-    names = {"terminology": "t", "encoder": "letters", "precision": "fp32", **options}
+    names = {"terminology": "t", "encoder": "letters", "vectors": "fp32", **options}
     other = build_linker(
         place / names["terminology"],
         place / names["encoder"],
         tmp_path / "other",
         index="pgvector",
-        precision=names["precision"],
+        vectors=names["vectors"],
         database=schema.string,
     )
     schema.run(f"ALTER TABLE {other.manifest.config['index']['table']} RENAME TO {table.split('.')[1]}")

@@ -65,7 +65,7 @@ def test_with_force_the_table_is_replaced(place: Path, tmp_path: Path, schema: S
     with pytest.raises(ArtifactExistsError, match="--force"):
         build(place, tmp_path / "linker", schema)
     assert len(schema.tables()) == 3
-    second = build(place, tmp_path / "linker", schema, precision="fp16", overwrite=True)
+    second = build(place, tmp_path / "linker", schema, vectors="fp16", overwrite=True)
     assert table_of(second) != table_of(first)
     assert set(schema.tables()) == {table_of(second), table_of(other), f"{schema.name}.onoma_of_somebody_else"}
     assert Linker.open(tmp_path / "linker", database=schema.string).link(MENTIONS) == second.link(MENTIONS)
@@ -277,10 +277,10 @@ def test_a_table_in_use_is_not_taken_for_one_left_behind(place: Path, tmp_path: 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 def test_an_update_equals_a_rebuild(place: Path, tmp_path: Path, schema: Schema, precision: str) -> None:
     linker = tmp_path / "linker"
-    before = build(place, linker, schema, precision=precision)
+    before = build(place, linker, schema, vectors=precision)
     encoder = letters(place)
     report = update_linker(linker, place / "new", encoder=encoder, mentions=MENTIONS, database=schema.string)
-    rebuilt = build(place, tmp_path / "rebuilt", schema, release="new", precision=precision)
+    rebuilt = build(place, tmp_path / "rebuilt", schema, release="new", vectors=precision)
     updated = Linker.open(linker, database=schema.string)
     mine, theirs = files_of(linker), files_of(rebuilt.path)
     if precision == "fp16":

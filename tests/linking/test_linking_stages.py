@@ -352,7 +352,7 @@ def test_a_linker_without_an_encoder(place: Path, tmp_path: Path) -> None:
     assert {file.name for file in (tmp_path / "linker").iterdir()}.isdisjoint({"encoder", "vectors.npy"})
 
 
-@pytest.mark.parametrize("options", [{"index": "sign-bits"}, {"precision": "int8"}, {"ngrams": (2, 4)}])
+@pytest.mark.parametrize("options", [{"index": "sign-bits"}, {"vectors": "int8"}, {"ngrams": (2, 4)}])
 def test_options_of_a_search_that_there_is_not(place: Path, tmp_path: Path, options: dict[str, Any]) -> None:
     has_ngrams = "ngrams" not in options
     encoder = None if has_ngrams else place / "letters"
@@ -363,7 +363,7 @@ def test_options_of_a_search_that_there_is_not(place: Path, tmp_path: Path, opti
 @pytest.mark.parametrize("precision", ["fp16", "int8"])
 def test_no_score_is_above_1_though_a_rounded_vector_is_longer(place: Path, tmp_path: Path, precision: str) -> None:
     """The vectors of "type 1 diabetes" and "type-1 diabetes" are equal: what look-up found would else come second."""
-    linker = build_linker(place / "t", place / "letters", tmp_path / "linker", sparse=True, precision=precision)
+    linker = build_linker(place / "t", place / "letters", tmp_path / "linker", sparse=True, vectors=precision)
     for stages in (["dense"], ["exact", "dense"], ["dense", "sparse"]):
         for links in linker.tuned(linker.settings.replaced(weights=WEIGHTS)).link(TEXTS, stages=stages):
             scores = [link.score for link in links]
@@ -447,5 +447,5 @@ def test_a_reranked_explanation_adds_up(linker: Linker) -> None:
 
 
 def test_weights_are_numbers() -> None:
-    with pytest.raises(ValueError, match="sum 1"):
+    with pytest.raises(ConfigError, match="settings of a linker: weights must have the sum 1"):
         LinkerSettings(stages=("dense", "sparse"), weights={"dense": float("nan"), "sparse": 1.0})

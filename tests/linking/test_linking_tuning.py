@@ -113,7 +113,11 @@ def test_the_report_is_what_happened(place: Path, tmp_path: Path) -> None:
     assert report.n_mentions == len(MENTIONS) - 1, "one is blank"
     assert (report.n_no_concept, report.n_unknown, report.unknown) == (21, 2, ("X1", "X2|X3"))
     assert report.n_distinct == report.n_mentions - 1, "one occurs twice: of its two codes one is unknown"
-    assert list(report.accuracy) == ["before", "dense alone", "sparse alone", "reciprocal ranks", "after"]
+    searches = ["dense alone", "sparse alone", "reciprocal ranks", "learned weights"]
+    assert list(report.accuracy) == ["before", *searches, "after"]
+    assert report.accuracy["learned weights"] == report.accuracy["after"], "nothing else was learned"
+    alone = max(report.accuracy["dense alone"].at_1, report.accuracy["sparse alone"].at_1)
+    assert (report.better_alone is not None) == (alone > report.accuracy["after"].at_1)
     assert report.accuracy["before"] == report.accuracy["reciprocal ranks"], "nothing was learned before"
     known = MENTIONS.filter(
         ~pl.col("concept_id").is_in(["NIL", "CUI-less"]) & (pl.col("mention").str.strip_chars() != "")

@@ -42,7 +42,7 @@ def linker(place: Path, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("kind", ["exact", "sign-bits", "approximate"])
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "int16", "int8"])
 def test_equals_a_rebuild(place: Path, tmp_path: Path, kind: str, precision: str) -> None:
-    options: dict[str, Any] = {"index": kind, "precision": precision, "sparse": True, "ngrams": (2, 3)}
+    options: dict[str, Any] = {"index": kind, "vectors": precision, "sparse": True, "ngrams": (2, 3)}
     options["normalisation"] = "loose"
     before = build_linker(place / "t", letters(place), tmp_path / "linker", **options)
     encoder = letters(place)
@@ -90,7 +90,7 @@ def test_any_change_equals_a_rebuild(seed: int, place: Path, tmp_path_factory: p
     rng, folder = random.Random(seed), tmp_path_factory.mktemp("any")
     releases = [random_release(folder / name, rng) for name in ("t1", "t2", "t3")]
     precision = rng.choice(["fp32", "fp16"])
-    options: dict[str, Any] = {"index": "sign-bits", "precision": precision, "sparse": True}
+    options: dict[str, Any] = {"index": "sign-bits", "vectors": precision, "sparse": True}
     first, *others = releases
     texts = set(build_linker(first, letters(place), folder / "linker", **options).dictionary.texts)
     for number, terminology in enumerate(others):
@@ -233,7 +233,7 @@ def test_a_folder_of_format_1(place: Path, tmp_path: Path) -> None:
 
 @pytest.fixture
 def int8(place: Path, tmp_path: Path) -> Path:
-    return build_linker(place / "t", letters(place), tmp_path / "int8", precision="int8").path
+    return build_linker(place / "t", letters(place), tmp_path / "int8", vectors="int8").path
 
 
 def test_a_scale_that_would_not_come_back_is_encoded_again(place: Path, int8: Path) -> None:

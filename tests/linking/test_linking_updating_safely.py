@@ -111,7 +111,7 @@ def test_damage_is_not_copied(place: Path, tmp_path: Path) -> None:
 
 
 class Stopping(Counting):
-    def encode(self, texts: Sequence[str], *, progress: Any = None, normalise: bool = True) -> Any:
+    def encode(self, texts: Sequence[str], *, progress: Any = None, unit_length: bool = True) -> Any:
         raise KeyboardInterrupt("stopped")
 
 
@@ -127,7 +127,7 @@ class Tuning(Counting):
 
     linker: Path
 
-    def encode(self, texts: Sequence[str], *, progress: Any = None, normalise: bool = True) -> Any:
+    def encode(self, texts: Sequence[str], *, progress: Any = None, unit_length: bool = True) -> Any:
         with amend_artifact(
             self.linker, "linker", format_version=FORMAT_VERSION, config={"tuning": {"n_mentions": 60}}
         ):
@@ -172,7 +172,7 @@ def test_killed_on_the_way(place: Path, linker: Path) -> None:
 class StoppedLater(Counting):
     """Encodes two parts and is stopped."""
 
-    def encode(self, texts: Sequence[str], *, progress: Any = None, normalise: bool = True) -> Any:
+    def encode(self, texts: Sequence[str], *, progress: Any = None, unit_length: bool = True) -> Any:
         if len(self.texts) >= 6:
             raise KeyboardInterrupt("stopped")
         return super().encode(texts)
@@ -185,7 +185,7 @@ def test_a_stopped_update_encodes_only_the_rest(
     monkeypatch.setattr(kept_parts, "PART_NAMES", 3)
     make_terminology(tmp_path / "new", {"D2": ["Cold"], "N": [f"name {letter}" for letter in "abcdefghij"]})
     for name in ("stopped", "plain"):
-        build_linker(place / "t", letters(place), tmp_path / name, precision=precision)
+        build_linker(place / "t", letters(place), tmp_path / name, vectors=precision)
     update_linker(tmp_path / "plain", tmp_path / "new", encoder=letters(place))
     stopped = StoppedLater(open_encoder(place / "letters"))
     refused_untouched(tmp_path / "stopped", KeyboardInterrupt, "stopped", tmp_path / "new", encoder=stopped)

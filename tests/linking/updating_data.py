@@ -55,7 +55,7 @@ class Counting:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._encoder, name)
 
-    def encode(self, texts: Sequence[str], *, progress: Any = None, normalise: bool = True) -> Any:
+    def encode(self, texts: Sequence[str], *, progress: Any = None, unit_length: bool = True) -> Any:
         self.texts += texts
         return np.concatenate([self._encoder.encode([text]) for text in texts])
 

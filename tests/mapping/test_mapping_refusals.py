@@ -123,15 +123,15 @@ def test_bad_output(linker: Path, table: Path) -> None:
 
 def test_bad_options(linker: Path, table: Path) -> None:
     output = table.with_name("y.csv")
-    for options, message in [
-        ({"top_k": 0}, "top_k must be at least 1"),
-        ({"top_k": "2"}, "top_k must be at least 1, a whole number; found '2'"),
-        ({"workers": 0}, "workers must be at least 1"),
-        ({"workers": 1.5}, "workers must be at least 1"),
-        ({"engine": "spark"}, "engine must be one of local, ray"),
-        ({"address": "auto"}, "address is that of a Ray cluster"),
+    for options, kind, message in [
+        ({"top_k": 0}, InputError, "top_k: too few answers asked for; expected a whole number from 1; found 0"),
+        ({"top_k": "2"}, InputError, "top_k: too few answers asked for; expected a whole number from 1; found '2'"),
+        ({"workers": 0}, InputError, "workers: too few; expected a whole number from 1; found 0"),
+        ({"workers": 1.5}, InputError, "workers: too few; expected a whole number from 1"),
+        ({"engine": "spark"}, ConfigError, "engine must be one of local, ray"),
+        ({"address": "auto"}, ConfigError, "address is that of a Ray cluster"),
     ]:
-        with pytest.raises(ConfigError, match=message):
+        with pytest.raises(kind, match=message):
             map_table(linker, table, output, column="mention", **options)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="this linker does not read contexts"):
         map_table(linker, table, output, column="mention", context="note")

@@ -99,6 +99,8 @@ def test_what_does_not_go_together(terminology: Terminology, tmp_path: Path) -> 
         merge_pairs([marked, kept], tmp_path / "all")
     with pytest.raises(InputError, match="two pair sets or more"):
         merge_pairs([marked], tmp_path / "all")
+    with pytest.raises(InputError, match="field sets: several are meant here"):
+        merge_pairs(str(marked.path), tmp_path / "all")
     merged = merge_pairs([marked, bitext(tmp_path)], tmp_path / "all")
     with pytest.raises(InputError, match="merged before"):
         merge_pairs([merged, marked], tmp_path / "more")

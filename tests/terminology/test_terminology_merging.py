@@ -266,5 +266,5 @@ def test_names_in_other_languages_are_no_strangers(language: str, n_strangers: i
 
 
 def test_one_folder_is_not_several(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="field folders: several are meant here, not one"):
+    with pytest.raises(InputError, match="field terminologies: several are meant here, not one"):
         merge_terminologies("symp", tmp_path / "out")

@@ -65,6 +65,9 @@ class Manifest(_Record):
     sha256: str | None = None
     """Of all other fields, see `as_text`; folders of before have none."""
 
+    def __repr__(self) -> str:
+        return f"Manifest({self.kind}, {len(self.files)} files, {self.created}, Onoma {self.onoma_version})"
+
     def as_text(self) -> str:
         """What ``onoma.json`` holds: the fields as JSON, and their checksum, so that damage to them is seen too."""
         fields = json.loads(self.model_dump_json(exclude={"sha256"}, exclude_none=True))

@@ -21,7 +21,7 @@ import numpy as np
 from onoma.artifacts import write_text_atomically
 from onoma.benchmarks.biosyn import Query, cluster_of
 from onoma.benchmarks.candidates import Candidates
-from onoma.benchmarks.metrics import cluster_numbers, composite_rank, first_hit_rank, random_from
+from onoma.benchmarks.metrics import cluster_numbers, composite_rank, first_hit_rank
 from onoma.errors import check_several
 from onoma.linking.confidence_inputs import checked_precision, outcomes
 from onoma.linking.confidence_metrics import (
@@ -36,6 +36,7 @@ from onoma.linking.confidence_metrics import (
     reliability_bins,
     wilson_interval,
 )
+from onoma.randomness import random_from
 from onoma.types import BoolArray, DoubleArray, RowArray
 
 WISHED_PRECISIONS = (0.90, 0.95, 0.99)

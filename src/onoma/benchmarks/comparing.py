@@ -18,9 +18,10 @@ import polars as pl
 from onoma.artifacts import open_artifact
 from onoma.artifacts.parquet import scan_parquet
 from onoma.benchmarks.biosyn import cluster_of
-from onoma.benchmarks.metrics import cluster_numbers, percentile_interval, random_from, resampled_means
+from onoma.benchmarks.metrics import cluster_numbers, percentile_interval, resampled_means
 from onoma.benchmarks.results import name_of
 from onoma.errors import MismatchError
+from onoma.randomness import random_from
 from onoma.types import BoolArray, RowArray
 
 _N_RESAMPLES = 10_000

@@ -12,6 +12,7 @@ import numpy as np
 
 from onoma.errors import InputError, ShapeError, check_several, whole_number
 from onoma.linking.confidence_inputs import checked_level, checked_share, outcomes
+from onoma.randomness import random_from
 from onoma.types import DoubleArray, RowArray
 
 _DRAWN_AT_ONCE = 1_000_000
@@ -158,15 +159,6 @@ def percentile_interval(means: DoubleArray, *, confidence: float = 0.95) -> tupl
     tail = (1 - checked_level(confidence)) / 2
     low, high = np.quantile(means, [tail, 1 - tail])
     return float(low), float(high)
-
-
-def random_from(seed: int) -> np.random.Generator:
-    """Random numbers, the same for the same seed.
-
-    Raises:
-        InputError: the seed is no whole number from 0.
-    """
-    return np.random.default_rng(whole_number(seed, "seed", "a seed that cannot be", least=0))
 
 
 def cluster_numbers(clusters: Sequence[str | None]) -> RowArray:

@@ -42,7 +42,7 @@ def encode(
             names,
             output,
             prepare=partial(normalise, preset=preset),
-            normalise=unit_length,
+            unit_length=unit_length,
             overwrite=force,
             progress=update,
         )

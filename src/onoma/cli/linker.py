@@ -54,7 +54,10 @@ def build(
         bool, typer.Option("--sparse", help="Index character n-grams too, to be searched besides the vectors.")
     ] = False,
     ngrams: Annotated[
-        str, typer.Option(metavar="MIN-MAX", help="Lengths of these n-grams: 1-2 as BioSyn has it, or 2-4.")
+        str,
+        typer.Option(
+            metavar="MIN-MAX", help="Shortest and longest of these n-grams, from 1: as 1-2, which BioSyn has."
+        ),
     ] = "1-2",
     stages: Annotated[
         str | None,
@@ -90,7 +93,7 @@ def build(
             out,
             normalisation=normalisation,
             index=index,
-            precision=vectors,
+            vectors=vectors,
             sparse=sparse or no_encoder,
             ngrams=_lengths(ngrams),
             stages=None if stages is None else [stage.strip() for stage in stages.split(",")],
@@ -173,6 +176,7 @@ def tune(
     from onoma.cli import show
     from onoma.linking import LinkerSettings, tune_linker
     from onoma.linking.development import NO_CONCEPT
+    from onoma.linking.settings import SEARCHES
     from onoma.pairs import read_mentions
     from onoma.terminology.reading import Reading
 
@@ -239,6 +243,12 @@ def tune(
     if report.weights is not None:
         weights = ", ".join(f"{search} {weight:.3f}" for search, weight in report.weights.items())
         show.out.print(f"weights: {weights}", markup=False)
+    if (search := report.better_alone) is not None:
+        stages_left = ",".join(stage for stage in report.stages if stage == search or stage not in SEARCHES)
+        show.remark(
+            f"the {search} search alone is right more often than both, fused by weights that were learned from other "
+            f"mentions: leave the other one out (--stages {stages_left})"
+        )
     if report.prior_weight is not None:
         show.out.print(f"weight of the prior: {report.prior_weight:.4f}", markup=False)
     elif "without stage prior" in report.accuracy:

@@ -66,6 +66,7 @@ def _facts(manifest: Manifest, settings: LinkerSettings, record: IndexRecord | N
         "ngrams": config.get("ngrams"),
         "reranker": config.get("reranker"),
         "tuned_on_mentions": config.get("tuning", {}).get("n_mentions"),
+        "tuned_with_an_earlier_release": "terminology" in config.get("tuning", {}) or None,
         "prior_of_mentions": config.get("prior", {}).get("n_mentions"),
         "prior_weight": settings.prior_weight,
         "rerank_weight": settings.rerank_weight,

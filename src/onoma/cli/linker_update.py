@@ -28,9 +28,10 @@ def update(
             "(CODE||mention). Says how many get another first answer, and why.",
         ),
     ] = None,
-    column: Annotated[str, typer.Option("--column", "-c", metavar="NAME", help="The column of the mentions.")] = (
-        "mention"
-    ),
+    column: Annotated[
+        str | None,
+        typer.Option("--column", "-c", metavar="NAME", help="The column of the mentions. Unset: mention."),
+    ] = None,
     changed: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the mentions with another first answer here, as CSV."),
@@ -74,6 +75,8 @@ def update(
         check_terminology(Linker.open(linker, database=database), release)
         show.out.print(f"{linker} is of this terminology", markup=False)
         return
+    if column is not None and mentions is None:
+        raise ConfigError("--column is that of the mentions: give these too (--mentions).")
     if changed is not None:
         if mentions is None:
             raise ConfigError("--changed writes what changed for mentions: give these too (--mentions).")
@@ -87,7 +90,7 @@ def update(
     if encoder is None and precision != "fp32":
         raise ConfigError("--precision is of the encoder that encodes new names: give that too (--encoder).")
     with show.progress_bar("encoding", "names") as bar:
-        asked = None if mentions is None else read_asked_mentions(mentions, column=column)
+        asked = None if mentions is None else read_asked_mentions(mentions, column=column or "mention")
         report = update_linker(
             linker,
             terminology,

@@ -206,7 +206,10 @@ def triples(
     ambiguous: Ambiguity = "mark",
     force: Force = False,
 ) -> None:
-    """Make triples of a terminology's relations, as CODER trains on (its settings: coder, 32 tokens)."""
+    """Make triples of a terminology's relations, as CODER trains on.
+
+    CODER itself takes them with --normalisation coder --max-tokens 32.
+    """
     import numpy as np
 
     from onoma.cli import show

@@ -113,7 +113,7 @@ def fetch(
 ) -> None:
     """Fetch a vocabulary from its publisher: resumed where it was cut, checked, recorded.
 
-    Run again, it asks whether there is a newer version. What lies beside the file as NAME.fetch.json says where it
+    Run again, it asks whether there is a newer version. What lies beside the file as FILE.fetch.json says where it
     came from, with its SHA-256; give that to --sha256 on another machine.
     """
     from onoma.artifacts import ensure_writable

@@ -43,6 +43,11 @@ class FolderEncoder:
         self._folder = folder
         self._tokenizer = encoding_tokenizer(folder)
 
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.name}: {self.width} numbers a vector, {self.precision}, {self.folder.path})"
+        )
+
     @property
     def folder(self) -> EncoderFolder:
         """Where it lies and how its vectors are made."""
@@ -112,7 +117,7 @@ def encode_names(
     batch_tokens: int,
     padded: bool,
     progress: ProgressCallback | None,
-    normalise: bool,
+    unit_length: bool,
 ) -> FloatArray:
     """Vectors of names in their order, shape (n, width), or (n, dimensions) where the folder says so.
 
@@ -126,7 +131,7 @@ def encode_names(
         batch_tokens: See `length_batches`.
         padded: See `length_batches`.
         progress: See `Encoder.encode`.
-        normalise: See `Encoder.encode`.
+        unit_length: See `Encoder.encode`.
     """
     kept = folder.dimensions or folder.width
     vectors = np.zeros((len(texts), kept), np.float32)
@@ -136,7 +141,7 @@ def encode_names(
         done = begin
         for rows in length_batches(np.diff(offsets), batch_tokens=batch_tokens, padded=padded):
             found = run_batch(offsets, ids, rows)[:, :kept]
-            vectors[begin + rows] = unit_rows(found) if normalise else found
+            vectors[begin + rows] = unit_rows(found) if unit_length else found
             done += len(rows)
             if progress is not None:
                 progress(done, len(texts))

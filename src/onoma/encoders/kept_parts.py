@@ -88,17 +88,17 @@ class KeptParts:
         encoder: Encoder,
         texts: Sequence[str],
         *,
-        normalise: bool = True,
+        unit_length: bool = True,
         progress: ProgressCallback | None = None,
     ) -> FloatArray:
         """As `Encoder.encode`; from the disk, and without progress, if these names were encoded before."""
         if not self._is_on:
-            return encoder.encode(texts, progress=progress, normalise=normalise)
-        file = self.folder / f"{_digest(encoder, texts, normalise)}.npy"
+            return encoder.encode(texts, progress=progress, unit_length=unit_length)
+        file = self.folder / f"{_digest(encoder, texts, unit_length)}.npy"
         vectors = _load(file, (len(texts), encoder.width))
         if vectors is not None:
             return vectors
-        vectors = encoder.encode(texts, progress=progress, normalise=normalise)
+        vectors = encoder.encode(texts, progress=progress, unit_length=unit_length)
         with write_file(file, overwrite=True) as aside, aside.open("wb") as opened:
             np.save(opened, vectors)
         return vectors
@@ -125,9 +125,9 @@ def _room(folder: Path) -> int:
     return shutil.disk_usage(there).free
 
 
-def _digest(encoder: Encoder, texts: Sequence[str], normalise: bool) -> str:
+def _digest(encoder: Encoder, texts: Sequence[str], unit_length: bool) -> str:
     """SHA-256 of what vectors come from."""
-    about = [__version__, encoder.fingerprint, encoder.precision, encoder.width, normalise]
+    about = [__version__, encoder.fingerprint, encoder.precision, encoder.width, unit_length]
     digest = hashlib.sha256(json.dumps(about).encode())
     for text in texts:
         known = text.encode("utf-8", "surrogatepass")

@@ -60,7 +60,7 @@ class OnnxEncoder(FolderEncoder):
         self._output = OWN_OUTPUT if self._pools_inside else token_outputs[0]
 
     def encode(
-        self, texts: Iterable[str], *, progress: ProgressCallback | None = None, normalise: bool = True
+        self, texts: Iterable[str], *, progress: ProgressCallback | None = None, unit_length: bool = True
     ) -> FloatArray:
         """Vectors of names, shape (n, width); see `onoma.encoders.Encoder.encode`."""
         return encode_names(
@@ -71,7 +71,7 @@ class OnnxEncoder(FolderEncoder):
             batch_tokens=BATCH_TOKENS,
             padded=True,
             progress=progress,
-            normalise=normalise,
+            unit_length=unit_length,
         )
 
     def _run(self, offsets: npt.NDArray[np.int64], ids: npt.NDArray[np.int32], rows: RowArray) -> FloatArray:

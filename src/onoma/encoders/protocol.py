@@ -64,15 +64,18 @@ class Encoder(Protocol):
         ...
 
     def encode(
-        self, texts: Sequence[str], *, progress: ProgressCallback | None = None, normalise: bool = True
+        self, texts: Sequence[str], *, progress: ProgressCallback | None = None, unit_length: bool = True
     ) -> FloatArray:
-        """Vectors of names.
+        """Vectors of names, as these are written.
+
+        Commands and linkers prepare names as the encoder's training did, before they are encoded:
+        ``onoma.normalise(text, encoder.folder.normalisation)``. Whoever compares vectors with theirs does the same.
 
         Args:
             texts: Names in any script and of any length, empty ones included. Equal texts get equal vectors but for
                 rounding, which what else is in their batch may change: for ties to be ties, encode each text once.
             progress: Called with (done, total) as names are finished.
-            normalise: Scale every vector to length 1, so that a dot product is a cosine.
+            unit_length: Scale every vector to length 1, so that a dot product is a cosine.
 
         Returns:
             One row per text, in their order, shape (n, width).

@@ -50,7 +50,7 @@ class TorchEncoder(FolderEncoder):
         return self._precision
 
     def encode(
-        self, texts: Iterable[str], *, progress: ProgressCallback | None = None, normalise: bool = True
+        self, texts: Iterable[str], *, progress: ProgressCallback | None = None, unit_length: bool = True
     ) -> FloatArray:
         """Vectors of names, shape (n, width); see `onoma.encoders.Encoder.encode`."""
         texts = checked_names(texts)
@@ -71,7 +71,7 @@ class TorchEncoder(FolderEncoder):
                     batch_tokens=BATCH_TOKENS.get(device, BATCH_TOKENS["cpu"]),
                     padded=False,
                     progress=progress,
-                    normalise=normalise,
+                    unit_length=unit_length,
                 )
         finally:
             self._model.train(was_training)

@@ -23,7 +23,7 @@ def encode_file(
     output: str | Path,
     *,
     prepare: Callable[[str], str] | None = None,
-    normalise: bool = True,
+    unit_length: bool = True,
     overwrite: bool = False,
     progress: ProgressCallback | None = None,
 ) -> int:
@@ -37,7 +37,7 @@ def encode_file(
         output: ``.npy``: float32, shape (n, width), written a part at a time. ``.parquet``: columns ``name``
             (as in the file) and ``vector`` (array of float32), put together in memory.
         prepare: Applied to each name before it is encoded, e.g. normalisation.
-        normalise: Scale every vector to length 1.
+        unit_length: Scale every vector to length 1.
         overwrite: Replace ``output``.
         progress: Called with (done, total).
 
@@ -59,7 +59,7 @@ def encode_file(
             vectors: FloatArray = new_array(aside, np.float32, (len(texts), encoder.width))
         else:
             vectors = np.empty((len(texts), encoder.width), np.float32)
-        encode = partial(kept.encode, encoder, normalise=normalise)
+        encode = partial(kept.encode, encoder, unit_length=unit_length)
         done = 0
         for part in encode_in_parts(encode, texts, prepare=prepare, progress=progress):
             vectors[done : done + len(part)] = part

@@ -51,6 +51,9 @@ class CandidateIndex(ABC):
         self._vectors, self._candidates = vectors, checked_candidates(candidates)
         self._exact = ExactIndex(vectors)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self):,} x {self.width}, {self._candidates:,} candidates)"
+
     @property
     def width(self) -> int:
         """Components of a vector."""

@@ -98,6 +98,9 @@ class CharNgramIndex:
         self._inverse_lengths, self._rest_lengths, self._postings = inverse_lengths, rest_lengths, postings
         self._stages = stages
 
+    def __repr__(self) -> str:
+        return f"CharNgramIndex({len(self):,} names, {len(self._keys):,} n-grams)"
+
     @classmethod
     def build(cls, texts: Iterable[str], *, ngrams: tuple[int, int] = (1, 2)) -> CharNgramIndex:
         """Fit on names and index them, in memory: about 5 bytes for each n-gram of each name.

@@ -50,6 +50,9 @@ class ExactIndex:
     def __init__(self, vectors: FloatArray | VectorStore, *, max_norm: float | None = None) -> None:
         self._vectors = vectors if isinstance(vectors, VectorStore) else VectorStore(vectors, max_norm=max_norm)
 
+    def __repr__(self) -> str:
+        return f"ExactIndex({len(self):,} x {self.width})"
+
     @property
     def width(self) -> int:
         """Components of a vector."""

@@ -52,7 +52,7 @@ def build_index(
     folder: str | Path,
     vectors: FloatArray | Iterable[FloatArray],
     *,
-    kind: str = "sign-bits",
+    kind: str,
     precision: str = "fp32",
     candidates: int | None = None,
     queries: FloatArray | None = None,

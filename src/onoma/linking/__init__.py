@@ -5,6 +5,7 @@ from onoma.linking.dictionary import NameDictionary, build_dictionary
 from onoma.linking.exact_match import ExactMatcher
 from onoma.linking.expansion import AbbreviationTable
 from onoma.linking.explanation import Explanation
+from onoma.linking.filters import Filters
 from onoma.linking.linker import Linker
 from onoma.linking.links import Link, MentionLinker
 from onoma.linking.mentions import Preparation
@@ -19,6 +20,7 @@ __all__ = [
     "AbbreviationTable",
     "ExactMatcher",
     "Explanation",
+    "Filters",
     "Link",
     "Linker",
     "LinkerSettings",

@@ -248,7 +248,7 @@ def _tables(path: Path, suffix: str, reading: Reading, column: str) -> Iterable[
         return parquet_rows(file, reading, columns=columns, may_be_lists=())
     if suffix == "jsonl":
         return json_rows(file, reading, columns=columns, may_be_lists=(), separator=None)
-    return text_rows(file, reading, columns=columns, delimiter="," if suffix == "csv" else "\t", quoting="auto")
+    return text_rows(file, reading, columns=columns, delimiter="," if suffix == "csv" else "\t")
 
 
 def unchanged(mentions: Sequence[str]) -> AnswerChanges:

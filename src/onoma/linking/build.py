@@ -49,7 +49,7 @@ def build_linker(
     *,
     normalisation: str | None = None,
     index: str = "exact",
-    precision: str = "fp32",
+    vectors: str = "fp32",
     sparse: bool = False,
     ngrams: tuple[int, int] = BIOSYN_NGRAMS,
     stages: Iterable[str] | None = None,
@@ -68,14 +68,15 @@ def build_linker(
 
     Args:
         terminology: Terminology, or its folder.
-        encoder: Encoder, or what `open_encoder` takes. One opened in a lower precision of ONNX goes into the folder in
-            that precision, and mentions are encoded in it too. None: a linker of look-up and n-grams alone.
+        encoder: Encoder, or what `open_encoder` takes. One opened in a lower precision of ONNX
+            (``open_encoder(…, precision=…)``) goes into the folder in that precision, and mentions are encoded in it
+            too. None: a linker of look-up and n-grams alone.
         out: Where the linker's folder shall lie.
         normalisation: Preset that names and mentions go through; unset: the one that the encoder was trained with.
         index: How vectors are searched: "exact", "sign-bits" or "approximate", or in PostgreSQL "pgvector" (all are
             compared) or "pgvector-hnsw"; see `onoma.indexes.opening`. What it finds of the exact answers is measured
             and stands in the manifest.
-        precision: In which vectors are stored: "fp32", "fp16", "int16" or "int8"; PostgreSQL has the first two.
+        vectors: In which precision they are stored: "fp32", "fp16", "int16" or "int8"; PostgreSQL has the first two.
         sparse: Index the names by their character n-grams too. How the two searches are fused is learned by
             `onoma.linking.tuning`. Until then 1-2-grams have the weight that the encoder brings, as BioSyn's and
             onoma-mini do; without one reciprocal ranks are fused.
@@ -101,16 +102,16 @@ def build_linker(
     ensure_writable(out, KIND, overwrite=overwrite)
     names_of = as_terminology(terminology)
     opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
-    _check_unused(index, precision, ngrams, database, dense=opened is not None, sparse=sparse)
+    _check_unused(index, vectors, ngrams, database, dense=opened is not None, sparse=sparse)
     settings = _settings(opened, ngrams=ngrams if sparse else None, stages=stages)
     kept: KeptParts | None = None
     table: str | None = None
     if opened is not None and is_table_kind(index):
-        table = prepare_table(database, stem=names_of.path.name, kind=index, precision=precision, width=opened.width)
+        table = prepare_table(database, stem=names_of.path.name, kind=index, precision=vectors, width=opened.width)
     verify_artifact(names_of.path)
     preset = normalisation or (DEFAULT_NORMALISATION if opened is None else opened.folder.normalisation)
     entries = collect_entries(names_of, normalisation=preset, with_labels=True)
-    dictionary = dictionary_of(names_of, entries)
+    dictionary = dictionary_of(names_of, entries, normalisation=preset)
     facts = collect_facts(names_of, entries, dictionary)
     del entries
     config: dict[str, Any] = {"normalisation": preset}
@@ -153,13 +154,13 @@ def build_linker(
                 kept = KeptParts(out, n_names=dictionary.n_texts, width=opened.width)
                 encode = partial(kept.encode, opened)
             is_read = np.ones(dictionary.n_texts, np.bool_)
-            vectors = _vectors(dictionary.texts, opened, encode, is_read, progress)
+            rows = _vectors(dictionary.texts, opened, encode, is_read, progress)
             tables.written += [] if table is None else [table]
             record = build_index(
                 folder,
-                vectors,
+                rows,
                 kind=index,
-                precision=precision,
+                precision=vectors,
                 database=None if table is None else database,
                 table=table,
             )
@@ -256,11 +257,11 @@ def add_prior(
 
 
 def _check_unused(
-    index: str, precision: str, ngrams: tuple[int, int], database: str | None, *, dense: bool, sparse: bool
+    index: str, vectors: str, ngrams: tuple[int, int], database: str | None, *, dense: bool, sparse: bool
 ) -> None:
     if not is_table_kind(check_kind(index)) and database is not None:
         raise ConfigError(f"a database is for {' and '.join(get_args(TableKind))}; the index {index} is in files.")
-    if not dense and (index, precision) != ("exact", "fp32"):
+    if not dense and (index, vectors) != ("exact", "fp32"):
         raise ConfigError("index and vectors are of an encoder's vectors, and this linker would have no encoder.")
     if not sparse and tuple(ngrams) != BIOSYN_NGRAMS:
         raise ConfigError("lengths of n-grams are for a linker with character n-grams (sparse=True, --sparse).")
@@ -278,7 +279,8 @@ def _settings(
     chosen = ordered_stages(["exact", *there] if stages is None else stages)
     missing = set(chosen) - {"exact", "loose", *there}
     if missing:
-        raise ConfigError(f"this linker would have no stage {', '.join(sorted(missing))}; it has {', '.join(there)}.")
+        all_there = ", ".join(ordered_stages(["exact", "loose", *there]))
+        raise ConfigError(f"this linker would have no stage {', '.join(sorted(missing))}; it has {all_there}.")
     weights: dict[Stage, float] | None = None
     if encoder is not None and encoder.folder.sparse_weight is not None and ngrams == BIOSYN_NGRAMS:
         dense_share = 1 / (1 + max(encoder.folder.sparse_weight, 0.0))

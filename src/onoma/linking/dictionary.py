@@ -87,6 +87,7 @@ class NameDictionary:
         entry_names: E names as the terminology spells them.
         concept_ids: C codes.
         preferred_names: C names.
+        normalisation: Preset that the texts went through, and mentions do.
     """
 
     texts: StringColumn
@@ -97,6 +98,13 @@ class NameDictionary:
     entry_names: StringColumn
     concept_ids: StringColumn
     preferred_names: StringColumn
+    normalisation: str
+
+    def __repr__(self) -> str:
+        return (
+            f"NameDictionary({self.n_concepts:,} concepts by {self.n_texts:,} texts, normalisation "
+            f"{self.normalisation})"
+        )
 
     @property
     def n_texts(self) -> int:
@@ -125,12 +133,12 @@ class NameDictionary:
             np.save(folder / f"{name}.npy", getattr(self, name))
 
     @classmethod
-    def open(cls, folder: Path) -> NameDictionary:
+    def open(cls, folder: Path, *, normalisation: str) -> NameDictionary:
         """What `save` wrote, memory-mapped: nothing is read before it is asked for."""
         columns: dict[str, Any] = {name: StringColumn.open(folder, name) for name in _STRINGS}
         for name in _ARRAYS:
             columns[name] = np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r"))
-        return cls(**columns)
+        return cls(**columns, normalisation=normalisation)
 
     def without(self, name_rows: Sequence[int] | RowArray) -> NameDictionary:
         """The same texts, as if these names of the terminology did not exist.
@@ -255,7 +263,8 @@ def build_dictionary(
     """
     terminology = as_terminology(terminology)
     hidden = checked_name_rows(hidden_names, terminology.n_names)
-    return dictionary_of(terminology, collect_entries(terminology, normalisation=normalisation, hidden=hidden))
+    entries = collect_entries(terminology, normalisation=normalisation, hidden=hidden)
+    return dictionary_of(terminology, entries, normalisation=normalisation)
 
 
 def collect_entries(
@@ -304,8 +313,8 @@ def collect_entries(
     return entries
 
 
-def dictionary_of(terminology: Terminology, entries: pl.DataFrame) -> NameDictionary:
-    """The dictionary of collected entries."""
+def dictionary_of(terminology: Terminology, entries: pl.DataFrame, *, normalisation: str) -> NameDictionary:
+    """The dictionary of entries that were collected under a preset."""
     used, entry_concepts = np.unique(entries["concept_row"].to_numpy(), return_inverse=True)
     is_first = np.concatenate([[True], np.diff(entries["first_seen"].to_numpy()) != 0])
     linked = terminology.concepts().select("concept_id", "preferred_name").collect()[used]
@@ -318,6 +327,7 @@ def dictionary_of(terminology: Terminology, entries: pl.DataFrame) -> NameDictio
         entry_names=StringColumn.from_strings(entries["text"]),
         concept_ids=StringColumn.from_strings(linked["concept_id"]),
         preferred_names=StringColumn.from_strings(linked["preferred_name"]),
+        normalisation=normalisation,
     )
 
 

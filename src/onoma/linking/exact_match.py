@@ -22,12 +22,14 @@ class ExactMatcher:
     their place in the terminology. A mention that is nobody's name has no links.
 
     Args:
-        dictionary: The names.
-        normalisation: Preset that the dictionary was built with.
+        dictionary: The names (`build_dictionary`).
     """
 
-    def __init__(self, dictionary: NameDictionary, *, normalisation: str) -> None:
-        self.dictionary, self.normalisation = dictionary, normalisation
+    def __init__(self, dictionary: NameDictionary) -> None:
+        self.dictionary = dictionary
+
+    def __repr__(self) -> str:
+        return f"ExactMatcher({self.dictionary!r})"
 
     @classmethod
     def from_terminology(
@@ -38,8 +40,7 @@ class ExactMatcher:
         hidden_names: Sequence[int] | RowArray | None = None,
     ) -> ExactMatcher:
         """A matcher over the active concepts of a terminology; arguments as in `build_dictionary`."""
-        dictionary = build_dictionary(terminology, normalisation=normalisation, hidden_names=hidden_names)
-        return cls(dictionary, normalisation=normalisation)
+        return cls(build_dictionary(terminology, normalisation=normalisation, hidden_names=hidden_names))
 
     @cached_property
     def _lookup(self) -> NameLookup:
@@ -53,7 +54,7 @@ class ExactMatcher:
         """
         answers, top_k = [], checked_top_k(top_k)
         for mention in checked_mentions(mentions):
-            found = self._lookup.exact(normalise(mention, self.normalisation))
+            found = self._lookup.exact(normalise(mention, self.dictionary.normalisation))
             links = self.dictionary.rank_concepts(found, np.ones(len(found), np.float32), top_k=top_k)
             answers.append(links or [])
         return answers

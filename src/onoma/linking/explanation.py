@@ -165,7 +165,7 @@ def explain_mention(
     said.append("It stands for several names: " + "; ".join(f"'{part}'" for part in prepared.parts) + ".")
     return Explanation(
         mention=prepared.original,
-        text=normalise(prepared.text, parts.normalisation),
+        text=normalise(prepared.text, parts.dictionary.normalisation),
         stages=stages,
         fusion=None,
         weights=None,

@@ -117,12 +117,12 @@ def _meant_types(word: str, known: frozenset[str]) -> set[str]:
     if word in known:
         return {word}
     folded = word.casefold()
-    types = {name for name in known if name.casefold() == folded}
-    types |= {name for tui, name in TYPES.items() if tui.casefold() == folded}
+    tuis = {tui for tui, name in TYPES.items() if folded in {tui.casefold(), name.casefold()}}
     for code, group in GROUPS.items():
         if folded in {code.casefold(), group.casefold()}:
-            types |= {name for tui, name in TYPES.items() if GROUP_OF[tui] == code}
-    return types & known
+            tuis |= {tui for tui in TYPES if GROUP_OF[tui] == code}
+    meant = {folded, *(tui.casefold() for tui in tuis), *(TYPES[tui].casefold() for tui in tuis)}
+    return {known_type for known_type in known if known_type.casefold() in meant}
 
 
 def _with_labels(filters: Filters, facts: TerminologyFacts) -> BoolArray:

@@ -72,13 +72,12 @@ def open_parts(folder: Path, manifest: Manifest, *, database: str | None = None)
     index: Index | None = None
     vectors: StoredVectors | None = None
     try:
-        dictionary = NameDictionary.open(folder)
+        dictionary = NameDictionary.open(folder, normalisation=str(manifest.config["normalisation"]))
         if encoder is not None:
             index, vectors = open_vectors(folder, database=database)
             _check_shape(folder, (len(index), index.width), (dictionary.n_texts, encoder.width))
         parts = Parts(
             dictionary=dictionary,
-            normalisation=str(manifest.config["normalisation"]),
             settings=LinkerSettings.open(folder),
             lookup=NameLookup.open(folder, dictionary.texts),
             encoder=encoder,
@@ -116,7 +115,7 @@ def fingerprint(manifest: Manifest, parts: Parts) -> str:
     """SHA-256 over all that a linker's answers depend on: names, concepts, vectors, models, settings, prior."""
     encoder = "no encoder" if parts.encoder is None else parts.encoder.fingerprint
     digest = hashlib.sha256(f"{KIND}/{manifest.format_version} {encoder}".encode())
-    digest.update(parts.normalisation.encode())
+    digest.update(parts.dictionary.normalisation.encode())
     if parts.reranker is not None:
         digest.update(parts.reranker.fingerprint.encode())
     # The folders of models count by their fingerprints: their manifests have a date. So do vectors in a table: that of

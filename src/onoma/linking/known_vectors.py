@@ -103,16 +103,16 @@ class KnownVectors:
             self._vectors.verify()
 
     def encode(
-        self, texts: Sequence[str], *, progress: ProgressCallback | None = None, normalise: bool = True
+        self, texts: Sequence[str], *, progress: ProgressCallback | None = None, unit_length: bool = True
     ) -> FloatArray:
         """Vectors of names, shape (n, width), of length 1; see `onoma.encoders.Encoder.encode`.
 
         Args:
             texts: Normalised as the linker's are, each once.
             progress: Called with (done, total); copied ones count as done from the beginning.
-            normalise: Must be set, since the vectors that are there are of length 1.
+            unit_length: Must be set, since the vectors that are there are of length 1.
         """
-        assert normalise  # build_linker wants nothing else
+        assert unit_length  # build_linker wants nothing else
         vectors = np.empty((len(texts), self.width), np.float32)
         rows = self._rows(texts)
         known = np.flatnonzero(rows >= 0)

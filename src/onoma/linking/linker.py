@@ -6,7 +6,8 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Never
+from types import TracebackType
+from typing import Never, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -57,14 +58,12 @@ class Linker:
         dictionary: NameDictionary,
         encoder: Encoder | None,
         index: Index | None,
-        normalisation: str,
         vectors: StoredVectors | None = None,
         settings: LinkerSettings | None = None,
     ) -> None:
         self.path, self.manifest = path, manifest
         self._parts = Parts(
             dictionary=dictionary,
-            normalisation=normalisation,
             settings=settings or LinkerSettings(),
             lookup=NameLookup(dictionary.texts),
             encoder=encoder,
@@ -105,6 +104,23 @@ class Linker:
             f"stages {', '.join(self.settings.stages)})"
         )
 
+    def close(self) -> None:
+        """Give back the connection of a linker with its vectors in PostgreSQL; a later search opens it again.
+
+        Other linkers have nothing to give back before they are forgotten.
+        """
+        close = getattr(self._parts.index, "close", None)
+        if close is not None:
+            close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
     def __reduce__(self) -> Never:
         raise InputError(
             "a linker is not copied or sent to another process",
@@ -120,7 +136,7 @@ class Linker:
     @property
     def normalisation(self) -> str:
         """Preset that names and mentions go through."""
-        return self._parts.normalisation
+        return self._parts.dictionary.normalisation
 
     @property
     def settings(self) -> LinkerSettings:
@@ -325,7 +341,7 @@ class Linker:
     def exact_matcher(self) -> ExactMatcher:
         """Exact match alone over the same names, for comparison."""
         dictionary = self.dictionary if self._parts.entries is None else self.dictionary.keeping(self._parts.entries)
-        return ExactMatcher(dictionary, normalisation=self.normalisation)
+        return ExactMatcher(dictionary)
 
     def link(
         self,

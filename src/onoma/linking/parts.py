@@ -44,7 +44,6 @@ class Parts:
 
     Attributes:
         dictionary: Names and concepts.
-        normalisation: Preset that names and mentions go through.
         settings: Stages that are on, and what was learned for them.
         lookup: Texts by what a mention is.
         encoder: Mentions to vectors.
@@ -59,7 +58,6 @@ class Parts:
     """
 
     dictionary: NameDictionary
-    normalisation: str
     settings: LinkerSettings
     lookup: NameLookup
     encoder: Encoder | None = None
@@ -95,7 +93,7 @@ class Parts:
         return Spelling.of_names(
             names,
             is_known=None if self.encoder is None else self.encoder.has_whole,
-            as_in_names=lambda word: normalise(word, self.normalisation),
+            as_in_names=lambda word: normalise(word, self.dictionary.normalisation),
         )
 
     @cached_property
@@ -195,7 +193,7 @@ class Parts:
         )
 
     def _is_name(self, text: str) -> bool:
-        normalised = normalise(text, self.normalisation)
+        normalised = normalise(text, self.dictionary.normalisation)
         found = [self.lookup.exact(normalised)]
         if "loose" in self.settings.stages:
             found.append(self.lookup.loose(normalised))

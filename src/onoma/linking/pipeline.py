@@ -103,7 +103,7 @@ def ask_all(
     if any(mention.context is not None for mention in prepared):
         parts.check_contexts(chosen)
     reranker = parts.reranker if "rerank" in chosen else None
-    asked = [ask(mention, normalisation=parts.normalisation, reranker=reranker) for mention in prepared]
+    asked = [ask(mention, normalisation=parts.dictionary.normalisation, reranker=reranker) for mention in prepared]
     return prepared, chosen, asked
 
 

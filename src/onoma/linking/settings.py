@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 
 from onoma.errors import ConfigError, DamagedArtifactError, did_you_mean
 
@@ -33,6 +33,9 @@ class LinkerSettings(BaseModel):
         calibration: What `onoma.linking.calibration.Calibration.to_json` gave; unset: there is no confidence.
         calibrated_stages: The stages that it was fitted for: with others on, answers have no confidence.
         no_concept_below: Confidence below which a mention is answered with "no such concept".
+
+    Raises:
+        ConfigError: there is no such setting, or a value cannot be.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -46,8 +49,17 @@ class LinkerSettings(BaseModel):
     calibrated_stages: tuple[Stage, ...] = ()
     no_concept_below: float | None = Field(default=None, ge=0, le=1)
 
-    @model_validator(mode="after")
-    def _check(self) -> LinkerSettings:
+    @model_validator(mode="wrap")
+    @classmethod
+    def _in_words(cls, values: Any, check: ModelWrapValidatorHandler[LinkerSettings]) -> LinkerSettings:
+        try:
+            settings = check(values)
+            settings._check()
+        except ValueError as error:  # pydantic's own is one
+            raise ConfigError(f"settings of a linker: {_first_problem(error)}.") from None
+        return settings
+
+    def _check(self) -> None:
         if self.stages != ordered_stages(self.stages):
             raise ValueError(f"stages must be in the order {', '.join(STAGES)}, each once, and one at least")
         if self.weights is not None:
@@ -57,7 +69,6 @@ class LinkerSettings(BaseModel):
                 raise ValueError("weights must have the sum 1")
         if self.no_concept_below is not None and self.calibration is None:
             raise ValueError("no_concept_below is a confidence and needs a calibration")
-        return self
 
     def save(self, folder: Path) -> None:
         """Write ``settings.json`` into ``folder``."""
@@ -75,10 +86,9 @@ class LinkerSettings(BaseModel):
             return cls(stages=("dense",))
         try:
             return cls.model_validate_json(file.read_text(encoding="utf-8"))
-        except (ValidationError, ValueError) as error:
-            raise DamagedArtifactError(
-                f"{file} cannot be read ({first_problem(error)}). Build the linker again."
-            ) from None
+        except (ConfigError, ValueError) as error:
+            reason = _first_problem(error)
+            raise DamagedArtifactError(f"{file} cannot be read ({reason}). Build the linker again.") from None
 
     @property
     def look_ups(self) -> tuple[Stage, ...]:
@@ -98,10 +108,7 @@ class LinkerSettings(BaseModel):
         Raises:
             ConfigError: a value that cannot be.
         """
-        try:
-            changed = type(self).model_validate({**self.model_dump(), **changes})
-        except ValidationError as error:
-            raise ConfigError(f"settings of a linker: {first_problem(error)}.") from None
+        changed = type(self).model_validate({**self.model_dump(), **changes})
         if "calibration" in changes or self._scores_as(changed):
             return changed
         without = {"calibration": None, "calibrated_stages": (), "no_concept_below": changes.get("no_concept_below")}
@@ -115,7 +122,7 @@ class LinkerSettings(BaseModel):
         return fused and prior and (self.rerank_weight == other.rerank_weight or "rerank" not in stages)
 
 
-def first_problem(error: Exception) -> str:
+def _first_problem(error: Exception) -> str:
     """What is wrong, in one line."""
     if isinstance(error, ValidationError):
         first = error.errors()[0]

@@ -299,9 +299,9 @@ class Remembering:
         return getattr(self._encoder, name)
 
     def encode(
-        self, texts: Sequence[str], *, progress: ProgressCallback | None = None, normalise: bool = True
+        self, texts: Sequence[str], *, progress: ProgressCallback | None = None, unit_length: bool = True
     ) -> FloatArray:
         """See `onoma.encoders.Encoder.encode`."""
         new = [text for text in texts if text not in self._known]
-        self._known.update(zip(new, self._encoder.encode(new, normalise=normalise), strict=True))
+        self._known.update(zip(new, self._encoder.encode(new, unit_length=unit_length), strict=True))
         return np.stack([self._known[text] for text in texts])

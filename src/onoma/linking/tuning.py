@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import polars as pl
 
@@ -19,7 +20,7 @@ from onoma.errors import ConfigError, InputError
 from onoma.indexes.pgvector_replacing import drop_unfinished
 from onoma.linking.calibration import Method, check_method
 from onoma.linking.confidence_inputs import checked_certainty, checked_precision
-from onoma.linking.development import SHOWN, Key, are_counted, count_shared, label_mentions
+from onoma.linking.development import SHOWN, Development, Key, are_counted, count_shared, label_mentions
 from onoma.linking.folder import FORMAT_VERSION, KIND
 from onoma.linking.fusion import learn_weights
 from onoma.linking.linker import Linker
@@ -31,6 +32,10 @@ from onoma.pairs.mentions import check_mentions
 from onoma.types import RowArray
 
 _NEXT_TO_NOTHING = 1e-9
+BY_WEIGHTS = "learned weights"
+"""What searches fused by them come to, cross-validated, without prior and cross-encoder."""
+
+WithPrior: TypeAlias = Literal["no", "if better", "yes"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,7 @@ class TuningReport:
         n_unknown: of concepts that the linker does not have: no answer to them can be right.
         unknown: Some codes of these.
         accuracy: By what was tried. "before" are the settings that were there, "after" the new ones, cross-validated.
+            Of two searches each alone, both by reciprocal ranks, and both by `BY_WEIGHTS`.
         weights: Of the searches, if two are on.
         calibration: How well confidences hold, by cross-validation; unset if there is none.
         no_concept_below: Confidence that an answer now needs, if a precision was wished.
@@ -75,6 +81,16 @@ class TuningReport:
     prior_weight: float | None = None
     rerank_weight: float | None = None
     without_contexts: bool = False
+
+    @property
+    def better_alone(self) -> Stage | None:
+        """The search that alone has more mentions right than both together, if one has."""
+        fused = self.accuracy.get(BY_WEIGHTS)
+        if fused is None:
+            return None
+        alone = {search: self.accuracy[f"{search} alone"] for search in SEARCHES}
+        best = max(SEARCHES, key=lambda search: _both(alone[search]))
+        return best if alone[best].at_1 > fused.at_1 else None
 
 
 def tune_linker(
@@ -120,29 +136,16 @@ def tune_linker(
         ArtifactError: the folder is no linker, or damaged, or another process has changed it meanwhile.
         OnomaError: the linker cannot be opened, see `Linker.open`.
     """
-    if wished_precision is not None and not calibrate:
-        raise ConfigError("a wished precision needs confidences: leave calibration on.")
-    if certainty is not None and wished_precision is None:
-        raise ConfigError("a certainty (--certainty) is that of a wished precision (--min-precision): give both.")
-    if wished_precision is not None:
-        wished_precision = checked_precision(wished_precision)
-    if certainty is not None:
-        certainty = checked_certainty(certainty)
+    wish = _checked_wish(wished_precision, certainty, calibrate=calibrate)
     if isinstance(n_folds, bool) or not isinstance(n_folds, int) or n_folds < 2:
         raise ConfigError(f"n_folds must be a whole number from 2; found {n_folds!r}.")
     check_method(method)
     for given in (mentions,) if prior is None else (mentions, prior):
         check_mentions(given)
     ensure_writable(linker, KIND, overwrite=True)
-    opened = Linker.open(linker, database=database)
-    counted = None if prior is None else count_prior(opened.dictionary, prior)
-    if "dense" in opened.stages:
-        opened = opened.encoding_with(Remembering(opened.encoder))
-    if opened.reranker is not None:
-        opened = opened.reranking_with(opened.reranker.remembering())
-    untuned = opened
-    if counted is not None:
-        opened = opened.with_prior(counted.counts)
+    untuned = _remembering(Linker.open(linker, database=database))
+    counted = None if prior is None else count_prior(untuned.dictionary, prior)
+    opened = untuned if counted is None else untuned.with_prior(counted.counts)
     before = opened.settings.replaced(calibration=None, calibrated_stages=(), no_concept_below=None)
     implied = ["prior"] if opened.prior is not None else []
     wanted = ordered_stages([*before.stages, *implied] if stages is None else stages)
@@ -153,63 +156,36 @@ def tune_linker(
     if with_contexts:
         opened.check_contexts(plain.stages)
     development = label_mentions(opened, mentions, n_folds)
-    n_counted_too = None if prior is None else count_shared(opened, development, prior)
-    if n_counted_too == sum(mention.n for mention in development.mentions if mention.concepts):
-        raise ConfigError(
-            "all of the mentions are among those of the prior, and what they count for would be learned from mentions "
-            "that were counted. Give other ones: those of the training split to count, those of the development split "
-            "to learn from."
-        )
+    n_counted_too = None if prior is None else _count_shared(opened, development, prior)
     trial = Trial(opened, development, progress, n_runs=_n_runs(plain, n_folds, with_prior="prior" in wanted))
     accuracy = {"before": trial.accuracy(trial.outcomes(before, linker=untuned))}
-    settings = _learn_fusion(trial, plain, n_folds, accuracy) if _fuses(plain) else [plain] * (1 + n_folds)
-    chosen = _with_shares(trial, settings, opened.reranker)
-    outcomes = trial.cross_validated(chosen[1:])
-    if "prior" in wanted and opened.prior is not None:
-        accuracy["without stage prior"] = trial.accuracy(outcomes)
-        weights = _prior_weights(trial, settings, opened.prior)
-        knowing = _with_shares(trial, list(map(_with_prior, settings, weights)), opened.reranker)
-        knowing_outcomes = trial.cross_validated(knowing[1:])
-        accuracy["with stage prior"] = trial.accuracy(knowing_outcomes)
-        if weights[0] is None and stages is not None:
-            raise InputError(
-                "the development mentions do not show that it counts how often a concept is meant",
-                field="stages",
-                fix="leave the stage prior out, or count and tune on more mentions",
-            )
-        is_better = _both(accuracy["with stage prior"]) > _both(accuracy["without stage prior"])
-        if weights[0] is not None and (is_better or stages is not None):
-            chosen, outcomes = knowing, knowing_outcomes
-    plain = chosen[0]
-    if "rerank" in plain.stages:
-        without = [one.replaced(stages=_without(one.stages, "rerank")) for one in chosen[1:]]
-        accuracy["without stage rerank"] = trial.accuracy(trial.cross_validated(without))
-    accuracy["after"] = trial.accuracy(outcomes)
-    learned, held = plain, None
+    with_prior: WithPrior = "no" if "prior" not in wanted else "if better" if stages is None else "yes"
+    chosen, outcomes = _learn(trial, plain, n_folds, opened, accuracy, with_prior=with_prior)
+    learned, held = chosen, None
     if calibrate:
-        wish = None if wished_precision is None else Wish(wished_precision, certainty)
         calibration, held = trial.calibrated(outcomes, method, wish)
-        threshold = None if wish is None else wish.threshold(calibration)
-        learned = plain.replaced(
-            calibration=calibration.to_json(), calibrated_stages=plain.stages, no_concept_below=threshold
+        learned = chosen.replaced(
+            calibration=calibration.to_json(),
+            calibrated_stages=chosen.stages,
+            no_concept_below=None if wish is None else wish.threshold(calibration),
         )
     report = TuningReport(
-        stages=plain.stages,
+        stages=chosen.stages,
         n_mentions=sum(mention.n for mention in development.mentions),
         n_distinct=len(development.mentions),
         n_no_concept=sum(mention.n for mention in development.mentions if not mention.has_concept),
         n_unknown=sum(development.unknown.values()),
         unknown=tuple(sorted(development.unknown)[:SHOWN]),
         accuracy=accuracy,
-        weights=plain.weights if _fuses(plain) else None,
+        weights=chosen.weights if _fuses(chosen) else None,
         calibration=held,
         no_concept_below=learned.no_concept_below,
         prior=None if counted is None else counted.report,
         n_counted_too=n_counted_too,
         may_be_counted=prior is None and opened.prior is not None and are_counted(development, opened.prior),
-        prior_weight=plain.prior_weight,
-        rerank_weight=plain.rerank_weight if "rerank" in plain.stages else None,
-        without_contexts=not with_contexts and opened.tuned(plain).reads_contexts,
+        prior_weight=chosen.prior_weight,
+        rerank_weight=chosen.rerank_weight if "rerank" in chosen.stages else None,
+        without_contexts=not with_contexts and opened.tuned(chosen).reads_contexts,
     )
     tuning = dataclasses.asdict(report)
     of_prior = tuning.pop("prior")
@@ -222,9 +198,82 @@ def tune_linker(
     return report
 
 
+def _checked_wish(precision: float | None, certainty: float | None, *, calibrate: bool) -> Wish | None:
+    if precision is None:
+        if certainty is not None:
+            raise ConfigError("a certainty (--certainty) is that of a wished precision (--min-precision): give both.")
+        return None
+    if not calibrate:
+        raise ConfigError("a wished precision needs confidences: leave calibration on.")
+    return Wish(checked_precision(precision), None if certainty is None else checked_certainty(certainty))
+
+
+def _remembering(linker: Linker) -> Linker:
+    """With models that know what they were asked before: the same mentions are linked again and again."""
+    if "dense" in linker.stages:
+        linker = linker.encoding_with(Remembering(linker.encoder))
+    return linker if linker.reranker is None else linker.reranking_with(linker.reranker.remembering())
+
+
+def _count_shared(linker: Linker, development: Development, prior: pl.DataFrame) -> int:
+    """Mentions that were counted too; if all were, nothing can be learned from them."""
+    n_shared = count_shared(linker, development, prior)
+    if n_shared == sum(mention.n for mention in development.mentions if mention.concepts):
+        raise ConfigError(
+            "all of the mentions are among those of the prior, and what they count for would be learned from mentions "
+            "that were counted. Give other ones: those of the training split to count, those of the development split "
+            "to learn from."
+        )
+    return n_shared
+
+
+def _learn(
+    trial: Trial,
+    plain: LinkerSettings,
+    n_folds: int,
+    linker: Linker,
+    accuracy: dict[str, Accuracies],
+    *,
+    with_prior: WithPrior,
+) -> tuple[LinkerSettings, dict[Key, Outcome]]:
+    """The settings learned from all mentions, and what each mention is answered with by those of other folds.
+
+    Args:
+        trial: Of the mentions.
+        plain: Stages without the prior, nothing learned.
+        n_folds: Of cross-validation.
+        linker: With counts, if they are known.
+        accuracy: Gets to know what was tried.
+        with_prior: Whether the stage "prior" is on.
+    """
+    settings = _learn_fusion(trial, plain, n_folds, accuracy) if _fuses(plain) else [plain] * (1 + n_folds)
+    chosen = _with_shares(trial, settings, linker.reranker)
+    outcomes = trial.cross_validated(chosen[1:])
+    if with_prior != "no" and linker.prior is not None:
+        accuracy["without stage prior"] = trial.accuracy(outcomes)
+        weights = _prior_weights(trial, settings, linker.prior)
+        knowing = _with_shares(trial, list(map(_with_prior, settings, weights)), linker.reranker)
+        knowing_outcomes = trial.cross_validated(knowing[1:])
+        accuracy["with stage prior"] = trial.accuracy(knowing_outcomes)
+        if weights[0] is None and with_prior == "yes":
+            raise InputError(
+                "the development mentions do not show that it counts how often a concept is meant",
+                field="stages",
+                fix="leave the stage prior out, or count and tune on more mentions",
+            )
+        is_better = _both(accuracy["with stage prior"]) > _both(accuracy["without stage prior"])
+        if weights[0] is not None and (is_better or with_prior == "yes"):
+            chosen, outcomes = knowing, knowing_outcomes
+    if "rerank" in chosen[0].stages:
+        without = [one.replaced(stages=_without(one.stages, "rerank")) for one in chosen[1:]]
+        accuracy["without stage rerank"] = trial.accuracy(trial.cross_validated(without))
+    accuracy["after"] = trial.accuracy(outcomes)
+    return chosen[0], outcomes
+
+
 def _n_runs(plain: LinkerSettings, n_folds: int, *, with_prior: bool) -> int:
     """How often all mentions will be linked."""
-    n_runs = 2 + (len(SEARCHES) + 1 if _fuses(plain) else 0)
+    n_runs = 2 + (len(SEARCHES) + 2 if _fuses(plain) else 0)
     if with_prior:
         n_runs += 1 + (1 + n_folds if _fuses(plain) else 1)
     if "rerank" in plain.stages:
@@ -246,7 +295,10 @@ def _learn_fusion(
         accuracy[f"{search} alone"] = trial.accuracy(trial.outcomes(plain.replaced(stages=alone)))
     ranked = trial.outcomes(plain.replaced(stages=first, weights=None))
     accuracy["reciprocal ranks"] = trial.accuracy(ranked)
-    return [plain.replaced(weights=learn_weights(trial.pools(ranked, but=fold))) for fold in (None, *range(n_folds))]
+    learned = [learn_weights(trial.pools(ranked, but=fold)) for fold in (None, *range(n_folds))]
+    fused = [plain.replaced(stages=first, weights=weights) for weights in learned[1:]]
+    accuracy[BY_WEIGHTS] = trial.accuracy(trial.cross_validated(fused))
+    return [plain.replaced(weights=weights) for weights in learned]
 
 
 def _with_shares(trial: Trial, settings: list[LinkerSettings], reranker: Reranker | None) -> list[LinkerSettings]:

@@ -146,7 +146,7 @@ def update_linker(
         carried_prior = None
         if before.prior is not None:
             replaced_by = release.concepts().select("concept_id", "replaced_by").drop_nulls().collect()
-            names = NameDictionary.open(folder)
+            names = NameDictionary.open(folder, normalisation=before.normalisation)
             carried_prior = carry_prior(before.prior, before.dictionary, names, dict(replaced_by.iter_rows()))
             save_prior(folder, carried_prior.counts)
         for models in (ENCODER_FOLDER, RERANKER_FOLDER):
@@ -275,7 +275,7 @@ def _build(
         build,
         normalisation=before.normalisation,
         index="exact" if index is None else index.kind,
-        precision="fp32" if index is None else index.precision,
+        vectors="fp32" if index is None else index.precision,
         sparse=ngrams is not None,
         ngrams=BIOSYN_NGRAMS if ngrams is None else (ngrams[0], ngrams[1]),
         database=database,

@@ -15,6 +15,7 @@ import polars as pl
 
 from onoma.errors import InputError, did_you_mean
 from onoma.mapping.parts import RAW, Unheld, Wanted, texts_frame
+from onoma.terminology.files.json_lines import BadLineError, Number, json_object
 from onoma.terminology.files.text_files import only_file, text_lines
 from onoma.terminology.reading import Progress, Reading
 
@@ -62,7 +63,7 @@ class JsonLinesTable:
                 if line and not line.isspace():
                     try:
                         records.append(self._record(line, number))
-                    except _BadLineError as problem:
+                    except BadLineError as problem:
                         reading.reject(
                             str(problem),
                             path=self.path,
@@ -91,14 +92,14 @@ class JsonLinesTable:
             self._wanted.check_clash(record, self.path, line=number)
             self._seen.update(dict.fromkeys(record))
             if len(self._seen) > MAX_KEYS:
-                raise _BadLineError(f"more than {MAX_KEYS} different keys by this line, which cannot be columns")
+                raise BadLineError(f"more than {MAX_KEYS} different keys by this line, which cannot be columns")
         for name in self._wanted.asked:
             if isinstance(record.get(name), list | dict):
-                raise _BadLineError("a list or an object where a text belongs", name)
+                raise BadLineError("a list or an object where a text belongs", name)
         for unheld in self._unheld:
             for name, value in record.items():
                 if unheld.pattern.search(name) or unheld.pattern.search(_text(value) or ""):
-                    raise _BadLineError(unheld.problem, name, unheld.fix)
+                    raise BadLineError(unheld.problem, name, unheld.fix)
         return record
 
     def _frame(self, lines: Sequence[str], records: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
@@ -119,55 +120,19 @@ class JsonLinesTable:
         return pl.concat([rows, texts], how="horizontal")
 
 
-class _BadLineError(Exception):
-    def __init__(self, problem: str, field: str | None = None, fix: str | None = None) -> None:
-        super().__init__(problem)
-        self.field, self.fix = field, fix
-
-
-class _Number(str):
-    """A number as it is spelt."""
-
-    __slots__ = ()
-
-
 class _Piece(str):
     """What stands between the values of lists and objects."""
 
     __slots__ = ()
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    record = dict(pairs)
-    if len(record) != len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _BadLineError("a key occurs twice", next(key for key in keys if keys.count(key) > 1))
-    return record
-
-
-def _refuse_constant(name: str) -> Any:
-    raise _BadLineError(f"not JSON ({name} is no value of it)")
-
-
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_object, parse_int=_Number, parse_float=_Number, parse_constant=_refuse_constant
-)
-
-
 def _parse(line: str) -> dict[str, Any]:
-    try:
-        record = _DECODER.decode(line)
-    except ValueError as error:
-        raise _BadLineError(f"not JSON ({error})") from None
-    except RecursionError:
-        raise _BadLineError("JSON nested too deeply") from None
-    if not isinstance(record, dict):
-        raise _BadLineError("a JSON value that is no object, where one is needed on each line")
+    record = json_object(line)
     if "\\ud" in line.lower():
         try:
             _spelt(record).encode()
         except UnicodeEncodeError:
-            raise _BadLineError("half a character (a lone surrogate)") from None
+            raise BadLineError("half a character (a lone surrogate)") from None
     return record
 
 
@@ -184,7 +149,7 @@ def _spelt(value: Any) -> str:
     waiting: list[Any] = [value]
     while waiting:
         match waiting.pop():
-            case _Piece() | _Number() as text:
+            case _Piece() | Number() as text:
                 pieces.append(str(text))
             case dict() as record:
                 waiting.append(_Piece("}"))

@@ -18,6 +18,7 @@ from onoma._version import __version__
 from onoma.artifacts import ensure_file_writable, is_same, sha256_file, write_file
 from onoma.errors import ConfigError, InputError, whole_number
 from onoma.linking import Linker
+from onoma.linking.links import checked_top_k
 from onoma.linking.mentions import Preparation
 from onoma.mapping import collecting, parts
 from onoma.mapping.answers import ANSWER_TYPES, AnswerFiles, link_task
@@ -115,7 +116,8 @@ def map_table(
 
     Raises:
         InputError: input and output are one file or of an unknown kind; the input cannot be read (saying the line), has
-            no such column, or one that an answer's column would share its name with; nothing reads the contexts.
+            no such column, or one that an answer's column would share its name with; nothing reads the contexts;
+            ``top_k`` or ``workers`` below 1.
         ConfigError: a setting has a value it cannot have, or a stage or confidence is asked for that the linker lacks.
         OnomaError: the linker cannot be opened, see `Linker.open`.
         ArtifactExistsError: ``output`` exists.
@@ -128,7 +130,7 @@ def map_table(
         MapReport(n_rows=120000, n_mentions=8211, n_linked=119204, no_concept_below=None, seconds=31.5)
     """
     started = time.monotonic()
-    top_k, workers = _count(top_k, "top_k"), None if workers is None else _count(workers, "workers")
+    top_k, workers = checked_top_k(top_k), None if workers is None else whole_number(workers, "workers", "too few")
     _check_options(engine, address, database)
     source, target = Path(input), Path(output)
     if target.is_symlink():  # what it points to is replaced, not the link
@@ -211,13 +213,6 @@ def map_table(
         work.put_in_place(target)
     least = opened.settings.no_concept_below if opened.is_calibrated else None  # nothing lies below 0
     return MapReport(read.n_rows, n_mentions, n_linked, least or None, time.monotonic() - started)
-
-
-def _count(value: int, name: str) -> int:
-    try:
-        return whole_number(value, name, "too few")
-    except InputError:
-        raise ConfigError(f"{name} must be at least 1, a whole number; found {value!r}.") from None
 
 
 def _check_options(engine: str, address: str | None, database: str | None) -> None:

@@ -24,7 +24,10 @@ def open_linker(folder: str | Path, work: WorkFolder) -> Linker:
     linker = Linker.open(folder)
     settings = work.settings
     if settings is None or linker.fingerprint != settings.linker:
-        raise MismatchError(f"{folder} is not the linker that this work was begun with. Run the command again.")
+        raise MismatchError(
+            f"{folder} is not the linker that this work was begun with: it was replaced meanwhile. Put that one back, "
+            "or begin anew (--force, overwrite=True)."
+        )
     return work.asking.applied(linker).preparing(work.preparation)
 
 

@@ -73,8 +73,8 @@ def link_in_processes(
             worker, line = heard.get()
             if not line:
                 raise UnavailableError(
-                    f"A worker process died ({worker.last_words()}). What was linked so far is kept: run the command "
-                    "again to go on, with fewer workers if memory was short."
+                    f"A worker process died ({worker.last_words()}). What was linked so far is kept: mend that and run "
+                    "the command again to go on, with fewer workers if memory was short."
                 )
             progress(json.loads(line)["mentions"])
             at_work -= 1

@@ -13,6 +13,7 @@ import polars as pl
 from onoma.errors import InputError
 from onoma.pairs.languages import check_languages
 from onoma.pairs.selection import normalised_names, rows_fingerprint, usable_names
+from onoma.randomness import random_from
 from onoma.terminology import Terminology
 from onoma.terminology.tables import checked_name_rows
 from onoma.terminology.terminology import as_terminology
@@ -62,8 +63,8 @@ def hold_out_synonyms(
             them. None of their texts is chosen for the same concept.
 
     Raises:
-        InputError: a hidden name does not exist, no name is of one of the languages, or fewer concepts than
-            ``n_names`` can spare one.
+        InputError: a hidden name does not exist, no name is of one of the languages, fewer concepts than ``n_names``
+            can spare one, or the seed is no whole number from 0.
     """
     terminology = as_terminology(terminology)
     check_languages(terminology, languages)
@@ -71,7 +72,7 @@ def hold_out_synonyms(
     usable[checked_name_rows(hidden_names, len(usable))] = False
     names = normalised_names(terminology.names(), usable, normalisation)
     spare = _spare_texts(names, terminology, languages)
-    random = np.random.default_rng(seed)
+    random = random_from(seed)
     # First one text of each concept, then the concepts: a concept with many synonyms is no likelier than another.
     order = pl.Series("order", random.permutation(len(spare)))
     candidates = (

@@ -29,6 +29,7 @@ from onoma.pairs.languages import check_languages
 from onoma.pairs.name_store import own_tokenizer
 from onoma.pairs.pair_set import KIND, PairSet, write_pair_set
 from onoma.pairs.selection import Ambiguous, check_ambiguous, training_names, treat_ambiguous
+from onoma.randomness import random_from
 from onoma.terminology import Terminology, normalise_expr
 from onoma.terminology.files.text_files import only_file, text_lines
 from onoma.terminology.readers.table_rows import LINE, json_rows, parquet_rows, text_rows
@@ -123,7 +124,7 @@ def _read_table(path: Path, suffix: str, reading: Reading, context: str | None) 
             blocks = list(json_rows(file, reading, columns=wanted, may_be_lists=(), separator=None))
         else:
             delimiter = "," if suffix == "csv" else "\t"
-            blocks = list(text_rows(file, reading, columns=wanted, delimiter=delimiter, quoting="auto"))
+            blocks = list(text_rows(file, reading, columns=wanted, delimiter=delimiter))
     except InputError as error:
         if error.field not in wanted:
             raise
@@ -360,7 +361,7 @@ def _pairs(names: pl.DataFrame, max_per_mention: int | None, seed: int) -> npt.N
         .sort("mention", "name")
     )
     if max_per_mention is not None and max_per_mention < len(pairs):
-        order = pl.Series("order", np.random.default_rng(seed).permutation(len(pairs)))
+        order = pl.Series("order", random_from(seed).permutation(len(pairs)))
         pairs = pairs.with_columns(order).filter(pl.col("order").rank().over("mention") <= max_per_mention)
     distinct = (
         pairs.select(first=pl.min_horizontal("mention", "name"), second=pl.max_horizontal("mention", "name"))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onoma.artifacts import Parent, ensure_writable, write_artifact
-from onoma.errors import InputError, MismatchError
+from onoma.errors import InputError, MismatchError, check_several
 from onoma.pairs.labelled_names import merge_labelled_names
 from onoma.pairs.pair_set import FORMAT_VERSION, KIND, PairSet
 from onoma.terminology.tables import KIND as TERMINOLOGY
@@ -35,6 +35,7 @@ def merge_pairs(sets: Sequence[PairSet | str | Path], out: str | Path, *, overwr
         MismatchError: made with different tokenisers, lengths or normalisation, or some marked and some not.
         ArtifactExistsError: ``out`` is taken.
     """
+    check_several(sets, "sets")
     opened = [given if isinstance(given, PairSet) else PairSet.open(given) for given in sets]
     _check_mergeable(opened)
     for one in opened:

@@ -43,6 +43,9 @@ class PairSet:
     text_labels: npt.NDArray[np.int32] | None
     """Training names with one text share a number, shape (n,); None unless made with ``ambiguous="mark"``."""
 
+    def __repr__(self) -> str:
+        return f"PairSet({str(self.path)!r}: {len(self.pairs):,} pairs of {len(self.store):,} names)"
+
     @classmethod
     def open(cls, path: str | Path) -> PairSet:
         """Open what `build_pairs`, `build_mention_pairs`, `build_bitext_pairs` or `merge_pairs` wrote.

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onoma.errors import ConfigError, ShapeError
+from onoma.randomness import random_from
 from onoma.types import RowArray
 
 _BLOCK_PAIRS = 1 << 20
@@ -36,7 +37,8 @@ def synonym_pairs(
 
     Raises:
         ShapeError: ``labels`` is not a vector, or not ascending.
-        ConfigError: ``max_per_concept`` is below 1.
+        ConfigError: ``max_per_concept`` is no whole number from 1.
+        InputError: the seed is none from 0.
 
     Source:
         SapBERT (Liu et al. 2021), section 3.1: all combinations of synonyms, randomly trimmed to 50.
@@ -48,8 +50,8 @@ def synonym_pairs(
     labels = np.asarray(labels)
     if labels.ndim != 1 or (labels[1:] < labels[:-1]).any():
         raise ShapeError("labels: expected a vector in ascending order, the names of a concept side by side.")
-    if max_per_concept < 1:
-        raise ConfigError(f"max_pairs_per_concept must be at least 1; found {max_per_concept}.")
+    if isinstance(max_per_concept, bool) or not isinstance(max_per_concept, int | np.integer) or max_per_concept < 1:
+        raise ConfigError(f"max_pairs_per_concept must be a whole number, at least 1; found {max_per_concept!r}.")
     is_first = np.concatenate([np.ones(min(len(labels), 1), bool), labels[1:] != labels[:-1]])
     starts = np.flatnonzero(is_first)
     sizes = np.diff(starts, append=len(labels))
@@ -58,7 +60,7 @@ def synonym_pairs(
     max_per_concept = min(max_per_concept, most * (most - 1) // 2 or 1)  # twice a larger one is no int64
     ends = np.cumsum(np.minimum(sizes * (sizes - 1) // 2, max_per_concept))
     pairs = np.empty((int(ends[-1]) if len(ends) else 0, 2), np.int32)
-    rng = np.random.default_rng(seed)
+    rng = random_from(seed)
     done = 0
     for block in np.split(np.arange(len(ends)), np.flatnonzero(np.diff(ends // _BLOCK_PAIRS)) + 1):
         numbers, offsets = _numbers_of_block(starts[block], sizes[block], max_per_concept, rng)

@@ -35,10 +35,10 @@ from onoma.terminology.matching import (
     checked_evidence,
     match_concepts,
 )
-from onoma.terminology.merging import check_places, folder_name, vocabularies_by_folder
+from onoma.terminology.merging import check_places, folder_name, paths_of, vocabularies_by_folder
 from onoma.terminology.reading import Progress, no_progress
 from onoma.terminology.tables import KIND, NAMES, TerminologyTables, of_languages, write_terminology
-from onoma.terminology.terminology import Terminology
+from onoma.terminology.terminology import Terminology, as_terminology
 from onoma.terminology.vocabularies import vocabulary_of
 
 
@@ -108,8 +108,8 @@ class EnrichReport:
 
 
 def enrich_terminology(
-    folder: str | Path,
-    others: Sequence[str | Path],
+    terminology: Terminology | str | Path,
+    others: Sequence[Terminology | str | Path],
     out: str | Path,
     *,
     by: Sequence[str] = EVIDENCE,
@@ -121,8 +121,8 @@ def enrich_terminology(
     """Write a terminology with the synonyms that others have for its concepts; the module says which.
 
     Args:
-        folder: One's own terminology.
-        others: Folders of terminologies that give names; of names that say the same the first one's are added.
+        terminology: One's own, or its folder.
+        others: Terminologies that give names, or their folders; of names that say the same the first one's are added.
         out: Where the enriched folder shall lie. It appears whole or not at all.
         by: What may say that two concepts are one, some of `EVIDENCE`.
         languages: BCP 47 tags of the names to add; ``en`` takes ``en-GB`` too, and names whose language nobody said are
@@ -142,14 +142,14 @@ def enrich_terminology(
     started = time.perf_counter()
     tell = progress or no_progress
     check_several(others, "others")
-    paths = [Path(folder), *(Path(other) for other in others)]
+    paths = paths_of([terminology, *others])
     if len(paths) == 1:
         raise InputError("there is no terminology to take names from", expected="terminology folders")
     evidence = checked_evidence(by)
     check_places(paths, Path(out))
     ensure_writable(out, KIND, overwrite=overwrite)
     said = vocabularies_by_folder(vocabularies or {}, paths)
-    opened = [Terminology.open(path) for path in paths]
+    opened = [as_terminology(given) for given in (terminology, *others)]
     own, *givers = opened
     own_vocabulary, *other_vocabularies = (
         said.get(path, vocabulary_of(terminology.manifest.config))

@@ -31,7 +31,7 @@ from onoma.terminology.concordance import Concordance, MergeSource, concord
 from onoma.terminology.joining import JOINING_RELATIONS
 from onoma.terminology.reading import Progress, Reading, no_progress
 from onoma.terminology.tables import KIND, OBSOLETE, write_terminology
-from onoma.terminology.terminology import Terminology
+from onoma.terminology.terminology import Terminology, as_terminology
 from onoma.terminology.uniting import United, unite
 from onoma.terminology.vocabularies import vocabulary_of
 
@@ -122,7 +122,7 @@ class MergeReport:
 
 
 def merge_terminologies(
-    folders: Sequence[str | Path],
+    terminologies: Sequence[Terminology | str | Path],
     out: str | Path,
     *,
     join_by_cross_references: Sequence[str] = (),
@@ -135,7 +135,7 @@ def merge_terminologies(
     """Write several terminologies as one; the module says what becomes of them.
 
     Args:
-        folders: Terminology folders; the first has the last word.
+        terminologies: Terminologies, or their folders; the first has the last word.
         out: Where the merged folder shall lie. It appears whole or not at all.
         join_by_cross_references: Relations that make one concept of two with different codes: "exactMatch",
             "closeMatch", "xref", the more trusted first. None: only equal codes do.
@@ -154,8 +154,8 @@ def merge_terminologies(
         ArtifactError: a folder is no whole terminology, or ``out`` is taken.
     """
     started = time.perf_counter()
-    check_several(folders, "folders")
-    paths = [Path(folder) for folder in folders]
+    check_several(terminologies, "terminologies")
+    paths = paths_of(terminologies)
     check_places(paths, Path(out))
     relations = _checked_relations(join_by_cross_references)
     if match_codes not in get_args(MatchCodes):
@@ -170,8 +170,8 @@ def merge_terminologies(
     named_vocabulary = vocabularies_by_folder(vocabularies or {}, paths)
     ensure_writable(out, KIND, overwrite=overwrite)
     sources = []
-    for path in paths:
-        terminology, prefix = Terminology.open(path), prefix_of.get(path, "")
+    for path, terminology in zip(paths, map(as_terminology, terminologies), strict=True):
+        prefix = prefix_of.get(path, "")
         known = None if prefix else vocabulary_of(terminology.manifest.config)
         sources.append(MergeSource(terminology, prefix, named_vocabulary.get(path, known), match_codes == "prefixes"))
     reading = Reading(progress=progress or no_progress)
@@ -222,8 +222,17 @@ def _checked_relations(relations: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(relations))
 
 
+def paths_of(terminologies: Sequence[Terminology | str | Path]) -> list[Path]:
+    """Their folders, as given."""
+    return [given.path if isinstance(given, Terminology) else Path(given) for given in terminologies]
+
+
 def by_folder(given: Mapping[str, str], paths: Sequence[Path], what: str) -> dict[Path, str]:
     """Settings of single terminologies by their folder; a folder goes by its name, or by its path as given."""
+    if not isinstance(given, Mapping) or not all(isinstance(value, str) for value in given.values()):
+        raise ConfigError(
+            f'What each terminology has of {what} is a mapping of names to text, e.g. {{"mine": "MINE"}}.'
+        )
     found = {}
     for name, value in given.items():
         meant = [path for path in paths if name in {str(path), folder_name(path)}]

@@ -41,11 +41,13 @@ class SearchLinker:
     Args:
         search: Over the texts of the dictionary.
         dictionary: The names.
-        normalisation: Preset that the dictionary was built with.
     """
 
-    def __init__(self, search: NameSearch, dictionary: NameDictionary, *, normalisation: str) -> None:
-        self.search, self.dictionary, self.normalisation = search, dictionary, normalisation
+    def __init__(self, search: NameSearch, dictionary: NameDictionary) -> None:
+        self.search, self.dictionary = search, dictionary
+
+    def __repr__(self) -> str:
+        return f"SearchLinker({type(self.search).__name__}, {self.dictionary!r})"
 
     def link(self, mentions: Iterable[str], *, top_k: int = 5) -> list[list[Link]]:
         """The ``top_k`` best concepts of each mention, best first.
@@ -54,7 +56,7 @@ class SearchLinker:
             InputError: a mention is not text, or ``top_k`` is less than 1.
         """
         top_k = checked_top_k(top_k)
-        texts = [normalise(mention, self.normalisation) for mention in checked_mentions(mentions)]
+        texts = [normalise(mention, self.dictionary.normalisation) for mention in checked_mentions(mentions)]
         distinct = [text for text in dict.fromkeys(texts) if text]
         answers: dict[str, list[Link]] = {}
         for start in range(0, len(distinct), _MENTIONS_AT_ONCE):

@@ -181,15 +181,13 @@ def open_baseline(
     name: str,
     dictionary: NameDictionary,
     *,
-    normalisation: str = "sapbert",
     settings: Mapping[str, object] | None = None,
 ) -> MentionLinker:
     """A baseline that ranks the concepts of a dictionary.
 
     Args:
         name: One of `BASELINES`.
-        dictionary: The names.
-        normalisation: Preset that the dictionary was built with.
+        dictionary: The names (`onoma.linking.build_dictionary`), whose normalisation is that of the baseline.
         settings: Others than the normalisation; see the baseline's class.
 
     Raises:
@@ -197,5 +195,5 @@ def open_baseline(
         UnavailableError: a package is needed that is not installed.
         InputError: a file that is needed cannot be read.
     """
-    baseline = get_baseline(name, {**(settings or {}), "normalisation": normalisation})
-    return SearchLinker(baseline.search(dictionary.texts), dictionary, normalisation=normalisation)
+    baseline = get_baseline(name, {**(settings or {}), "normalisation": dictionary.normalisation})
+    return SearchLinker(baseline.search(dictionary.texts), dictionary)

@@ -112,7 +112,8 @@ def _rows(file: SourceFile, options: TableOptions, reading: Reading) -> Iterator
     if kind in {".jsonl", ".ndjson"}:
         return json_rows(file, reading, columns=columns, may_be_lists=may_be_lists, separator=options.separator)
     delimiter = _delimiter(kind, options)
-    return text_rows(file, reading, columns=columns, delimiter=delimiter, quoting=options.quoting)
+    advice = "close it, or import with --set quoting=no if quotes are ordinary characters here"
+    return text_rows(file, reading, columns=columns, delimiter=delimiter, quoting=options.quoting, advice=advice)
 
 
 def _pieces(rows: pl.DataFrame, column: str, options: TableOptions) -> pl.Expr:

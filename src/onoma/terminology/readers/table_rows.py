@@ -6,7 +6,6 @@ String where the file has lists and the column may be one.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +16,7 @@ from onoma.artifacts.parquet import scan_parquet
 from onoma.errors import InputError, did_you_mean
 from onoma.terminology.files.archives import SourceFile
 from onoma.terminology.files.delimited import first_line_of, read_delimited
+from onoma.terminology.files.json_lines import BadLineError, json_object
 from onoma.terminology.files.quoted import ROWS_PER_BATCH, read_quoted
 from onoma.terminology.files.text_files import CARRIAGE_RETURN, read_blocks, text_lines
 from onoma.terminology.reading import Reading
@@ -27,9 +27,15 @@ LINE = "\0line"
 
 
 def text_rows(
-    file: SourceFile, reading: Reading, *, columns: Sequence[str], delimiter: str, quoting: Literal["auto", "yes", "no"]
+    file: SourceFile,
+    reading: Reading,
+    *,
+    columns: Sequence[str],
+    delimiter: str,
+    quoting: Literal["auto", "yes", "no"] = "auto",
+    advice: str = "close it",
 ) -> Iterator[pl.DataFrame]:
-    """Rows of a CSV or TSV file with a header, quoted or not."""
+    """Rows of a CSV or TSV file with a header, quoted or not; ``advice`` is what to do about a quote left open."""
     may_be_quoted = quoting == "yes" or (quoting == "auto" and delimiter != "\t")
     header: tuple[int, bytes] | None = None
     has_quotes = False
@@ -45,7 +51,7 @@ def text_rows(
             delimiter=delimiter,
             keep=columns,
             check_fields=lambda fields, line: _check_columns(fields, columns, file.path, line=line),
-            advice="close it, or import with --set quoting=no if quotes are ordinary characters here",
+            advice=advice,
             line_column=LINE,
         )
     if header is None:
@@ -140,10 +146,10 @@ def json_rows(
             if not line.strip():
                 continue
             try:
-                record = _record(line)
+                record = json_object(line)
                 seen.update(dict.fromkeys(record))
                 batch.append({LINE: number, **{name: _cell(record, name, may_be_lists, separator) for name in columns}})
-            except _BadLineError as problem:
+            except BadLineError as problem:
                 reading.reject(str(problem), path=path, line=number, text=line, field=problem.field)
         if len(batch) >= ROWS_PER_BATCH:
             _check_keys(seen, columns[:1], path)  # a wrong name of the first is told before a million rows are rejected
@@ -155,45 +161,11 @@ def json_rows(
         yield pl.DataFrame(batch, schema=schema)
 
 
-class _BadLineError(Exception):
-    def __init__(self, problem: str, field: str | None = None) -> None:
-        super().__init__(problem)
-        self.field = field
-
-
-def _record(line: str) -> Row:
-    def without_repeats(pairs: list[tuple[str, Any]]) -> Row:
-        record = dict(pairs)
-        if len(record) != len(pairs):
-            keys = [key for key, _ in pairs]
-            raise _BadLineError("a key occurs twice", next(key for key in keys if keys.count(key) > 1))
-        return record
-
-    def no_constant(name: str) -> Any:
-        raise _BadLineError(f"not JSON ({name} is no value of it)")
-
-    try:
-        record = json.loads(
-            line,
-            object_pairs_hook=without_repeats,
-            parse_int=str,
-            parse_float=str,
-            parse_constant=no_constant,
-        )
-    except ValueError as error:
-        raise _BadLineError(f"not JSON ({error})") from None
-    except RecursionError:
-        raise _BadLineError("JSON nested too deeply") from None
-    if not isinstance(record, dict):
-        raise _BadLineError("a JSON value that is no object, where one is needed on each line")
-    return record
-
-
 def _cell(record: Row, name: str, may_be_lists: Collection[str], separator: str | None) -> list[str] | str:
     value = record.get(name)
     if name not in may_be_lists:
         if isinstance(value, list):
-            raise _BadLineError("a list where one value belongs", name)
+            raise BadLineError("a list where one value belongs", name)
         return _text(value, name)
     if isinstance(value, list):
         return [_text(element, name) for element in value]
@@ -207,9 +179,9 @@ def _text(value: object, name: str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, str):
-        raise _BadLineError("an object or a list inside, where a text, number or null belongs", name)
+        raise BadLineError("an object or a list inside, where a text, number or null belongs", name)
     if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        raise _BadLineError("half a character (a lone surrogate)", name)
+        raise BadLineError("half a character (a lone surrogate)", name)
     return value
 
 
