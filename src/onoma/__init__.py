@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from onoma.linking import ExactMatcher, Link, Linker, build_linker
     from onoma.pairs import PairSet, build_pairs, hold_out_synonyms
     from onoma.terminology import Concept, Terminology, import_terminology, normalise
+    from onoma.training.alignment import train_encoder
     from onoma.training.biosyn import train_biosyn
     from onoma.training.biosyn_config import load_biosyn_recipe
     from onoma.training.config import TrainingConfig, load_recipe
-    from onoma.training.loop import train_encoder
     from onoma.training.run import train_on_terminology
 
 _HOME = {
@@ -51,7 +51,7 @@ _HOME = {
     "open_encoder": "onoma.encoders",
     "run_benchmark": "onoma.benchmarks",
     "train_biosyn": "onoma.training.biosyn",
-    "train_encoder": "onoma.training.loop",
+    "train_encoder": "onoma.training.alignment",
     "train_on_terminology": "onoma.training.run",
 }
 

@@ -13,9 +13,9 @@ from torch import nn
 from onoma.encoders.lora import insert_lora
 from onoma.encoders.packed import load_packed
 from onoma.pairs import PairSet, build_pairs
+from onoma.training.alignment import train_encoder
 from onoma.training.averaging import WeightAverage
 from onoma.training.config import TrainingConfig
-from onoma.training.loop import train_encoder
 from tiny import make_terminology, tiny_encoder
 
 

@@ -25,11 +25,11 @@ from onoma.errors import ConfigError, TrainingError
 from onoma.linking.reranking import Reranker
 from onoma.pairs import PairSet
 from onoma.training import clock
+from onoma.training.alignment import train_encoder
 from onoma.training.batches import PairBatches
 from onoma.training.biosyn import train_biosyn
 from onoma.training.checkpoints import Progress, load_checkpoint, save_checkpoint
 from onoma.training.config import TrainingConfig
-from onoma.training.loop import train_encoder
 from onoma.training.precision import autocast, compile_encoder, training_precision
 from onoma.training.reranking import train_reranker
 from onoma.training.reranking_config import RerankingConfig

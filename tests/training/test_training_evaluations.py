@@ -20,10 +20,10 @@ from onoma.encoders import open_encoder
 from onoma.errors import ConfigError, InputError, MismatchError, TrainingError
 from onoma.linking import build_linker
 from onoma.pairs import PairSet, hold_out_synonyms
+from onoma.training.alignment import train_encoder
 from onoma.training.config import Recipe, TrainingConfig
 from onoma.training.development import DevelopmentSet
 from onoma.training.evaluating import Evaluation, Evaluations
-from onoma.training.loop import train_encoder
 from onoma.training.measuring import Measure, Scores
 from onoma.training.planning import plan_steps
 from onoma.training.run import train_on_pairs, train_on_terminology
@@ -189,7 +189,7 @@ def test_a_run_that_stopped_early_and_could_not_be_saved_does_not_go_on(
         raise OSError("no space left")
 
     with monkeypatch.context() as patched:
-        patched.setattr("onoma.training.loop.save_encoder", full)
+        patched.setattr("onoma.training.alignment.save_encoder", full)
         with pytest.raises(OSError, match="no space left"):
             train_encoder(config, pairs, tmp_path / "e", development=[DEVELOPMENT])
     report = train_encoder(config, pairs, tmp_path / "e", development=[DEVELOPMENT])
@@ -404,7 +404,7 @@ def test_trackers_get_steps_and_evaluations(
         def close(self, *, finished: bool) -> None:
             said.append(("close", finished))
 
-    monkeypatch.setattr("onoma.training.sitting.open_trackers", lambda *_, **__: Recorder())
+    monkeypatch.setattr("onoma.training.loop.open_trackers", lambda *_, **__: Recorder())
     config = config_for(base, steps=1)
     train_encoder(config, pairs, tmp_path / "e", development=[DEVELOPMENT])
     of_step = {"loss", "hard_positives", "hard_negatives", "learning_rate", "names_per_second"}

@@ -14,8 +14,8 @@ from onoma.encoders import locate_encoder, open_encoder
 from onoma.encoders.packed import load_packed, pack
 from onoma.errors import ConfigError, TrainingError
 from onoma.pairs import PairSet
+from onoma.training.alignment import train_encoder
 from onoma.training.config import TrainingConfig
-from onoma.training.loop import train_encoder
 from onoma.training.run_folder import run_folder
 from onoma.training.step import StepReport
 from tiny import WORDS, disease_pairs, tiny_encoder

@@ -30,9 +30,9 @@ from onoma.errors import (
     TrainingError,
 )
 from onoma.pairs import PairSet, build_pairs
+from onoma.training.alignment import train_encoder
 from onoma.training.checkpoints import CHECKPOINT_NAME
 from onoma.training.config import Recipe, TrainingConfig
-from onoma.training.loop import train_encoder
 from onoma.training.run import train_on_terminology
 from onoma.training.run_folder import begin_run, planned_steps, run_folder
 from onoma.training.step import StepReport
@@ -177,7 +177,7 @@ KILLED = """
     from pathlib import Path
     from onoma.pairs import PairSet
     from onoma.training.config import TrainingConfig
-    from onoma.training.loop import train_encoder
+    from onoma.training.alignment import train_encoder
 
     def maybe_die(report):
         if report.step == int(sys.argv[4]):
@@ -406,7 +406,7 @@ def test_a_run_that_cannot_be_saved_goes_on_from_its_end(
         raise OSError("no space left")
 
     with monkeypatch.context() as patched:
-        patched.setattr("onoma.training.loop.save_encoder", full)
+        patched.setattr("onoma.training.alignment.save_encoder", full)
         with pytest.raises(OSError, match="no space left"):
             train_encoder(config_for(base), pairs, tmp_path / "e")
     assert train_encoder(config_for(base), pairs, tmp_path / "e").resumed_at == 12

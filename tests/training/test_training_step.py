@@ -17,9 +17,9 @@ import torch
 from onoma.encoders.packed import PackedBatch, PackedEncoder, load_packed, pack
 from onoma.errors import TrainingError
 from onoma.pairs import PairSet, build_pairs
+from onoma.training.alignment import train_encoder
 from onoma.training.batches import PairBatches
 from onoma.training.config import TrainingConfig
-from onoma.training.loop import train_encoder
 from onoma.training.objective import objective
 from onoma.training.precision import training_precision
 from onoma.training.step import Step, StepReport, make_optimiser

@@ -19,9 +19,9 @@ from onoma.encoders.packed import load_packed
 from onoma.encoders.torch_encoder import TorchEncoder
 from onoma.errors import ConfigError
 from onoma.pairs import PairSet, build_pairs
+from onoma.training.alignment import train_encoder
 from onoma.training.config import TrainingConfig, load_recipe
 from onoma.training.config_parts import Adapter, Everything, Lora
-from onoma.training.loop import train_encoder
 from onoma.training.settings import resolve
 from onoma.training.step import StepReport
 from onoma.training.tuning import load_base, tune

@@ -3,7 +3,7 @@
 A query is compared with some candidates, half of them found by characters (TF-IDF), the others by the encoder as it was
 when the pass over the queries began. The score is the sum of a dense and a sparse one, whose weight is learnt with the
 encoder; the loss makes it probable that a right candidate is drawn by a softmax over the candidates.
-`onoma.training.sitting` is the loop.
+`onoma.training.loop` is the loop.
 
 The dictionary is never compared with all queries as a matrix: sparse scores are those of candidates, dense ones come
 tile by tile. Differs from the released code, besides: ids are compared as a whole (there ``D00312`` is right for
@@ -37,10 +37,10 @@ from onoma.training.biosyn_step import BiosynModel, BiosynStep, BiosynStepReport
 from onoma.training.course import Course
 from onoma.training.development import DevelopmentSet, queries_over, read_dictionary
 from onoma.training.evaluating import Evaluation, check_development
+from onoma.training.loop import Tell, Watching, take_course
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import ensure_encoder_writable
 from onoma.training.settings import config_of
-from onoma.training.sitting import Tell, Watching, take_course
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import load_base
 from onoma.training.vectors import name_vectors

@@ -1,4 +1,4 @@
-"""What a kind of training brings along; `onoma.training.sitting` takes it through a run."""
+"""What a kind of training brings along; `onoma.training.loop` takes it through a run."""
 
 from __future__ import annotations
 

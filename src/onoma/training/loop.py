@@ -1,168 +1,306 @@
-"""Self-alignment of names (SapBERT): synonyms are drawn together, other names of the batch pushed apart.
+"""The one training loop: step by step through a run, resumable to the bit on a CPU.
 
-One step: the names of ``batch_pairs`` synonym pairs are packed without padding, encoded, compared with each
-other; hard pairs are mined as masks; the loss pulls and pushes; AdamW moves the weights. `onoma.training.sitting` is
-the loop.
+Whatever is trained (`onoma.training.course`), between steps the encoder is measured on development data, if there are
+some, and the state of the run is written down.
+
+While a run is unfinished its state lies in ``OUT.run`` (`onoma.training.run_folder`); the same call goes on from there.
+Two sittings of one run see the same batches and the same dropout. Several processes (`onoma.training.distributed`) all
+run this loop; the main one alone writes files and speaks, and where a decision depends on time it tells the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-import numpy as np
+import torch
 
-from onoma.encoders import locate_tokenizer
-from onoma.encoders.model_card import TRAIN_NAME
-from onoma.encoders.saving import save_encoder
-from onoma.errors import InputError, MismatchError
-from onoma.pairs import PairSet
-from onoma.training.batches import make_batches
-from onoma.training.config import Recipe, TrainingConfig
+from onoma.artifacts import sha256_file, verify_artifact
+from onoma.encoders.memory import keep_freed_memory, return_freed_memory
+from onoma.errors import ArtifactError, TrainingError
+from onoma.training.checkpoints import CHECKPOINT_NAME, Progress, load_checkpoint, save_checkpoint
 from onoma.training.course import Course
-from onoma.training.development import DevelopmentSet
-from onoma.training.evaluating import HIDE_OR_GIVE, Evaluation, check_development
-from onoma.training.measuring import Measure
-from onoma.training.objective import check_widths
-from onoma.training.report import TrainingReport
-from onoma.training.run_folder import ensure_encoder_writable
-from onoma.training.settings import config_of
-from onoma.training.sitting import Tell, Watching, take_course
-from onoma.training.step import Step, StepReport, make_optimiser
-from onoma.training.trackers import check_trackers
-from onoma.training.tuning import load_base
-from onoma.training.vectors import name_vectors
+from onoma.training.distributed import broadcast, is_main, processes
+from onoma.training.evaluating import Evaluation
+from onoma.training.optimiser_step import Done
+from onoma.training.planning import plan_steps
+from onoma.training.report import TrainingReport, mean_loss, versions
+from onoma.training.run_config import RunConfig
+from onoma.training.run_folder import RUN_NAME, RunLog, begin_run, is_saved, planned_steps, unfinished_run
+from onoma.training.stopping import StopRequest
+from onoma.training.trackers import Trackers, open_trackers
+
+T = TypeVar("T")
+Tell = Callable[[str], None]
 
 
-def train_encoder(
-    recipe: Recipe | TrainingConfig | str,
-    pairs: PairSet | str | Path,
-    out: str | Path,
-    *,
-    development: Sequence[DevelopmentSet] = (),
-    trackers: Sequence[str] = (),
-    overwrite: bool = False,
-    on_step: Callable[[StepReport], None] | None = None,
-    on_evaluation: Callable[[Evaluation], None] | None = None,
-    on_event: Callable[[str], None] | None = None,
-) -> TrainingReport:
-    """Train an encoder on synonym pairs and save it as a folder.
+@dataclass(frozen=True, slots=True)
+class Watching(Generic[Done]):
+    """Who follows a run; all are called in the main process only.
 
-    Args:
-        recipe: What to do: the name or file of a recipe, what `load_recipe` gives, or settings.
-        pairs: Pairs tokenised with the base encoder's tokeniser, or their folder.
-        out: The encoder folder to write: sentence-transformers layout, ONNX model, manifest, ``train.json``.
-            The unfinished run lies in ``OUT.run`` and goes on from its last checkpoint.
-        development: What to measure the encoder on while it is trained; the mean of their acc@1 decides what is best.
-        trackers: Where to show the curves too: ``tensorboard``, ``wandb``, ``mlflow``.
-        overwrite: Replace an encoder that is there.
+    Attributes:
+        trackers: Where to show the curves, by name.
         on_step: Called after every step.
         on_evaluation: Called after every evaluation.
-        on_event: Called with sentences worth telling (device, number of steps, resuming, evaluations, saving).
+        on_event: Called with sentences worth telling.
+    """
+
+    trackers: Sequence[str]
+    on_step: Callable[[Done], None] | None
+    on_evaluation: Callable[[Evaluation], None] | None
+    on_event: Tell | None
+
+
+def take_course(
+    make: Callable[[Path, Tell], Course[Any, Done]], config: RunConfig, out: Path, watching: Watching[Done]
+) -> TrainingReport:
+    """Begin a run, or go on with it, to its end, and save what it has made.
+
+    Args:
+        make: Makes the course from the run folder and what is to be called with sentences worth telling.
+        config: Its settings.
+        out: Where the encoder is written; what lies there is replaced.
+        watching: Who follows it.
 
     Raises:
-        ArtifactExistsError: ``out`` is taken.
-        ConfigError: a setting needs development data and there are none, does not fit the encoder, or there is no such
-            tracker.
-        MismatchError: ``OUT.run`` belongs to other settings or data, or the pairs to another tokeniser.
+        MismatchError: ``OUT.run`` belongs to other settings or data.
         TrainingError: the loss is not a number, or memory does not suffice.
-        UnavailableError: the base encoder, or the package of a tracker, is not to be had.
     """
-    config = config_of(recipe, "recipe", Recipe)
-    opened = PairSet.open(pairs) if isinstance(pairs, str | Path) else pairs
-    out = Path(out)
-    ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
-    check_development(config, [data.name for data in development], fix=HIDE_OR_GIVE)
-    check_trackers(trackers, out)
-    return take_course(
-        lambda run, tell: _SelfAlignment(config, opened, run, development, tell),
-        config,
-        out,
-        Watching(trackers, on_step, on_evaluation, on_event),
-    )
+    keep_freed_memory()
+    with processes(config.device), unfinished_run(out, config) as run:
+        tell = _by_main(watching.on_event)
+        course = make(run, tell)
+        sitting = _Sitting(course, run, _by_main(watching.on_step), _by_main(watching.on_evaluation), tell)
+        with _memory_errors_in_words(course, run):
+            sitting.train(watching.trackers)
+        report = broadcast(sitting.save(out) if is_main() else None)
+    assert report is not None
+    return report
 
 
-def check_concepts(pairs: PairSet, made_of: Path) -> None:
-    """Refuse pairs of one concept alone.
-
-    Raises:
-        InputError: they are; ``made_of`` is what it names.
-    """
-    concepts = pairs.labels[pairs.pairs[:, 0]]
-    if (concepts == concepts[0]).all():
-        raise InputError(
-            "all pairs are of one concept, so that there is nothing to tell apart",
-            path=made_of,
-            expected="two names each of two concepts or more",
-            fix="train on more concepts",
-        )
-
-
-class _SelfAlignment(Course[TrainingConfig, StepReport]):
-    """An encoder and the synonym pairs that it learns from."""
-
-    batch_setting = "batch_pairs"
-    data_name = "pairs"
+class _Sitting(Generic[Done]):
+    """One sitting of a run: how far it is, and what it has come to."""
 
     def __init__(
-        self, config: TrainingConfig, pairs: PairSet, run: Path, development: Sequence[DevelopmentSet], tell: Tell
+        self,
+        course: Course[Any, Done],
+        run: Path,
+        on_step: Callable[[Done], None],
+        on_evaluation: Callable[[Evaluation], None],
+        tell: Tell,
     ) -> None:
-        super().__init__(config)
-        check_concepts(pairs, pairs.path)
-        self._pairs = pairs
-        encoder = load_base(config)
-        if encoder.tokenizer_fingerprint != pairs.tokenizer_fingerprint:
-            raise MismatchError(
-                f"{pairs.path} was tokenised with another tokeniser than that of {config.base}; build the pairs again."
+        self._course, self._evaluations, self._run = course, course.evaluations, run
+        self._config: RunConfig = course.config
+        self._on_step, self._on_evaluation, self._tell = on_step, on_evaluation, tell
+        self._phases = {"prepare": 0.0, "evaluate": 0.0}
+
+    def train(self, trackers: Sequence[str]) -> None:
+        """Begin the run, or go on with it, to its end; ``trackers`` by name."""
+        self._total_steps = self._begin_or_recall()
+        if self._config.warmup_steps > self._total_steps:
+            self._tell(
+                f"the learning rate does not come to its height: warmup_steps={self._config.warmup_steps:,}, and the "
+                f"run has {self._total_steps:,} steps"
             )
-        check_widths(config.matryoshka, encoder.width)  # now, not after minutes of evaluation
-        self.encoder = self.model = encoder.to(self.device)
-        self.optimiser = make_optimiser(config, encoder)
-        self.batches = make_batches(config, pairs, run, tell=tell)
-        self.step = Step(config, pairs, encoder, self.optimiser, self.batches, self.precision, self.device)
-        tokenizer = locate_tokenizer(config.base)
-        self.measure_on(
-            [
-                Measure(data, tokenizer, normalisation=config.normalisation, max_tokens=config.max_tokens, tell=tell)
-                for data in development
-            ],
-            partial(name_vectors, encoder, precision=self.precision),
-            base_share=config.base_share,
+        self._run_id = broadcast(sha256_file(self._run / RUN_NAME) if is_main() else "")
+        progress = self._resume()
+        self._steps_done, self._seconds_before, self._phases_before = progress.step, progress.seconds, progress.phases
+        self._resumed_at = progress.step or None
+        self._started = time.perf_counter()
+        self._checkpointed = progress.step, self._started
+        with (
+            RunLog(self._run, done=progress.step, evaluations=progress.evaluations) as self._log,
+            self._opened(trackers if is_main() else (), progress.step) as self._trackers,
+        ):
+            with StopRequest() as stop:
+                self._steps(stop)
+            if self._steps_done > self._checkpointed[0]:
+                self._checkpoint()  # saving can fail: a full disk, a kill
+
+    def save(self, out: Path) -> TrainingReport:
+        """Write the encoder with the weights that the recipe wants kept, unless that was done before a kill."""
+        report = self._report()
+        if self._is_whole(out):
+            self._tell(f"{out} was saved already")
+            return report
+        if self._config.keep == "best":
+            self._evaluations.apply_best()
+            if report.saved_step == 0:
+                self._tell("no evaluation was better than that before training: saving the weights as they were then")
+        elif self._course.average is not None:
+            self._course.average.apply()
+        self._tell(f"saving {out}")
+        self._course.optimiser.state.clear()  # it is in the checkpoint, and saving needs room of its own
+        return_freed_memory()
+        self._course.save(out, report)
+        return report
+
+    def _is_whole(self, out: Path) -> bool:
+        """Whether this run has been saved: what was added since (a card, precisions) would be lost by saving again."""
+        if not is_saved(self._run, out):
+            return False
+        try:
+            verify_artifact(out)
+        except ArtifactError:
+            return False
+        return True
+
+    def _begin_or_recall(self) -> int:
+        """Steps of the run; what it is, is written down if it is new."""
+        course, config = self._course, self._config
+        identity = {"config": config.model_dump(mode="json"), **course.identity(), **course.ran_on}
+        known = broadcast(planned_steps(self._run, identity, type(config)) if is_main() else None)
+        total_steps = known or plan_steps(config, course.batches, course.step, course.training_names, self._evaluations)
+        course.batches.end_at(total_steps * config.accumulation)
+        if known is None and is_main():
+            (self._run / CHECKPOINT_NAME).unlink(missing_ok=True)
+            begin_run(self._run, identity, total_steps)
+        return total_steps
+
+    def _resume(self) -> Progress:
+        """Put everything back to where the checkpoint was written, if there is one."""
+        course = self._course
+        progress = load_checkpoint(self._run, course.model, course.optimiser, run=self._run_id, parts=course.parts())
+        if broadcast(progress) != progress:
+            raise TrainingError(
+                f"the processes do not see the same checkpoint in {self._run}. Let it lie on a disk that all machines "
+                "share."
+            )
+        if progress is not None:
+            self._evaluations.done = [Evaluation.from_json(line) for line in progress.evaluations]
+            self._tell(f"going on from step {progress.step:,} of {self._total_steps:,} ({self._run})")
+        self._tell(course.about(self._total_steps))
+        return progress or Progress(step=0, seconds=0.0)
+
+    def _steps(self, stop: StopRequest) -> None:
+        course, config = self._course, self._config
+        if self._steps_done == 0 and self._evaluations.wanted:
+            # Planning has measured already if it had to know how long that takes.
+            with self._clock("evaluate"):
+                first = self._evaluations.done[0] if self._evaluations.done else self._evaluations.measure(0)
+            self._show(first)
+        course.model.train()
+        while self._steps_done < self._total_steps and self._evaluations.reason_to_stop() is None:
+            with self._clock("prepare"):
+                course.batches.prepare(self._steps_done * config.accumulation, course.training_names)
+            done = course.step(self._steps_done, self._total_steps)
+            self._steps_done = done.step
+            if course.average is not None:
+                course.average.update()
+            self._log.step(asdict(done))
+            self._trackers.log(done.figures(), done.step)
+            self._on_step(done)
+            if self._evaluations.due(done.step, self._total_steps):
+                with self._clock("evaluate"):
+                    evaluation = self._evaluations.measure(done.step)
+                self._show(evaluation)
+            if self._checkpoint_due() or stop.signal is not None:
+                self._checkpoint()
+            if stop.signal is not None:
+                self._tell(f"stopped at step {done.step:,} of {self._total_steps:,}, with a checkpoint in {self._run}")
+                raise stop.as_error()
+        if reason := self._stopped_early():
+            self._tell(f"stopped {reason}")
+
+    def _show(self, evaluation: Evaluation) -> None:
+        self._log.evaluation(asdict(evaluation))
+        self._trackers.log(evaluation.figures(), evaluation.step)
+        self._tell(str(evaluation))
+        self._on_evaluation(evaluation)
+
+    def _checkpoint_due(self) -> bool:
+        every = self._config.checkpoint_steps
+        if every is not None and self._steps_done % every == 0:
+            return True
+        return time.perf_counter() - self._checkpointed[1] > self._config.checkpoint_minutes * 60
+
+    def _checkpoint(self) -> None:
+        """Always after the evaluation of the same step, so that a checkpoint holds all that was measured up to it."""
+        if is_main():
+            course = self._course
+            self._log.sync()
+            self._trackers.flush()  # first: what a checkpoint holds is not done again
+            progress = Progress(self._steps_done, self._seconds(), self._evaluations.as_json(), self._all_phases())
+            save_checkpoint(self._run, course.model, course.optimiser, progress, run=self._run_id, parts=course.parts())
+        self._checkpointed = self._steps_done, time.perf_counter()
+
+    def _seconds(self) -> float:
+        return self._seconds_before + time.perf_counter() - self._started
+
+    def _all_phases(self) -> dict[str, float]:
+        here = {**self._phases, **self._course.step.phases}
+        return {name: seconds + self._phases_before.get(name, 0.0) for name, seconds in here.items()}
+
+    def _stopped_early(self) -> str | None:
+        reason = self._evaluations.reason_to_stop()
+        if reason is None or self._steps_done == self._total_steps:
+            return None
+        return f"at step {self._steps_done:,} of {self._total_steps:,}: {reason}"
+
+    def _report(self) -> TrainingReport:
+        log, best = self._log.steps, self._evaluations.best
+        ends = min(10, max(1, len(log) // 2))  # as many steps at either end as do not overlap
+        return TrainingReport(
+            run=self._run_id,
+            steps=self._steps_done,
+            planned_steps=self._total_steps,
+            stopped_early=self._stopped_early(),
+            seconds=self._seconds(),
+            names_per_second=sum(line["names"] for line in log) / sum(line["seconds"] for line in log),
+            first_loss=mean_loss(log[:ends]),
+            last_loss=mean_loss(log[-ends:]),
+            best={"step": best.step, "at_1": best.at_1} if best else None,
+            saved_step=best.step if best and self._config.keep == "best" else self._steps_done,
+            evaluations=self._evaluations.as_json(),
+            resumed_at=self._resumed_at,
+            config=self._config.model_dump(mode="json"),
+            ran_on=self._course.ran_on,
+            versions=versions(),
+            data=self._course.about_data(),
+            phases=self._all_phases(),
+            log=log,
         )
 
-    @property
-    def names_in_step(self) -> int:
-        return 2 * self.config.batch_pairs
+    @contextlib.contextmanager
+    def _opened(self, trackers: Sequence[str], steps_done: int) -> Iterator[Trackers]:
+        settings = {**self._config.model_dump(mode="json"), **self._course.ran_on}
+        opened = open_trackers(trackers, self._run, settings, steps_done=steps_done, tell=self._tell)
+        try:
+            yield opened
+        except BaseException:
+            opened.close(finished=False)
+            raise
+        opened.close(finished=True)
 
-    @property
-    def fingerprint(self) -> str:
-        return self._pairs.manifest.fingerprint
+    @contextlib.contextmanager
+    def _clock(self, phase: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self._phases[phase] += time.perf_counter() - started
 
-    def batch_in_words(self) -> str:
-        at_once = min(self.config.batch_pairs, len(self._pairs.pairs))
-        return f"{at_once * self.config.accumulation} pairs"
 
-    def data_in_words(self) -> str:
-        return f"{len(self._pairs.pairs):,} pairs"
+def _by_main(callback: Callable[[T], None] | None) -> Callable[[T], None]:
+    """What is called in the main process only."""
+    return callback if callback is not None and is_main() else lambda _: None
 
-    def data_in_numbers(self) -> dict[str, Any]:
-        pairs = self._pairs
-        return {"pairs": len(pairs.pairs), "names": len(pairs.store), "concepts": len(np.unique(pairs.labels))}
 
-    def save(self, out: Path, report: TrainingReport) -> None:
-        manifest = self._pairs.manifest
-        save_encoder(
-            self.encoder,
-            out,
-            config=self.about_saved(
-                report,
-                pairs=manifest.config,
-                terminology=[parent.fingerprint for parent in manifest.parents if parent.kind == "terminology"],
-            ),
-            parents=(manifest.as_parent(),),
-            seed=self.config.seed,
-            files={TRAIN_NAME: report.to_json()},
-            overwrite=True,  # `train_encoder` has made sure that it may be
+@contextlib.contextmanager
+def _memory_errors_in_words(course: Course[Any, Any], run: Path) -> Iterator[None]:
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        # On a CPU torch raises a plain RuntimeError that only its text tells from others.
+        is_spent = isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(
+            sign in str(error) for sign in ("DefaultCPUAllocator", "CUBLAS_STATUS_ALLOC_FAILED")
         )
+        if not is_spent:
+            raise
+        raise TrainingError(
+            f"memory does not suffice for {course.names_in_step} names in a step; remove {run} and begin anew with a "
+            f"smaller {course.batch_setting}, or with chunk_names, which encodes fewer names of the batch at a time. "
+            f"({str(error).splitlines()[0][:200]})"
+        ) from None

@@ -2,7 +2,7 @@
 
 The candidates of a mention are scored together, and the loss is that of BioSyn, over concepts instead of names: minus
 the logarithm of the probability that the right ones have among all, by a softmax over the scores. What the linker took
-for right and is not are the negatives, so all of them are hard. `onoma.training.sitting` is the loop.
+for right and is not are the negatives, so all of them are hard. `onoma.training.loop` is the loop.
 
 On development mentions the final ranking is measured, that of linker and cross-encoder together with the best weight
 (`onoma.encoders.cross_encoder_ranking`). It can never be worse there than the linker alone, which is the weight 0.
@@ -38,6 +38,7 @@ from onoma.terminology.reading import Reading
 from onoma.training.course import Course
 from onoma.training.distributed import is_main
 from onoma.training.evaluating import Evaluation, check_development
+from onoma.training.loop import Watching, take_course
 from onoma.training.precision import autocast, diverged
 from onoma.training.report import TrainingReport
 from onoma.training.reranking_config import RerankingConfig, RerankingRecipe
@@ -60,7 +61,6 @@ from onoma.training.reranking_step import (
 )
 from onoma.training.run_folder import ensure_encoder_writable
 from onoma.training.settings import config_of
-from onoma.training.sitting import Watching, take_course
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_case, tune
 from onoma.types import BoolArray, RowArray
