@@ -345,6 +345,10 @@ def test_terminologies_it_was_trained_on_and_its_licence(trained: Path, tmp_path
         add_to_card(folder, terminologies=[{**described, "fingerprint": "f" * 64}])
     with pytest.raises(ConfigError, match="not a folder that you wrote with Onoma"):
         add_to_card(trained.parent / "base")
+    add_to_card(folder, licence=" ")
+    card = (folder / "README.md").read_text("utf-8")
+    assert "license" not in card
+    assert "mine" not in card
 
 
 def test_transformers_loads_the_folder(trained: Path) -> None:

@@ -168,7 +168,12 @@ def card(
         typer.Option("--terminology", "-t", metavar="DIR", help="A terminology it was trained on, to be described."),
     ] = None,
     licence: Annotated[
-        str | None, typer.Option(metavar="SPDX", help="Of the encoder, which is yours to say: apache-2.0, cc-by-4.0.")
+        str | None,
+        typer.Option(
+            metavar="SPDX",
+            help="Of the encoder, which is yours to say: apache-2.0, cc-by-4.0; '' takes back what was said. Unset: as "
+            "it was said before.",
+        ),
     ] = None,
 ) -> None:
     """Write an encoder's model card (README.md) anew, with scores, data and licence added.

@@ -107,7 +107,7 @@ def add_to_card(
             precision the newest given stays.
         terminologies: Descriptions of terminologies that it was trained on: ``fingerprint``, ``name``, ``format``,
             ``files`` (name -> SHA-256), ``n_concepts``, ``n_names``, ``licence``.
-        licence: Of the encoder; SPDX where there is such a name.
+        licence: Of the encoder; SPDX where there is such a name. Unset: what was said stays; "": it is taken back.
 
     Raises:
         InputError: a file is no benchmark's result.
@@ -128,7 +128,7 @@ def add_to_card(
             merged = {one["fingerprint"]: dict(one) for one in (*about.get("terminologies", []), *terminologies)}
             about["terminologies"] = [merged[fingerprint] for fingerprint in known if fingerprint in merged]
         if licence is not None:
-            about["origin"] = {**about.get("origin", {}), "licence": licence}
+            about["origin"] = {**about.get("origin", {}), "licence": licence.strip() or None}
         _write_json(folder / ABOUT_NAME, about)
     return locate_encoder(source)
 
