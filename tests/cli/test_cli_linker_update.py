@@ -61,6 +61,15 @@ def test_in_place(place: Path, linker: Path) -> None:
     assert json.loads(line)["links"][0]["concept_id"] == "D4"
 
 
+def test_info_tells_of_what_was_learned_with_an_earlier_release(place: Path, linker: Path, tmp_path: Path) -> None:
+    (tmp_path / "dev.txt").write_text("".join(f"D{row % 3 + 1}||lung {row}\nD3||bad lung {row}\n" for row in range(40)))
+    run("linker", "tune", linker, "--mentions", tmp_path / "dev.txt")
+    assert "earlier release" not in run("linker", "info", linker)
+    assert "learned with an earlier release" in run("linker", "update", linker, "-t", place / "new")
+    assert json.loads(run("linker", "info", linker, "--json"))["tuned_with_an_earlier_release"] is True
+    assert "tuned with an earlier release" in run("linker", "info", linker)
+
+
 def test_elsewhere_as_json(place: Path, linker: Path, tmp_path: Path) -> None:
     before = (linker / MANIFEST_NAME).read_bytes()
     told = json.loads(run("linker", "update", linker, "-t", place / "new", "-o", tmp_path / "out", "--json"))
@@ -128,6 +137,7 @@ def test_check(place: Path, linker: Path) -> None:
         (("--changed", "x.csv"), ConfigError, "--mentions"),
         (("--changed", "x.parquet", "--mentions", "none.txt"), ConfigError, "ends in .csv"),
         (("--precision", "bf16"), ConfigError, "--encoder"),
+        (("--column", "x"), ConfigError, "--mentions"),
         (("--check", "--mentions", "x.csv", "--changed", "x.csv"), ConfigError, "leave out --mentions, --changed"),
         (("--check", "--precision", "bf16", "--json"), ConfigError, "leave out --precision, --json"),
         (("--mentions", "none.txt"), InputError, "no such file"),

@@ -185,6 +185,13 @@ def test_mentions_without_a_code_are_refused(terminology: Terminology, tmp_path:
         read_mentions(tmp_path / "m.csv")
 
 
+def test_a_quote_left_open_is_refused_with_what_can_be_done(tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text('mention,concept_id\n"bad heart,C:1\npodagra,C:2\n')
+    with pytest.raises(InputError, match=r"line 2.*close it") as caught:
+        read_mentions(tmp_path / "m.csv")
+    assert "--set" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "rows",
     [

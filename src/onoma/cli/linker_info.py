@@ -42,6 +42,8 @@ def info(
 
 def _facts(manifest: Manifest, settings: LinkerSettings, record: IndexRecord | None) -> dict[str, Any]:
     """What there is to say; ``None`` where there is not."""
+    from onoma.linking.updating import is_of_earlier_release
+
     config = manifest.config
     index = config.get("index", {})
     parents = {parent.kind: parent.fingerprint for parent in manifest.parents}
@@ -66,7 +68,7 @@ def _facts(manifest: Manifest, settings: LinkerSettings, record: IndexRecord | N
         "ngrams": config.get("ngrams"),
         "reranker": config.get("reranker"),
         "tuned_on_mentions": config.get("tuning", {}).get("n_mentions"),
-        "tuned_with_an_earlier_release": "terminology" in config.get("tuning", {}) or None,
+        "tuned_with_an_earlier_release": is_of_earlier_release(settings, config) or None,
         "prior_of_mentions": config.get("prior", {}).get("n_mentions"),
         "prior_weight": settings.prior_weight,
         "rerank_weight": settings.rerank_weight,

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,7 @@ from onoma.linking.folder import ENCODER_FOLDER, FORMAT_VERSION, KIND, RERANKER_
 from onoma.linking.known_vectors import KnownVectors
 from onoma.linking.linker import Linker
 from onoma.linking.prior import CarriedPrior, carry_prior, save_prior
+from onoma.linking.settings import LinkerSettings
 from onoma.linking.update_report import UpdateReport
 from onoma.terminology import Terminology
 from onoma.terminology.reading import Progress, no_progress
@@ -173,7 +174,7 @@ def update_linker(
         n_nameless=config.get("n_nameless"),
         concepts=concepts,
         counts={change: counted.get(change, 0) for change in CHANGES},
-        is_tuned=_is_tuned(before, config),
+        is_tuned=is_of_earlier_release(before.settings, config),
         prior=carried_prior,
         answers=None if earlier is None else earlier.compare(after, concepts),
         seconds=time.perf_counter() - started,
@@ -248,7 +249,7 @@ def _nothing_to_do(linker: Linker, mentions: Iterable[str] | None, started: floa
         n_nameless=linker.manifest.config.get("n_nameless"),
         concepts=pl.DataFrame(schema=CONCEPT_CHANGES),
         counts=dict.fromkeys(CHANGES, 0),
-        is_tuned=_is_tuned(linker, linker.manifest.config),
+        is_tuned=is_of_earlier_release(linker.settings, linker.manifest.config),
         prior=None,
         answers=None if mentions is None else unchanged(list(mentions)),
         seconds=time.perf_counter() - started,
@@ -330,14 +331,13 @@ def _carried(before: Manifest, config: dict[str, Any], fingerprint: str, prior: 
     return carried
 
 
-def _is_tuned(linker: Linker, config: dict[str, Any]) -> bool:
+def is_of_earlier_release(settings: LinkerSettings, config: Mapping[str, Any]) -> bool:
     """Whether a linker has what was learned with an earlier release.
 
     Args:
-        linker: As it was or is; an update leaves its settings.
-        config: Of the manifest of what it is now.
+        settings: Of the linker; an update leaves them.
+        config: Of the linker's manifest.
     """
-    settings = linker.settings
     learned = (settings.weights, settings.prior_weight, settings.rerank_weight, settings.calibration)
     has_learned = any(one is not None for one in learned)
     return has_learned and "terminology" in config.get("tuning", {})
