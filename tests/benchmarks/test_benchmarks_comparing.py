@@ -119,6 +119,13 @@ def test_linkers_have_dictionaries_of_their_own(tmp_path: Path) -> None:
     same = compare_results(first, written(tmp_path / "c", SECOND, model=linker, n_dictionary=7))
     assert same.n_names is None
     assert "different names" not in str(same)
+    told = [
+        written(tmp_path / name, FIRST, model=linker, n_dictionary=7, dictionary_sha256=sha256)
+        for name, sha256 in (("d", "1"), ("e", "2"), ("f", "1"))
+    ]
+    assert compare_results(told[0], told[1]).n_names == (7, 7)
+    assert compare_results(told[0], told[2]).n_names is None
+    assert compare_results(told[0], first).n_names is None  # an earlier version did not tell
 
 
 def test_what_cannot_be_compared(tmp_path: Path) -> None:

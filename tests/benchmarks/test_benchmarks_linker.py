@@ -10,6 +10,7 @@ import pytest
 from test_benchmarks_run import LetterEncoder
 
 from onoma.artifacts import Manifest
+from onoma.artifacts.manifest import FileEntry
 from onoma.benchmarks import run_benchmark
 from onoma.errors import ConfigError, InputError
 from onoma.indexes import ExactIndex
@@ -27,9 +28,13 @@ def make_linker(tmp_path: Path) -> LinkerMaker:
     def make(concepts: dict[str, list[str]]) -> Linker:
         dictionary = build_dictionary(make_terminology(tmp_path / "terminology", concepts))
         encoder = LetterEncoder()
+        folder = tmp_path / "linker"
+        folder.mkdir()
+        dictionary.save(folder)
+        files = {file.name: FileEntry.of(file) for file in folder.iterdir()}
         return Linker(
-            path=tmp_path / "linker",
-            manifest=Manifest(kind="linker", format_version=1, onoma_version="0", created="", files={}),
+            path=folder,
+            manifest=Manifest(kind="linker", format_version=1, onoma_version="0", created="", files=files),
             dictionary=dictionary,
             encoder=encoder,
             index=ExactIndex(encoder.encode(list(dictionary.texts))),

@@ -64,7 +64,7 @@ class Comparison:
         n_distinct: Distinct mentions among them, case aside.
         differences: By k of acc@k.
         seed: Of the resampling.
-        n_names: Of two linkers how many names each has, if these are not as many.
+        n_names: Of two linkers how many names each has, if these are not the same.
     """
 
     task: str
@@ -147,7 +147,7 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
             k: _difference(_right(answers, k), _right(other_answers, k), clusters, seed) for k in sorted(cutoffs)
         },
         seed=seed,
-        n_names=n_names if n_names[0] != n_names[1] else None,
+        n_names=n_names if _have_other_names(about, other_about) else None,
     )
 
 
@@ -162,6 +162,12 @@ def _read(folder: Path) -> tuple[dict[str, Any], pl.DataFrame]:
 def _protocol(about: dict[str, Any]) -> str:
     """Its name, without the rules."""
     return str(about["protocol"]).partition(":")[0]
+
+
+def _have_other_names(about: dict[str, Any], other: dict[str, Any]) -> bool:
+    known = [one.get("dictionary_sha256") for one in (about, other)]
+    is_told = None not in known  # by results written since they tell it
+    return about["n_dictionary"] != other["n_dictionary"] or (is_told and known[0] != known[1])
 
 
 def _check_dictionaries(about: dict[str, Any], other: dict[str, Any], first: Path, second: Path) -> None:

@@ -29,7 +29,7 @@ class BenchmarkResult:
         n_queries: Number of queries.
         n_distinct: Distinct mentions among them, case aside; intervals are of these.
         n_dictionary: Number of names to choose from: lines of the task's dictionary, distinct names of a linker.
-        dictionary_sha256: Of these names with their ids, in their order; None of a linker, which has its own.
+        dictionary_sha256: Of these names with their ids, in their order; of a linker's own as they are normalised.
         coverage: Share of queries of which at least one gold id occurs among the names' ids.
         model: Kind (encoder, linker or baseline), name and fingerprint of what was measured; of an encoder its
             precision, and the weight of n-grams if they were added ("sparse_weight"); of a linker its stages, and how
@@ -51,7 +51,7 @@ class BenchmarkResult:
     n_queries: int
     n_distinct: int
     n_dictionary: int
-    dictionary_sha256: str | None
+    dictionary_sha256: str
     coverage: float
     model: Mapping[str, str]
     abstention: AbstentionResult | None

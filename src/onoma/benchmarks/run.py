@@ -82,7 +82,7 @@ def run_benchmark(
     if linker is not None:
         linking = Linker.open(linker) if isinstance(linker, str | Path) else linker
         ranking = _rank_with_linker(linking, queries, k=k)
-        dictionary_sha256 = None
+        dictionary_sha256 = linking.fingerprint_of_names
         protocol, tie_rule = declared.linker_protocol, declared.linker_tie_rule
     else:
         dictionary, dictionary_files = declared.dictionary(Path(data), chosen)

@@ -241,6 +241,8 @@ class NameDictionary:
         ]
 
 
+NAMES_FILES = ("texts.utf8", "texts.offsets.npy", "entry_offsets.npy", "entry_concepts.npy", "concept_ids.utf8")
+"""Files of a dictionary that say which text is a name of which concept."""
 _STRINGS = ("texts", "entry_names", "concept_ids", "preferred_names")
 _ARRAYS = ("entry_offsets", "entry_concepts", "entry_is_preferred", "entry_name_rows")
 

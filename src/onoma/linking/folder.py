@@ -36,7 +36,7 @@ from onoma.indexes.pgvector_folder import TABLE_FILE
 from onoma.indexes.protocol import StoredVectors
 from onoma.indexes.records import RECORD_FILE, read_index_record
 from onoma.indexes.vector_store import VectorStore
-from onoma.linking.dictionary import NameDictionary
+from onoma.linking.dictionary import NAMES_FILES, NameDictionary
 from onoma.linking.facts import TerminologyFacts
 from onoma.linking.lookup import NameLookup
 from onoma.linking.parts import Parts
@@ -123,6 +123,14 @@ def fingerprint(manifest: Manifest, parts: Parts) -> str:
     for name, entry in sorted(manifest.files.items()):
         if not name.startswith((f"{ENCODER_FOLDER}/", f"{RERANKER_FOLDER}/", TABLE_FILE)):
             digest.update(f"\n{name} {entry.sha256}".encode())
+    return digest.hexdigest()
+
+
+def fingerprint_of_names(manifest: Manifest) -> str:
+    """SHA-256 over which text is a name of which concept, in their order."""
+    digest = hashlib.sha256()
+    for name in NAMES_FILES:
+        digest.update(manifest.files[name].sha256.encode())
     return digest.hexdigest()
 
 

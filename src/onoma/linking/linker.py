@@ -22,7 +22,7 @@ from onoma.linking.dictionary import NameDictionary
 from onoma.linking.exact_match import ExactMatcher
 from onoma.linking.explanation import Explanation, explain_mention
 from onoma.linking.filters import Filters
-from onoma.linking.folder import FORMAT_VERSION, KIND, fingerprint, open_parts
+from onoma.linking.folder import FORMAT_VERSION, KIND, fingerprint, fingerprint_of_names, open_parts
 from onoma.linking.links import Link, checked_top_k
 from onoma.linking.lookup import NameLookup
 from onoma.linking.mentions import Preparation, PreparedMention
@@ -226,6 +226,11 @@ class Linker:
     def fingerprint(self) -> str:
         """SHA-256 over all in the folder that answers depend on: names, concepts, vectors, models, settings, prior."""
         return fingerprint(self.manifest, self._parts)
+
+    @property
+    def fingerprint_of_names(self) -> str:
+        """SHA-256 over the names in the folder as they are normalised, and their concepts."""
+        return fingerprint_of_names(self.manifest)
 
     def without(self, name_rows: Sequence[int] | RowArray) -> Linker:
         """The same linker as if some names were unknown to it, to measure how well it finds them.
