@@ -150,7 +150,7 @@ def check_several(values: object, field: str) -> None:
     Raises:
         InputError: it is one.
     """
-    if isinstance(values, str | bytes | Path):
+    if isinstance(values, str | bytes | Path) or not isinstance(values, Iterable):
         raise InputError("several are meant here, not one", field=field, found=repr(values), fix="put it in a list")
 
 

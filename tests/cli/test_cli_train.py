@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import re
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from typer.testing import CliRunner, Result
 from onoma.cli import show
 from onoma.cli.app import app
 from onoma.errors import ConfigError, InputError, TrainingError
+from onoma.training.checkpoints import CHECKPOINT_NAME
 from onoma.training.optimiser_step import DoneStep
 from tiny import make_terminology, tiny_encoder
 
@@ -64,6 +68,30 @@ def test_the_score_told_is_that_of_what_is_saved(place: Path, tmp_path: Path, ke
     else:
         expected += f"; the best was {best['at_1']:.4f} at step {best['step']}, which keep=best would have saved"
     assert done.stdout.replace("\n", " ").rstrip().endswith(expected)
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_a_terminal_that_is_closed_leaves_a_checkpoint(place: Path, tmp_path: Path, measured: bool) -> None:
+    settings = [f"--set={s}" for s in (f"base={place / 'base'}", "steps=100000", "batch_pairs=7", "max_tokens=16")]
+    if measured:
+        settings += ["--development", str(place / "dev.txt"), "--set=evaluate_steps=1"]
+    command = [sys.executable, "-m", "onoma", "train", "quickstart", "-t", str(place / "t"), "-o", str(tmp_path / "e")]
+    program = textwrap.dedent(
+        """
+        import os, pty, sys
+        child, terminal = pty.fork()
+        if child == 0:
+            os.execv(sys.argv[1], sys.argv[1:])
+        told = b""
+        while b"names/s" not in told:
+            told += os.read(terminal, 1 << 16)
+        os.close(terminal)
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        """
+    )
+    closed = subprocess.run([sys.executable, "-c", program, *command, *settings], check=False, timeout=300)
+    assert closed.returncode == 129
+    assert (tmp_path / "e.run" / CHECKPOINT_NAME).exists()
 
 
 def test_without_a_terminal_there_are_lines_to_read(place: Path, tmp_path: Path) -> None:

@@ -457,9 +457,3 @@ def test_an_encoder_given_by_a_relative_path_stays_that_one(
     assert build_linker(terminology, encoder, "l").link(["cold"]) == build_linker(
         terminology, encoder_folder, "m"
     ).link(["cold"])
-
-
-def test_a_linker_is_closed_at_the_end_of_a_block(linker: Linker) -> None:
-    with linker as opened:
-        before = opened.link(["heart attack"])
-    assert linker.link(["heart attack"]) == before  # in files there is nothing to give back

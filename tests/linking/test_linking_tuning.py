@@ -26,6 +26,7 @@ from onoma.linking.calibration import Calibration
 from onoma.linking.confidence_features import MentionEvidence, confidence_features
 from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.settings import LinkerSettings
+from onoma.linking.trials import Accuracies
 from onoma.terminology import Terminology, normalise
 from onoma.types import DoubleArray
 from tiny import tiny_encoder
@@ -116,8 +117,10 @@ def test_the_report_is_what_happened(place: Path, tmp_path: Path) -> None:
     searches = ["dense alone", "sparse alone", "reciprocal ranks", "learned weights"]
     assert list(report.accuracy) == ["before", *searches, "after"]
     assert report.accuracy["learned weights"] == report.accuracy["after"], "nothing else was learned"
-    alone = max(report.accuracy["dense alone"].at_1, report.accuracy["sparse alone"].at_1)
-    assert (report.better_alone is not None) == (alone > report.accuracy["after"].at_1)
+    for dense, sparse, fused, better in ((0.5, 0.4, 0.6, None), (0.7, 0.4, 0.6, "dense"), (0.7, 0.8, 0.6, "sparse")):
+        scores = {"dense alone": dense, "sparse alone": sparse, "learned weights": fused}
+        tried = {name: Accuracies(score, 1.0) for name, score in scores.items()}
+        assert dataclasses.replace(report, accuracy=tried).better_alone == better
     assert report.accuracy["before"] == report.accuracy["reciprocal ranks"], "nothing was learned before"
     known = MENTIONS.filter(
         ~pl.col("concept_id").is_in(["NIL", "CUI-less"]) & (pl.col("mention").str.strip_chars() != "")

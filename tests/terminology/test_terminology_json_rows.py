@@ -115,8 +115,8 @@ def refuse_as_option(tag: str, tmp_path: Path) -> None:
 def test_language_is_tidied(tmp_path: Path) -> None:
     read(tmp_path, '{"id": 1, "label": "x", "aliases": []}', default_language="PT_BR")
     assert content(tmp_path / "out")["names"][0][2] == "pt-BR"
-    read(tmp_path, "id,label,aliases,l\n1,a,b,ENG\n2,c,,ger-AT\n3,d,,sna\n", name="x.csv", language="l")
-    assert [row[2] for row in content(tmp_path / "out")["names"]] == ["en", "en", "de-AT", "sn"]
+    read(tmp_path, "id,label,aliases,l\n1,a,b,ENG\n2,c,,ger-AT\n3,d,,sna\n4,e,,iw\n", name="x.csv", language="l")
+    assert [row[2] for row in content(tmp_path / "out")["names"]] == ["en", "en", "de-AT", "sn", "he"]
     with pytest.raises(InputError, match=r"line 2, field l: .* a BCP 47 tag, e.g. en; found english"):
         read(tmp_path, "id,label,aliases,l\n1,a,b,english\n", name="x.csv", language="l")
 

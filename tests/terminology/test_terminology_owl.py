@@ -220,22 +220,33 @@ def test_private_language(tmp_path: Path) -> None:
     assert names(terminology) == [(0, "label", "a", "x-mine"), (0, "label", "b", "zh-Hant-TW")]
 
 
-def test_iris_that_break_the_rules_end_no_import(tmp_path: Path) -> None:
-    terminology, _ = read(
+def test_links_that_break_the_rules_end_no_import(tmp_path: Path) -> None:
+    terminology, report = read(
         tmp_path,
         XML_HEAD
         + '<owl:Ontology rdf:about=""/>'
-        + '<owl:Class rdf:about="http://purl.obolibrary.org/obo/X_1"><rdfs:label>a</rdfs:label>'
+        + '<owl:Class rdf:about="http://purl.obolibrary.org/obo/X_1"><rdfs:label xml:lang="">a</rdfs:label>'
         + '<rdfs:seeAlso rdf:resource="http://x/a page"/><rdfs:subClassOf rdf:resource="http://x/{b}"/></owl:Class>'
-        + '<owl:Class rdf:about="http://x/{b}"><rdfs:label xml:lang="">b</rdfs:label></owl:Class></rdf:RDF>',
+        + "</rdf:RDF>",
         "x.owl",
     )
-    assert terminology.concepts().collect()["concept_id"].to_list() == ["X:1", "http://x/{b}"]
-    assert names(terminology) == [(0, "label", "a", "en"), (1, "label", "b", "en")]
-    assert terminology.relations().collect().height == 1
-    said = f'[{{"@id": "http://x/a b", "@type": "{PREFIXES["owl"]}Class", "{PREFIXES["rdfs"]}label": "c"}}]'
-    terminology, _ = read(tmp_path, said, "x.jsonld")
-    assert names(terminology) == [(0, "label", "c", "en")]
+    assert names(terminology) == [(0, "label", "a", "en")]
+    assert report.notes == {"relations to or from terms outside the file, left out": 1}
+    said = f'[{{"@id": "http://x/a", "@type": "{PREFIXES["owl"]}Class", "{PREFIXES["rdfs"]}label": '
+    terminology, _ = read(tmp_path, said + '{"@value": "c", "@language": "en_US"}}]', "x.jsonld")
+    assert names(terminology) == [(0, "label", "c", "en-US")]
+
+
+@pytest.mark.parametrize("iri", ["http://x/{b}", "http://x/b ", " http://x/b", "http://x/a|b"])
+def test_a_class_whose_iri_cannot_be_is_rejected(iri: str, tmp_path: Path) -> None:
+    base = XML_HEAD.replace(">", ' xml:base="http://x.org/o">')
+    about = '<owl:Class rdf:about="{}">\n<rdfs:label>{}</rdfs:label></owl:Class>\n'
+    text = base + about.format("http://x/a", "a") + 2 * about.format(iri, "b") + "</rdf:RDF>"
+    with pytest.raises(InputError, match="a class whose IRI has a sign that no IRI may have") as caught:
+        read(tmp_path, text, "x.owl")
+    assert caught.value.line == 4
+    terminology, report = read(tmp_path, text, "x.owl", on_error="skip")
+    assert (names(terminology), report.n_rejected) == ([(0, "label", "a", "en")], 1)
 
 
 def test_a_name_in_what_is_no_language(tmp_path: Path) -> None:
@@ -257,19 +268,36 @@ def test_a_name_in_what_is_no_language(tmp_path: Path) -> None:
         ("a <![CDATA[b & <c>]]> d", "a b & <c> d"),
         ("<![CDATA[<!-- a -->]]]]><![CDATA[> b]]>", "<!-- a -->]]> b"),
         ("a &lt;!-- b --&gt;", "a <!-- b -->"),
+        ("<?foo <!-- <![CDATA[ ?>a<!-- <?b -->", "a"),
+        ("<![CDATA[<?a]]>b", "<?ab"),
     ],
 )
 @pytest.mark.parametrize("n_bytes", [1, 2, 3, 7, 1 << 16])
 def test_comments_and_marked_sections_within_names(
     written: str, meant: str, n_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    read_feed = rdf_stream._Feed.read
+
+    def read_and_measure(feed: rdf_stream._Feed, size: int = -1) -> bytes:
+        found = read_feed(feed, size)
+        assert size < 0 or len(found) <= size
+        return found
+
     def in_small_blocks(file: SourceFile, *, block_bytes: int) -> Iterator[ByteBlock]:
         return read_bytes(file, block_bytes=min(block_bytes, n_bytes))
 
     monkeypatch.setattr(rdf_stream, "read_bytes", in_small_blocks)
+    monkeypatch.setattr(rdf_stream._Feed, "read", read_and_measure)
     text = XML_HEAD + '<owl:Class rdf:about="http://purl.obolibrary.org/obo/X_1"><rdfs:label>' + written
     terminology, _ = read(tmp_path, text + "</rdfs:label></owl:Class></rdf:RDF>", "x.owl")
     assert names(terminology) == [(0, "label", meant, "en")]
+
+
+def test_a_marked_section_that_swells(tmp_path: Path) -> None:
+    name = "a & <b> " * 50_000
+    text = XML_HEAD + '<owl:Class rdf:about="http://purl.obolibrary.org/obo/X_1"><rdfs:label>'
+    terminology, _ = read(tmp_path, f"{text}<![CDATA[{name}]]></rdfs:label></owl:Class></rdf:RDF>", "x.owl")
+    assert [row[2] for row in names(terminology)] == [name.strip()]
 
 
 def test_line_of_an_error_after_comments_of_several_lines(tmp_path: Path) -> None:
@@ -375,9 +403,21 @@ def test_bad_files(case: str, tmp_path: Path) -> None:
 
 def test_a_text_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rdf_stream, "MAX_TEXT_BYTES", 1 << 10)
-    read(tmp_path, XML + f"<!-- {'x' * 1000} --></rdf:RDF>", "x.owl")
-    with pytest.raises(InputError, match="without a tag"):
-        read(tmp_path, XML + f"<!-- {'x' * 1050} --></rdf:RDF>", "x.owl")
+    about = '<rdf:Description rdf:about="http://x"><rdfs:comment>{}</rdfs:comment></rdf:Description></rdf:RDF>'
+    read(tmp_path, XML + about.format("x" * 1000), "x.owl")
+    read(tmp_path, XML + f"<!-- {'x' * 1050} --></rdf:RDF>", "x.owl")  # which nobody sees
+    for text in ("x" * 1050, f"<![CDATA[{'<' * 1050}]]>"):
+        with pytest.raises(InputError, match="without a tag"):
+            read(tmp_path, XML + about.format(text), "x.owl")
+
+
+@pytest.mark.parametrize("n_bytes", [1, 2, 3, 5])
+def test_depth_is_counted_across_blocks(n_bytes: int) -> None:
+    guard, texts = rdf_stream._XmlGuard(), rdf_stream._XmlTexts()
+    said = b"<a><!-- <b><b> --><b/><c x='1' /><![CDATA[<d>]]><e></e></a>" * 3000
+    pieces = (texts.plain(said[at : at + n_bytes]) for at in range(0, len(said), n_bytes))
+    assert not any(guard.problem(piece) for piece in pieces if piece)
+    assert guard._depth == 0
 
 
 @pytest.mark.parametrize(

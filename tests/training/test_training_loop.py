@@ -33,7 +33,7 @@ from onoma.pairs import PairSet, build_pairs
 from onoma.training.alignment import train_encoder
 from onoma.training.checkpoints import CHECKPOINT_NAME
 from onoma.training.config import Recipe, TrainingConfig
-from onoma.training.run import train_on_terminology
+from onoma.training.run import train_on_pairs, train_on_terminology
 from onoma.training.run_folder import begin_run, planned_steps, run_folder
 from onoma.training.step import StepReport
 from tiny import WORDS, disease_pairs, make_terminology, tiny_encoder
@@ -545,6 +545,15 @@ def test_a_run_that_is_refused_leaves_nothing(base: Path, tmp_path: Path) -> Non
     with pytest.raises(InputError, match="no concept has two names"):
         train_on_terminology(recipe, alone, tmp_path / "e")
     assert [path.name for path in tmp_path.iterdir()] == ["t"]
+
+
+def test_pairs_that_were_there_before_outlast_a_refusal(base: Path, tmp_path: Path) -> None:
+    terminology = make_terminology(tmp_path / "t", {f"X:{word}": [word, f"{word} x"] for word in WORDS})
+    run = run_folder(tmp_path / "e")
+    build_pairs(terminology, locate_tokenizer(base), run / "pairs", max_tokens=16)
+    with pytest.raises(ConfigError, match="matryoshka asks for 16"):
+        train_on_pairs(config_for(base, matryoshka=[16]), run / "pairs", tmp_path / "e")
+    assert PairSet.open(run / "pairs").path.exists()
 
 
 @pytest.mark.parametrize(

@@ -44,11 +44,17 @@ def main() -> None:
         sys.stderr.write(f"onoma: {missing_extra(error.name, 'train', 'This command')}\n")
         sys.exit(1)
     except OSError as error:
+        if (code := _left_with(error)) is not None:  # the terminal was closed, so that nothing can be told any more
+            os._exit(code)
         sys.stderr.write(f"onoma: {_in_words(error)}\n")
         sys.exit(1)
     except SystemExit as leaving:
-        if leaving.code in (130, 143):
-            sys.stderr.write(_STOPPED)
+        if leaving.code in (129, 130, 143):
+            try:
+                sys.stderr.write(_STOPPED)
+                sys.stderr.flush()
+            except OSError:
+                os._exit(leaving.code)
         raise
     except Exception as error:
         if _was_interrupted(error):
@@ -93,6 +99,13 @@ def _was_interrupted(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
+
+
+def _left_with(error: BaseException | None) -> int | None:
+    """With which status a command was leaving when the error came, as where a progress bar could not be taken away."""
+    while error is not None and not isinstance(error, SystemExit):
+        error = error.__context__
+    return error.code if error is not None and isinstance(error.code, int) else None
 
 
 def _in_words(error: OSError) -> str:

@@ -65,10 +65,12 @@ _NUMBER = re.compile(r"-?\d{1,3}[A-Za-z]?", re.ASCII)
 _ROMAN = re.compile(r"[IVX]{1,5}[ab]?")
 _NUMBERED = re.compile(r"([A-Za-z][A-Za-z-]*)\d{1,3}[A-Za-z]?", re.ASCII)
 _COUNTED = frozenset({"types", "factors", "stages", "grades", "groups"})
-_LABELS = frozenset(
-    {"type", "types", "subtype", "subtypes", "form", "forms", "class", "stage", "stages", "grade", "grades"}
-)
-"""With a number behind it each says which kind of a disorder is meant, and is no name alone."""
+_LABELS = {
+    plural: single
+    for single in ("type", "subtype", "form", "class", "stage", "grade")
+    for plural in (single, f"{single}es" if single.endswith("s") else f"{single}s")
+}
+"""With a number behind it each says which kind of a disorder is meant, and is no name alone; plurals with several."""
 _CODE = re.compile(r"(?=(?:.*[A-Z0-9]){2})(?=.*[A-Z])[A-Za-z0-9-]+", re.ASCII)
 _ACRONYM = re.compile(r"[A-Z]{2,}[0-9]?", re.ASCII)
 _WORD = re.compile(r"[^\W\d_][\w'’-]*[^\W\d_]")
@@ -193,16 +195,21 @@ def _says_kind(part: _Words) -> bool:
 
 def _inverted(words: _Words) -> _Reading | None:
     """Parts of "neurofibromatosis, type I and type II" or "diabetes, types 1 and 2", inverted as in vocabularies."""
-    at = words.index(_COMMA) if _COMMA in words[1:] else len(words)
+    at = words.index(_COMMA) if _COMMA in words else 0
     name, kinds = words[:at], _conjuncts(words[at + 1 :])
-    if kinds is None or _says_kind(name) or not _says_kind(kinds[0]):
+    spoken = {word.lower() for word in words}
+    if not name or kinds is None or spoken & (_OPEN_ENDED | _DENYING) or _says_kind(name[-2:]):
         return None
-    if _COORDINATORS.intersection(map(str.lower, name)):
+    if _COORDINATORS.intersection(map(str.lower, name)) or not _says_kind(kinds[0]):
         return None
-    label = kinds[0][0].removesuffix("s") if kinds[0][0].lower() != "class" else kinds[0][0]
     numbers = [kind[1:] if _says_kind(kind) else kind for kind in kinds]
-    are_numbers = all(len(number) == 1 and _ENUMERATOR.fullmatch(number[0]) for number in numbers)
-    return [[*name, label, *number] for number in numbers] if are_numbers else None
+    labels = {_LABELS[kind[0].lower()] for kind in kinds if _says_kind(kind)}
+    if len(labels) > 1 or not all(len(number) == 1 and _ENUMERATOR.fullmatch(number[0]) for number in numbers):
+        return None
+    label = kinds[0][0]
+    if label.lower() not in _LABELS.values():
+        label = label[: len(_LABELS[label.lower()])]
+    return [[*name, label, *number] for number in numbers]
 
 
 def _readings_by_rules(words: _Words) -> list[_Reading]:

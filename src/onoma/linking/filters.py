@@ -14,6 +14,7 @@ import numpy as np
 from onoma.errors import InputError, did_you_mean
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.facts import TerminologyFacts
+from onoma.terminology.languages import spellings
 from onoma.terminology.readers.semantic_types import GROUP_OF, GROUPS, TYPES
 from onoma.types import BoolArray
 
@@ -147,7 +148,7 @@ def _with_labels(filters: Filters, facts: TerminologyFacts) -> BoolArray:
 
 def _is_of(language: str, asked: str) -> bool:
     """As `onoma.pairs.languages.of_languages`: ``en`` takes ``en-GB`` too, but not ``enm``."""
-    return f"{language.lower()}-".startswith(f"{asked.lower()}-")
+    return f"{language.lower()}-".startswith(tuple(f"{spelling}-" for spelling in spellings(asked)))
 
 
 def _refuse(what: str, word: str, field: str, known: Iterable[str], *, are_all: bool = True) -> None:

@@ -38,6 +38,9 @@ SHORT_CODES: Mapping[str, str] = MappingProxyType(
 """Codes of three letters, and the one of two that is used instead; of two of a language the one that libraries (and the
 UMLS) use comes second."""
 
+_WITHDRAWN = {"in": "id", "iw": "he", "ji": "yi", "jw": "jv", "mo": "ro"}
+"""Codes of two letters that others have taken the place of (IANA's registry of subtags)."""
+
 
 def tidy_language(tag: str) -> str:
     """A tag spelt as is usual: "-" between subtags, language "pt" (not "por"), script "Hant", region "BR".
@@ -55,9 +58,23 @@ def tidy_language(tag: str) -> str:
         raise ValueError(f"'{tag}' is no language tag such as en or pt-BR")
     language, *subtags = tag.replace("_", "-").split("-")
     language = language.lower()
+    language = SHORT_CODES.get(language, _WITHDRAWN.get(language, language))
     # What follows a single letter is private, or of an extension, and has no spelling of its own.
     n_known = next((place for place, part in enumerate(subtags) if len(part) == 1), len(subtags))
     n_known = 0 if len(language) == 1 else n_known
     capitals = {2: str.upper, 4: str.title}
     known = [capitals.get(len(part), str)(part) for part in subtags[:n_known]]
-    return "-".join([SHORT_CODES.get(language, language), *known, *subtags[n_known:]])
+    return "-".join([language, *known, *subtags[n_known:]])
+
+
+def spellings(tag: str) -> list[str]:
+    """The tag in lower case with each code that its language has: folders of before may have another than is usual.
+
+    Example:
+        >>> spellings("en-GB"), spellings("ger")
+        (['en-gb', 'eng-gb'], ['de', 'deu', 'ger'])
+    """
+    language, *subtags = tag.lower().split("-")
+    short = SHORT_CODES.get(language, _WITHDRAWN.get(language, language))
+    others = [code for code, one in (*SHORT_CODES.items(), *_WITHDRAWN.items()) if one == short]
+    return ["-".join([code, *subtags]) for code in (short, *others)]

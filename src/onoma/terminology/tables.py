@@ -29,6 +29,7 @@ import polars as pl
 
 from onoma.artifacts import Manifest, Parent, read_manifest, write_artifact
 from onoma.errors import InputError, check_several
+from onoma.terminology.languages import spellings
 from onoma.types import RowArray
 
 KIND = "terminology"
@@ -180,7 +181,8 @@ def of_languages(languages: Sequence[str] | None) -> pl.Expr:
         return pl.lit(True)
     check_several(languages, "languages")
     tag = pl.col("language").str.to_lowercase() + "-"
-    return pl.any_horizontal(pl.lit(False), *(tag.str.starts_with(language.lower() + "-") for language in languages))
+    asked = [spelling for language in languages for spelling in spellings(language)]
+    return pl.any_horizontal(pl.lit(False), *(tag.str.starts_with(spelling + "-") for spelling in asked))
 
 
 def checked_name_rows(rows: npt.ArrayLike | None, n_names: int | None) -> RowArray:

@@ -95,7 +95,10 @@ class _Sitting(Generic[Done]):
     ) -> None:
         self._course, self._evaluations, self._run = course, course.evaluations, run
         self._config: RunConfig = course.config
-        self._on_step, self._on_evaluation, self._tell = on_step, on_evaluation, tell
+        self._stop = StopRequest()
+        self._on_step = self._stop.tolerating(on_step)
+        self._on_evaluation = self._stop.tolerating(on_evaluation)
+        self._tell = self._stop.tolerating(tell)
         self._phases = {"prepare": 0.0, "evaluate": 0.0}
 
     def train(self, trackers: Sequence[str]) -> None:
@@ -116,8 +119,8 @@ class _Sitting(Generic[Done]):
             RunLog(self._run, done=progress.step, evaluations=progress.evaluations) as self._log,
             self._opened(trackers if is_main() else (), progress.step) as self._trackers,
         ):
-            with StopRequest() as stop:
-                self._steps(stop)
+            with self._stop:
+                self._steps()
             if self._steps_done > self._checkpointed[0]:
                 self._checkpoint()  # saving can fail: a full disk, a kill
 
@@ -176,8 +179,8 @@ class _Sitting(Generic[Done]):
         self._tell(course.about(self._total_steps))
         return progress or Progress(step=0, seconds=0.0)
 
-    def _steps(self, stop: StopRequest) -> None:
-        course, config = self._course, self._config
+    def _steps(self) -> None:
+        course, config, stop = self._course, self._config, self._stop
         if self._steps_done == 0 and self._evaluations.wanted:
             # Planning has measured already if it had to know how long that takes.
             with self._clock("evaluate"):

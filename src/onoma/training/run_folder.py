@@ -94,22 +94,21 @@ def _locked_run(out: Path) -> Iterator[Path]:
         raise TrainingError(
             f"another process is training {out} just now; wait for it, or write to another place."
         ) from None
+    there_before = {path.name for path in run.iterdir()} - {LOCK_NAME}
     try:
         yield run
     except BaseException as error:
-        # It never began: nothing lies there, or it was refused after its pairs were made.
-        if run.is_dir() and all(_is_left_behind(path, error) for path in run.iterdir()):
-            shutil.rmtree(run)
+        # It never began: nothing lies there, or it was refused after it had made its pairs.
+        is_refused = isinstance(error, InputError | ConfigError)
+        if run.is_dir() and not there_before and all(_is_left_behind(path, is_refused) for path in run.iterdir()):
+            _remove(run)
         raise
     finally:
         lock.release()
 
 
-def _is_left_behind(path: Path, error: BaseException) -> bool:
-    if path.name == LOCK_NAME:
-        return True
-    is_refused = isinstance(error, InputError | ConfigError)
-    return is_refused and any(fnmatchcase(path.name, known) for known in _BEFORE_RUN_NAME)
+def _is_left_behind(path: Path, is_refused: bool) -> bool:
+    return path.name == LOCK_NAME or (is_refused and any(fnmatchcase(path.name, known) for known in _BEFORE_RUN_NAME))
 
 
 def _may_be_run(path: Path) -> bool:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
+from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from onoma.training.distributed import world_size
 
+T = TypeVar("T")
+_MOMENT = 0.5
+"""Seconds in which the signal of a terminal that is closed comes after its first error."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -39,6 +44,23 @@ class StopRequest:
     ) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    def tolerating(self, callback: Callable[[T], None]) -> Callable[[T], None]:
+        """The callback, which may fail to write once the run was asked to stop: what it writes to may be gone.
+
+        A terminal that is closed fails at once, and the run still has its checkpoint to write.
+        """
+
+        def call(told: T) -> None:
+            try:
+                callback(told)
+            except OSError:
+                if self.signal is None:
+                    time.sleep(_MOMENT)
+                if self.signal is None:
+                    raise
+
+        return call
 
     def as_error(self) -> BaseException:
         """What to leave with: as Python does on SIGINT; on others with the status that shells give them."""

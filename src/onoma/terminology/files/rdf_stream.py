@@ -3,8 +3,8 @@
 The parser is pyoxigraph's. What it is given is guarded here: a file that would make it swell or recurse without end
 (entities within entities, triples within triples, very deep JSON) is refused before it reaches the parser, and an
 RDF/XML file that just stops is told from one that is whole. What is no RDF cannot be read past the place: that ends the
-import whatever ``on_error`` says; an IRI or a language tag that breaks the rules does not. Nothing outside the file is
-ever read: no imports, no remote contexts.
+import whatever ``on_error`` says; an IRI that breaks the rules does not, nor (but in Turtle and its kin) a language
+tag. Nothing outside the file is ever read: no imports, no remote contexts.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class _Syntax:
 def rdf_triples(file: SourceFile, reading: Reading) -> Iterator[Quad]:
     """Yield the triples of a file in their order; those of named graphs too.
 
-    IRIs and language tags are as they are written, whether they may be written so or not: of many ontologies some link
-    to a page somewhere has a space in it.
+    IRIs are as they are written, whether they may be written so or not (of many ontologies some link to a page has a
+    space in it), and so are language tags of RDF/XML and JSON-LD.
 
     Args:
         file: Plain or gzip, on disk or in an archive. Its syntax is told by its extension (``.ttl``, ``.nt``, ``.nq``,
@@ -117,19 +117,22 @@ class _Feed:
         self._texts = _XmlTexts() if syntax.root else None
         self._blocks = read_bytes(file, block_bytes=_BLOCK_BYTES)
         self._data, self._position = b"", 0
-        self._tail = b""
+        self._tail, self._ready = b"", b""
         self._decoder = TextDecoder(file.path)
         self._is_first = self._begins_line = True
 
     def read(self, size: int = -1) -> bytes:
         """At most ``size`` bytes; none at the end of the file."""
-        while True:
+        while not self._ready:
             piece = self._next(size)
-            if not piece or self._texts is None:
-                return piece
-            piece = self._texts.plain(piece)
-            if piece:
-                return piece
+            if not piece:
+                return b""
+            self._ready = piece if self._texts is None else self._texts.plain(piece)
+            problem = self._guard.problem(self._ready) if self._ready else None
+            if problem:
+                raise InputError(problem, path=self._file.path, fix="get the file from its publisher")
+        piece, self._ready = (self._ready, b"") if size < 0 else (self._ready[:size], self._ready[size:])
+        return piece
 
     def _next(self, size: int) -> bytes:
         while self._position == len(self._data):
@@ -144,9 +147,6 @@ class _Feed:
                 self._data = without_byte_order_mark(self._data, self._file.path)
                 self._is_first = False
             self._tail = (self._tail + self._data)[-_BLOCK_BYTES:]
-            problem = self._guard.problem(self._data)
-            if problem:
-                raise InputError(problem, path=self._file.path, fix="get the file from its publisher")
         end = len(self._data) if size < 0 else min(self._position + size, len(self._data))
         if self._by_line:
             end = min(end, (self._data.find(b"\n", self._position) + 1) or end)
@@ -175,7 +175,8 @@ class _Feed:
 class _XmlTexts:
     """Texts in one piece, as the parser wants them: without the comments in them, marked sections as other text is."""
 
-    _BEGINS: ClassVar = {b"<!--": b"-->", b"<![CDATA[": b"]]>"}
+    _ENDS: ClassVar = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
+    _BEGIN: ClassVar = re.compile(b"|".join(map(re.escape, _ENDS)))
 
     def __init__(self) -> None:
         self._begin, self._held = b"", b""
@@ -188,27 +189,39 @@ class _XmlTexts:
     def plain(self, data: bytes) -> bytes:
         """The next bytes; some are held back where they may be the beginning of a mark. May be longer than ``data``."""
         data = self._held + data
-        self._held = b""
-        pieces = []
-        while data:
-            marks = [self._BEGINS[self._begin]] if self._begin else list(self._BEGINS)
-            places = [(place, mark) for mark in marks if (place := data.find(mark)) >= 0]
-            place, mark = min(places, default=(len(data), b""))
-            if not mark:
-                n_held = max(n for m in marks for n in range(len(m)) if data.endswith(m[:n]))
-                place = len(data) - n_held
-                self._held = data[place:]
-            pieces.append(self._within(data[:place]))
-            if not mark:
+        pieces, position = [], 0
+        while True:
+            begin, end = self._next_mark(data, position)
+            if begin < 0:
                 break
-            self._begin = b"" if self._begin else mark
-            data = data[place + len(mark) :]
+            pieces.append(self._within(data[position:begin]))
+            if self._begin:
+                pieces.append(b"?>" if self._begin == b"<?" else b"")
+                self._begin = b""
+            else:
+                self._begin = data[begin:end]
+                pieces.append(b"<?" if self._begin == b"<?" else b"")
+            position = end
+        marks = [self._ENDS[self._begin]] if self._begin else list(self._ENDS)
+        n_held = max(n for mark in marks for n in range(len(mark)) if data.endswith(mark[:n], position))
+        rest = len(data) - n_held
+        self._held = data[rest:]
+        pieces.append(self._within(data[position:rest]))
         return b"".join(pieces)
+
+    def _next_mark(self, data: bytes, position: int) -> tuple[int, int]:
+        """Where the next mark that counts begins and ends; (-1, -1) if there is none."""
+        if self._begin:
+            end = self._ENDS[self._begin]
+            begin = data.find(end, position)
+            return (begin, begin + len(end)) if begin >= 0 else (-1, -1)
+        found = self._BEGIN.search(data, position)
+        return found.span() if found else (-1, -1)
 
     def _within(self, data: bytes) -> bytes:
         if self._begin == b"<!--":
             return b""
-        if self._begin:
+        if self._begin == b"<![CDATA[":
             return data.replace(b"&", b"&amp;").replace(b"<", b"&lt;").replace(b">", b"&gt;")
         return data
 
@@ -222,25 +235,26 @@ class _Guard:
 
 
 class _XmlGuard(_Guard):
-    """Entities that would swell, texts without end, and elements within elements."""
+    """Entities that would swell, texts without end, and elements within elements; comments are gone already."""
 
     def __init__(self) -> None:
         self._n_without_tag, self._depth, self._last = 0, 0, b""
 
     def problem(self, data: bytes) -> str | None:
-        seen = self._last + data
+        last, seen = self._last[-1:], self._last + data
         self._last = seen[-_MOST_OF_AN_ENTITY:]
         if b"<!ENTITY" in seen and not _entities_are_harmless(seen):
             return "an entity that stands for no beginning of an IRI (a bomb?)"
         tags = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("<"))
-        markup = _COMMENT.sub(b"", data)
         longest = int(np.diff(tags).max()) if len(tags) > 1 else 0
         before = self._n_without_tag + (int(tags[0]) if len(tags) else len(data))
         self._n_without_tag = len(data) - int(tags[-1]) if len(tags) else before
         if max(longest, before, self._n_without_tag) > MAX_TEXT_BYTES:
             return f"a text of more than {MAX_TEXT_BYTES >> 20} MiB without a tag"
-        n_closed = 2 * markup.count(b"</") + markup.count(b"/>") + markup.count(b"<!") + markup.count(b"<?")
-        self._depth = max(self._depth + markup.count(b"<") - n_closed, 0)
+        # `_XmlTexts` holds "<" back, so that what follows it comes with it; "/>" may come in two.
+        n_empty = (last + data).count(b"/>")
+        n_closed = 2 * data.count(b"</") + n_empty + data.count(b"<!") + data.count(b"<?")
+        self._depth = max(self._depth + data.count(b"<") - n_closed, 0)
         return _too_deep("XML", self._depth)
 
 

@@ -84,6 +84,7 @@ from onoma.terminology.reading import Reading
 from onoma.terminology.tables import MAPPING_RELATIONS
 
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_FORBIDDEN = re.compile(r'[\x00-\x20<>"{}|\\^`]')
 _OWL = "http://www.w3.org/2002/07/owl#"
 _RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 _NARROWER = SKOS + "narrower"
@@ -166,7 +167,7 @@ def read_owl(source: str, options: OwlOptions, reading: Reading) -> SourceTables
 
     Raises:
         InputError: no such file, no RDF, a class of which the IRI is relative to nothing, or no class with a label;
-            under "strict" also a blank name, and a name in what is no language.
+            under "strict" also a class whose IRI cannot be, a blank name, and a name in what is no language.
     """
     file = only_file(Path(source))
     ontology = _Ontology(_statements(file, reading), options, reading)
@@ -178,6 +179,7 @@ def _statements(file: SourceFile, reading: Reading) -> pl.DataFrame:
     """The triples that say something of a concept, an axiom or a restriction."""
     found = Columns(_STATEMENTS)
     languages: dict[str, str | None] = {"": ""}
+    refused: set[str] = set()
     for triple in rdf_triples(file, reading):
         subject, predicate, value = triple.subject, triple.predicate.value, triple.object
         if predicate == _NARROWER and isinstance(subject, NamedNode) and isinstance(value, NamedNode):
@@ -185,10 +187,11 @@ def _statements(file: SourceFile, reading: Reading) -> pl.DataFrame:
         kind = _KIND_OF.get(predicate)
         if kind is None:
             if predicate == _RDF_TYPE and isinstance(subject, NamedNode) and isinstance(value, NamedNode):
-                if value.value in _CLASSES:
-                    if not _ABSOLUTE.match(subject.value):
-                        raise _relative_iri(subject.value, file)
-                    found.add(subject.value, "class", "", "")
+                if value.value in _CLASSES and subject.value not in refused:
+                    if _check_iri(subject.value, file, reading):
+                        found.add(subject.value, "class", "", "")
+                    else:
+                        refused.add(subject.value)
                 if value.value == _DEPRECATED_CLASS:
                     found.add(subject.value, "deprecated", "true", "")
             continue
@@ -372,17 +375,35 @@ def _language(tag: str) -> str | None:
         return None
 
 
-def _relative_iri(iri: str, file: SourceFile) -> InputError:
+def _check_iri(iri: str, file: SourceFile, reading: Reading) -> bool:
+    """Whether the IRI of a class can be a code; one that cannot is rejected.
+
+    Raises:
+        InputError: it is relative to nothing, as all of the file would be; under "strict" also where it has signs that
+            no IRI may have.
+    """
+    if not _ABSOLUTE.match(iri):
+        base = 'xml:base="http://..." in RDF/XML, @base <http://...> . in Turtle, "@base" in JSON-LD'
+        raise InputError(
+            "the file has relative IRIs and does not say what they are relative to",
+            path=file.path,
+            line=_line_of(iri, file),
+            found=iri or "an empty one",
+            fix=f"add the base to it: {base}",
+        )
+    if not _FORBIDDEN.search(iri):
+        return True
+    problem = "a class whose IRI has a sign that no IRI may have"
+    line = _line_of(iri, file) if reading.on_error == "strict" else None
+    reading.reject(problem, path=file.path, line=line, text=iri, field="class")
+    return False
+
+
+def _line_of(iri: str, file: SourceFile) -> int | None:
     def is_of_it(triple: Quad) -> bool:
         return isinstance(triple.subject, NamedNode) and triple.subject.value == iri
 
-    return InputError(
-        "the file has relative IRIs and does not say what they are relative to",
-        path=file.path,
-        line=line_of(file, is_of_it),
-        found=iri or "an empty one",
-        fix='add the base to it: xml:base="http://..." in RDF/XML, @base <http://...> . in Turtle, "@base" in JSON-LD',
-    )
+    return line_of(file, is_of_it)
 
 
 def _is_blank(column: str) -> pl.Expr:
