@@ -96,7 +96,7 @@ def test_a_single_candidate_can_be_none_as_well(tmp_path: Path) -> None:
         assert len(linker.link(["fevers"])[0]) == n_links
         (reason,) = (*linker.explain("fevers").links, *linker.explain("fevers").near_misses)
         assert sum(reason.contributions.values()) == pytest.approx(reason.score, abs=2e-6)
-        assert reason.stage == "rerank"
+        assert reason.stage == "dense", "there is nothing to put it before"
 
 
 def test_confidences_are_of_answers_that_are_given(tmp_path: Path) -> None:

@@ -443,7 +443,25 @@ def test_a_reranked_explanation_adds_up(linker: Linker) -> None:
             explained = reranked.explain(mention, stages=stages, top_k=3)
             for reason in [*explained.links, *explained.near_misses]:
                 assert sum(reason.contributions.values()) == pytest.approx(reason.score, abs=2e-6)
-    assert reranked.explain("lung canser", stages=["dense", "rerank"]).links[0].stage == "rerank"
+
+
+def test_the_cross_encoder_is_named_where_it_has_changed_the_order(linker: Linker) -> None:
+    reranked = with_reranker(linker, FirstLetters({"Cancer": 2.0, "cancer": 2.0}, depth=3, weight=0.6))
+    stages_seen = set()
+    for mention in ("lung canser", "cold", "lung cancer", "sugar"):
+        plain = {link.concept_id: link.score for link in linker.link([mention], stages=["dense"], top_k=100)[0]}
+        explained = reranked.explain(mention, stages=["dense", "rerank"], top_k=3)
+        order = [reason.concept_id for reason in (*explained.links, *explained.near_misses)]
+        for place, reason in enumerate((*explained.links, *explained.near_misses)):
+            before = plain[reason.concept_id]
+            is_moved = any(plain[other] < before - 2e-6 for other in order[:place])
+            is_moved |= any(plain[other] > before + 2e-6 for other in order[place:])
+            assert reason.stage == ("rerank" if is_moved else "dense")
+        first = explained.links[0]
+        stages_seen.add(first.stage)
+        said = "the cross-encoder prefers it" if first.stage == "rerank" else "before the cross-encoder as after it"
+        assert said in explained.outcome
+    assert stages_seen == {"rerank", "dense"}
 
 
 def test_weights_are_numbers() -> None:

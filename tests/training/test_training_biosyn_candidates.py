@@ -81,6 +81,8 @@ def test_texts_are_prepared_and_come_once(base: Path) -> None:
 def test_queries_that_no_name_is_right_for_are_refused(base: Path) -> None:
     with pytest.raises(InputError, match="no query of 'tiny' has a right name"):
         data_of(base, tables([("heart", "D1")], [("lung", "D11")]))
+    with pytest.raises(InputError, match="all 2 mentions of 'tiny' are blank after the normalisation biosyn"):
+        data_of(base, tables([("???", "D1"), (",", "D1")], [("lung", "D1")]))
 
 
 def test_another_text_or_answer_is_another_fingerprint(base: Path, data: RankingData) -> None:

@@ -17,7 +17,7 @@ from onoma.linking.pipeline import NO_ANSWER, Answer, Asked, Run
 from onoma.linking.settings import SEARCHES, Stage
 from onoma.linking.spelling import Correction
 from onoma.terminology import normalise
-from onoma.types import SCORE_DECIMALS, BoolArray
+from onoma.types import SCORE_DECIMALS, BoolArray, DoubleArray
 
 _MOST_HOMONYMS = 20
 _CLEARLY = 1.5 * 10**-SCORE_DECIMALS
@@ -36,9 +36,9 @@ class Reason:
         prior: How many annotated mentions mean the concept, if that was counted: of equal scores the most come first,
             and with the stage "prior" on it counts for more (`contributions`).
         rank: 1 for the best.
-        stage: What put it there: "exact" or "loose" for a name that the mention equals, "rerank" where the
-            cross-encoder had the last word, "prior" where it stands before a concept that the searches prefer, or
-            behind one that they do not, else the search, or "fusion" for several.
+        stage: What put it there: "exact" or "loose" for a name that the mention equals, "rerank" where it stands
+            before a concept that was better before the cross-encoder, or behind one that was not, "prior" likewise
+            before counts, else the search, or "fusion" for several.
         score: What the ranking used.
         scores: What each search gives the matched text: cosines.
         ranks: Its rank among the candidates in each search that knows something of the mention, where reciprocal ranks
@@ -252,13 +252,18 @@ def _reason(run: Run, parts: Parts, answer: Answer, stages: tuple[Stage, ...], p
 def _stage(answer: Answer, stages: tuple[Stage, ...], place: int) -> str:
     if place < answer.n_hits:
         return str(answer.hit_stage)
-    if _is_reranked(answer, stages):
+    if _is_reranked(answer, stages) and _is_moved(answer.first_scores, place):
         return "rerank"
-    if answer.from_prior is not None:
-        here = answer.searched[place]
-        if (answer.searched[:place] < here - _CLEARLY).any() or (answer.searched[place:] > here + _CLEARLY).any():
-            return "prior"
+    if answer.from_prior is not None and _is_moved(answer.searched, place):
+        return "prior"
     return "fusion" if answer.pool is not None else next(stage for stage in stages if stage in SEARCHES)
+
+
+def _is_moved(scores_before: DoubleArray, place: int) -> bool:
+    """Whether it stands before what had a higher score, or behind what had a lower one."""
+    here = scores_before[place]
+    is_before_a_better = (scores_before[place:] > here + _CLEARLY).any()
+    return bool(is_before_a_better or (scores_before[:place] < here - _CLEARLY).any())
 
 
 def _is_reranked(answer: Answer, stages: tuple[Stage, ...]) -> bool:
@@ -338,8 +343,8 @@ def _outcome(text: str, reasons: tuple[Reason, ...], answer: Answer, threshold: 
         "prior": "its name is near, and of what is near it is meant more often",
         "rerank": "the cross-encoder prefers it among the candidates",
     }[first.stage]
-    if first.stage == "rerank" and not first.contributions.get("rerank"):
-        how = "its name was nearest before the cross-encoder, which counts for nothing here"
+    if "rerank" in first.contributions and first.stage != "rerank":
+        how += ", before the cross-encoder as after it"
     others = f" {first.n_homonyms:,} other concepts have that name." if first.n_homonyms > 1 else ""
     others = f" {first.homonyms[0]} has that name too." if first.n_homonyms == 1 else others
     if first.prior is not None and (others or first.contributions.get("prior")):

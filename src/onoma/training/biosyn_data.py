@@ -117,6 +117,13 @@ def ranking_data(
         .sort("pair")["pair"]
         .to_numpy(writable=True)
     )
+    n_blank = int((normalised["text"] == "").sum())
+    if n_blank == len(normalised):
+        raise InputError(
+            f"all {n_blank:,} mentions of '{data.name}' are blank after the normalisation {normalisation}",
+            expected="mentions with letters or digits",
+            fix="choose another normalisation (--set normalisation=exact), or other mentions",
+        )
     if len(right) == 0:
         raise InputError(
             f"no query of '{data.name}' has a right name in the dictionary",
@@ -131,7 +138,7 @@ def ranking_data(
             expected="a dictionary with the names of other concepts too",
             found=f"{len(queries):,} queries, {len(names):,} names",
         )
-    if n_blank := int((normalised["text"] == "").sum()):
+    if n_blank:
         tell(f"{data.name}: {n_blank:,} of {len(normalised):,} mentions are blank after normalisation and left out")
     store, rows, places = tokenise_distinct(pl.concat([names["text"], queries["text"]]), tokenizer, max_tokens)
     return RankingData(
