@@ -18,19 +18,19 @@ from tiny import WORDS, make_terminology, tiny_encoder
 TOGETHER = """
 import json, sys
 from pathlib import Path
-from onoma.training import loop
+from onoma.training import step
 from onoma.training.config import Recipe, TrainingConfig
 from onoma.training.distributed import processes, rank
 from onoma.training.run import train_on_terminology
 
 folder, config = Path(sys.argv[1]), TrainingConfig.model_validate_json(sys.argv[2])
-plain_step = loop.Step.__call__
+plain_step = step.Step.__call__
 
 
-def killed(step, number, total_steps):
+def killed(self, number, total_steps):
     if number == 3:
         raise KeyboardInterrupt
-    return plain_step(step, number, total_steps)
+    return plain_step(self, number, total_steps)
 
 
 def train(name):
@@ -43,11 +43,11 @@ def train(name):
 
 with processes("cpu"):
     straight, n_told = train("straight")
-    loop.Step.__call__ = killed
+    step.Step.__call__ = killed
     try:
         train("killed")
     except KeyboardInterrupt:
-        loop.Step.__call__ = plain_step
+        step.Step.__call__ = plain_step
     resumed, _ = train("killed")
     said = {"told": n_told, "resumed_at": resumed.resumed_at, "evaluations": resumed.evaluations, "log": resumed.log}
     me = rank()
