@@ -124,6 +124,7 @@ def test_linkers_have_dictionaries_of_their_own(tmp_path: Path) -> None:
         for name, sha256 in (("d", "1"), ("e", "2"), ("f", "1"))
     ]
     assert compare_results(told[0], told[1]).n_names == (7, 7)
+    assert "over names, or an order of them, that differ (7 and 7)" in str(compare_results(told[0], told[1]))
     assert compare_results(told[0], told[2]).n_names is None
     assert compare_results(told[0], first).n_names is None  # an earlier version did not tell
 

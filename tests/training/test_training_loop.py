@@ -244,6 +244,8 @@ def test_asked_to_stop_it_writes_a_checkpoint_after_the_step(
     def ask(report: StepReport) -> None:
         if report.step == 3:
             signal.raise_signal(number)
+            if number == signal.SIGHUP:  # which comes from the shell and from the system, when a terminal is closed
+                signal.raise_signal(number)
 
     before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
     config, told = config_for(base), list[str]()  # which writes no checkpoint by itself
@@ -545,6 +547,23 @@ def test_a_run_that_is_refused_leaves_nothing(base: Path, tmp_path: Path) -> Non
     with pytest.raises(InputError, match="no concept has two names"):
         train_on_terminology(recipe, alone, tmp_path / "e")
     assert [path.name for path in tmp_path.iterdir()] == ["t"]
+
+
+def test_a_refusal_where_a_finished_run_was_not_cleared_leaves_nothing(
+    base: Path, pairs: PairSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(run: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("onoma.training.run_folder._remove", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train_encoder(config_for(base), pairs, tmp_path / "e")
+    assert (run_folder(tmp_path / "e") / "run.json").exists()
+    refused = config_for(base, matryoshka=[16])
+    with pytest.raises(ConfigError, match="matryoshka asks for 16"):
+        train_encoder(refused, pairs, tmp_path / "e", overwrite=True)
+    assert not run_folder(tmp_path / "e").exists()
 
 
 def test_pairs_that_were_there_before_outlast_a_refusal(base: Path, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ class Comparison:
         n_distinct: Distinct mentions among them, case aside.
         differences: By k of acc@k.
         seed: Of the resampling.
-        n_names: Of two linkers how many names each has, if these are not the same.
+        n_names: Of two linkers how many names each has, if these, or their order, are not the same.
     """
 
     task: str
@@ -94,7 +94,8 @@ class Comparison:
             )
         if self.n_names is not None:
             n_first, n_second = (f"{n:,}" for n in self.n_names)
-            lines.append(f"of linkers over different names ({n_first} and {n_second}), part of the difference")
+            which = "over names, or an order of them, that differ" if n_first == n_second else "over different names"
+            lines.append(f"of linkers {which} ({n_first} and {n_second}), part of the difference")
         lines.append("in brackets the 95 % confidence interval over distinct mentions; p by random exchange of answers")
         return "\n".join(lines)
 

@@ -44,9 +44,11 @@ def main() -> None:
         sys.stderr.write(f"onoma: {missing_extra(error.name, 'train', 'This command')}\n")
         sys.exit(1)
     except OSError as error:
-        if (code := _left_with(error)) is not None:  # the terminal was closed, so that nothing can be told any more
-            os._exit(code)
-        sys.stderr.write(f"onoma: {_in_words(error)}\n")
+        try:
+            sys.stderr.write(f"onoma: {_in_words(error)}\n")
+            sys.stderr.flush()
+        except OSError:  # the terminal was closed
+            os._exit(_left_with(error) or 1)
         sys.exit(1)
     except SystemExit as leaving:
         if leaving.code in (129, 130, 143):

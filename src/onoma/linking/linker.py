@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -229,8 +230,11 @@ class Linker:
 
     @property
     def fingerprint_of_names(self) -> str:
-        """SHA-256 over the names in the folder as they are normalised, and their concepts."""
-        return fingerprint_of_names(self.manifest)
+        """SHA-256 over the names as they are normalised, and their concepts, in their order."""
+        of_folder, entries = fingerprint_of_names(self.manifest), self._parts.entries
+        if entries is None:
+            return of_folder
+        return hashlib.sha256(of_folder.encode() + np.packbits(entries).tobytes()).hexdigest()
 
     def without(self, name_rows: Sequence[int] | RowArray) -> Linker:
         """The same linker as if some names were unknown to it, to measure how well it finds them.

@@ -72,7 +72,14 @@ def claimed_run(out: Path, config: RunConfig) -> Iterator[Path]:
     with _locked_run(out) as run:
         if is_main() and is_saved(run, out) and not _goes_on(out, config):
             _empty(run)
-        yield run
+        was_empty = is_main() and all(path.name == LOCK_NAME for path in run.iterdir())
+        try:
+            yield run
+        except (InputError, ConfigError):
+            made_pairs_alone = was_empty and run.is_dir() and all(map(_is_before_run, run.iterdir()))
+            if made_pairs_alone:
+                _empty(run)
+            raise
 
 
 @contextlib.contextmanager
@@ -94,21 +101,18 @@ def _locked_run(out: Path) -> Iterator[Path]:
         raise TrainingError(
             f"another process is training {out} just now; wait for it, or write to another place."
         ) from None
-    there_before = {path.name for path in run.iterdir()} - {LOCK_NAME}
     try:
         yield run
-    except BaseException as error:
-        # It never began: nothing lies there, or it was refused after it had made its pairs.
-        is_refused = isinstance(error, InputError | ConfigError)
-        if run.is_dir() and not there_before and all(_is_left_behind(path, is_refused) for path in run.iterdir()):
+    except BaseException:
+        if run.is_dir() and all(path.name == LOCK_NAME for path in run.iterdir()):  # it never began
             _remove(run)
         raise
     finally:
         lock.release()
 
 
-def _is_left_behind(path: Path, is_refused: bool) -> bool:
-    return path.name == LOCK_NAME or (is_refused and any(fnmatchcase(path.name, known) for known in _BEFORE_RUN_NAME))
+def _is_before_run(path: Path) -> bool:
+    return any(fnmatchcase(path.name, known) for known in _BEFORE_RUN_NAME)
 
 
 def _may_be_run(path: Path) -> bool:
@@ -116,7 +120,7 @@ def _may_be_run(path: Path) -> bool:
     if not path.is_dir():
         return False
     names = [entry.name for entry in path.iterdir()]
-    return RUN_NAME in names or all(any(fnmatchcase(name, known) for known in _BEFORE_RUN_NAME) for name in names)
+    return RUN_NAME in names or all(_is_before_run(path / name) for name in names)
 
 
 @contextlib.contextmanager
@@ -177,7 +181,7 @@ def _empty(run: Path) -> None:
             shutil.rmtree(path)
         elif path.name not in {LOCK_NAME, RUN_NAME}:
             path.unlink()
-    (run / RUN_NAME).unlink()
+    (run / RUN_NAME).unlink(missing_ok=True)
 
 
 def planned_steps(run: Path, identity: dict[str, Any], settings: type[RunConfig]) -> int | None:

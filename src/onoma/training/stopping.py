@@ -18,7 +18,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopRequest:
-    """Notes the first SIGINT, SIGTERM or SIGHUP while it is entered; a second one does what it did before.
+    """Notes the first SIGINT, SIGTERM or SIGHUP while it is entered; then both of the first do what they did before.
 
     Several processes of a run would stop at different steps, so there, and outside the main thread, signals do what
     they always do; so do those that are ignored, as by nohup.
@@ -71,4 +71,5 @@ class StopRequest:
     def _note(self, number: int, _frame: FrameType | None) -> None:
         self.signal = number
         for each, handler in self._before.items():
-            signal.signal(each, handler)
+            # A shell passes the end of its terminal on, and then the system tells of it too, a moment later.
+            signal.signal(each, signal.SIG_IGN if each == signal.SIGHUP else handler)
