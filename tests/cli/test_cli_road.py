@@ -306,8 +306,10 @@ def test_an_interrupted_training_goes_on(place: Path, tmp_path: Path) -> None:
             "checkpoint_minutes=1e-6",
         ),
     ]
+    # Also where the tests run in the background of a shell, which has its children ignore SIGINT.
+    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     running = subprocess.Popen(
-        [sys.executable, "-c", "from onoma.cli import main; main()", *map(str, command)],
+        [sys.executable, "-c", f"{heeding}; from onoma.cli import main; main()", *map(str, command)],
         stderr=subprocess.PIPE,
         text=True,
     )
