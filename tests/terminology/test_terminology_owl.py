@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from onoma.errors import InputError
 from onoma.terminology import ImportReport, Terminology, import_terminology
-from onoma.terminology.files import rdf_stream
+from onoma.terminology.files import rdf_guards, rdf_stream
 from onoma.terminology.files.archives import SourceFile
 from onoma.terminology.files.text_files import ByteBlock, read_bytes
 
@@ -402,7 +402,7 @@ def test_bad_files(case: str, tmp_path: Path) -> None:
 
 
 def test_a_text_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rdf_stream, "MAX_TEXT_BYTES", 1 << 10)
+    monkeypatch.setattr(rdf_guards, "MAX_TEXT_BYTES", 1 << 10)
     about = '<rdf:Description rdf:about="http://x"><rdfs:comment>{}</rdfs:comment></rdf:Description></rdf:RDF>'
     read(tmp_path, XML + about.format("x" * 1000), "x.owl")
     read(tmp_path, XML + f"<!-- {'x' * 1050} --></rdf:RDF>", "x.owl")  # which nobody sees
@@ -413,7 +413,7 @@ def test_a_text_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("n_bytes", [1, 2, 3, 5])
 def test_depth_is_counted_across_blocks(n_bytes: int) -> None:
-    guard, texts = rdf_stream._XmlGuard(), rdf_stream._XmlTexts()
+    guard, texts = rdf_guards.XmlGuard(), rdf_guards.XmlTexts()
     said = b"<a><!-- <b><b> --><b/><c x='1' /><![CDATA[<d>]]><e></e></a>" * 3000
     pieces = (texts.plain(said[at : at + n_bytes]) for at in range(0, len(said), n_bytes))
     assert not any(guard.problem(piece) for piece in pieces if piece)

@@ -1,10 +1,10 @@
 """RDF of any size, a triple at a time: RDF/XML, Turtle, N-Triples, N-Quads, TriG, JSON-LD.
 
-The parser is pyoxigraph's. What it is given is guarded here: a file that would make it swell or recurse without end
-(entities within entities, triples within triples, very deep JSON) is refused before it reaches the parser, and an
-RDF/XML file that just stops is told from one that is whole. What is no RDF cannot be read past the place: that ends the
-import whatever ``on_error`` says; an IRI that breaks the rules does not, nor (but in Turtle and its kin) a language
-tag. Nothing outside the file is ever read: no imports, no remote contexts.
+The parser is pyoxigraph's. A file that would make it swell or recurse without end is refused before it reaches the
+parser (`onoma.terminology.files.rdf_guards`), and an RDF/XML file that just stops is told from one that is whole. What
+is no RDF cannot be read past the place: that ends the import whatever ``on_error`` says; an IRI that breaks the rules
+does not, nor (but in Turtle and its kin) a language tag. Nothing outside the file is ever read: no imports, no remote
+contexts.
 """
 
 from __future__ import annotations
@@ -13,23 +13,17 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import IO, ClassVar, cast
+from typing import IO, cast
 
-import numpy as np
 import pyoxigraph
 from pyoxigraph import Quad, RdfFormat
 
 from onoma.errors import InputError
 from onoma.terminology.files.archives import SourceFile
 from onoma.terminology.files.decoding import TextDecoder
+from onoma.terminology.files.rdf_guards import XmlTexts, guard_of
 from onoma.terminology.files.text_files import read_bytes, without_byte_order_mark
 from onoma.terminology.reading import Reading
-
-MAX_ENTITY_CHARACTERS = 400
-"""Entities of ontologies stand for the beginnings of IRIs; a longer one is made to swell."""
-MAX_TEXT_BYTES = 8 << 20
-"""Without any tag between; with the entities in it, it may swell to a hundred times that."""
-MAX_DEPTH = {"triples within triples": 100, "JSON": 100, "XML": 5000}
 
 _BY_EXTENSION = {
     ".ttl": RdfFormat.TURTLE,
@@ -43,10 +37,7 @@ _COMMENTS = re.compile(rb"\s+|#[^\n]*\n")
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 _XML_PROLOG = re.compile(rb"\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE(?:[^\[>]|\[.*?\]\s*(?=>))*>", re.DOTALL)
 _XML_ROOT = re.compile(rb"<((?:[\w.-]+:)?([\w.-]+))(?=[\s/>])")
-_ENTITY = re.compile(rb"<!ENTITY\s+(%?)\s*([\w.-]+)\s+(?:(SYSTEM|PUBLIC)|\"([^\"]*)\"|'([^']*)')", re.DOTALL)
-_REFERENCE = re.compile(rb"&(?!#|lt;|gt;|amp;|quot;|apos;)")
 _BLOCK_BYTES = 1 << 16
-_MOST_OF_AN_ENTITY = 1 << 10
 _TRIPLES_PER_TELL = 1 << 12
 _OTHER_SYNTAXES = (
     (re.compile(rb"(?:Prefix\s*\(|Ontology\s*\()"), "OWL functional syntax"),
@@ -113,8 +104,8 @@ class _Feed:
         self.line = 0
         """Number of the last line handed out, if it is done by line."""
         self._file, self._syntax, self._by_line = file, syntax, by_line
-        self._guard = _guard(syntax)
-        self._texts = _XmlTexts() if syntax.root else None
+        self._guard = guard_of(syntax.format)
+        self._texts = XmlTexts() if syntax.root else None
         self._blocks = read_bytes(file, block_bytes=_BLOCK_BYTES)
         self._data, self._position = b"", 0
         self._tail, self._ready = b"", b""
@@ -170,141 +161,6 @@ class _Feed:
                 found=tail[-40:].decode("utf-8", "backslashreplace"),
                 fix="get the file again",
             )
-
-
-class _XmlTexts:
-    """Texts in one piece, as the parser wants them: without the comments in them, marked sections as other text is."""
-
-    _ENDS: ClassVar = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
-    _BEGIN: ClassVar = re.compile(b"|".join(map(re.escape, _ENDS)))
-
-    def __init__(self) -> None:
-        self._begin, self._held = b"", b""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a comment or a marked section goes on."""
-        return bool(self._begin)
-
-    def plain(self, data: bytes) -> bytes:
-        """The next bytes; some are held back where they may be the beginning of a mark. May be longer than ``data``."""
-        data = self._held + data
-        pieces, position = [], 0
-        while True:
-            begin, end = self._next_mark(data, position)
-            if begin < 0:
-                break
-            pieces.append(self._within(data[position:begin]))
-            if self._begin:
-                pieces.append(b"?>" if self._begin == b"<?" else b"")
-                self._begin = b""
-            else:
-                self._begin = data[begin:end]
-                pieces.append(b"<?" if self._begin == b"<?" else b"")
-            position = end
-        marks = [self._ENDS[self._begin]] if self._begin else list(self._ENDS)
-        n_held = max(n for mark in marks for n in range(len(mark)) if data.endswith(mark[:n], position))
-        rest = len(data) - n_held
-        self._held = data[rest:]
-        pieces.append(self._within(data[position:rest]))
-        return b"".join(pieces)
-
-    def _next_mark(self, data: bytes, position: int) -> tuple[int, int]:
-        """Where the next mark that counts begins and ends; (-1, -1) if there is none."""
-        if self._begin:
-            end = self._ENDS[self._begin]
-            begin = data.find(end, position)
-            return (begin, begin + len(end)) if begin >= 0 else (-1, -1)
-        found = self._BEGIN.search(data, position)
-        return found.span() if found else (-1, -1)
-
-    def _within(self, data: bytes) -> bytes:
-        if self._begin == b"<!--":
-            return b""
-        if self._begin == b"<![CDATA[":
-            return data.replace(b"&", b"&amp;").replace(b"<", b"&lt;").replace(b">", b"&gt;")
-        return data
-
-
-class _Guard:
-    """Looks for nothing."""
-
-    def problem(self, data: bytes) -> str | None:
-        """What is wrong with the next bytes of the file."""
-        return None
-
-
-class _XmlGuard(_Guard):
-    """Entities that would swell, texts without end, and elements within elements; comments are gone already."""
-
-    def __init__(self) -> None:
-        self._n_without_tag, self._depth, self._last = 0, 0, b""
-
-    def problem(self, data: bytes) -> str | None:
-        last, seen = self._last[-1:], self._last + data
-        self._last = seen[-_MOST_OF_AN_ENTITY:]
-        if b"<!ENTITY" in seen and not _entities_are_harmless(seen):
-            return "an entity that stands for no beginning of an IRI (a bomb?)"
-        tags = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("<"))
-        longest = int(np.diff(tags).max()) if len(tags) > 1 else 0
-        before = self._n_without_tag + (int(tags[0]) if len(tags) else len(data))
-        self._n_without_tag = len(data) - int(tags[-1]) if len(tags) else before
-        if max(longest, before, self._n_without_tag) > MAX_TEXT_BYTES:
-            return f"a text of more than {MAX_TEXT_BYTES >> 20} MiB without a tag"
-        # `_XmlTexts` holds "<" back, so that what follows it comes with it; "/>" may come in two.
-        n_empty = (last + data).count(b"/>")
-        n_closed = 2 * data.count(b"</") + n_empty + data.count(b"<!") + data.count(b"<?")
-        self._depth = max(self._depth + data.count(b"<") - n_closed, 0)
-        return _too_deep("XML", self._depth)
-
-
-class _TripleTermGuard(_Guard):
-    """Triples within triples (RDF 1.2), which the parser follows by recursion."""
-
-    def __init__(self) -> None:
-        self._depth, self._last = 0, b""
-
-    def problem(self, data: bytes) -> str | None:
-        data = self._last + data
-        end = 0
-        deepest = self._depth
-        for mark in re.finditer(rb"<<\(|\)>>", data):
-            self._depth = max(self._depth + (1 if mark[0] == b"<<(" else -1), 0)
-            deepest, end = max(deepest, self._depth), mark.end()
-        self._last = data[max(end, len(data) - 2) :]
-        return _too_deep("triples within triples", deepest)
-
-
-class _JsonGuard(_Guard):
-    """Containers within containers."""
-
-    def __init__(self) -> None:
-        self._depth, self._is_in_text, self._held = 0, False, b""
-
-    def problem(self, data: bytes) -> str | None:
-        data = self._held + data
-        n_backslashes = len(data) - len(data.rstrip(b"\\"))
-        self._held = data[len(data) - n_backslashes :]
-        data = data[: len(data) - n_backslashes].replace(b"\\\\", b"__").replace(b'\\"', b"__")
-        array = np.frombuffer(data, np.uint8)
-        is_in_text = ((np.cumsum(array == ord('"')) + self._is_in_text) % 2).astype(np.bool_)
-        steps = np.isin(array, np.frombuffer(b"{[", np.uint8)).astype(np.int64)
-        steps -= np.isin(array, np.frombuffer(b"}]", np.uint8))
-        depths = np.cumsum(np.where(is_in_text, 0, steps)) + self._depth
-        if not len(array):
-            return None
-        self._is_in_text, self._depth = bool(is_in_text[-1]), int(depths[-1])
-        return _too_deep("JSON", int(depths.max()))
-
-
-def _guard(syntax: _Syntax) -> _Guard:
-    if syntax.format == RdfFormat.RDF_XML:
-        return _XmlGuard()
-    return _JsonGuard() if syntax.format == RdfFormat.JSON_LD else _TripleTermGuard()
-
-
-def _too_deep(what: str, depth: int) -> str | None:
-    return f"{what} nested more than {MAX_DEPTH[what]} deep" if depth > MAX_DEPTH[what] else None
 
 
 def _syntax(file: SourceFile) -> _Syntax:
@@ -368,19 +224,6 @@ def _xml_syntax(file: SourceFile, root: re.Match[bytes]) -> _Syntax:
             fix="check that this is the file that is meant",
         )
     return _Syntax(RdfFormat.RDF_XML, root[1])
-
-
-def _entities_are_harmless(data: bytes) -> bool:
-    for begin in re.finditer(rb"<!ENTITY", data):
-        entity = _ENTITY.match(data, begin.start())
-        if entity is None:
-            if len(data) - begin.start() > _MOST_OF_AN_ENTITY:
-                return False
-            continue  # it goes on in the next bytes, and is seen again with them
-        value = entity[4] or entity[5] or b""
-        if entity[1] or entity[3] or len(value) > MAX_ENTITY_CHARACTERS or _REFERENCE.search(value):
-            return False
-    return True
 
 
 def _end_of(pattern: re.Pattern[bytes], data: bytes) -> int:

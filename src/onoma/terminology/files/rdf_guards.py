@@ -1,0 +1,172 @@
+"""What an RDF file may hold that would harm its parser, and texts of XML in the form that the parser wants.
+
+Entities within entities swell, triples within triples and deep JSON make the parser recurse without end: such files are
+refused before it sees them. Blocks of bytes are looked at as they come, in constant memory.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+import numpy as np
+from pyoxigraph import RdfFormat
+
+MAX_ENTITY_CHARACTERS = 400
+"""Entities of ontologies stand for the beginnings of IRIs; a longer one is made to swell."""
+MAX_TEXT_BYTES = 8 << 20
+"""Without any tag between; with the entities in it, it may swell to a hundred times that."""
+MAX_DEPTH = {"triples within triples": 100, "JSON": 100, "XML": 5000}
+
+_ENTITY = re.compile(rb"<!ENTITY\s+(%?)\s*([\w.-]+)\s+(?:(SYSTEM|PUBLIC)|\"([^\"]*)\"|'([^']*)')", re.DOTALL)
+_REFERENCE = re.compile(rb"&(?!#|lt;|gt;|amp;|quot;|apos;)")
+_MOST_OF_AN_ENTITY = 1 << 10
+
+
+class XmlTexts:
+    """Texts in one piece, as the parser wants them: without the comments in them, marked sections as other text is."""
+
+    _ENDS: ClassVar = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
+    _BEGIN: ClassVar = re.compile(b"|".join(map(re.escape, _ENDS)))
+
+    def __init__(self) -> None:
+        self._begin, self._held = b"", b""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a comment or a marked section goes on."""
+        return bool(self._begin)
+
+    def plain(self, data: bytes) -> bytes:
+        """The next bytes; some are held back where they may be the beginning of a mark. May be longer than ``data``."""
+        data = self._held + data
+        pieces, position = [], 0
+        while True:
+            begin, end = self._next_mark(data, position)
+            if begin < 0:
+                break
+            pieces.append(self._within(data[position:begin]))
+            if self._begin:
+                pieces.append(b"?>" if self._begin == b"<?" else b"")
+                self._begin = b""
+            else:
+                self._begin = data[begin:end]
+                pieces.append(b"<?" if self._begin == b"<?" else b"")
+            position = end
+        marks = [self._ENDS[self._begin]] if self._begin else list(self._ENDS)
+        n_held = max(n for mark in marks for n in range(len(mark)) if data.endswith(mark[:n], position))
+        rest = len(data) - n_held
+        self._held = data[rest:]
+        pieces.append(self._within(data[position:rest]))
+        return b"".join(pieces)
+
+    def _next_mark(self, data: bytes, position: int) -> tuple[int, int]:
+        """Where the next mark that counts begins and ends; (-1, -1) if there is none."""
+        if self._begin:
+            end = self._ENDS[self._begin]
+            begin = data.find(end, position)
+            return (begin, begin + len(end)) if begin >= 0 else (-1, -1)
+        found = self._BEGIN.search(data, position)
+        return found.span() if found else (-1, -1)
+
+    def _within(self, data: bytes) -> bytes:
+        if self._begin == b"<!--":
+            return b""
+        if self._begin == b"<![CDATA[":
+            return data.replace(b"&", b"&amp;").replace(b"<", b"&lt;").replace(b">", b"&gt;")
+        return data
+
+
+class Guard:
+    """Looks for nothing."""
+
+    def problem(self, data: bytes) -> str | None:
+        """What is wrong with the next bytes of the file."""
+        return None
+
+
+class XmlGuard(Guard):
+    """Entities that would swell, texts without end, and elements within elements; comments are gone already."""
+
+    def __init__(self) -> None:
+        self._n_without_tag, self._depth, self._last = 0, 0, b""
+
+    def problem(self, data: bytes) -> str | None:
+        last, seen = self._last[-1:], self._last + data
+        self._last = seen[-_MOST_OF_AN_ENTITY:]
+        if b"<!ENTITY" in seen and not _entities_are_harmless(seen):
+            return "an entity that stands for no beginning of an IRI (a bomb?)"
+        tags = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("<"))
+        longest = int(np.diff(tags).max()) if len(tags) > 1 else 0
+        before = self._n_without_tag + (int(tags[0]) if len(tags) else len(data))
+        self._n_without_tag = len(data) - int(tags[-1]) if len(tags) else before
+        if max(longest, before, self._n_without_tag) > MAX_TEXT_BYTES:
+            return f"a text of more than {MAX_TEXT_BYTES >> 20} MiB without a tag"
+        # `XmlTexts` holds "<" back, so that what follows it comes with it; "/>" may come in two.
+        n_empty = (last + data).count(b"/>")
+        n_closed = 2 * data.count(b"</") + n_empty + data.count(b"<!") + data.count(b"<?")
+        self._depth = max(self._depth + data.count(b"<") - n_closed, 0)
+        return _too_deep("XML", self._depth)
+
+
+class TripleTermGuard(Guard):
+    """Triples within triples (RDF 1.2), which the parser follows by recursion."""
+
+    def __init__(self) -> None:
+        self._depth, self._last = 0, b""
+
+    def problem(self, data: bytes) -> str | None:
+        data = self._last + data
+        end = 0
+        deepest = self._depth
+        for mark in re.finditer(rb"<<\(|\)>>", data):
+            self._depth = max(self._depth + (1 if mark[0] == b"<<(" else -1), 0)
+            deepest, end = max(deepest, self._depth), mark.end()
+        self._last = data[max(end, len(data) - 2) :]
+        return _too_deep("triples within triples", deepest)
+
+
+class JsonGuard(Guard):
+    """Containers within containers."""
+
+    def __init__(self) -> None:
+        self._depth, self._is_in_text, self._held = 0, False, b""
+
+    def problem(self, data: bytes) -> str | None:
+        data = self._held + data
+        n_backslashes = len(data) - len(data.rstrip(b"\\"))
+        self._held = data[len(data) - n_backslashes :]
+        data = data[: len(data) - n_backslashes].replace(b"\\\\", b"__").replace(b'\\"', b"__")
+        array = np.frombuffer(data, np.uint8)
+        is_in_text = ((np.cumsum(array == ord('"')) + self._is_in_text) % 2).astype(np.bool_)
+        steps = np.isin(array, np.frombuffer(b"{[", np.uint8)).astype(np.int64)
+        steps -= np.isin(array, np.frombuffer(b"}]", np.uint8))
+        depths = np.cumsum(np.where(is_in_text, 0, steps)) + self._depth
+        if not len(array):
+            return None
+        self._is_in_text, self._depth = bool(is_in_text[-1]), int(depths[-1])
+        return _too_deep("JSON", int(depths.max()))
+
+
+def guard_of(format: RdfFormat) -> Guard:
+    """What watches over the bytes of a syntax, in their order."""
+    if format == RdfFormat.RDF_XML:
+        return XmlGuard()
+    return JsonGuard() if format == RdfFormat.JSON_LD else TripleTermGuard()
+
+
+def _too_deep(what: str, depth: int) -> str | None:
+    return f"{what} nested more than {MAX_DEPTH[what]} deep" if depth > MAX_DEPTH[what] else None
+
+
+def _entities_are_harmless(data: bytes) -> bool:
+    for begin in re.finditer(rb"<!ENTITY", data):
+        entity = _ENTITY.match(data, begin.start())
+        if entity is None:
+            if len(data) - begin.start() > _MOST_OF_AN_ENTITY:
+                return False
+            continue  # it goes on in the next bytes, and is seen again with them
+        value = entity[4] or entity[5] or b""
+        if entity[1] or entity[3] or len(value) > MAX_ENTITY_CHARACTERS or _REFERENCE.search(value):
+            return False
+    return True
