@@ -77,7 +77,7 @@ contracts: $(VENV)/.dev ## which room may import which
 	$(BIN)/lint-imports
 
 docs: $(VENV)/.dev ## build the documentation, strictly, into site/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict # with --quiet no warning would be counted
 
 bench: $(VENV)/.dev ## measure speed against the reference design, as ratios in one run
 	$(BIN)/python benchmarks/loss_and_mining.py

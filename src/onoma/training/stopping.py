@@ -14,7 +14,9 @@ from onoma.training.distributed import world_size
 T = TypeVar("T")
 _MOMENT = 0.5
 """Seconds in which the signal of a terminal that is closed comes after its first error."""
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_HANG_UP = getattr(signal, "SIGHUP", None)
+"""Of a terminal that is closed; Windows has none."""
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, *([] if _HANG_UP is None else [_HANG_UP]))
 
 
 class StopRequest:
@@ -32,9 +34,8 @@ class StopRequest:
     def __enter__(self) -> StopRequest:
         if world_size() == 1 and threading.current_thread() is threading.main_thread():
             for number in _SIGNALS:
-                if (
-                    signal.getsignal(number) is not signal.SIG_IGN
-                ):  # as SIGINT is for what a shell runs in the background
+                # SIGINT is ignored in what a shell runs in the background.
+                if signal.getsignal(number) is not signal.SIG_IGN:
                     # None, where what was there is not Python's, cannot be given back.
                     self._before[number] = signal.signal(number, self._note) or signal.SIG_DFL
         return self
@@ -72,4 +73,4 @@ class StopRequest:
         self.signal = number
         for each, handler in self._before.items():
             # A shell passes the end of its terminal on, and then the system tells of it too, a moment later.
-            signal.signal(each, signal.SIG_IGN if each == signal.SIGHUP else handler)
+            signal.signal(each, signal.SIG_IGN if each == _HANG_UP else handler)
