@@ -430,7 +430,7 @@ def _tokens(mention: str, wholes: Iterable[str]) -> _Words:
 
 
 def _slashed(word: str) -> _Words:
-    """The word "breast/ovarian" as three words, "I/II" and "BRCA1/2" too; "mg/kg", "D/D" and "w/o" as one."""
+    """The word "breast/ovarian" as three words, "I/II", "BRCA1/2" and "A/B" too; "mg/kg", "D/D" and "w/o" as one."""
     pieces = word.split("/")
     if len(pieces) == 1 or word.lower() == "and/or" or _JOINT in word or not all(pieces):
         return [word]
@@ -439,6 +439,8 @@ def _slashed(word: str) -> _Words:
         all((len(piece) > 2 and _WORD.fullmatch(piece)) or _CODE.fullmatch(piece) for piece in pieces)
         or (numbers_follow and (_NUMBERED.fullmatch(pieces[0]) or _NUMBER.fullmatch(pieces[0])))
         or all(_ROMAN.fullmatch(piece) for piece in pieces)
+        or (max(map(len, pieces)) == 1 and "".join(pieces) in "ABCDE")  # "hepatitis B/C", not "R/O" (rule out)
+        or (_ENUMERATOR.fullmatch(pieces[0]) and pieces[-1].lower() in _LABELS)  # "type 1/type 2"
     )
     return [part for piece in pieces for part in ("/", piece)][1:] if is_list else [word]
 
