@@ -269,6 +269,7 @@ def test_a_name_in_what_is_no_language(tmp_path: Path) -> None:
         ("<![CDATA[<!-- a -->]]]]><![CDATA[> b]]>", "<!-- a -->]]> b"),
         ("a &lt;!-- b --&gt;", "a <!-- b -->"),
         ("<?foo <!-- <![CDATA[ ?>a<!-- <?b -->", "a"),
+        ("He<?here?>art<?xml version='1.1'?>", "Heart"),
         ("<![CDATA[<?a]]>b", "<?ab"),
     ],
 )
@@ -421,7 +422,14 @@ def test_depth_is_counted_across_blocks(n_bytes: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "end", ["</rdf:RDF>", "</rdf:RDF >\n", "</rdf:RDF><!-- <b/> -->\n", "</rdf:RDF>\n<!-- a -->\n"]
+    "end",
+    [
+        "</rdf:RDF>",
+        "</rdf:RDF >\n",
+        "</rdf:RDF><!-- <b/> -->\n",
+        "</rdf:RDF>\n<!-- a -->\n",
+        "</rdf:RDF>\n<?a <b/> ?>\n",
+    ],
 )
 def test_ends_of_xml(end: str, tmp_path: Path) -> None:
     terminology, _ = read(

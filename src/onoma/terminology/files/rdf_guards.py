@@ -24,17 +24,18 @@ _MOST_OF_AN_ENTITY = 1 << 10
 
 
 class XmlTexts:
-    """Texts in one piece, as the parser wants them: without the comments in them, marked sections as other text is."""
+    """Texts in one piece, as the parser wants them: no comments or instructions, marked sections as other text."""
 
     _ENDS: ClassVar = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
     _BEGIN: ClassVar = re.compile(b"|".join(map(re.escape, _ENDS)))
 
     def __init__(self) -> None:
         self._begin, self._held = b"", b""
+        self._is_at_start, self._is_declaration = True, False
 
     @property
     def is_open(self) -> bool:
-        """Whether a comment or a marked section goes on."""
+        """Whether a comment, an instruction or a marked section goes on."""
         return bool(self._begin)
 
     def plain(self, data: bytes) -> bytes:
@@ -47,16 +48,19 @@ class XmlTexts:
                 break
             pieces.append(self._within(data[position:begin]))
             if self._begin:
-                pieces.append(b"?>" if self._begin == b"<?" else b"")
-                self._begin = b""
+                pieces.append(b"?>" if self._is_declaration else b"")
+                self._begin, self._is_declaration = b"", False
             else:
                 self._begin = data[begin:end]
-                pieces.append(b"<?" if self._begin == b"<?" else b"")
+                self._is_declaration = self._is_at_start and begin == 0 and self._begin == b"<?"
+                pieces.append(b"<?" if self._is_declaration else b"")
+            self._is_at_start = False
             position = end
         marks = [self._ENDS[self._begin]] if self._begin else list(self._ENDS)
         n_held = max(n for mark in marks for n in range(len(mark)) if data.endswith(mark[:n], position))
         rest = len(data) - n_held
         self._held = data[rest:]
+        self._is_at_start &= not rest
         pieces.append(self._within(data[position:rest]))
         return b"".join(pieces)
 
@@ -70,7 +74,7 @@ class XmlTexts:
         return found.span() if found else (-1, -1)
 
     def _within(self, data: bytes) -> bytes:
-        if self._begin == b"<!--":
+        if self._begin == b"<!--" or (self._begin == b"<?" and not self._is_declaration):
             return b""
         if self._begin == b"<![CDATA[":
             return data.replace(b"&", b"&amp;").replace(b"<", b"&lt;").replace(b">", b"&gt;")

@@ -34,7 +34,7 @@ _BY_EXTENSION = {
 }
 _SNIFFED_BYTES = 1 << 16
 _COMMENTS = re.compile(rb"\s+|#[^\n]*\n")
-_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+_XML_ASIDES = re.compile(rb"<!--.*?-->|<\?.*?\?>", re.DOTALL)
 _XML_PROLOG = re.compile(rb"\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE(?:[^\[>]|\[.*?\]\s*(?=>))*>", re.DOTALL)
 _XML_ROOT = re.compile(rb"<((?:[\w.-]+:)?([\w.-]+))(?=[\s/>])")
 _BLOCK_BYTES = 1 << 16
@@ -150,7 +150,7 @@ class _Feed:
         root = self._syntax.root
         if not root:
             return
-        tail = _COMMENT.sub(b"", self._tail).rstrip()
+        tail = _XML_ASIDES.sub(b"", self._tail).rstrip()
         is_closed = re.search(rb"</" + re.escape(root) + rb"\s*>$", tail)
         is_open = self._texts is not None and self._texts.is_open
         if is_open or (not is_closed and not re.search(rb"<" + re.escape(root) + rb"(?:\s[^<]*)?/>$", tail)):
