@@ -14,7 +14,9 @@ from onoma.artifacts.manifest import FileEntry
 from onoma.benchmarks import run_benchmark
 from onoma.errors import ConfigError, InputError
 from onoma.indexes import ExactIndex
-from onoma.linking import Linker, Preparation, build_dictionary, build_linker
+from onoma.linking import Linker, LinkerSettings, Preparation, build_dictionary, build_linker
+from onoma.linking.lookup import NameLookup
+from onoma.linking.parts import Parts
 from tiny import make_terminology
 
 QUERIES = "D1||aab\n600||BBBBB\nD3+D4||ccd|cdd\nD9||aab\nD2|D8||xyz\n"
@@ -35,9 +37,14 @@ def make_linker(tmp_path: Path) -> LinkerMaker:
         return Linker(
             path=folder,
             manifest=Manifest(kind="linker", format_version=1, onoma_version="0", created="", files=files),
-            dictionary=dictionary,
-            encoder=encoder,
-            index=ExactIndex(encoder.encode(list(dictionary.texts))),
+            parts=Parts(
+                dictionary=dictionary,
+                settings=LinkerSettings(),
+                lookup=NameLookup(dictionary.texts),
+                encoder=encoder,
+                index=ExactIndex(encoder.encode(list(dictionary.texts))),
+                vectors=None,
+            ),
         )
 
     return make

@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import BPE, Unigram, WordPiece
 from tokenizers.pre_tokenizers import Metaspace
 
-from onoma.artifacts import Parent, read_manifest, verify_artifact
+from onoma.artifacts import verify_artifact
 from onoma.encoders import Encoder, Pooling, export_encoder, locate_encoder, open_encoder, save_encoder
 from onoma.encoders.onnx_encoder import OnnxEncoder
 from onoma.encoders.packed import load_packed
@@ -269,11 +269,9 @@ def test_plain_folder_takes_cls_and_the_papers_length(plain: Path) -> None:
 
 
 def test_export_keeps_the_fingerprint_and_can_leave_the_weights_out(plain: Path, tmp_path: Path) -> None:
-    parent = Parent(kind="terminology", fingerprint="f" * 64)
-    full = export_encoder(plain, tmp_path / "full", parents=(parent,))
+    full = export_encoder(plain, tmp_path / "full")
     thin = export_encoder(full, tmp_path / "thin", onnx_only=True)
     assert locate_encoder(plain).fingerprint == full.fingerprint == thin.fingerprint
-    assert read_manifest(full.path).parents == (parent,)
     assert full.name == thin.name == "tiny-bert"
     assert not list(thin.path.glob("*.safetensors"))
     expected = open_encoder(plain).encode(NAMES)

@@ -82,8 +82,6 @@ def save_adapter(
     config: Mapping[str, Any] | None = None,
     parents: Sequence[Parent] = (),
     seed: int | None = None,
-    files: Mapping[str, str] | None = None,
-    overwrite: bool = False,
 ) -> AdapterAbout:
     """Save what was trained beside a frozen encoder, without the encoder.
 
@@ -95,8 +93,6 @@ def save_adapter(
         config: The settings that made it, for the manifest.
         parents: What it was made from.
         seed: Of every random choice made.
-        files: Small text files to add, relative path -> content (``README.md``).
-        overwrite: Replace an adapter that is there.
 
     Returns:
         What was written about it.
@@ -125,7 +121,7 @@ def save_adapter(
         parameters=sum(tensor.numel() for tensor in tensors.values()),
         settings=_settings(encoder, tensors) if kind == "bottleneck" else _lora_settings(encoder),
     )
-    with write_artifact(out, ADAPTER_KIND, config=config, parents=parents, seed=seed, overwrite=overwrite) as folder:
+    with write_artifact(out, ADAPTER_KIND, config=config, parents=parents, seed=seed) as folder:
         contiguous = {key: tensor.detach().cpu().contiguous().clone() for key, tensor in tensors.items()}
         save_file(contiguous, folder / ADAPTER_WEIGHTS_NAME, metadata={"format": "pt"})
         (folder / ADAPTER_ABOUT_NAME).write_text(
@@ -136,9 +132,6 @@ def save_adapter(
             values |= {"base_model_name_or_path": about.base, "inference_mode": True}
             text = json.dumps(values, indent=1, sort_keys=True, default=sorted)  # PEFT has sets in it
             (folder / "adapter_config.json").write_text(text + "\n", encoding="utf-8")
-        for path, text in (files or {}).items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_text(text, encoding="utf-8")
     return about
 
 
@@ -226,7 +219,6 @@ def join_adapter(
     out: str | Path,
     *,
     base: str | Path | None = None,
-    name: str | None = None,
     overwrite: bool = False,
 ) -> EncoderFolder:
     """Make a whole encoder folder of an adapter and the encoder it was trained on.
@@ -235,7 +227,6 @@ def join_adapter(
         folder: See `load_adapter`.
         out: The encoder folder to write.
         base: See `load_adapter`.
-        name: How to call it; as the adapter if not given.
         overwrite: Replace an encoder that is there.
 
     Raises:
@@ -255,7 +246,7 @@ def join_adapter(
     return save_encoder(
         encoder,
         out,
-        name=name or about.name,
+        name=about.name,
         sparse_weight=about.sparse_weight,
         config=manifest.config,
         parents=(*manifest.parents, manifest.as_parent()),

@@ -123,8 +123,8 @@ def save_encoder(
             name=title,
             origin=origin if licence is None else dataclasses.replace(origin, licence=licence),
             normalisation=training.get("normalisation", source.normalisation),
-            files=files,
         )
+        _add_files(folder, files or {})
         cutting = PackedEncoder(model, pooling=encoder.pooling, max_tokens=source.max_tokens, source=source)
         _write_onnx(cutting, source, folder / ONNX_NAME)
         if not (folder / CARD_NAME).exists():
@@ -137,10 +137,6 @@ def export_encoder(
     out: str | Path,
     *,
     onnx_only: bool = False,
-    name: str | None = None,
-    config: Mapping[str, Any] | None = None,
-    parents: Sequence[Parent] = (),
-    files: Mapping[str, str] | None = None,
     overwrite: bool = False,
 ) -> EncoderFolder:
     """Make an Onoma encoder folder, ONNX model included, of any other encoder; its weights stay as they are.
@@ -152,10 +148,6 @@ def export_encoder(
             precision, its ONNX model goes with it (with ``onnx_only``: it alone).
         out: The folder to write; movable, it refers to nothing outside.
         onnx_only: Leave the safetensors weights out. Such a folder runs in ONNX Runtime only and takes half the room.
-        name: How to call it; as the source if not given.
-        config: Settings for the manifest.
-        parents: What it was made from.
-        files: Small text files to add, relative path -> content.
         overwrite: Replace an encoder that is there.
 
     Returns:
@@ -163,28 +155,19 @@ def export_encoder(
 
     Raises:
         InputError: the source is no encoder.
-        ConfigError: it keeps a part of each vector only, and the weights shall be written; or one of ``files`` would
-            lie outside of the folder.
+        ConfigError: it keeps a part of each vector only, and the weights shall be written.
         ArtifactExistsError: ``out`` is taken.
         UnavailableError: the source, or torch, is not on this machine.
         MismatchError: the source is an open encoder's folder, and another encoder was put there since.
     """
     found = source if isinstance(source, EncoderFolder) else locate_encoder(source)
-    with write_artifact(out, ENCODER_KIND, config=config, parents=parents, overwrite=overwrite) as folder:
-        fill_folder(folder, found, onnx_only=onnx_only, name=name, files=files)
-        if not (folder / CARD_NAME).exists():
-            write_card(folder, found, config=config or {}, parents=parents, seed=None)
+    with write_artifact(out, ENCODER_KIND, overwrite=overwrite) as folder:
+        fill_folder(folder, found, onnx_only=onnx_only)
+        write_card(folder, found, config={}, parents=(), seed=None)
     return locate_encoder(Path(out), precision=found.precision)
 
 
-def fill_folder(
-    folder: Path,
-    found: EncoderFolder,
-    *,
-    onnx_only: bool = False,
-    name: str | None = None,
-    files: Mapping[str, str] | None = None,
-) -> None:
+def fill_folder(folder: Path, found: EncoderFolder, *, onnx_only: bool = False) -> None:
     """Write all files of an encoder but manifest and card into a folder; see `export_encoder`."""
     if found.dimensions is not None and not onnx_only:
         raise ConfigError(
@@ -196,14 +179,7 @@ def fill_folder(
     if not onnx_only:
         for file in (*found.weights, *found.model_path.glob("model.safetensors.index.json")):
             shutil.copyfile(file, folder / file.name)
-    _write_rest(
-        folder,
-        found,
-        name=name or found.name,
-        origin=found.origin,
-        normalisation=found.normalisation,
-        files=files,
-    )
+    _write_rest(folder, found, name=found.name, origin=found.origin, normalisation=found.normalisation)
     precisions: set[OnnxPrecision] = {found.precision} if onnx_only else {"fp32", found.precision}
     for precision in sorted(precisions):
         file = found.path / onnx_name(precision)
@@ -233,15 +209,7 @@ def _origin_of_saved(folder: Path, source: EncoderFolder) -> Origin:
     )
 
 
-def _write_rest(
-    folder: Path,
-    source: EncoderFolder,
-    *,
-    name: str,
-    origin: Origin,
-    normalisation: str,
-    files: Mapping[str, str] | None,
-) -> None:
+def _write_rest(folder: Path, source: EncoderFolder, *, name: str, origin: Origin, normalisation: str) -> None:
     """All but weights, configuration and graph."""
     for file in _TOKENIZER_FILES:
         if (source.model_path / file).is_file():
@@ -277,7 +245,10 @@ def _write_rest(
             "origin": {key: value for key, value in dataclasses.asdict(origin).items() if value is not None},
         },
     )
-    for path, text in (files or {}).items():
+
+
+def _add_files(folder: Path, files: Mapping[str, str]) -> None:
+    for path, text in files.items():
         added = folder / path
         if folder.resolve() not in added.resolve().parents:
             raise ConfigError(f"files are added to the encoder's own folder; '{path}' is outside of it, or no file.")

@@ -16,8 +16,6 @@ import numpy.typing as npt
 from onoma.artifacts import Manifest, open_artifact, read_while_unchanged
 from onoma.encoders import Encoder
 from onoma.errors import ConfigError, InputError, MismatchError
-from onoma.indexes import Index
-from onoma.indexes.protocol import StoredVectors
 from onoma.linking.confidence import threshold, threshold_for
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.exact_match import ExactMatcher
@@ -25,7 +23,6 @@ from onoma.linking.explanation import Explanation, explain_mention
 from onoma.linking.filters import Filters
 from onoma.linking.folder import FORMAT_VERSION, KIND, fingerprint, fingerprint_of_names, open_parts
 from onoma.linking.links import Link, checked_top_k
-from onoma.linking.lookup import NameLookup
 from onoma.linking.mentions import Preparation, PreparedMention
 from onoma.linking.parts import Parts
 from onoma.linking.pipeline import Answer, Asked, Run, ask_all
@@ -51,27 +48,8 @@ class Linker:
         manifest: What it was made from, and how.
     """
 
-    def __init__(
-        self,
-        *,
-        path: Path,
-        manifest: Manifest,
-        dictionary: NameDictionary,
-        encoder: Encoder | None,
-        index: Index | None,
-        vectors: StoredVectors | None = None,
-        settings: LinkerSettings | None = None,
-    ) -> None:
-        self.path, self.manifest = path, manifest
-        self._parts = Parts(
-            dictionary=dictionary,
-            settings=settings or LinkerSettings(),
-            lookup=NameLookup(dictionary.texts),
-            encoder=encoder,
-            index=index,
-            vectors=vectors,
-        )
-        self._parts.check_settings()
+    def __init__(self, path: Path, manifest: Manifest, parts: Parts) -> None:
+        self.path, self.manifest, self._parts = path, manifest, parts
 
     @classmethod
     def open(cls, path: str | Path, *, database: str | None = None) -> Linker:
@@ -90,14 +68,12 @@ class Linker:
             UnavailableError: PostgreSQL, or what is needed to talk to it, is missing or refuses.
         """
         folder = Path(path).absolute()
-        opened = cls.__new__(cls)
-        opened.path = folder
-        opened.manifest, opened._parts = read_while_unchanged(
+        manifest, parts = read_while_unchanged(
             folder,
             lambda: open_artifact(folder, KIND, format_version=FORMAT_VERSION),
             lambda manifest: open_parts(folder, manifest, database=database),
         )
-        return opened
+        return cls(folder, manifest, parts)
 
     def __repr__(self) -> str:
         return (
@@ -483,9 +459,7 @@ class Linker:
         return [dataclasses.replace(link, confidence=answer.confidence) if link.rank == 1 else link for link in links]
 
     def _with(self, parts: Parts) -> Linker:
-        other = Linker.__new__(Linker)
-        other.path, other.manifest, other._parts = self.path, self.manifest, parts
-        return other
+        return Linker(self.path, self.manifest, parts)
 
     def _concept_rows(self) -> RowArray:
         """Of the concepts that can be an answer, ascending."""
