@@ -15,8 +15,8 @@ from onoma.benchmarks import run_benchmark
 from onoma.errors import ConfigError, InputError
 from onoma.indexes import ExactIndex
 from onoma.linking import Linker, LinkerSettings, Preparation, build_dictionary, build_linker
+from onoma.linking.components import Components
 from onoma.linking.lookup import NameLookup
-from onoma.linking.parts import Parts
 from tiny import make_terminology
 
 QUERIES = "D1||aab\n600||BBBBB\nD3+D4||ccd|cdd\nD9||aab\nD2|D8||xyz\n"
@@ -37,7 +37,7 @@ def make_linker(tmp_path: Path) -> LinkerMaker:
         return Linker(
             path=folder,
             manifest=Manifest(kind="linker", format_version=1, onoma_version="0", created="", files=files),
-            parts=Parts(
+            components=Components(
                 dictionary=dictionary,
                 settings=LinkerSettings(),
                 lookup=NameLookup(dictionary.texts),

@@ -217,7 +217,7 @@ def test_the_same_content_has_the_same_fingerprint(place: Path, tmp_path: Path, 
 def test_a_closed_linker_gives_its_connection_back_and_opens_another(linker: Path, schema: Schema) -> None:
     with Linker.open(linker, database=schema.string) as opened:
         before = opened.link(["cardio 1"])
-        index = opened._parts.index
+        index = opened._components.index
         assert isinstance(index, PgVectorIndex)
         is_closed = [index._session._connection.closed]
     is_closed.append(index._session._connection.closed)

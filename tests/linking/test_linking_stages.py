@@ -389,7 +389,7 @@ class FirstLetters:
 
 
 def with_reranker(linker: Linker, model: FirstLetters) -> Linker:
-    return linker._with(dataclasses.replace(linker._parts, reranker=Reranker(model)))  # type: ignore[arg-type]
+    return linker._with(dataclasses.replace(linker._components, reranker=Reranker(model)))  # type: ignore[arg-type]
 
 
 def test_the_cross_encoder_orders_what_look_up_did_not_decide(linker: Linker) -> None:

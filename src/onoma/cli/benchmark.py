@@ -108,7 +108,7 @@ def run(
             overwrite=force,
             progress=update,
         )
-    show.out.print(str(result), markup=False)
+    show.out.print(str(result))
     if opened is not None and not sparse and (weight := opened.folder.sparse_weight):
         show.remark(
             f"names are ranked by the cosine of their vectors alone: the weight of n-grams that {opened.name} has, "
@@ -148,7 +148,7 @@ def dictionary(
     declared = get_task(task)
     lines, _ = declared.dictionary(data, declared.split(split))
     write_dictionary(lines, out, overwrite=force)
-    show.out.print(f"{out}: {show.count(len(lines), 'name')}", markup=False)
+    show.out.print(f"{out}: {show.count(len(lines), 'name')}")
 
 
 @app.command()
@@ -166,7 +166,7 @@ def compare(
     if as_json:
         show.out.print_json(json.dumps(found.as_json()))
     else:
-        show.out.print(str(found), markup=False)
+        show.out.print(str(found))
 
 
 def _shown(splits: tuple[str, ...]) -> str:

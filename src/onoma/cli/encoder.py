@@ -186,7 +186,7 @@ def card(
 
     told = [_described(folder) for folder in terminology or []]
     found = add_to_card(encoder, results=results or [], terminologies=told, licence=licence)
-    show.out.print(f"{found.path / 'README.md'}", markup=False)
+    show.out.print(f"{found.path / 'README.md'}")
 
 
 def _names(preset: str, terminology: Path | None, file: Path | None, sample: int) -> list[str]:

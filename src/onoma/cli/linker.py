@@ -103,7 +103,6 @@ def build(
         )
     show.out.print(
         f"{out}: links to {show.count(linker.n_concepts, 'concept')} by {show.count(linker.n_names, 'name')}",
-        markup=False,
     )
     show.nameless_concepts(out, terminology)
     show.unread_names(out)
@@ -215,12 +214,11 @@ def tune(
     show.out.print(
         f"{linker}: tuned on {show.count(report.n_mentions, 'mention')}, {report.n_no_concept:,} of them without a "
         f"concept; stages {', '.join(report.stages)}",
-        markup=False,
     )
     if report.prior is not None and report.n_counted_too is not None:
         _show_prior(report.prior)
         share = report.n_counted_too / (report.n_mentions - report.n_no_concept - report.n_unknown)
-        show.out.print(f"of the development mentions {share:.0%} stand among those of the prior too", markup=False)
+        show.out.print(f"of the development mentions {share:.0%} stand among those of the prior too")
         if share >= _NEARLY_ALL:
             show.remark(
                 "nearly all development mentions were counted: what counts are worth, and the accuracies, hold only if "
@@ -242,7 +240,7 @@ def tune(
     show.table(["", "acc@1", "acc@5"], rows, numeric=["acc@1", "acc@5"])
     if report.weights is not None:
         weights = ", ".join(f"{search} {weight:.3f}" for search, weight in report.weights.items())
-        show.out.print(f"weights: {weights}", markup=False)
+        show.out.print(f"weights: {weights}")
     if (search := report.better_alone) is not None:
         stages_left = ",".join(stage for stage in report.stages if stage == search or stage not in SEARCHES)
         show.remark(
@@ -250,12 +248,12 @@ def tune(
             f"mentions: leave the other one out (--stages {stages_left})"
         )
     if report.prior_weight is not None:
-        show.out.print(f"weight of the prior: {report.prior_weight:.4f}", markup=False)
+        show.out.print(f"weight of the prior: {report.prior_weight:.4f}")
     elif "without stage prior" in report.accuracy:
-        show.out.print("stage prior off: counts order equally good concepts alone", markup=False)
+        show.out.print("stage prior off: counts order equally good concepts alone")
     if report.rerank_weight is not None:
         useless = "" if report.rerank_weight else " (of no use by these mentions: leave the stage rerank out, --stages)"
-        show.out.print(f"share of the reranker: {report.rerank_weight:.3g}{useless}", markup=False)
+        show.out.print(f"share of the reranker: {report.rerank_weight:.3g}{useless}")
     if (without := report.accuracy.get("without stage rerank")) and without.at_1 > report.accuracy["after"].at_1:
         others = ",".join(stage for stage in report.stages if stage != "rerank")
         show.remark(f"the linker is right more often without its stage rerank: leave it out (--stages {others})")
@@ -264,7 +262,6 @@ def tune(
             f"confidence ({held.method}), of the first answers to {held.n_answers:,} different mentions: "
             f"{held.mean_confidence:.3f} on average, {held.share_right:.3f} right; "
             f"expected calibration error {held.expected_calibration_error:.3f}",
-            markup=False,
         )
     if held is not None and held.abstention is not None and report.no_concept_below is not None:
         told = held.abstention
@@ -274,7 +271,6 @@ def tune(
             f"no such concept below a confidence of {report.no_concept_below:.3f}: {told.share_answered:.3f} of the "
             f"different mentions answered\nthresholds learned without a fifth of them, on that fifth: "
             f"{told.held_out_answered:.3f} answered{right}{none}",
-            markup=False,
         )
 
 
@@ -298,7 +294,7 @@ def add_cross_encoder(
 
     before = Linker.open(linker, database=database)
     opened = add_reranker(linker, reranker, database=database)
-    show.out.print(f"{linker}: stages {', '.join(opened.settings.stages)}", markup=False)
+    show.out.print(f"{linker}: stages {', '.join(opened.settings.stages)}")
     about = read_about(reranker)
     is_new = before.manifest.config.get("reranker") != read_manifest(reranker).fingerprint
     if opened.settings.rerank_weight is None and is_new:
@@ -349,7 +345,7 @@ def add_counts(
     _show_left_out(mentions, reading)
     _show_prior(report)
     settings = LinkerSettings.open(linker)
-    show.out.print(f"stages {', '.join(settings.stages)}", markup=False)
+    show.out.print(f"stages {', '.join(settings.stages)}")
     if was_calibrated and settings.calibration is None:
         show.remark("the confidences were learned with another weight and are dropped")
     elif was_calibrated:
@@ -372,7 +368,7 @@ def _show_prior(report: PriorReport) -> None:
 
     unknown = f", {report.n_unknown:,} of them of none that the linker has" if report.n_unknown else ""
     concepts, mentions = show.count(report.n_concepts, "concept"), show.count(report.n_mentions, "mention")
-    show.out.print(f"prior: {concepts} meant by {mentions}{unknown}", markup=False)
+    show.out.print(f"prior: {concepts} meant by {mentions}{unknown}")
 
 
 def _lengths(text: str) -> tuple[int, int]:

@@ -73,7 +73,7 @@ def update(
         )
         release = Terminology.open(terminology)
         check_terminology(Linker.open(linker, database=database), release)
-        show.out.print(f"{linker} is of this terminology", markup=False)
+        show.out.print(f"{linker} is of this terminology")
         return
     if column is not None and mentions is None:
         raise ConfigError("--column is that of the mentions: give these too (--mentions).")

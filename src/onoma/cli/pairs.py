@@ -233,7 +233,6 @@ def triples(
     show.out.print(
         f"{made.path}: {show.count(len(made.triples), 'triple')} of "
         f"{show.count(len(np.unique(made.triples[:, 1])), 'kind')}, {show.count(len(made.store), 'name')}",
-        markup=False,
     )
     counts = made.manifest.config["relations_found"].items()
     show.remark("relations: " + ", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in counts))
@@ -242,6 +241,4 @@ def triples(
 def _show(made: PairSet) -> None:
     from onoma.cli import show
 
-    show.out.print(
-        f"{made.path}: {show.count(len(made.pairs), 'pair')} of {show.count(len(made.store), 'name')}", markup=False
-    )
+    show.out.print(f"{made.path}: {show.count(len(made.pairs), 'pair')} of {show.count(len(made.store), 'name')}")

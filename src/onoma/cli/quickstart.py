@@ -61,5 +61,4 @@ def quickstart(
         f'  onoma link {folder}/linker "sugar disease" "broken heart syndrome" --top-k 3\n'
         f"  onoma terminology search {folder}/terminology lupus\n"
         "  onoma train quickstart --terminology YOUR-TERMINOLOGY -o my-encoder --set minutes=10",
-        markup=False,
     )

@@ -70,7 +70,7 @@ def show_recipe(
         kind = next((kind for kind in kinds if name in shipped_names(kind)), "recipe")
     _, _, load = kinds[kind]
     recipe = load(name)
-    show.out.print(f"{recipe.name}: {recipe.description}\n", markup=False)
+    show.out.print(f"{recipe.name}: {recipe.description}\n")
     show.table(["setting", "value", "meaning"], [list(row) for row in settings_of(recipe.config)])
 
 
@@ -86,6 +86,6 @@ def show_grid(
 
     loaded = load_grid(grid)
     found = combinations(recipe, loaded, parse_assignments(settings or []))
-    show.out.print(f"{loaded.name}: {loaded.description}\n", markup=False)
+    show.out.print(f"{loaded.name}: {loaded.description}\n")
     show.table(["combination"], [[combination.name] for combination in found])
     show.remark(show.count(len(found), "combination"))

@@ -22,7 +22,6 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
-    TransferSpeedColumn,
 )
 from rich.table import Table
 from rich.text import Text
@@ -39,9 +38,13 @@ if TYPE_CHECKING:
     from onoma.training.report import TrainingReport
 
 out = Console(
-    highlight=False, emoji=False, soft_wrap=True, width=None if sys.stdout is not None and sys.stdout.isatty() else 160
+    markup=False,
+    highlight=False,
+    emoji=False,
+    soft_wrap=True,
+    width=None if sys.stdout is not None and sys.stdout.isatty() else 160,
 )
-err = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
+err = Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
 _RECENT_STEPS = 20
 """Steps whose mean the training bar shows."""
 _LINE_SECONDS = 30.0
@@ -77,7 +80,7 @@ def json_line(record: object) -> str:
 
 def remark(text: str) -> None:
     """A line for the person at the terminal, not part of the result."""
-    err.print(text, markup=False)
+    err.print(text)
 
 
 def left_out(rejects: pl.DataFrame, *, kept_in: Path | None = None) -> None:
@@ -160,13 +163,14 @@ def confidences_under_filters(settings: LinkerSettings, stages: Sequence[str] | 
 def progress_bar(label: str, unit: str) -> Iterator[Callable[..., None]]:
     """A bar with rate and time left; yields ``update(done, total, what=label)``.
 
-    Where standard error is no terminal it gets a line each half minute instead.
+    Where standard error is no terminal it gets a line each half minute instead. With the unit "MB" bytes are counted.
     """
+    scale, counts = (1e6, DownloadColumn()) if unit == "MB" else (1, MofNCompleteColumn())
     bar = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
+        counts,
+        TextColumn("{task.fields[rate]}", markup=False),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=err,
@@ -186,11 +190,13 @@ def progress_bar(label: str, unit: str) -> Iterator[Callable[..., None]]:
                 # What is done when a stage first says so may have been done by an earlier run.
                 stage, started, before = what or label, now, done
             elapsed = now - started
-            rate = f"{(done - before) / elapsed:,.0f} {unit}/s" if elapsed > 1 else ""
+            rate = f"{(done - before) / scale / elapsed:,.0f} {unit}/s" if elapsed > 1 else ""
             bar.update(task, completed=done, total=total, description=stage, rate=rate)
             if not err.is_terminal and now - last_line >= _LINE_SECONDS:
                 last_line = now
-                remark(_line(stage, done, total, unit, rate, _left(elapsed, done - before, done, total)))
+                counted = f"{done / scale:,.0f}" + (f" of {total / scale:,.0f}" if total else "")
+                left = _left(elapsed, done - before, done, total)
+                remark(_line(f"{stage}  {counted} {unit}", rate, left))
 
         yield update
 
@@ -202,31 +208,8 @@ def _left(elapsed: float, done_here: float, done: int, total: int | None) -> flo
     return elapsed * (total - done) / done_here
 
 
-def _line(what: str, done: int, total: int | None, unit: str, rate: str, left: float | None) -> str:
-    parts = [f"{what}  {done:,}" + (f" of {total:,}" if total else "") + f" {unit}", rate]
-    return "  ".join(filter(None, [*parts, "" if left is None else f"{duration(left)} left"]))
-
-
-@contextlib.contextmanager
-def download_bar(label: str) -> Iterator[Callable[..., None]]:
-    """The same for bytes."""
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-        console=err,
-        transient=True,
-        disable=not err.is_terminal,
-    )
-    with bar:
-        task = bar.add_task(label, total=None)
-
-        def update(done: int, total: int | None = None, what: str | None = None) -> None:
-            bar.update(task, completed=done, total=total, description=what or label)
-
-        yield update
+def _line(counted: str, rate: str, left: float | None) -> str:
+    return "  ".join(filter(None, [counted, rate, "" if left is None else f"{duration(left)} left"]))
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
@@ -254,7 +237,6 @@ def training_report(report: TrainingReport, encoder: Path) -> None:
     out.print(
         f"{encoder}: trained {count(report.steps, 'step')} in {duration(report.seconds)} "
         f"({report.names_per_second:,.0f} names/s), loss {report.first_loss:.3f} -> {report.last_loss:.3f}{score}",
-        markup=False,
     )
 
 
@@ -274,12 +256,12 @@ def training_bar() -> Iterator[TrainingBar]:
     Where standard error is no terminal, a line with the same after the first step, every half minute, after the last.
     """
     bar = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[figures]}"),
+        TextColumn("{task.fields[figures]}", markup=False),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
+        TextColumn("{task.fields[left]}", markup=False),
         console=err,
         transient=True,
         disable=not err.is_terminal,

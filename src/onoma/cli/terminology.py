@@ -55,7 +55,7 @@ def import_(
             options=parse_assignments(settings or []),
             progress=update,
         )
-    show.out.print(str(report), markup=False)
+    show.out.print(str(report))
 
 
 @app.command("list")
@@ -87,11 +87,10 @@ def list_(as_json: Json = False) -> None:
     show.out.print("\nGot by a person, not fetched:", style="bold")
     for entry in entries:
         if entry.by_hand is not None:
-            show.out.print(f"\n{entry.name}: {entry.title}", markup=False, style="bold")
+            show.out.print(f"\n{entry.name}: {entry.title}", style="bold")
             show.out.print(
                 f"  takes    {entry.by_hand}\n  page     {entry.page}\n  format   {entry.format}\n"
                 f"  licence  {entry.licence}",
-                markup=False,
             )
 
 
@@ -131,16 +130,16 @@ def fetch(
     if address is not None:
         show.remark(f"{entry.title} ({size_in_words(entry.size_bytes)}), {without_secrets(address)}")
         show.remark(f"licence: {entry.licence}; {entry.page}")
-    with show.download_bar(f"fetching {name}") as update:
+    with show.progress_bar(f"fetching {name}", "MB") as update:
         report = fetch_vocabulary(name, out, url=url, sha256=sha256, md5=md5, overwrite=force, progress=update)
-    show.out.print(str(report), markup=False)
+    show.out.print(str(report))
     if import_to is None:
         return
     with show.progress_bar(f"reading {report.path}", "rows") as update:
         imported = import_terminology(
             entry.format, report.path, import_to, overwrite=force, options=entry.options, progress=update
         )
-    show.out.print(str(imported), markup=False)
+    show.out.print(str(imported))
 
 
 @app.command()
@@ -163,7 +162,7 @@ def export(
     from onoma.terminology import export_terminology
 
     report = export_terminology(folder, format, out, on_error=on_error, overwrite=force)
-    show.out.print(str(report), markup=False)
+    show.out.print(str(report))
 
 
 @app.command()
@@ -173,13 +172,11 @@ def formats() -> None:
     from onoma.terminology import describe_options, known_formats
 
     for entry in known_formats().values():
-        show.out.print(f"{entry.name}: {entry.description}", markup=False, style="bold")
-        show.out.print(
-            f"  SOURCE    {entry.source}\n  files     {entry.obtain}\n  licence   {entry.licence}", markup=False
-        )
+        show.out.print(f"{entry.name}: {entry.description}", style="bold")
+        show.out.print(f"  SOURCE    {entry.source}\n  files     {entry.obtain}\n  licence   {entry.licence}")
         for name, default, description in describe_options(entry.options):
             shown = f" [{default}]" if default else ""
-            show.out.print(f"  --set {name}=…  {description}{shown}", markup=False)
+            show.out.print(f"  --set {name}=…  {description}{shown}")
         show.out.print()
 
 
@@ -204,7 +201,7 @@ def info(
     if as_json:
         show.out.print_json(json.dumps(dataclasses.asdict(told)))
     else:
-        show.out.print(str(told), markup=False)
+        show.out.print(str(told))
     if plot is not None:
         plot_names_per_concept(told, plot, title=folder.resolve().name, overwrite=force)
         show.remark(f"names per concept drawn in {plot}")
@@ -280,7 +277,7 @@ def merge(
             overwrite=force,
             progress=update,
         )
-    show.out.print(str(report), markup=False)
+    show.out.print(str(report))
 
 
 @app.command()
@@ -326,7 +323,7 @@ def enrich(
             overwrite=force,
             progress=update,
         )
-    show.out.print(str(report), markup=False)
+    show.out.print(str(report))
 
 
 @app.command()

@@ -33,10 +33,9 @@ def verify(
         f"{folder}: a whole {manifest.kind} (format {manifest.format_version}), "
         f"{show.count(len(manifest.files), 'file')}, {size / 1e6:,.1f} MB, made {manifest.created} "
         f"by Onoma {manifest.onoma_version}, fingerprint {manifest.fingerprint[:16]}",
-        markup=False,
     )
     for parent in manifest.parents:
-        show.out.print(f"  made from: {parent.kind}, fingerprint {parent.fingerprint[:16]}", markup=False)
+        show.out.print(f"  made from: {parent.kind}, fingerprint {parent.fingerprint[:16]}")
     if not has_table:
         return
     if chosen_database(database) is None:
@@ -46,5 +45,4 @@ def verify(
         index.verify()
         show.out.print(
             f"  vectors in PostgreSQL: {show.count(len(index), 'row')}, fingerprint {index.record.fingerprint[:16]}",
-            markup=False,
         )

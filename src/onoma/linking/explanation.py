@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from onoma.errors import whole_number
+from onoma.linking.components import Components
 from onoma.linking.expansion import Expansion
 from onoma.linking.fusion import contributions, knows_nothing, ranks
 from onoma.linking.mentions import PreparedMention
-from onoma.linking.parts import Parts
 from onoma.linking.pipeline import NO_ANSWER, Answer, Asked, Run
 from onoma.linking.settings import SEARCHES, Stage
 from onoma.linking.spelling import Correction
@@ -108,7 +108,7 @@ class Explanation:
 def explain_mention(
     prepared: PreparedMention,
     asked: Sequence[Asked],
-    parts: Parts,
+    components: Components,
     *,
     stages: tuple[Stage, ...],
     top_k: int,
@@ -121,7 +121,7 @@ def explain_mention(
     Args:
         prepared: The mention.
         asked: What the stages are asked for it, at least one.
-        parts: Of the linker.
+        components: Of the linker.
         stages: Those that are on.
         top_k: Concepts asked for.
         near_misses: Concepts behind them that are shown.
@@ -134,12 +134,12 @@ def explain_mention(
     near_misses = whole_number(near_misses, "near_misses", "a number of near misses that cannot be", least=0)
     explained = []
     for text, one in zip(prepared.parts, asked, strict=True):
-        run = Run(parts, stages=stages, top_k=top_k, expected=expected, spare=near_misses)
+        run = Run(components, stages=stages, top_k=top_k, expected=expected, spare=near_misses)
         answer = run.answers([one])[0] if one.text else NO_ANSWER
         explained.append(
             _explain_answer(
                 run,
-                parts,
+                components,
                 answer,
                 mention=text,
                 text=one.text,
@@ -165,7 +165,7 @@ def explain_mention(
     said.append("It stands for several names: " + "; ".join(f"'{part}'" for part in prepared.parts) + ".")
     return Explanation(
         mention=prepared.original,
-        text=normalise(prepared.text, parts.dictionary.normalisation),
+        text=normalise(prepared.text, components.dictionary.normalisation),
         stages=stages,
         fusion=None,
         weights=None,
@@ -183,7 +183,7 @@ def explain_mention(
 
 def _explain_answer(
     run: Run,
-    parts: Parts,
+    components: Components,
     answer: Answer,
     *,
     mention: str,
@@ -195,12 +195,12 @@ def _explain_answer(
 ) -> Explanation:
     """The explanation of an answer that ``run`` gave, to this text alone, with concepts to spare."""
     reasons = tuple(
-        _reason(run, parts, answer, stages, place) for place in range(min(len(answer.ranked), top_k + near_misses))
+        _reason(run, components, answer, stages, place) for place in range(min(len(answer.ranked), top_k + near_misses))
     )
     is_confident = answer.confidence is None or threshold is None or answer.confidence >= threshold
     n_links = top_k if is_confident and not answer.is_nil else 0
     is_fused = answer.pool is not None
-    weights = parts.settings.weights
+    weights = components.settings.weights
     return Explanation(
         mention=mention,
         text=text,
@@ -217,24 +217,24 @@ def _explain_answer(
             reasons,
             answer,
             None if is_confident else threshold,
-            is_read=parts.encoder is None or bool(parts.encoder.can_read([text])[0]),
+            is_read=components.encoder is None or bool(components.encoder.can_read([text])[0]),
         ),
         no_concept=answer.no_concept,
     )
 
 
-def _reason(run: Run, parts: Parts, answer: Answer, stages: tuple[Stage, ...], place: int) -> Reason:
-    dictionary, ranked = parts.dictionary, answer.ranked
+def _reason(run: Run, components: Components, answer: Answer, stages: tuple[Stage, ...], place: int) -> Reason:
+    dictionary, ranked = components.dictionary, answer.ranked
     entry, text_row = int(ranked.entries[place]), int(ranked.text_rows[place])
     concept_id = dictionary.concept_ids[int(ranked.concepts[place])]
-    homonyms = _homonyms(parts, text_row, concept_id)
+    homonyms = _homonyms(components, text_row, concept_id)
     return Reason(
         concept_id=concept_id,
         preferred_name=dictionary.preferred_names[int(ranked.concepts[place])],
         matched_name=dictionary.entry_names[entry],
         matched_text=dictionary.texts[text_row],
         is_preferred_name=bool(dictionary.entry_is_preferred[entry]),
-        prior=None if parts.prior is None else int(parts.prior[ranked.concepts[place]]),
+        prior=None if components.prior is None else int(components.prior[ranked.concepts[place]]),
         rank=place + 1,
         stage=_stage(answer, stages, place),
         score=float(ranked.scores[place]),
@@ -242,8 +242,8 @@ def _reason(run: Run, parts: Parts, answer: Answer, stages: tuple[Stage, ...], p
             stage: round(score, SCORE_DECIMALS)
             for stage, score in run.search_scores(0, ranked.text_rows[place : place + 1]).items()
         },
-        ranks=_ranks(answer, parts, text_row),
-        contributions=_contributions(answer, parts, stages, place),
+        ranks=_ranks(answer, components, text_row),
+        contributions=_contributions(answer, components, stages, place),
         n_homonyms=len(homonyms),
         homonyms=homonyms[:_MOST_HOMONYMS],
     )
@@ -270,8 +270,8 @@ def _is_reranked(answer: Answer, stages: tuple[Stage, ...]) -> bool:
     return "rerank" in stages and not answer.n_hits and (len(answer.ranked) > 1 or answer.no_concept is not None)
 
 
-def _ranks(answer: Answer, parts: Parts, text_row: int) -> dict[Stage, int]:
-    if answer.pool is None or parts.settings.weights is not None or text_row not in answer.pool.rows:
+def _ranks(answer: Answer, components: Components, text_row: int) -> dict[Stage, int]:
+    if answer.pool is None or components.settings.weights is not None or text_row not in answer.pool.rows:
         return {}
     position = int(np.searchsorted(answer.pool.rows, text_row))
     return {
@@ -281,7 +281,7 @@ def _ranks(answer: Answer, parts: Parts, text_row: int) -> dict[Stage, int]:
     }
 
 
-def _contributions(answer: Answer, parts: Parts, stages: tuple[Stage, ...], place: int) -> dict[str, float]:
+def _contributions(answer: Answer, components: Components, stages: tuple[Stage, ...], place: int) -> dict[str, float]:
     score, searched = float(answer.ranked.scores[place]), float(answer.searched[place])
     if place < answer.n_hits:
         return {str(answer.hit_stage): score}
@@ -290,28 +290,28 @@ def _contributions(answer: Answer, parts: Parts, stages: tuple[Stage, ...], plac
     if answer.from_prior is not None:
         found["prior"] = float(answer.from_prior[place])
     if _is_reranked(answer, stages):
-        share = 1 - parts.rerank_weight
+        share = 1 - components.rerank_weight
         found = {what: share * part for what, part in found.items()}
         found["rerank"] = score - share * searched - sum(found.values())
     found = {what: round(part, SCORE_DECIMALS) + 0.0 for what, part in found.items()}  # no minus nought
     if answer.pool is None:
         return {next(stage for stage in stages if stage in SEARCHES): round(share * searched, SCORE_DECIMALS), **found}
     position = int(np.searchsorted(answer.pool.rows, answer.ranked.text_rows[place]))
-    adds = contributions(answer.pool.parts, parts.settings.weights, answer.pool.tiers)
-    if answer.from_prior is not None and parts.weighted_prior is not None:
-        share *= parts.weighted_prior.search_share
+    adds = contributions(answer.pool.parts, components.settings.weights, answer.pool.tiers)
+    if answer.from_prior is not None and components.weighted_prior is not None:
+        share *= components.weighted_prior.search_share
     return {
         **{stage: round(share * float(scores[position]), SCORE_DECIMALS) for stage, scores in adds.items()},
         **found,
     }
 
 
-def _homonyms(parts: Parts, text_row: int, concept_id: str) -> tuple[str, ...]:
-    dictionary = parts.dictionary
+def _homonyms(components: Components, text_row: int, concept_id: str) -> tuple[str, ...]:
+    dictionary = components.dictionary
     begin, end = dictionary.entry_offsets[text_row : text_row + 2].tolist()
     rows = np.arange(begin, end)
-    if parts.entries is not None:
-        rows = rows[parts.entries[rows]]
+    if components.entries is not None:
+        rows = rows[components.entries[rows]]
     codes = [dictionary.concept_ids[int(row)] for row in dictionary.entry_concepts[rows]]
     return tuple(code for code in codes if code != concept_id)
 

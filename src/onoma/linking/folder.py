@@ -36,10 +36,10 @@ from onoma.indexes.pgvector_folder import TABLE_FILE
 from onoma.indexes.protocol import StoredVectors
 from onoma.indexes.records import RECORD_FILE, read_index_record
 from onoma.indexes.vector_store import VectorStore
+from onoma.linking.components import Components
 from onoma.linking.dictionary import NAMES_FILES, NameDictionary
 from onoma.linking.facts import TerminologyFacts
 from onoma.linking.lookup import NameLookup
-from onoma.linking.parts import Parts
 from onoma.linking.prior import open_prior
 from onoma.linking.reranking import Reranker
 from onoma.linking.settings import LinkerSettings
@@ -51,7 +51,7 @@ ENCODER_FOLDER, RERANKER_FOLDER = "encoder", "reranker"
 _NGRAMS_FILE = "char_ngrams.json"
 
 
-def open_parts(folder: Path, manifest: Manifest, *, database: str | None = None) -> Parts:
+def open_components(folder: Path, manifest: Manifest, *, database: str | None = None) -> Components:
     """Open all that lies in a linker's folder; large files are mapped, not read.
 
     Args:
@@ -76,7 +76,7 @@ def open_parts(folder: Path, manifest: Manifest, *, database: str | None = None)
         if encoder is not None:
             index, vectors = open_vectors(folder, database=database)
             _check_shape(folder, (len(index), index.width), (dictionary.n_texts, encoder.width))
-        parts = Parts(
+        components = Components(
             dictionary=dictionary,
             settings=LinkerSettings.open(folder),
             lookup=NameLookup.open(folder, dictionary.texts),
@@ -88,8 +88,8 @@ def open_parts(folder: Path, manifest: Manifest, *, database: str | None = None)
             reranker=_open_reranker(folder, manifest),
             prior=open_prior(folder, dictionary),
         )
-        parts.check_settings()
-        return parts
+        components.check_settings()
+        return components
     except KeyError as error:
         raise DamagedArtifactError(f"{folder}: its manifest does not say {error}. Build the linker again.") from None
     except (OSError, ValueError) as error:
@@ -100,7 +100,7 @@ def open_vectors(folder: Path, *, database: str | None = None) -> tuple[Index, S
     """The index of a linker's vectors, and the vectors.
 
     Raises:
-        OnomaError: they cannot be opened; see `open_parts`.
+        OnomaError: they cannot be opened; see `open_components`.
     """
     if not (folder / RECORD_FILE).exists():  # format 1 has vectors alone, and they were compared one by one
         stored = VectorStore.open(folder, max_norm=MAX_NORM)
@@ -111,13 +111,13 @@ def open_vectors(folder: Path, *, database: str | None = None) -> tuple[Index, S
     return index, VectorStore.open(folder, max_norm=read_index_record(folder).max_norm)
 
 
-def fingerprint(manifest: Manifest, parts: Parts) -> str:
+def fingerprint(manifest: Manifest, components: Components) -> str:
     """SHA-256 over all that a linker's answers depend on: names, concepts, vectors, models, settings, prior."""
-    encoder = "no encoder" if parts.encoder is None else parts.encoder.fingerprint
+    encoder = "no encoder" if components.encoder is None else components.encoder.fingerprint
     digest = hashlib.sha256(f"{KIND}/{manifest.format_version} {encoder}".encode())
-    digest.update(parts.dictionary.normalisation.encode())
-    if parts.reranker is not None:
-        digest.update(parts.reranker.fingerprint.encode())
+    digest.update(components.dictionary.normalisation.encode())
+    if components.reranker is not None:
+        digest.update(components.reranker.fingerprint.encode())
     # The folders of models count by their fingerprints: their manifests have a date. So do vectors in a table: that of
     # another build has another name.
     for name, entry in sorted(manifest.files.items()):

@@ -16,18 +16,17 @@ import numpy.typing as npt
 from onoma.artifacts import Manifest, open_artifact, read_while_unchanged
 from onoma.encoders import Encoder
 from onoma.errors import ConfigError, InputError, MismatchError
+from onoma.linking.components import Components
 from onoma.linking.confidence import threshold, threshold_for
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.exact_match import ExactMatcher
 from onoma.linking.explanation import Explanation, explain_mention
 from onoma.linking.filters import Filters
-from onoma.linking.folder import FORMAT_VERSION, KIND, fingerprint, fingerprint_of_names, open_parts
+from onoma.linking.folder import FORMAT_VERSION, KIND, fingerprint, fingerprint_of_names, open_components
 from onoma.linking.links import Link, checked_top_k
 from onoma.linking.mentions import Preparation, PreparedMention
-from onoma.linking.parts import Parts
-from onoma.linking.pipeline import Answer, Asked, Run, ask_all
+from onoma.linking.pipeline import Answer, Asked, Run, ask_all, runs
 from onoma.linking.reranking import Reranker
-from onoma.linking.running import runs
 from onoma.linking.settings import LinkerSettings, Stage
 from onoma.linking.strings import StringColumn
 from onoma.terminology.tables import checked_name_rows
@@ -48,8 +47,8 @@ class Linker:
         manifest: What it was made from, and how.
     """
 
-    def __init__(self, path: Path, manifest: Manifest, parts: Parts) -> None:
-        self.path, self.manifest, self._parts = path, manifest, parts
+    def __init__(self, path: Path, manifest: Manifest, components: Components) -> None:
+        self.path, self.manifest, self._components = path, manifest, components
 
     @classmethod
     def open(cls, path: str | Path, *, database: str | None = None) -> Linker:
@@ -68,12 +67,12 @@ class Linker:
             UnavailableError: PostgreSQL, or what is needed to talk to it, is missing or refuses.
         """
         folder = Path(path).absolute()
-        manifest, parts = read_while_unchanged(
+        manifest, components = read_while_unchanged(
             folder,
             lambda: open_artifact(folder, KIND, format_version=FORMAT_VERSION),
-            lambda manifest: open_parts(folder, manifest, database=database),
+            lambda manifest: open_components(folder, manifest, database=database),
         )
-        return cls(folder, manifest, parts)
+        return cls(folder, manifest, components)
 
     def __repr__(self) -> str:
         return (
@@ -86,7 +85,7 @@ class Linker:
 
         Other linkers have nothing to give back before they are forgotten.
         """
-        close = getattr(self._parts.index, "close", None)
+        close = getattr(self._components.index, "close", None)
         if close is not None:
             close()
 
@@ -108,22 +107,22 @@ class Linker:
     @property
     def dictionary(self) -> NameDictionary:
         """The names and concepts it knows, those too that a filter keeps from being an answer."""
-        return self._parts.dictionary
+        return self._components.dictionary
 
     @property
     def normalisation(self) -> str:
         """Preset that names and mentions go through."""
-        return self._parts.dictionary.normalisation
+        return self._components.dictionary.normalisation
 
     @property
     def settings(self) -> LinkerSettings:
         """Its stages, and what was learned for them."""
-        return self._parts.settings
+        return self._components.settings
 
     @property
     def reranker(self) -> Reranker | None:
         """The cross-encoder, if it has one."""
-        return self._parts.reranker
+        return self._components.reranker
 
     @property
     def encoder(self) -> Encoder:
@@ -132,9 +131,9 @@ class Linker:
         Raises:
             InputError: this is a linker of look-up and n-grams alone.
         """
-        if self._parts.encoder is None:
+        if self._components.encoder is None:
             raise InputError("this linker was built without an encoder", path=self.path)
-        return self._parts.encoder
+        return self._components.encoder
 
     def encoding_with(self, encoder: Encoder) -> Linker:
         """The same linker with its encoder opened otherwise, e.g. with other threads, or in a wrapper that remembers.
@@ -147,7 +146,7 @@ class Linker:
                 f"this linker's vectors were made by {self.encoder.name}, not by {encoder.name}. Build a linker with "
                 "the encoder that you want."
             )
-        return self._with(dataclasses.replace(self._parts, encoder=encoder))
+        return self._with(dataclasses.replace(self._components, encoder=encoder))
 
     def reranking_with(self, reranker: Reranker) -> Linker:
         """The same linker with its cross-encoder opened otherwise, e.g. one that remembers.
@@ -155,21 +154,21 @@ class Linker:
         Raises:
             MismatchError: it is another cross-encoder, or there is none. `onoma.linking.add_reranker` adds one.
         """
-        own = self._parts.reranker
+        own = self._components.reranker
         if own is None or reranker.fingerprint != own.fingerprint:
             has = "has none" if own is None else f"has {own.about.name}"
             raise MismatchError(f"{reranker.about.name} is not this linker's cross-encoder; it {has}. Add it first.")
-        return self._with(dataclasses.replace(self._parts, reranker=reranker))
+        return self._with(dataclasses.replace(self._components, reranker=reranker))
 
     @property
     def n_concepts(self) -> int:
         """Concepts that can be an answer."""
-        return self.dictionary.n_concepts if self._parts.entries is None else len(self._concept_rows())
+        return self.dictionary.n_concepts if self._components.entries is None else len(self._concept_rows())
 
     @property
     def n_names(self) -> int:
         """Names by which they can be found: distinct normalised texts of each concept."""
-        entries = self._parts.entries
+        entries = self._components.entries
         return len(self.dictionary.entry_names) if entries is None else int(np.count_nonzero(entries))
 
     @property
@@ -180,34 +179,34 @@ class Linker:
     @property
     def concept_ids(self) -> StringColumn:
         """Codes of all concepts that can be an answer."""
-        if self._parts.entries is None:
+        if self._components.entries is None:
             return self.dictionary.concept_ids
         return StringColumn.from_strings(self.dictionary.concept_ids[int(row)] for row in self._concept_rows())
 
     @property
     def stages(self) -> tuple[Stage, ...]:
         """Stages that it has; ``settings.stages`` are those that are on where nothing else is asked for."""
-        return self._parts.stages
+        return self._components.stages
 
     @property
     def is_calibrated(self) -> bool:
         """Whether its answers have a confidence, with the stages that are on by themselves."""
-        return self._parts.confidence is not None and self._parts.confidence.stages == self.settings.stages
+        return self._components.confidence is not None and self._components.confidence.stages == self.settings.stages
 
     @property
     def encoder_name(self) -> str:
         """How to call its encoder in tables."""
-        return "no encoder" if self._parts.encoder is None else self._parts.encoder.name
+        return "no encoder" if self._components.encoder is None else self._components.encoder.name
 
     @property
     def fingerprint(self) -> str:
         """SHA-256 over all in the folder that answers depend on: names, concepts, vectors, models, settings, prior."""
-        return fingerprint(self.manifest, self._parts)
+        return fingerprint(self.manifest, self._components)
 
     @property
     def fingerprint_of_names(self) -> str:
         """SHA-256 over the names as they are normalised, and their concepts, in their order."""
-        of_folder, entries = fingerprint_of_names(self.manifest), self._parts.entries
+        of_folder, entries = fingerprint_of_names(self.manifest), self._components.entries
         if entries is None:
             return of_folder
         return hashlib.sha256(of_folder.encode() + np.packbits(entries).tobytes()).hexdigest()
@@ -222,7 +221,7 @@ class Linker:
             InputError: these are no row numbers.
         """
         hidden = checked_name_rows(name_rows, None)
-        return self._with(self._parts.keeping(~np.isin(self.dictionary.entry_name_rows, hidden)))
+        return self._with(self._components.keeping(~np.isin(self.dictionary.entry_name_rows, hidden)))
 
     def only(
         self,
@@ -252,7 +251,7 @@ class Linker:
             >>> linker.only(under="MESH:D009369").link(["ca of the breast"]) # doctest: +SKIP
         """
         filters = Filters.of(semantic_types=semantic_types, sources=sources, languages=languages, under=under)
-        return self._with(self._parts.filtered(filters)) if filters.are_set else self
+        return self._with(self._components.filtered(filters)) if filters.are_set else self
 
     def tuned(self, settings: LinkerSettings) -> Linker:
         """The same linker with other settings; the folder stays as it is.
@@ -260,14 +259,14 @@ class Linker:
         Raises:
             ConfigError: a stage is on that the linker does not have.
         """
-        parts = dataclasses.replace(self._parts, settings=settings)
-        parts.check_settings()
-        return self._with(parts)
+        components = dataclasses.replace(self._components, settings=settings)
+        components.check_settings()
+        return self._with(components)
 
     @property
     def prior(self) -> RowArray | None:
         """How often each concept is meant, int64, shape (C,); None if that is not known. See `onoma.linking.prior`."""
-        return self._parts.prior
+        return self._components.prior
 
     def with_prior(self, prior: npt.ArrayLike | None) -> Linker:
         """The same linker with other counts, as `prior` has them; the folder stays as it is.
@@ -278,7 +277,7 @@ class Linker:
         Raises:
             ShapeError: see `onoma.linking.prior.checked_prior`.
         """
-        return self._with(self._parts.with_prior(prior))
+        return self._with(self._components.with_prior(prior))
 
     def preparing(self, preparation: Preparation) -> Linker:
         """The same linker with stages before its own: short forms replaced, spelling put right, composites split.
@@ -295,37 +294,39 @@ class Linker:
                 "mentions are prepared by an onoma.linking.Preparation(finder=..., ...); found "
                 f"{type(preparation).__name__}."
             )
-        return self._with(dataclasses.replace(self._parts, preparation=preparation))
+        return self._with(dataclasses.replace(self._components, preparation=preparation))
 
     @property
     def preparation(self) -> Preparation:
         """What mentions go through before the linker's own stages."""
-        return self._parts.preparation
+        return self._components.preparation
 
     def prepare(
         self, mentions: Iterable[str], *, contexts: Sequence[str | None] | None = None
     ) -> list[PreparedMention]:
         """What `link` links in place of mentions, to be looked at and then given to it."""
-        return self._parts.prepare(mentions, contexts)
+        return self._components.prepare(mentions, contexts)
 
     @property
     def answers_nil(self) -> bool:
         """Whether a cross-encoder that is on may answer that no concept is meant."""
-        reranker = self._parts.reranker
+        reranker = self._components.reranker
         return "rerank" in self.settings.stages and reranker is not None and reranker.says_nil
 
     @property
     def reads_contexts(self) -> bool:
         """Whether a cross-encoder reads contexts, with the stages that are on by themselves."""
-        return self._parts.reads_contexts(self.settings.stages)
+        return self._components.reads_contexts(self.settings.stages)
 
     def check_contexts(self, stages: Iterable[str] | None = None) -> None:
         """Refuse contexts by an `InputError` if none of the stages would read them, as `link` does."""
-        self._parts.check_contexts(self._parts.chosen_stages(stages))
+        self._components.check_contexts(self._components.chosen_stages(stages))
 
     def exact_matcher(self) -> ExactMatcher:
         """Exact match alone over the same names, for comparison."""
-        dictionary = self.dictionary if self._parts.entries is None else self.dictionary.keeping(self._parts.entries)
+        dictionary = (
+            self.dictionary if self._components.entries is None else self.dictionary.keeping(self._components.entries)
+        )
         return ExactMatcher(dictionary)
 
     def link(
@@ -367,11 +368,11 @@ class Linker:
             >>> linker.link(["heart attak"], stages=["exact", "sparse"], top_k=1) # doctest: +SKIP
         """
         top_k = checked_top_k(top_k)
-        prepared, chosen, asked = ask_all(self._parts, mentions, contexts, stages)
-        least = threshold(self._parts.confidence, chosen, no_concept_below)
+        prepared, chosen, asked = ask_all(self._components, mentions, contexts, stages)
+        least = threshold(self._components.confidence, chosen, no_concept_below)
         answers: dict[Asked, list[Link]] = {}
         everything = itertools.chain.from_iterable(asked)
-        for part, run in runs(self._parts, everything, stages=chosen, top_k=top_k, expected_types=expected_types):
+        for part, run in runs(self._components, everything, stages=chosen, top_k=top_k, expected_types=expected_types):
             for mention, answer in zip(part, run.answers(part), strict=True):
                 answers[mention] = self._links(answer, top_k, least)
         return [
@@ -413,16 +414,16 @@ class Linker:
         """
         contexts = None if context is None else [context]
         top_k = checked_top_k(top_k)
-        (prepared,), chosen, (asked,) = ask_all(self._parts, [mention], contexts, stages)
+        (prepared,), chosen, (asked,) = ask_all(self._components, [mention], contexts, stages)
         return explain_mention(
             prepared,
             asked,
-            self._parts,
+            self._components,
             stages=chosen,
             top_k=top_k,
             near_misses=near_misses,
-            expected=self._parts.expected(expected_types),
-            threshold=threshold(self._parts.confidence, chosen, no_concept_below),
+            expected=self._components.expected(expected_types),
+            threshold=threshold(self._components.confidence, chosen, no_concept_below),
         )
 
     def threshold_for(self, precision: float) -> float:
@@ -435,7 +436,7 @@ class Linker:
             ConfigError: the linker is not calibrated.
             InputError: no confidence reaches it; the best one is named.
         """
-        return threshold_for(self._parts.confidence, precision)
+        return threshold_for(self._components.confidence, precision)
 
     def runs(
         self, mentions: Iterable[str], *, contexts: Sequence[str | None] | None = None, top_k: int
@@ -448,9 +449,9 @@ class Linker:
             top_k: Concepts wanted for each.
         """
         top_k = checked_top_k(top_k)
-        _, stages, asked = ask_all(self._parts, mentions, contexts, None)
+        _, stages, asked = ask_all(self._components, mentions, contexts, None)
         everything = itertools.chain.from_iterable(asked)
-        return runs(self._parts, everything, stages=stages, top_k=top_k, spare=0)
+        return runs(self._components, everything, stages=stages, top_k=top_k, spare=0)
 
     def _links(self, answer: Answer, top_k: int, least: float | None) -> list[Link]:
         if answer.is_nil or (answer.confidence is not None and least is not None and answer.confidence < least):
@@ -458,9 +459,9 @@ class Linker:
         links = self.dictionary.links(answer.ranked.take(slice(0, top_k)))
         return [dataclasses.replace(link, confidence=answer.confidence) if link.rank == 1 else link for link in links]
 
-    def _with(self, parts: Parts) -> Linker:
-        return Linker(self.path, self.manifest, parts)
+    def _with(self, components: Components) -> Linker:
+        return Linker(self.path, self.manifest, components)
 
     def _concept_rows(self) -> RowArray:
         """Of the concepts that can be an answer, ascending."""
-        return np.unique(self.dictionary.entry_concepts[self._parts.entries])
+        return np.unique(self.dictionary.entry_concepts[self._components.entries])

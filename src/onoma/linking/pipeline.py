@@ -24,17 +24,17 @@ Source:
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from onoma.encoders.cross_encoder_tokens import END_MARK, START_MARK, split_context
+from onoma.linking.components import Components
 from onoma.linking.confidence_features import MentionEvidence
 from onoma.linking.dictionary import RankedEntries
 from onoma.linking.fusion import fuse
 from onoma.linking.mentions import PreparedMention
-from onoma.linking.parts import Parts
 from onoma.linking.prior import PRIOR_DEPTH, WeightedPrior
 from onoma.linking.reranking import Reranker
 from onoma.linking.searching import (
@@ -49,6 +49,7 @@ from onoma.linking.settings import LOOK_UPS, Stage
 from onoma.terminology import normalise
 from onoma.types import SCORE_DECIMALS, BoolArray, DoubleArray, FloatArray, RowArray
 
+_MENTIONS_AT_ONCE = 4096
 _TEXTS_PER_CONCEPT = 4
 """Texts looked at first for each concept wanted; if they turn out to be too few, more are."""
 
@@ -88,7 +89,7 @@ def ask(prepared: PreparedMention, *, normalisation: str, reranker: Reranker | N
 
 
 def ask_all(
-    parts: Parts,
+    components: Components,
     mentions: Iterable[str | PreparedMention],
     contexts: Sequence[str | None] | None,
     stages: Iterable[str] | None,
@@ -98,12 +99,12 @@ def ask_all(
     Raises:
         InputError, ConfigError: what `onoma.linking.Linker.link` says of these arguments.
     """
-    chosen = parts.chosen_stages(stages)
-    prepared = parts.prepare(mentions, contexts)
+    chosen = components.chosen_stages(stages)
+    prepared = components.prepare(mentions, contexts)
     if any(mention.context is not None for mention in prepared):
-        parts.check_contexts(chosen)
-    reranker = parts.reranker if "rerank" in chosen else None
-    asked = [ask(mention, normalisation=parts.dictionary.normalisation, reranker=reranker) for mention in prepared]
+        components.check_contexts(chosen)
+    reranker = components.reranker if "rerank" in chosen else None
+    asked = [ask(mention, normalisation=components.dictionary.normalisation, reranker=reranker) for mention in prepared]
     return prepared, chosen, asked
 
 
@@ -147,7 +148,7 @@ class Run:
     """The stages over the mentions of one call.
 
     Args:
-        parts: Of the linker.
+        components: Of the linker.
         stages: Those that are on.
         top_k: Concepts wanted for each mention.
         expected: Which concepts are expected, bool, shape (C,); unset: no matter.
@@ -157,21 +158,21 @@ class Run:
 
     def __init__(
         self,
-        parts: Parts,
+        components: Components,
         *,
         stages: tuple[Stage, ...],
         top_k: int,
         expected: BoolArray | None = None,
         spare: int | None = None,
     ) -> None:
-        self._parts, self._stages, self._expected = parts, stages, expected
+        self._components, self._stages, self._expected = components, stages, expected
         self._is_explaining, self._spare = spare is not None, spare or 0
-        is_calibrated = parts.confidence is not None and parts.confidence.stages == stages
-        self._confidence = parts.confidence if is_calibrated else None
+        is_calibrated = components.confidence is not None and components.confidence.stages == stages
+        self._confidence = components.confidence if is_calibrated else None
         # A confidence asks by how much the second is behind, and must not depend on how many were asked for.
         self._wanted = max(top_k, 2 if is_calibrated else 1)
-        self._prior = parts.weighted_prior if "prior" in stages else None
-        self._reranker = parts.reranker if "rerank" in stages else None
+        self._prior = components.weighted_prior if "prior" in stages else None
+        self._reranker = components.reranker if "rerank" in stages else None
         self.queries: dict[Stage, Queries] = {}
         """Of the mentions that were searched for, by search."""
         self._row_of: dict[int, int] = {}
@@ -191,8 +192,8 @@ class Run:
     def _look_up(self, text: str) -> Answer:
         for stage in LOOK_UPS:
             if stage in self._stages:
-                rows = self._parts.lookup.exact(text) if stage == "exact" else self._parts.lookup.loose(text)
-                ranked = self._rank(rows, np.ones(len(rows)), len(self._parts.dictionary.concept_ids))
+                rows = self._components.lookup.exact(text) if stage == "exact" else self._components.lookup.loose(text)
+                ranked = self._rank(rows, np.ones(len(rows)), len(self._components.dictionary.concept_ids))
                 if ranked is not None and len(ranked):
                     return Answer(ranked, len(ranked), stage, ranked.scores)
         return NO_ANSWER
@@ -226,22 +227,22 @@ class Run:
         return max(depths)
 
     def _queries(self, texts: Sequence[str]) -> dict[Stage, Queries]:
-        parts, queries = self._parts, dict[Stage, Queries]()
-        if "dense" in self._stages and parts.dense is not None and parts.encoder is not None:
-            vectors = parts.encoder.encode(list(texts))
-            vectors[~parts.encoder.can_read(texts)] = 0
-            queries["dense"] = DenseQueries(vectors, parts.dense)
-        if "sparse" in self._stages and parts.sparse is not None:
-            queries["sparse"] = SparseQueries(texts, parts.sparse)
+        components, queries = self._components, dict[Stage, Queries]()
+        if "dense" in self._stages and components.dense is not None and components.encoder is not None:
+            vectors = components.encoder.encode(list(texts))
+            vectors[~components.encoder.can_read(texts)] = 0
+            queries["dense"] = DenseQueries(vectors, components.dense)
+        if "sparse" in self._stages and components.sparse is not None:
+            queries["sparse"] = SparseQueries(texts, components.sparse)
         return queries
 
     def _rank_one_search(self, which: RowArray, needs: dict[int, int]) -> dict[int, Answer]:
         """Search ever deeper until no text further down could change a mention's answer."""
         (queries,) = self.queries.values()
-        answers, mask = dict[int, Answer](), self._parts.texts.mask
+        answers, mask = dict[int, Answer](), self._components.texts.mask
         waiting, depth = which, _TEXTS_PER_CONCEPT * self._depth(NO_ANSWER)
         while len(waiting):
-            complete = depth >= self._parts.texts.n_candidates
+            complete = depth >= self._components.texts.n_candidates
             still_waiting = []
             for row, text_rows, text_scores in nearest_of_each(queries, waiting, depth):
                 allowed = text_scores if mask is None else text_scores[mask[text_rows]]
@@ -259,14 +260,14 @@ class Run:
 
     def _rank_fused(self, which: RowArray, needs: dict[int, int]) -> dict[int, Answer]:
         answers, pools = dict[int, Answer](), dict[int, Pool]()
-        waiting, size = which, self._parts.settings.pool
+        waiting, size = which, self._components.settings.pool
         while len(waiting):
-            complete = size >= self._parts.texts.n_candidates
+            complete = size >= self._components.texts.n_candidates
             still_waiting = []
-            for row, pool in gather_pools(self.queries, waiting, size, self._parts.texts, pools):
+            for row, pool in gather_pools(self.queries, waiting, size, self._components.texts, pools):
                 if not any(scores.any() for scores in pool.parts.values()):
                     continue
-                fused = fuse(pool.parts, self._parts.settings.weights, pool.tiers)
+                fused = fuse(pool.parts, self._components.settings.weights, pool.tiers)
                 ranked = self._rank(pool.rows, fused, needs[row] + self._spare)
                 if ranked is None or (len(ranked) < needs[row] and not complete):
                     still_waiting.append(row)
@@ -281,14 +282,14 @@ class Run:
     def _rank(
         self, rows: RowArray, scores: FloatArray | DoubleArray, top_k: int, *, complete: bool = True
     ) -> RankedEntries | None:
-        return self._parts.dictionary.rank_entries(
+        return self._components.dictionary.rank_entries(
             rows,
             scores,
             top_k=top_k,
             complete=complete,
-            allowed=self._parts.entries,
+            allowed=self._components.entries,
             expected=self._expected,
-            prior=self._parts.prior,
+            prior=self._components.prior,
         )
 
     def _joined(self, hit: Answer, found: Answer) -> Answer:
@@ -315,12 +316,12 @@ class Run:
             if _is_open(answer, reranker) and not self._is_settled(asked[place], answer)
         ]
         contexts = [asked[place].context for place in places]
-        before = [self._parts.dictionary.links(_tier(answers[place])) for place in places]
+        before = [self._components.dictionary.links(_tier(answers[place])) for place in places]
         after = reranker.rerank(
             [asked[place].mention for place in places],
             before,
             contexts=contexts if any(context is not None for context in contexts) else None,
-            weight=self._parts.rerank_weight,
+            weight=self._components.rerank_weight,
         )
         for place, links_before, found in zip(places, before, after, strict=True):
             answer = answers[place]
@@ -350,7 +351,7 @@ class Run:
 
     def _is_settled(self, asked: Asked, answer: Answer) -> bool:
         """Whether it is known which of some homonyms is meant more often, and nothing else would tell them apart."""
-        prior = self._parts.prior
+        prior = self._components.prior
         return bool(answer.n_hits and not asked.context and prior is not None and prior[_tier(answer).concepts].any())
 
     def _with_confidence(self, asked: Sequence[Asked], answers: list[Answer]) -> list[Answer]:
@@ -368,8 +369,8 @@ class Run:
         scores = self.search_scores(place, text_row)
         if answer.hit_stage == "exact" and scores.get("dense") == 0:  # the encoder cannot read it; it equals itself
             scores["dense"] = 1.0
-        begin, end = self._parts.dictionary.entry_offsets[int(text_row[0]) : int(text_row[0]) + 2].tolist()
-        entries = self._parts.entries
+        begin, end = self._components.dictionary.entry_offsets[int(text_row[0]) : int(text_row[0]) + 2].tolist()
+        entries = self._components.entries
         return MentionEvidence(
             mention=asked.text,
             scores=answer.ranked.scores[:2].tolist(),
@@ -384,6 +385,35 @@ class Run:
         return {
             stage: float(queries.scores(self._row_of[place], text_row)[0]) for stage, queries in self.queries.items()
         }
+
+
+def runs(
+    components: Components,
+    asked: Iterable[Asked],
+    *,
+    stages: tuple[Stage, ...],
+    top_k: int,
+    expected_types: str | Iterable[str] | None = None,
+    spare: int | None = None,
+) -> Iterator[tuple[list[Asked], Run]]:
+    """What is asked, each once and without blanks, and the run that answers it.
+
+    Args:
+        components: Of the linker.
+        asked: Mentions made ready.
+        stages: Those to use.
+        top_k: Concepts wanted for each.
+        expected_types: See `onoma.linking.Linker.link`.
+        spare: See `Run`.
+
+    Raises:
+        InputError: there is no such semantic type.
+    """
+    expected = components.expected(expected_types)
+    distinct = [mention for mention in dict.fromkeys(asked) if mention.text]
+    for start in range(0, len(distinct), _MENTIONS_AT_ONCE):
+        run = Run(components, stages=stages, top_k=top_k, expected=expected, spare=spare)
+        yield distinct[start : start + _MENTIONS_AT_ONCE], run
 
 
 def _is_open(answer: Answer, reranker: Reranker) -> bool:

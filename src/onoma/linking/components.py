@@ -39,7 +39,7 @@ _HOW_TO_GET: dict[Stage, str] = {
 
 
 @dataclass(frozen=True)
-class Parts:
+class Components:
     """The parts of a linker; what it does not have is unset.
 
     Attributes:
@@ -128,7 +128,7 @@ class Parts:
         }
         return tuple(stage for stage, is_there in has.items() if is_there)
 
-    def keeping(self, entries: BoolArray) -> Parts:
+    def keeping(self, entries: BoolArray) -> Components:
         """The same without some entries, besides those that are left out already.
 
         Args:
@@ -136,20 +136,20 @@ class Parts:
         """
         return dataclasses.replace(self, entries=entries if self.entries is None else entries & self.entries)
 
-    def filtered(self, filters: Filters) -> Parts:
+    def filtered(self, filters: Filters) -> Components:
         """The same with what passes the filters.
 
         Raises:
             InputError: there are no facts to filter by, none such as are asked for, or nothing passes.
         """
-        parts = self.keeping(allowed_entries(filters, self.dictionary, self._known_facts()))
-        if parts.entries is None or not parts.entries.any():
+        components = self.keeping(allowed_entries(filters, self.dictionary, self._known_facts()))
+        if components.entries is None or not components.entries.any():
             raise InputError(
                 "no name passes these filters together",
                 field=", ".join(name for name, wanted in dataclasses.asdict(filters).items() if wanted),
                 fix="ask for less",
             )
-        return parts
+        return components
 
     def expected(self, semantic_types: str | Iterable[str] | None) -> BoolArray | None:
         """Which concepts are of one of these types or groups, bool, shape (C,); ``None`` if none is given.
@@ -199,7 +199,7 @@ class Parts:
             found.append(self.lookup.loose(normalised))
         return any(len(rows) if self.texts.mask is None else self.texts.mask[rows].any() for rows in found)
 
-    def with_prior(self, prior: npt.ArrayLike | None) -> Parts:
+    def with_prior(self, prior: npt.ArrayLike | None) -> Components:
         """The same with other counts; without any the stage "prior" is off.
 
         Raises:
