@@ -18,6 +18,7 @@ from typing import Protocol
 from onoma.artifacts import Parent, open_artifact, read_manifest, write_artifact
 from onoma.benchmarks import HiddenSynonymScores, score_hidden_synonyms
 from onoma.encoders import Encoder, open_encoder
+from onoma.encoders.folders import ENCODER_KIND
 from onoma.errors import ArtifactError, InputError, MismatchError
 from onoma.linking import ExactMatcher, Link, Linker, MentionLinker, Preparation, build_linker
 from onoma.pairs import HeldOut, hold_out_synonyms
@@ -165,7 +166,7 @@ def _terminology(path: Path, ontology: str, display: Display) -> Terminology:
 
 
 def _linker(path: Path, terminology: Terminology, encoder: Encoder, display: Display) -> Linker:
-    parents = {terminology.manifest.as_parent(), Parent(kind="encoder", fingerprint=encoder.fingerprint)}
+    parents = {terminology.manifest.as_parent(), Parent(kind=ENCODER_KIND, fingerprint=encoder.fingerprint)}
     with contextlib.suppress(InputError, ArtifactError, MismatchError):
         if set(read_manifest(path).parents) == parents:
             linker = Linker.open(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,13 @@ from onoma.errors import DamagedArtifactError
 
 _CANNOT_RESERVE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 """What file systems answer that do not know how to take room before it is written."""
+
+
+def hash_arrays(digest: hashlib._Hash, *arrays: npt.NDArray[Any]) -> None:
+    """Add types, shapes and numbers of arrays to a digest."""
+    for array in arrays:
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
 
 
 def new_array(path: Path, dtype: type[np.generic], shape: tuple[int, ...]) -> np.memmap[Any, Any]:

@@ -17,14 +17,14 @@ app = typer.Typer(help="Measure encoders, linkers and baselines on published tas
 
 @app.command("list")
 def list_tasks() -> None:
-    """List the tasks, with licence and where to get the data."""
+    """List the tasks, with their splits, licence, where to get the data and what to cite."""
     from onoma.benchmarks import TASKS
     from onoma.cli import show
 
-    show.table(
-        ["task", "what it is", "splits", "licence", "data"],
-        [[task.name, task.description, _shown(task.splits), task.licence, task.data_source] for task in TASKS.values()],
-    )
+    for task in TASKS.values():
+        show.out.print(f"{task.name}: {task.description}", style="bold")
+        show.out.print(f"  splits   {_shown(task.splits)}\n  licence  {task.licence}")
+        show.out.print(f"  data     {task.data_source}\n  to cite  {task.citation}")
 
 
 @app.command()

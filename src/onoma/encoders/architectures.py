@@ -15,11 +15,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from onoma.encoders.folders import COUNTS_FROM_PADDING
+
 BERT_LIKE = frozenset({"bert", "roberta", "xlm-roberta", "camembert", "mpnet", "distilbert"})
 """Values of ``model_type`` in ``config.json`` that run packed; MiniLM is ``bert``."""
-
-_COUNTS_FROM_PADDING = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
-"""Families whose positions begin after the padding id (fairseq's convention) instead of at zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +125,7 @@ def _bert(model: Any, family: str) -> Architecture:
         activation=config.hidden_act,
         hidden_dropout=embeddings.dropout,
         attention_dropout=(first.attn if family == "mpnet" else first.self).dropout,
-        padding_id=embeddings.padding_idx if family in _COUNTS_FROM_PADDING else None,
+        padding_id=embeddings.padding_idx if family in COUNTS_FROM_PADDING else None,
         attention_bias=model.encoder.compute_position_bias if family == "mpnet" else None,
     )
 

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from onoma.types import SCORE_DECIMALS, BoolArray, RowArray
+from onoma.types import SCORE_DECIMALS, BoolArray, DoubleArray, RowArray
 
 WEIGHTS = (0.0, *(odds / (1 + odds) for power in range(-3, 3) for odds in (10.0**power * f for f in (1, 2, 5))), 1.0)
 """Weights that are tried. Their odds grow in the steps 1, 2, 5 from 0.001 to 500, as the scores of a first stage may
@@ -40,7 +40,6 @@ NIL_SCORES = (None, *(half / 2 for half in range(-12, 13)))
 """Scores of NIL that are tried; None: it is never the answer. Their odds are those of 0 in parts of 400 and times."""
 
 _HALF = 0.5
-_Float64 = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ class WeightChoice:
 
 def probabilities(
     scores: npt.NDArray[np.floating], offsets: RowArray, *, nil_score: float | None = None
-) -> tuple[_Float64, _Float64]:
+) -> tuple[DoubleArray, DoubleArray]:
     """Softmax over the candidates of each mention and NIL.
 
     Args:
@@ -83,7 +82,7 @@ def probabilities(
     return exponentials / sums[mention], of_nil / np.where(sums > 0, sums, 1.0)
 
 
-def interpolated(first: npt.NDArray[np.floating], probability: npt.NDArray[np.floating], weight: float) -> _Float64:
+def interpolated(first: npt.NDArray[np.floating], probability: npt.NDArray[np.floating], weight: float) -> DoubleArray:
     """Final scores to six decimals; arguments of equal shape.
 
     Example:
@@ -94,7 +93,7 @@ def interpolated(first: npt.NDArray[np.floating], probability: npt.NDArray[np.fl
     return np.round(mixed, SCORE_DECIMALS)
 
 
-def answers_nil(of_nil: _Float64) -> BoolArray:
+def answers_nil(of_nil: DoubleArray) -> BoolArray:
     """Whether NIL is the answer: more probable, to six decimals, than all candidates together.
 
     Args:
@@ -109,7 +108,7 @@ def answers_nil(of_nil: _Float64) -> BoolArray:
 
 
 def right_ranks(
-    final: _Float64, is_right: BoolArray, offsets: RowArray, *, is_behind: BoolArray | None = None
+    final: DoubleArray, is_right: BoolArray, offsets: RowArray, *, is_behind: BoolArray | None = None
 ) -> RowArray:
     """Rank of the first right candidate of each mention, from 1; 0 where there is none, shape (M,).
 

@@ -116,11 +116,6 @@ class PairTokeniser:
                 f"{max_name_tokens}; set max_tokens to {least} or more, or max_name_tokens lower."
             )
 
-    @property
-    def marks(self) -> bool:
-        """Whether mentions are marked in a context."""
-        return self._marks is not None
-
     def names(self, texts: Sequence[str]) -> TokenRows:
         """The candidates' side."""
         offsets, ids = tokenise(self._tokenizer, self._prepared(texts), special_tokens=False)

@@ -277,7 +277,7 @@ def _read_folder(
         raise _no_weights(model_path, folder)
     # RoBERTa's positions begin after the padding's.
     padding_id = int(config.get("pad_token_id") or 0)
-    offset = padding_id + 1 if family_of(config) in _OFFSET_POSITIONS else 0
+    offset = padding_id + 1 if family_of(config) in COUNTS_FROM_PADDING else 0
     limit = int(config.get("max_position_embeddings") or 512) - offset
     return EncoderFolder(
         path=folder,
@@ -340,7 +340,8 @@ def _width(config: Any, file: Path) -> int:
     raise InputError("this file does not say how many numbers a vector has", path=file, expected="hidden_size")
 
 
-_OFFSET_POSITIONS = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
+COUNTS_FROM_PADDING = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
+"""Families whose positions begin after the padding id (fairseq's convention) instead of at zero."""
 
 
 def _checked_max_tokens(asked: int | None, said: int | None, limit: int, folder: Path) -> int:

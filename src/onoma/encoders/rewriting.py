@@ -31,7 +31,7 @@ from onoma.encoders.folders import (
 from onoma.encoders.model_card import RESULTS_FOLDER, write_card
 from onoma.encoders.onnx_encoder import OnnxEncoder
 from onoma.encoders.protocol import ProgressCallback
-from onoma.encoders.saving import fill_folder
+from onoma.encoders.saving import fill_folder, write_json
 from onoma.encoders.sources import locate_encoder
 from onoma.errors import ConfigError, InputError, MismatchError, did_you_mean, missing_extra
 
@@ -121,7 +121,7 @@ def add_to_card(
         for result in read:
             (folder / RESULTS_FOLDER).mkdir(exist_ok=True)
             name = "-".join((*_file_name_parts(result), result["precision"]))
-            _write_json(folder / RESULTS_FOLDER / f"{name}.json", result)
+            write_json(folder / RESULTS_FOLDER / f"{name}.json", result)
         about = json.loads((folder / ABOUT_NAME).read_text("utf-8"))
         if terminologies:
             known = _check_trained_on(terminologies, found)
@@ -129,7 +129,7 @@ def add_to_card(
             about["terminologies"] = [merged[fingerprint] for fingerprint in known if fingerprint in merged]
         if licence is not None:
             about["origin"] = {**about.get("origin", {}), "licence": licence.strip() or None}
-        _write_json(folder / ABOUT_NAME, about)
+        write_json(folder / ABOUT_NAME, about)
     return locate_encoder(source)
 
 
@@ -204,7 +204,7 @@ def _read_result(path: Path, found: EncoderFolder) -> dict[str, Any]:
         raise InputError("this is no result of a benchmark", path=file, expected=", ".join(missing))
     if strange := [part for part in _file_name_parts(result) if not re.fullmatch(r"\w[\w.+-]*", part)]:
         raise InputError("this is no result of a benchmark", path=file, found=strange[0])
-    if kind != "encoder":
+    if kind != ENCODER_KIND:
         raise MismatchError(f"{file} was measured with a {kind}; a card tells what was measured with its encoder.")
     precisions: tuple[OnnxPrecision, ...] = ("fp32", *found.lower_precisions)
     for precision in precisions:
@@ -230,7 +230,3 @@ def _check_trained_on(terminologies: Sequence[Mapping[str, Any]], found: Encoder
                 f"manifest: {', '.join(fingerprint[:12] for fingerprint in known) or 'it names none'}."
             )
     return known
-
-
-def _write_json(file: Path, content: Any) -> None:
-    file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

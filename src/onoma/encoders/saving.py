@@ -217,24 +217,24 @@ def _write_rest(folder: Path, source: EncoderFolder, *, name: str, origin: Origi
     if not (folder / "tokenizer.json").exists():
         source.load_tokenizer().save(str(folder / "tokenizer.json"))
     steps = (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))
-    _write_json(
+    write_json(
         folder / "modules.json",
         [
             {"idx": index, "name": str(index), "path": path, "type": f"sentence_transformers.models.{kind}"}
             for index, (path, kind) in enumerate(steps)
         ],
     )
-    _write_json(
+    write_json(
         folder / "sentence_bert_config.json",
         {"max_seq_length": source.max_tokens, "do_lower_case": source.lower_case},
     )
     (folder / "1_Pooling").mkdir()
-    _write_json(
+    write_json(
         folder / "1_Pooling" / "config.json",
         {"word_embedding_dimension": source.width, **_pooling_config(source)},
     )
     weights = folder / "model.safetensors"
-    _write_json(
+    write_json(
         folder / ABOUT_NAME,
         {
             "name": name,
@@ -281,5 +281,6 @@ def _load(source: EncoderFolder) -> PackedEncoder:
     return load_folder(source)
 
 
-def _write_json(file: Path, content: Any) -> None:
+def write_json(file: Path, content: Any) -> None:
+    """As encoders' folders have it: a line for each value."""
     file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

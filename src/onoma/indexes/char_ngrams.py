@@ -38,7 +38,8 @@ from onoma.indexes.scoring import checked_k
 from onoma.indexes.selection import top_rows
 from onoma.types import DoubleArray, FloatArray, RowArray
 
-_ABOUT_FILE = "char_ngrams.json"
+ABOUT_FILE = "char_ngrams.json"
+"""Lies in the folder of whatever has such an index."""
 _NAME = "char_ngrams"
 _TEXTS_AT_ONCE = 1 << 15
 _LOOK_UP_COST = 8
@@ -132,7 +133,7 @@ class CharNgramIndex:
         check_several(texts, "texts")
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        (place / _ABOUT_FILE).unlink(missing_ok=True)
+        (place / ABOUT_FILE).unlink(missing_ok=True)
         index = cls._built(texts, ngrams, place)
         index._save_own(place)
         return index
@@ -158,7 +159,7 @@ class CharNgramIndex:
         """Write the index's files, ``char_ngrams.*``, into ``folder``."""
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        (place / _ABOUT_FILE).unlink(missing_ok=True)
+        (place / ABOUT_FILE).unlink(missing_ok=True)
         self._postings.save(place, _NAME)
         self._save_own(place)
 
@@ -173,7 +174,7 @@ class CharNgramIndex:
             ("stages", self._stages),
         ):
             np.save(array_file(place, _NAME, name), array)
-        (place / _ABOUT_FILE).write_text(json.dumps({"ngrams": self.ngrams}) + "\n", encoding="utf-8")
+        (place / ABOUT_FILE).write_text(json.dumps({"ngrams": self.ngrams}) + "\n", encoding="utf-8")
 
     @classmethod
     def open(cls, folder: str | Path) -> CharNgramIndex:
@@ -184,10 +185,10 @@ class CharNgramIndex:
         """
         place = Path(folder)
         try:
-            ngrams = checked_ngrams(json.loads((place / _ABOUT_FILE).read_text(encoding="utf-8"))["ngrams"])
+            ngrams = checked_ngrams(json.loads((place / ABOUT_FILE).read_text(encoding="utf-8"))["ngrams"])
         except (OSError, ValueError, KeyError, TypeError, InputError) as error:
             raise DamagedArtifactError(
-                f"{place / _ABOUT_FILE} cannot be read ({error}). Make the folder again."
+                f"{place / ABOUT_FILE} cannot be read ({error}). Make the folder again."
             ) from None
 
         def load(name: str, dtype: type[np.generic], n_dimensions: int = 1) -> npt.NDArray[Any]:

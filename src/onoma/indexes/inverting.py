@@ -24,9 +24,8 @@ from onoma.types import RowArray
 
 Occurrences: TypeAlias = Iterable[tuple[KeyArray, RowArray]]
 """What occurs, as keys of any kind, and the row it occurs in, as often as it does. The rows of a part are higher than
-those of the part before, and fewer than `MAX_ROWS_IN_PART` apart."""
+those of the part before, and fewer than 65,536 apart."""
 
-MAX_ROWS_IN_PART = 1 << 16
 _ROWS_PER_LISTED = 5
 """A term in more than one of so many rows has a column: from there on it takes no more room than the list."""
 _SPILLED_BYTES = 1 << 26

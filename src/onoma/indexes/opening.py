@@ -3,9 +3,9 @@
 ============= =========================== =========================================================================
 kind          files beside the vectors    what it is
 ============= =========================== =========================================================================
-exact         none                        `ExactIndex`
-sign-bits     signs.npy, centre.npy       `SignBitIndex`, the default: nearly exact, some ten times as fast, one bit
-                                          of each component in memory
+exact         none                        `ExactIndex`, what linkers are built with unless another is asked for
+sign-bits     signs.npy, centre.npy       `SignBitIndex`: nearly exact, some ten times as fast, one bit of each
+                                          component in memory
 approximate   lists.faiss                 `ApproximateIndex`: faster still where there are very many, and misses more
 pgvector      table.json, and no vectors  `PgVectorIndex`: the vectors lie in PostgreSQL, and all are compared there
 pgvector-hnsw table.json, and no vectors  the same, by a graph

@@ -28,7 +28,7 @@ from onoma.errors import ConfigError, UnavailableError, did_you_mean, missing_ex
 
 _SHORT_FORM_LENGTHS = range(2, 11)
 _MAX_SHORT_FORM_WORDS = 2
-_BRACKETS = (re.compile(r"\(([^()]*)\)"), re.compile(r"\[([^\[\]]*)\]"))
+BRACKETS = (re.compile(r"\(([^()]*)\)"), re.compile(r"\[([^\[\]]*)\]"))
 _ADDITION = re.compile(r"[;,]\s|\s[\[(]")
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*\s+(?=[^\Wa-z_]|[\"'“‘(\[])|\n\s*\n")
 _NO_SENTENCE_END = frozenset({"e.g", "i.e", "vs", "cf", "dr", "st", "no", "nos", "fig", "figs", "approx", "ca"})
@@ -111,7 +111,7 @@ def finder_named(name: str) -> Callable[[str], dict[str, str]]:
 def _definitions(document: str) -> Iterator[tuple[str, str]]:
     """All pairs of short and long form, in order of appearance."""
     for sentence in _sentences(document):
-        brackets = [bracket for pattern in _BRACKETS for bracket in pattern.finditer(sentence)]
+        brackets = [bracket for pattern in BRACKETS for bracket in pattern.finditer(sentence)]
         for bracket in sorted(brackets, key=re.Match.start):
             pair = _pair(sentence[max(0, bracket.start() - _LOOK_BACK) : bracket.start()], bracket[1])
             if pair is not None:

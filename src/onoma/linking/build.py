@@ -16,6 +16,7 @@ import polars as pl
 from onoma.artifacts import Parent, amend_artifact, ensure_writable, open_artifact, verify_artifact, write_artifact
 from onoma.encoders import Encoder, ProgressCallback, export_encoder, open_encoder
 from onoma.encoders.cross_encoder import RERANKER_FORMAT, RERANKER_KIND
+from onoma.encoders.folders import ENCODER_KIND
 from onoma.encoders.kept_parts import EncodePart, KeptParts, encode_in_parts
 from onoma.errors import ConfigError, InputError
 from onoma.indexes.char_ngrams import CharNgramIndex
@@ -122,7 +123,7 @@ def build_linker(
             "encoder_fingerprint": opened.fingerprint,
             "precision": opened.folder.precision,
         }
-        parents.append(Parent(kind="encoder", fingerprint=opened.fingerprint))
+        parents.append(Parent(kind=ENCODER_KIND, fingerprint=opened.fingerprint))
     config |= {"n_concepts": dictionary.n_concepts, "n_texts": dictionary.n_texts}
     n_active = names_of.concepts().select((pl.col("status") == ACTIVE).sum()).collect().item()
     config |= {"n_nameless": n_active - dictionary.n_concepts}

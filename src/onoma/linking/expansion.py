@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from onoma.errors import InputError
-from onoma.linking.abbreviations import one_line
+from onoma.linking.abbreviations import BRACKETS, one_line
 from onoma.terminology.files.quoted import csv_problem
 
 _MAX_WORDS = 6
@@ -26,7 +26,6 @@ _MAX_CHARACTERS = 100
 _MAX_ROUNDS = 8
 _MAX_EXPANDED_LENGTH = 10_000
 _VOWELS = frozenset("aeiouy")
-_BRACKETS = (re.compile(r"\(([^()]*)\)"), re.compile(r"\[([^\[\]]*)\]"))
 _CLOSED = re.compile(r"\s*(?:[;,][^()\[\]]*)?[)\]]")
 _FIRST_WORD = re.compile(r"\s+(\w+)(?!\w)")
 
@@ -205,7 +204,7 @@ def _in_context(text: str, begin: int, end: int, long: str) -> tuple[int, int, s
         head = opened[:-1].rstrip()
         if _ends_with(head, long):  # long form (SF)
             return len(head), end + closed.end(), ""
-    for pattern in _BRACKETS:
+    for pattern in BRACKETS:
         bracket = pattern.match(after.lstrip())
         if bracket is not None and one_line(bracket[1]).casefold() == long.casefold():  # SF (long form)
             return begin, end + len(after) - len(after.lstrip()) + bracket.end(), one_line(bracket[1])

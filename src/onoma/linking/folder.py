@@ -28,7 +28,7 @@ from pathlib import Path
 from onoma.artifacts import Manifest
 from onoma.encoders import Encoder, open_encoder
 from onoma.errors import ConfigError, DamagedArtifactError, MismatchError
-from onoma.indexes import ExactIndex, Index
+from onoma.indexes import ExactIndex, Index, char_ngrams
 from onoma.indexes.char_ngrams import CharNgramIndex
 from onoma.indexes.opening import open_index
 from onoma.indexes.pgvector import PgVectorIndex
@@ -48,7 +48,6 @@ from onoma.types import MAX_NORM
 KIND = "linker"
 FORMAT_VERSION = 5
 ENCODER_FOLDER, RERANKER_FOLDER = "encoder", "reranker"
-_NGRAMS_FILE = "char_ngrams.json"
 
 
 def open_components(folder: Path, manifest: Manifest, *, database: str | None = None) -> Components:
@@ -167,7 +166,7 @@ def _open_ngrams(folder: Path, manifest: Manifest, *, n_texts: int) -> CharNgram
     Raises:
         DamagedArtifactError: it cannot be read, or is not of these texts.
     """
-    if _NGRAMS_FILE not in manifest.files:
+    if char_ngrams.ABOUT_FILE not in manifest.files:
         return None
     ngrams = CharNgramIndex.open(folder)
     if len(ngrams) != n_texts:

@@ -9,9 +9,7 @@ import polars as pl
 
 from onoma.linking.answer_changes import AnswerChanges
 from onoma.linking.prior import CarriedPrior
-
-_EXAMPLES = 3
-_EXAMPLE_LENGTH = 100
+from onoma.terminology.diffing import EXAMPLES_SHOWN, shortened
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +90,8 @@ class UpdateReport:
         for change, count in self.counts.items():
             if count:
                 lines.append(f"{change:<11} {count:>9,}")
-                some = self.concepts.filter(pl.col("change") == change).head(_EXAMPLES)
-                lines += [f"    {_shortened(_told(row))}" for row in some.iter_rows(named=True)]
+                some = self.concepts.filter(pl.col("change") == change).head(EXAMPLES_SHOWN)
+                lines += [f"    {shortened(_told(row))}" for row in some.iter_rows(named=True)]
         if self.answers is not None:
             changed = self.answers
             lines.append(f"{changed.n_changed:,} of {changed.n_mentions:,} mentions have another first answer")
@@ -121,8 +119,3 @@ def _told(row: dict[str, str | None]) -> str:
     if change == "replaced":
         return f"{concept_id} {old} -> {row['replaced_by']}"
     return f"{concept_id} {new if change == 'added' else old}"
-
-
-def _shortened(text: str) -> str:
-    line = " ".join(text.splitlines())
-    return line if len(line) <= _EXAMPLE_LENGTH else line[: _EXAMPLE_LENGTH - 3] + "..."

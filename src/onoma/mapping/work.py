@@ -22,7 +22,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -30,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from onoma.artifacts import write_text_atomically
+from onoma.artifacts.files import fsync
 from onoma.artifacts.locking import open_locked
 from onoma.errors import DamagedArtifactError, MismatchError, UnavailableError
 from onoma.linking.expansion import AbbreviationTable
@@ -289,11 +289,7 @@ class WorkFolder:
         """Make the whole file the output, and remove the folder."""
         (self.folder / "done").touch()
         self.whole.replace(output)
-        descriptor = os.open(output.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)  # not that after a power cut both are gone
-        finally:
-            os.close(descriptor)
+        fsync(output.parent)  # not that after a power cut both are gone
         self.remove()
 
     def remove(self) -> None:

@@ -84,7 +84,7 @@ DETAILS = pl.Schema(
         "replaced_by": pl.String(),
     }
 )
-_EXAMPLES = 3
+EXAMPLES_SHOWN = 3
 _EXAMPLE_LENGTH = 100
 
 
@@ -167,8 +167,8 @@ class TerminologyDiff:
         for change, count in self.counts.items():
             if count:
                 lines.append(f"{change.replace('_', ' '):<19} {count:>9,}")
-                some = self.details.filter(pl.col("change") == change).head(_EXAMPLES)
-                lines += [f"    {_shortened(_told(row))}" for row in some.iter_rows(named=True)]
+                some = self.details.filter(pl.col("change") == change).head(EXAMPLES_SHOWN)
+                lines += [f"    {shortened(_told(row))}" for row in some.iter_rows(named=True)]
         return "\n".join(lines)
 
 
@@ -315,6 +315,7 @@ def _told(row: dict[str, str | None]) -> str:
     return f"{concept_id}{qualifier} {new if old is None else old}"
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
+    """An example on one line, cut."""
     line = " ".join(text.splitlines())
     return line if len(line) <= _EXAMPLE_LENGTH else line[: _EXAMPLE_LENGTH - 3] + "..."

@@ -75,7 +75,7 @@ class TerminologyInfo:
         rows = [
             ("concepts", f"{self.n_concepts:,} ({self.n_active:,} active, {obsolete:,} obsolete)"),
             ("names", f"{self.n_names:,} ({self.n_suppressed:,} suppressed), {self.n_distinct_names:,} distinct"),
-            ("names per concept", f"{self.names_per_concept:.2f} distinct ones on average; {self._quantiles()}"),
+            ("names per concept", f"{self.names_per_concept:.2f} distinct ones on average; {self.quantiles()}"),
             ("without names", f"{nameless:,} concepts") if nameless else ("", ""),
             ("homonyms", f"{self.n_homonyms:,} names shared by several active concepts"),
             ("definitions", f"{self.n_definitions:,}"),
@@ -89,7 +89,8 @@ class TerminologyInfo:
         width = max(len(title) for title, _ in rows)
         return "\n".join(f"{title:<{width}}  {text}" for title, text in rows if text)
 
-    def _quantiles(self) -> str:
+    def quantiles(self) -> str:
+        """How many names a concept has, as a person reads it."""
         return (
             f"median {self.names_at(0.5):,}, 90 % have up to {self.names_at(0.9):,}, 99 % up to "
             f"{self.names_at(0.99):,}, most {self.names_at(1):,}"

@@ -63,8 +63,7 @@ def plot_names_per_concept(
         1,
         0.98,
         f"{n_named:,} concepts with {info.n_distinct_names:,} distinct names\n"
-        f"mean {info.names_per_concept:.2f}, median {info.names_at(0.5):,}, 90 % have up to {info.names_at(0.9):,}, "
-        f"99 % up to {info.names_at(0.99):,}, most {info.names_at(1):,}",
+        f"mean {info.names_per_concept:.2f}, {info.quantiles()}",
         transform=axes.transAxes,
         ha="right",
         va="top",

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from tokenizers import Tokenizer
 
+from onoma.artifacts.arrays import hash_arrays
 from onoma.codes import split_codes_expr
 from onoma.errors import InputError
 from onoma.pairs import NameStore
@@ -62,9 +63,7 @@ class RankingData:
         digest = hashlib.sha256()
         for texts in (self.queries, self.names):
             digest.update("\n".join([str(len(texts)), *texts]).encode())
-        for array in (self.store.offsets, self.store.ids, self.right_pairs):
-            digest.update(f"{array.dtype.str}{array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).data)
+        hash_arrays(digest, self.store.offsets, self.store.ids, self.right_pairs)
         return digest.hexdigest()
 
 

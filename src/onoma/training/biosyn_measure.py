@@ -71,14 +71,7 @@ class BiosynMeasure(Measure):
             ]
         )
         weight = float(self._sparse_weight.detach())
-        ranks = self._ranks(found, np.round(dense.astype(np.float64) + weight * sparse, SCORE_DECIMALS))
-        hits = ranks[ranks > 0]
-        return Scores(
-            at_1=float((hits <= 1).sum() / len(ranks)),
-            at_5=float((hits <= 5).sum() / len(ranks)),
-            mrr=float((1 / hits).sum() / len(ranks)),
-            n_queries=len(ranks),
-        )
+        return Scores.of_ranks(self._ranks(found, np.round(dense.astype(np.float64) + weight * sparse, SCORE_DECIMALS)))
 
     def _ranks(self, names: RowArray, scores: FloatArray) -> RowArray:
         """Place of the first right concept of each query among the concepts of some names, from 1; 0: none of them."""

@@ -13,6 +13,7 @@ import polars as pl
 import torch
 from tokenizers import Tokenizer
 
+from onoma.artifacts.arrays import hash_arrays
 from onoma.codes import split_codes_expr
 from onoma.errors import InputError
 from onoma.pairs import NameStore
@@ -38,6 +39,17 @@ class Scores:
     mrr: float
     """Mean of 1 / rank of the first right concept; 0 where the dictionary has none."""
     n_queries: int
+
+    @classmethod
+    def of_ranks(cls, ranks: RowArray) -> Scores:
+        """Of the rank of each query's first right concept, from 1; 0 where there is none."""
+        found = ranks[ranks > 0]
+        return cls(
+            at_1=float((found <= 1).sum() / len(ranks)),
+            at_5=float((found <= 5).sum() / len(ranks)),
+            mrr=float((1 / found).sum() / len(ranks)),
+            n_queries=len(ranks),
+        )
 
 
 class Measure:
@@ -113,7 +125,8 @@ class Measure:
     def fingerprint(self) -> str:
         """SHA-256 over all that the scores depend on besides the encoder: tokens, concepts, answers."""
         digest = hashlib.sha256()
-        for array in (
+        hash_arrays(
+            digest,
             self._store.offsets,
             self._store.ids,
             self._rows,
@@ -121,9 +134,7 @@ class Measure:
             self._queries,
             self._name_concepts,
             self._answers,
-        ):
-            digest.update(f"{array.dtype.str}{array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).data)
+        )
         return digest.hexdigest()
 
     def __call__(self, encode: EncodeRows) -> Scores:
@@ -135,13 +146,7 @@ class Measure:
             queries=self._queries,
             answers=self._answers,
         )
-        found = ranks[ranks > 0]
-        return Scores(
-            at_1=float((found <= 1).sum() / len(ranks)),
-            at_5=float((found <= 5).sum() / len(ranks)),
-            mrr=float((1 / found).sum() / len(ranks)),
-            n_queries=len(ranks),
-        )
+        return Scores.of_ranks(ranks)
 
 
 def answer_ranks(

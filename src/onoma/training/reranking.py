@@ -26,6 +26,7 @@ from onoma.encoders.cross_encoder_ranking import WEIGHTS
 from onoma.encoders.cross_encoder_saving import check_savable, save_cross_encoder
 from onoma.encoders.cross_encoder_tokens import PairTokeniser, add_marks
 from onoma.encoders.encoding import length_batches
+from onoma.encoders.folders import ENCODER_KIND
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.packing import pack
 from onoma.encoders.sources import locate_encoder
@@ -276,7 +277,7 @@ class _Reranking(Course[RerankingConfig, RerankingStepReport]):
             prepare=_preparing(config),
             config=self.about_saved(report),
             parents=[
-                Parent(kind="encoder", fingerprint=source.fingerprint),
+                Parent(kind=ENCODER_KIND, fingerprint=source.fingerprint),
                 *([] if self._linker is None else [Parent(kind="linker", fingerprint=self._linker)]),
             ],
             seed=config.seed,

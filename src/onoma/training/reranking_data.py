@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from onoma.artifacts.arrays import hash_arrays
 from onoma.codes import split_codes
 from onoma.encoders.cross_encoder_tokens import PairTokeniser, candidate_text
 from onoma.errors import ConfigError, InputError
@@ -339,7 +340,8 @@ class TokenisedCandidates:
         digest = hashlib.sha256()
         store = self.store
         assert store.types is not None  # it holds pairs
-        for array in (
+        hash_arrays(
+            digest,
             store.offsets,
             store.ids,
             store.types,
@@ -348,9 +350,7 @@ class TokenisedCandidates:
             self.first_scores,
             self.is_right,
             self.n_hits,
-        ):
-            digest.update(f"{array.dtype.str}{array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).data)
+        )
         return digest.hexdigest()
 
 

@@ -40,18 +40,17 @@ class CatalogueEntry(BaseModel):
             raise ValueError("an entry has either url or by_hand")
         return self
 
-    def import_command(self, source: str | Path, out: str | Path | None = None) -> str:
+    def import_command(self, source: str | Path) -> str:
         """The command that imports it, for a shell.
 
         Args:
             source: The file that was fetched.
-            out: Where the terminology shall lie; unset: a folder with the name of the entry.
 
         Example:
             >>> print(known_vocabularies()["doid"].import_command("doid.obo"))
             onoma terminology import obo doid.obo -o doid --set prefixes=DOID
         """
-        words = ["onoma", "terminology", "import", self.format, str(source), "-o", str(out or self.name)]
+        words = ["onoma", "terminology", "import", self.format, str(source), "-o", self.name]
         for option, value in self.options.items():
             words += ["--set", f"{option}={value}"]
         return shlex.join(words)
