@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from onoma.cli.app import app
 
@@ -16,3 +16,8 @@ def run(*words: str | Path, stdin: str | None = None, **environment: str) -> str
         raise done.exception
     assert done.exit_code == 0, done.output
     return done.stdout
+
+
+def invoke(*words: str | Path) -> Result:
+    """What a command leaves, whatever its status; what it raises, raised."""
+    return CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)

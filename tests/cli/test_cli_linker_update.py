@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
+from linking_data import write_letter_encoder
 
 from commands import run
 from onoma.artifacts import MANIFEST_NAME, verify_artifact
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError
 from tiny import Name, make_terminology
-
-sys.path.append(str(Path(__file__).parents[1] / "linking"))
-from linking_data import write_letter_encoder
 
 CONCEPTS: dict[str, list[str | Name]] = {
     "D1": ["Diabetes Mellitus", "sugar disease"],

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from linking_data import write_letter_encoder
 from typer.testing import CliRunner
 
 from commands import run
@@ -17,9 +17,6 @@ from onoma.cli.app import app
 from onoma.errors import ConfigError, InputError, OnomaError
 from tiny import Name, make_terminology, tiny_encoder
 from tiny_rerankers import write_reranker
-
-sys.path.append(str(Path(__file__).parents[1] / "linking"))
-from linking_data import write_letter_encoder
 
 CONCEPTS: dict[str, list[str | Name]] = {
     "D1": ["Diabetes Mellitus", "sugar disease", Name("Zuckerkrankheit", "de", source="UMLS")],

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from linking_data import WIDTH, write_letter_encoder
 from typer.testing import CliRunner
 
 from commands import run
@@ -16,9 +16,6 @@ from onoma.cli.app import app
 from onoma.errors import ConfigError, MismatchError, OnomaError, UnavailableError
 from onoma.indexes import pgvector_replacing
 from tiny import Name, make_terminology
-
-sys.path.append(str(Path(__file__).parents[1] / "linking"))
-from linking_data import WIDTH, write_letter_encoder
 
 if TYPE_CHECKING:
     from postgres_database import Schema

@@ -8,10 +8,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
+from commands import invoke
 from onoma.artifacts import open_artifact
-from onoma.cli.app import app
 from onoma.errors import ArtifactExistsError, ConfigError
 from onoma.linking import Linker, Reranker, build_linker
 from tiny import WORDS, make_terminology, tiny_encoder
@@ -30,14 +30,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(part) for part in arguments], catch_exceptions=False)
-
-
 def train(place: Path, out: Path, *arguments: str | Path, mentions: str = "train.txt") -> Result:
     settings = ("steps=4", "batch_mentions=2", "depth=4", "max_tokens=32", "max_name_tokens=10")
     given = [f"--set={setting}" for setting in (f"base={place / 'base'}", *settings)]
-    return run(
+    return invoke(
         "reranker", "train", "--linker", place / "linker", "--mentions", place / mentions, "-o", out, *given, *arguments
     )
 
@@ -90,8 +86,8 @@ def test_nil_is_learnt_from_mentions_of_other_concepts_and_told(place: Path, tmp
     assert without.exit_code == 0
     assert "score of NIL: 0\n" in without.stderr
     build_linker(place / "t", place / "base", tmp_path / "linker")
-    assert run("linker", "add-reranker", tmp_path / "linker", tmp_path / "s").exit_code == 0
-    explained = json.loads(run("link", tmp_path / "linker", "word of nothing", "--explain", "--json").stdout)
+    assert invoke("linker", "add-reranker", tmp_path / "linker", tmp_path / "s").exit_code == 0
+    explained = json.loads(invoke("link", tmp_path / "linker", "word of nothing", "--explain", "--json").stdout)
     assert 0 < explained["no_concept"] < 1
     measured = measure(tmp_path)
     assert "the linker's cross-encoder may say that no concept is meant" in measured.stderr
@@ -101,16 +97,18 @@ def test_nil_is_learnt_from_mentions_of_other_concepts_and_told(place: Path, tmp
 def measure(folder: Path) -> Result:
     """A benchmark of one query."""
     (folder / "test_queries.txt").write_text("X:eye||bad eye\n")
-    return run("benchmark", "run", "ncbi-disease", "--data", folder, "--linker", folder / "linker", "-o", folder / "m")
+    return invoke(
+        "benchmark", "run", "ncbi-disease", "--data", folder, "--linker", folder / "linker", "-o", folder / "m"
+    )
 
 
 def test_a_reranker_of_another_linker_or_of_no_use_is_told(place: Path, tmp_path: Path) -> None:
     assert train(place, tmp_path / "r", "--set", "keep=last", "--set", "weight=0").exit_code == 0
     build_linker(place / "t", place / "base", tmp_path / "other", stages=["dense"])
-    added = run("linker", "add-reranker", tmp_path / "other", tmp_path / "r")
+    added = invoke("linker", "add-reranker", tmp_path / "other", tmp_path / "r")
     assert "its share in the final score is 0, which fits the linker that it was trained with" in added.stderr
     shutil.copytree(place / "linker", tmp_path / "same")
-    added = run("linker", "add-reranker", tmp_path / "same", tmp_path / "r")
+    added = invoke("linker", "add-reranker", tmp_path / "same", tmp_path / "r")
     assert "its share in the final score is 0: it changes nothing but takes its time" in added.stderr
 
 
@@ -120,7 +118,7 @@ def test_a_benchmark_has_no_contexts(place: Path, tmp_path: Path) -> None:
     own = ("--context", "said", "--set", "keep=last")
     assert train(place, tmp_path / "r", *own, mentions=str(tmp_path / "train.csv")).exit_code == 0
     shutil.copytree(place / "linker", tmp_path / "linker")
-    assert run("linker", "add-reranker", tmp_path / "linker", tmp_path / "r").exit_code == 0
+    assert invoke("linker", "add-reranker", tmp_path / "linker", tmp_path / "r").exit_code == 0
     measured = measure(tmp_path)
     assert "reads contexts, and the queries of a benchmark have none" in measured.stderr
     assert "no concept is meant" not in measured.stderr
@@ -129,14 +127,14 @@ def test_a_benchmark_has_no_contexts(place: Path, tmp_path: Path) -> None:
 def test_a_linker_with_a_reranker_inside_uses_it_and_trains_another(place: Path, tmp_path: Path) -> None:
     assert train(place, tmp_path / "r", "--set", "keep=last", "--set", "weight=1").exit_code == 0
     build_linker(place / "t", place / "base", tmp_path / "linker")
-    assert run("linker", "add-reranker", tmp_path / "linker", tmp_path / "r").exit_code == 0
+    assert invoke("linker", "add-reranker", tmp_path / "linker", tmp_path / "r").exit_code == 0
     linker = Linker.open(tmp_path / "linker")
     searched = linker.link(["bad brain"], top_k=4, stages=["dense"])
     expected = Reranker.open(tmp_path / "r").rerank(["bad brain"], searched)[0].links
     (found,) = linker.link(["bad brain"], top_k=4)
     assert [link.concept_id for link in found] == [link.concept_id for link in expected]
     assert [link.score for link in found] == pytest.approx([link.score for link in expected], abs=2e-6)
-    counted = run("linker", "add-prior", tmp_path / "linker", place / "train.txt", "--weight", "9")
+    counted = invoke("linker", "add-prior", tmp_path / "linker", place / "train.txt", "--weight", "9")
     assert "stages exact, dense, prior, rerank" in counted.stdout
     again = train(place, tmp_path / "s", "--set", "keep=last", "--linker", tmp_path / "linker")
     assert again.exit_code == 0
@@ -155,7 +153,7 @@ def test_without_development_mentions_the_best_cannot_be_kept(place: Path, tmp_p
 
 
 def test_the_recipe_is_listed_and_shown() -> None:
-    assert "reranker" in run("recipes", "list").stdout
-    shown = run("recipes", "show", "reranker").stdout
+    assert "reranker" in invoke("recipes", "list").stdout
+    shown = invoke("recipes", "show", "reranker").stdout
     assert re.search(r"own_names\s+both", shown)
     assert re.search(r"depth\s+10", shown)

@@ -11,10 +11,10 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
+from commands import invoke
 from onoma.cli import show
-from onoma.cli.app import app
 from onoma.errors import ConfigError, InputError, TrainingError
 from onoma.training.checkpoints import CHECKPOINT_NAME
 from onoma.training.optimiser_step import DoneStep
@@ -35,13 +35,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(part) for part in arguments], catch_exceptions=False)
-
-
 def train(place: Path, out: Path, *arguments: str | Path) -> Result:
     settings = [f"--set={s}" for s in (f"base={place / 'base'}", "steps=4", "batch_pairs=7", "max_tokens=16")]
-    return run("train", "quickstart", "-t", place / "t", "-o", out, *settings, *arguments)
+    return invoke("train", "quickstart", "-t", place / "t", "-o", out, *settings, *arguments)
 
 
 def test_development_data_are_measured_and_told(place: Path, tmp_path: Path) -> None:
@@ -155,21 +151,21 @@ def test_what_does_not_go_together_is_refused(place: Path, tmp_path: Path, argum
 
 def test_hiding_needs_a_terminology(place: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--hide goes with --terminology"):
-        run("train", "quickstart", "--pairs", place, "-o", tmp_path / "e", "--hide", "3")
+        invoke("train", "quickstart", "--pairs", place, "-o", tmp_path / "e", "--hide", "3")
 
 
 def test_recipes_and_grids_are_listed_and_shown(place: Path) -> None:
-    listed = run("recipes", "list").stdout
+    listed = invoke("recipes", "list").stdout
     assert "sapbert-finetune-cometa" in listed
     assert "sapbert-grid" in listed
-    shown = run("recipes", "grid", "quickstart", place / "grid.toml")
+    shown = invoke("recipes", "grid", "quickstart", place / "grid.toml")
     assert [line.strip() for line in shown.stdout.splitlines() if "=" in line] == [
         "learning_rate=0.001,loss=nca",
         "learning_rate=0.0001,loss=nca",
     ]
     assert "2 combinations" in shown.stderr
     with pytest.raises(InputError, match="no grid 'sapbert'"):
-        run("recipes", "grid", "quickstart", "sapbert")
+        invoke("recipes", "grid", "quickstart", "sapbert")
 
 
 @pytest.mark.parametrize(
@@ -179,12 +175,12 @@ def test_recipes_and_grids_are_listed_and_shown(place: Path) -> None:
 def test_a_recipe_of_ones_own_is_shown_whatever_it_is_for(text: str, shown: str, tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text(f"steps = 5\n{text}\n")
-    done = run("recipes", "show", own)
+    done = invoke("recipes", "show", own)
     assert shown in done.stdout
     assert "as onoma" not in done.stderr
     own.write_text("steps = 5\n")
     told = "as onoma train takes it; onoma train-biosyn and onoma reranker train would take it with defaults"
-    assert told in run("recipes", "show", own).stderr
+    assert told in invoke("recipes", "show", own).stderr
 
 
 def test_the_time_left_counts_what_lies_between_steps(

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from onoma.cli.app import app
+from commands import invoke
 from onoma.encoders.folders import read_folder
 from onoma.errors import ConfigError
 from tiny import WORDS, make_terminology, tiny_encoder
@@ -25,13 +25,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(part) for part in arguments], catch_exceptions=False)
-
-
 def train(place: Path, out: Path, *arguments: str | Path) -> Result:
     settings = [f"--set={one}" for one in (f"base={place / 'base'}", "steps=4", "batch_queries=3", "device=cpu")]
-    return run("train-biosyn", "biosyn", "--mentions", place / "mentions.txt", "-o", out, *settings, *arguments)
+    return invoke("train-biosyn", "biosyn", "--mentions", place / "mentions.txt", "-o", out, *settings, *arguments)
 
 
 @pytest.mark.parametrize("dictionary", ["names.txt", "t"])
@@ -52,15 +48,15 @@ def test_a_benchmark_ranks_with_the_weight_that_was_learnt_if_asked_to(place: Pa
     (tmp_path / "test_queries.txt").write_text((place / "mentions.txt").read_text())
     (tmp_path / "test_dictionary.txt").write_text((place / "names.txt").read_text())
     measure = ("benchmark", "run", "ncbi-disease", "--data", tmp_path)
-    done = run(*measure, "--encoder", tmp_path / "e", "-o", tmp_path / "alone")
+    done = invoke(*measure, "--encoder", tmp_path / "e", "-o", tmp_path / "alone")
     assert re.search(r"the weight of n-grams that e has, [\d.]+, is left\s+out \(--sparse adds them\)", done.stderr)
-    done = run(*measure, "--encoder", tmp_path / "e", "--sparse", "-o", tmp_path / "both")
+    done = invoke(*measure, "--encoder", tmp_path / "e", "--sparse", "-o", tmp_path / "both")
     assert "n-grams" not in done.stderr
     assert "e + n-grams" in done.stdout
     alone, both = (pl.read_parquet(tmp_path / name / "predictions.parquet") for name in ("alone", "both"))
     assert both["scores"].list.first().sum() > alone["scores"].list.first().sum()
     with pytest.raises(ConfigError, match="--sparse is for --encoder"):
-        run(*measure, "--baseline", "exact", "--sparse", "-o", tmp_path / "other")
+        invoke(*measure, "--baseline", "exact", "--sparse", "-o", tmp_path / "other")
 
 
 def test_development_data_are_measured_in_a_dictionary_of_their_own(place: Path, tmp_path: Path) -> None:
@@ -77,8 +73,8 @@ def test_development_data_are_measured_in_a_dictionary_of_their_own(place: Path,
 
 
 def test_recipes_are_listed_and_shown() -> None:
-    assert re.search(r"recipe of onoma train-biosyn.*\n.*biosyn ", run("recipes", "list").stdout)
-    shown = run("recipes", "show", "biosyn-paper").stdout
+    assert re.search(r"recipe of onoma train-biosyn.*\n.*biosyn ", invoke("recipes", "list").stdout)
+    shown = invoke("recipes", "show", "biosyn-paper").stdout
     assert re.search(r"similarity +dot", shown)
     assert re.search(r"sparse_learning_rate +0\.01", shown)
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from index_data import unit_vectors
 
 from onoma.errors import InputError, ShapeError
 from onoma.indexes import ApproximateIndex, ExactIndex, Index, SignBitIndex, VectorStore
@@ -54,11 +55,6 @@ def make_index(name: str) -> IndexMaker:
 def as_stored(name: str, vectors: FloatArray) -> FloatArray:
     """Vectors as the index sees them, after rounding."""
     return in_precision(name.rpartition("-")[2], vectors).part(0, len(vectors)) if "-" in name else vectors
-
-
-def unit_vectors(n: int, width: int, seed: int = 0) -> FloatArray:
-    vectors = np.random.default_rng(seed).standard_normal((n, width)).astype(np.float32)
-    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
 
 
 def search_by_loops(vectors: FloatArray, queries: FloatArray, k: int) -> tuple[list[list[int]], list[list[float]]]:

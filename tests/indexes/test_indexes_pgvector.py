@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from index_data import unit_vectors
 
 from onoma.errors import (
     ArtifactExistsError,
@@ -45,11 +46,6 @@ pytest_plugins = ["postgres_database"]
 Sql = Callable[..., list[tuple[Any, ...]]]
 
 _numbers = itertools.count()
-
-
-def unit_vectors(n: int, width: int, seed: int = 0) -> FloatArray:
-    vectors = np.random.default_rng(seed).standard_normal((n, width)).astype(np.float32)
-    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
 
 
 VECTORS, QUERIES = unit_vectors(40, 6), unit_vectors(5, 6, seed=1)

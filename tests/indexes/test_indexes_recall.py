@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from index_data import unit_vectors
 
 from onoma.errors import InputError, ShapeError
 from onoma.indexes import ExactIndex, VectorStore, measure_recall
@@ -27,11 +28,6 @@ class Forgetful:
     def search(self, queries: FloatArray, *, k: int = 5) -> tuple[RowArray, FloatArray]:
         rows, scores = ExactIndex(self.vectors[self.known]).search(queries, k=k)
         return self.known[rows], scores
-
-
-def unit_vectors(n: int, width: int = 8, seed: int = 0) -> FloatArray:
-    vectors = np.random.default_rng(seed).standard_normal((n, width)).astype(np.float32)
-    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
 
 
 def by_loops(

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
+from index_data import unit_vectors
 
 from onoma.errors import DamagedArtifactError, InputError, ShapeError
 from onoma.indexes import VectorStore, residency, vector_store, write_vectors
@@ -21,11 +22,6 @@ from onoma.types import FloatArray
 Precision = Literal["fp32", "fp16", "int16", "int8"]
 PRECISIONS: list[Precision] = ["fp32", "fp16", "int16", "int8"]
 needs_proc = pytest.mark.skipif(residency.mapped_bytes() is None, reason="no /proc/self/statm")
-
-
-def unit_vectors(n: int, width: int, seed: int = 0) -> FloatArray:
-    vectors = np.random.default_rng(seed).standard_normal((n, width)).astype(np.float32)
-    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

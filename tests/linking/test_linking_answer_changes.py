@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +26,6 @@ from tiny import Name
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return prepared(tmp_path_factory.mktemp("updating"))
-
-
-@pytest.fixture
-def linker(place: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(place / "linker", tmp_path / "linker"))
 
 
 def expected_reason(old: Any, new: Any) -> str:

@@ -42,11 +42,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def linker(place: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(place / "linker", tmp_path / "linker"))
-
-
 def tuning_mentions() -> pl.DataFrame:
     """Enough of them to tune, all different."""
     names = ["diabetes", "sugar", "common cold", "cold air", "lung disease"]

@@ -6,7 +6,6 @@ import itertools
 import json
 import math
 import random
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -57,11 +56,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("prior-weight")
     write_letter_linker(folder, CONCEPTS)
     return folder
-
-
-@pytest.fixture
-def linker(place: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(place / "linker", tmp_path / "linker"))
 
 
 def knowing(linker: Linker, *, weight: float = WEIGHT) -> Linker:

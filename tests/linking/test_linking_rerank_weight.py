@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -55,11 +54,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_reranker(folder / f"r{seed}", base, seed=seed, depth=DEPTH, weight=1.0)
     add_reranker(folder / "linker", folder / "r3")
     return folder
-
-
-@pytest.fixture
-def linker(place: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(place / "linker", tmp_path / "linker"))
 
 
 def negative_likelihood(weights: Sequence[float], pools: Sequence[LabelledPool]) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +31,6 @@ from tiny_rerankers import write_reranker
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return prepared(tmp_path_factory.mktemp("updating"))
-
-
-@pytest.fixture
-def linker(place: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(place / "linker", tmp_path / "linker"))
 
 
 @pytest.mark.parametrize("kind", ["exact", "sign-bits", "approximate"])

@@ -36,11 +36,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return prepared(tmp_path_factory.mktemp("updating"))
 
 
-@pytest.fixture
-def linker(place: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(place / "linker", tmp_path / "linker"))
-
-
 def test_nothing_to_do(place: Path, linker: Path, tmp_path: Path) -> None:
     before = (linker / MANIFEST_NAME).read_bytes()
     report = update_linker(linker, place / "t", mentions=["cold", "cold"])

@@ -7,16 +7,12 @@ import gzip
 import io
 import json
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-
-sys.path.append(str(Path(__file__).parents[1] / "linking"))  # its data are ours too
-
 from linking_data import small_terminology, write_letter_encoder, write_letter_linker
 
 from onoma.linking import Link, Linker, build_linker

@@ -6,18 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
-from mapping_data import assert_same, expected_rows, make_linker, rows_of, write_table
+from mapping_data import assert_same, expected_rows, rows_of, write_table
 from typer.testing import CliRunner
 
 from onoma.cli import show
 from onoma.cli.app import app
 from onoma.errors import InputError
 from onoma.linking import Linker
-
-
-@pytest.fixture(scope="module")
-def linker(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_linker(tmp_path_factory.mktemp("linker"))
 
 
 def test_map(linker: Path, tmp_path: Path) -> None:

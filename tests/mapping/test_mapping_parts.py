@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mapping_data import Row, make_linker, read_table, write_table
+from mapping_data import Row, read_table, write_table
 
 from onoma.artifacts.parquet import scan_parquet
 from onoma.linking import Link, Linker
@@ -23,11 +23,6 @@ from onoma.mapping.json_tables import JsonLinesTable
 from onoma.mapping.parts import Part, Wanted, parts_of, slices
 
 WANTED = Wanted("m", "c", ())
-
-
-@pytest.fixture(scope="module")
-def linker(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_linker(tmp_path_factory.mktemp("linker"))
 
 
 @dataclasses.dataclass

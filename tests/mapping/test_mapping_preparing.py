@@ -37,16 +37,6 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def linker(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_linker(tmp_path_factory.mktemp("linker"))
-
-
-@pytest.fixture
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    make_parts_small(monkeypatch)
-
-
 def rows_of(n_rows: int) -> list[Row]:
     """Rows in which each pair of mention and context comes again, some with contexts of their own."""
     made = []

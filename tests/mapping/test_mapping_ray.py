@@ -13,23 +13,13 @@ from typing import Any
 
 import pytest
 from interrupted import processes
-from mapping_data import make_linker, make_parts_small, rows_of, write_table
+from mapping_data import rows_of, write_table
 
 from onoma.errors import UnavailableError
 from onoma.mapping import map_table
 
 HAS_RAY = importlib.util.find_spec("ray") is not None
 needs_ray = pytest.mark.skipif(not HAS_RAY, reason="needs the package ray (pip install 'onoma[ray]')")
-
-
-@pytest.fixture(scope="module")
-def linker(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_linker(tmp_path_factory.mktemp("linker"))
-
-
-@pytest.fixture
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    make_parts_small(monkeypatch)
 
 
 @pytest.fixture(scope="module")

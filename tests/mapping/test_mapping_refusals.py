@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from mapping_data import make_linker, make_linker_of, make_parts_small, read_table, write_table
+from mapping_data import make_linker_of, make_parts_small, read_table, write_table
 
 from onoma.artifacts.parquet import scan_parquet
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, UnavailableError
@@ -20,11 +20,6 @@ from onoma.mapping import map_table
 from onoma.mapping.asking import Asking
 from onoma.mapping.outputs import write_part
 from onoma.mapping.work import WorkFolder
-
-
-@pytest.fixture(scope="module")
-def linker(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_linker(tmp_path_factory.mktemp("linker"))
 
 
 @pytest.mark.parametrize(

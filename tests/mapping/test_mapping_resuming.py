@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from mapping_data import make_linker, make_parts_small, rows_of, write_table
+from mapping_data import rows_of, write_table
 
 from onoma.errors import ArtifactExistsError, DamagedArtifactError, MismatchError
 from onoma.linking import Linker
@@ -30,16 +30,6 @@ MOMENTS = [
     ("/y.csv", 1),
 ]
 """When a file of this name is about to appear (the first, the fifth ...), in a run after that killed at the last."""
-
-
-@pytest.fixture(scope="module")
-def linker(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_linker(tmp_path_factory.mktemp("linker"))
-
-
-@pytest.fixture
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    make_parts_small(monkeypatch)
 
 
 def start(

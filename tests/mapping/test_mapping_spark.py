@@ -11,18 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mapping_data import make_linker
 
 from onoma.linking import Linker
 
 PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
 MENTIONS = ["cold", "sugar disease", None, "  ", "cold", "diabetes mellitus"]
 HAS_SPARK = importlib.util.find_spec("pyspark") is not None and shutil.which("java") is not None
-
-
-@pytest.fixture(scope="module")
-def linker(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_linker(tmp_path_factory.mktemp("linker"))
 
 
 @pytest.mark.slow

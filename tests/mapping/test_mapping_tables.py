@@ -14,8 +14,6 @@ from mapping_data import (
     Row,
     assert_same,
     expected_rows,
-    make_linker,
-    make_parts_small,
     read_table,
     rows_of,
     write_table,
@@ -28,16 +26,6 @@ from onoma.mapping.mapping import MapReport
 
 INPUTS = ["x.csv", "x.tsv", "x.parquet", "x.jsonl", "x.jsonl.gz", "x.csv.gz"]
 OUTPUTS = ["y.csv", "y.tsv", "y.parquet", "y.jsonl"]
-
-
-@pytest.fixture(scope="module")
-def linker(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_linker(tmp_path_factory.mktemp("linker"))
-
-
-@pytest.fixture
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    make_parts_small(monkeypatch)
 
 
 @pytest.mark.parametrize("output", OUTPUTS)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mapping_data import make_linker, make_parts_small, rows_of, write_table
+from mapping_data import rows_of, write_table
 from test_mapping_resuming import start
 
 from onoma.errors import UnavailableError
@@ -23,16 +23,6 @@ from onoma.mapping.worker import open_linker
 POPEN = subprocess.Popen
 
 pytestmark = pytest.mark.usefixtures("small_parts")
-
-
-@pytest.fixture(scope="module")
-def linker(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_linker(tmp_path_factory.mktemp("linker"))
-
-
-@pytest.fixture
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    make_parts_small(monkeypatch)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 from biosyn_tasks import MENTIONS, NAMES, config_for, data_of, recipe_of, tables, write_lines
-from safetensors.torch import load_file
 from sklearn.feature_extraction.text import TfidfVectorizer
+from training_runs import interrupt_at, weights
 
 from onoma.artifacts import open_artifact
 from onoma.encoders import export_encoder, locate_tokenizer, open_encoder
@@ -51,10 +50,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 def train(config: BiosynConfig, files: tuple[Path, Path], out: Path, **options: Any) -> TrainingReport:
     return train_biosyn(recipe_of(config), *files, out, **options)
-
-
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return load_file(folder / "model.safetensors")
 
 
 def plain_loss(config: BiosynConfig, base: Path, *, batch_number: int, sparse_weight: torch.Tensor) -> torch.Tensor:
@@ -217,14 +212,6 @@ def test_the_weight_goes_with_the_encoder_until_it_is_trained_again(
 def test_the_sparse_weight_may_be_fixed(base: Path, files: tuple[Path, Path], tmp_path: Path) -> None:
     report = train(config_for(base, steps=3, sparse_weight=0.5, sparse_learning_rate=1e-12), files, tmp_path / "e")
     assert {line["sparse_weight"] for line in report.log} == {0.5}
-
-
-def interrupt_at(step: int) -> Callable[[BiosynStepReport], None]:
-    def on_step(report: BiosynStepReport) -> None:
-        if report.step == step:
-            raise KeyboardInterrupt
-
-    return on_step
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,6 @@ from onoma.errors import InputError, TrainingError
 from onoma.training.biosyn_candidates import CandidateBatches, join_candidates
 from onoma.training.biosyn_data import RankingData
 from onoma.types import FloatArray, RowArray
-from tiny import tiny_encoder
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_encoder(tmp_path_factory.mktemp("base") / "bert")
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from onoma.training.development import DevelopmentSet, hidden_synonyms, read_dev
 from onoma.training.measuring import Measure, answer_ranks
 from onoma.training.vectors import name_vectors
 from onoma.types import RowArray
-from tiny import Name, make_terminology, tiny_encoder
+from tiny import Name, make_terminology
 
 DICTIONARY = [
     ("Heart attack", "D1"),
@@ -55,11 +55,6 @@ def tables(
         pl.DataFrame(queries, schema=["mention", "concept_id"], orient="row"),
         pl.DataFrame(dictionary, schema=["text", "concept_id"], orient="row"),
     )
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_encoder(tmp_path_factory.mktemp("base") / "bert")
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from onoma.training.precision import autocast, compile_encoder, training_precisi
 from onoma.training.reranking import train_reranker
 from onoma.training.reranking_config import RerankingConfig
 from onoma.training.step import Step, make_optimiser
-from tiny import WORDS, disease_pairs, tiny_encoder
+from tiny import WORDS, tiny_encoder
 from tiny_rerankers import TableLinker, links
 
 NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
@@ -49,11 +49,6 @@ def device(request: pytest.FixtureRequest) -> torch.device:
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_encoder(tmp_path_factory.mktemp("base") / "bert", weight_std=0.25)
-
-
-@pytest.fixture(scope="module")
-def pairs(base: Path, tmp_path_factory: pytest.TempPathFactory) -> PairSet:
-    return disease_pairs(base, tmp_path_factory.mktemp("pairs"))
 
 
 def made(

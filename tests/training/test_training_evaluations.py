@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 import torch
 from safetensors.torch import load_file
+from training_runs import weights
 
 from onoma.artifacts import open_artifact
 from onoma.encoders import open_encoder
@@ -29,7 +30,7 @@ from onoma.training.planning import plan_steps
 from onoma.training.run import train_on_pairs, train_on_terminology
 from onoma.training.run_folder import EVALUATIONS_NAME, run_folder
 from onoma.training.step import Step, StepReport
-from tiny import WORDS, disease_pairs, make_terminology, tiny_encoder
+from tiny import WORDS, make_terminology
 
 DEVELOPMENT = DevelopmentSet(
     "ill",
@@ -40,16 +41,6 @@ DEVELOPMENT = DevelopmentSet(
         orient="row",
     ),
 )
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_encoder(tmp_path_factory.mktemp("base") / "bert")
-
-
-@pytest.fixture(scope="module")
-def pairs(base: Path, tmp_path_factory: pytest.TempPathFactory) -> PairSet:
-    return disease_pairs(base, tmp_path_factory.mktemp("pairs"))
 
 
 def config_for(base: Path, **changes: object) -> TrainingConfig:
@@ -65,10 +56,6 @@ def config_for(base: Path, **changes: object) -> TrainingConfig:
         "device": "cpu",
     }
     return TrainingConfig.model_validate({**values, **changes})
-
-
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return load_file(folder / "model.safetensors")
 
 
 def equal(first: Path, second: Path) -> bool:

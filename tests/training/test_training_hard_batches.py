@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from training_runs import interrupt_at, weights
 
 from onoma.encoders import locate_encoder, open_encoder
 from onoma.encoders.packed import load_packed, pack
@@ -17,8 +17,7 @@ from onoma.pairs import PairSet
 from onoma.training.alignment import train_encoder
 from onoma.training.config import TrainingConfig
 from onoma.training.run_folder import run_folder
-from onoma.training.step import StepReport
-from tiny import WORDS, disease_pairs, tiny_encoder
+from tiny import WORDS, tiny_encoder
 
 NEAR = {"name": "neighbours", "neighbours": 2, "refresh_steps": 3, "warmup_steps": 1}
 
@@ -31,11 +30,6 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     larger = {name: 20 * value if value.ndim > 1 else value for name, value in tensors.items()}
     save_file(larger, folder / "model.safetensors", metadata={"format": "pt"})
     return folder
-
-
-@pytest.fixture(scope="module")
-def pairs(base: Path, tmp_path_factory: pytest.TempPathFactory) -> PairSet:
-    return disease_pairs(base, tmp_path_factory.mktemp("pairs"))
 
 
 def config_for(base: Path, **changes: object) -> TrainingConfig:
@@ -52,18 +46,6 @@ def config_for(base: Path, **changes: object) -> TrainingConfig:
         "checkpoint_steps": 1,
     }
     return TrainingConfig.model_validate({**values, **changes})
-
-
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return load_file(folder / "model.safetensors")
-
-
-def interrupt_at(step: int) -> Callable[[StepReport], None]:
-    def on_step(report: StepReport) -> None:
-        if report.step == step:
-            raise KeyboardInterrupt
-
-    return on_step
 
 
 @pytest.mark.parametrize("accumulation", [1, 2])

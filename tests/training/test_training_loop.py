@@ -16,7 +16,7 @@ import pytest
 import torch
 from filelock import FileLock
 from safetensors import safe_open
-from safetensors.torch import load_file
+from training_runs import interrupt_at, weights
 
 from onoma.artifacts import open_artifact, verify_artifact
 from onoma.encoders import locate_encoder, locate_tokenizer, open_encoder
@@ -36,17 +36,7 @@ from onoma.training.config import Recipe, TrainingConfig
 from onoma.training.run import train_on_pairs, train_on_terminology
 from onoma.training.run_folder import begin_run, planned_steps, run_folder
 from onoma.training.step import StepReport
-from tiny import WORDS, disease_pairs, make_terminology, tiny_encoder
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_encoder(tmp_path_factory.mktemp("base") / "bert")
-
-
-@pytest.fixture(scope="module")
-def pairs(base: Path, tmp_path_factory: pytest.TempPathFactory) -> PairSet:
-    return disease_pairs(base, tmp_path_factory.mktemp("pairs"))
+from tiny import WORDS, make_terminology, tiny_encoder
 
 
 def config_for(base: Path, **changes: object) -> TrainingConfig:
@@ -61,10 +51,6 @@ def config_for(base: Path, **changes: object) -> TrainingConfig:
         "device": "cpu",
     }
     return TrainingConfig.model_validate({**values, **changes})
-
-
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return load_file(folder / "model.safetensors")
 
 
 def test_training_lowers_the_loss_and_saves_an_encoder(base: Path, pairs: PairSet, tmp_path: Path) -> None:
@@ -283,14 +269,6 @@ def test_asked_twice_it_stops_at_once(base: Path, pairs: PairSet, tmp_path: Path
     with pytest.raises(KeyboardInterrupt):
         train_encoder(config_for(base), pairs, tmp_path / "e", on_step=ask)
     assert not (run_folder(tmp_path / "e") / CHECKPOINT_NAME).exists()
-
-
-def interrupt_at(step: int) -> Callable[[StepReport], None]:
-    def on_step(report: StepReport) -> None:
-        if report.step == step:
-            raise KeyboardInterrupt
-
-    return on_step
 
 
 def interrupted(base: Path, pairs: PairSet, out: Path, *, at: int = 5, **changes: object) -> None:

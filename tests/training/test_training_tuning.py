@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from training_runs import weights
 
 from onoma.encoders import open_encoder
 from onoma.encoders.adapter_folders import load_adapter
@@ -25,7 +26,7 @@ from onoma.training.config_parts import Adapter, Everything, Lora
 from onoma.training.settings import resolve
 from onoma.training.step import StepReport
 from onoma.training.tuning import load_base, tune
-from tiny import WORDS, make_terminology, tiny_encoder
+from tiny import WORDS, make_terminology
 
 TUNINGS: dict[str, dict[str, Any]] = {
     "adapter": {"name": "adapter", "reduction": 4},
@@ -33,11 +34,6 @@ TUNINGS: dict[str, dict[str, Any]] = {
     "lora": {"name": "lora", "rank": 2, "alpha": 4.0, "dropout": 0.1},
 }
 EVERY_TUNING = pytest.mark.parametrize("tuning", TUNINGS)
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_encoder(tmp_path_factory.mktemp("base") / "bert")
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +58,6 @@ def config_for(base: Path, tuning: str, **changes: object) -> TrainingConfig:
         "device": "cpu",
     }
     return resolve(TrainingConfig, {**values, **changes})
-
-
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return load_file(folder / "model.safetensors")
 
 
 @EVERY_TUNING
