@@ -30,10 +30,10 @@ from typing import Any
 import polars as pl
 
 from onoma.benchmarks import run_benchmark
+from onoma.files.reading import Reading
 from onoma.linking import Linker, LinkerSettings, tune_linker
 from onoma.linking.settings import SEARCHES, Stage, ordered_stages
 from onoma.pairs import read_mentions
-from onoma.terminology.reading import Reading
 
 
 def combinations(linker: Linker, learned: LinkerSettings | None) -> Iterator[tuple[str, LinkerSettings]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import string
+import zipfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,3 +131,12 @@ def disease_pairs(base: Path, folder: Path) -> PairSet:
     names = {f"X:{word}": [f"{word} disease", f"disease of {word}", f"{word} illness"] for word in WORDS}
     terminology = make_terminology(folder / "t", names)
     return build_pairs(terminology, base / "tokenizer.json", folder / "p", max_tokens=16, ambiguous="mark")
+
+
+def zipped(members: Mapping[str, bytes | str]) -> bytes:
+    """A zip archive, the same every time."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, data in members.items():
+            file.writestr(zipfile.ZipInfo(name, (2024, 5, 6, 0, 0, 0)), data, zipfile.ZIP_DEFLATED)
+    return archive.getvalue()

@@ -29,12 +29,12 @@ from onoma.errors import (
     OnomaError,
     UnavailableError,
 )
+from onoma.files.reading import Reading
 from onoma.indexes import read_index_record
 from onoma.indexes.pgvector import PgVectorIndex
 from onoma.indexes.pgvector_folder import DATABASE_VARIABLE, TABLE_FILE, prepare_table
 from onoma.linking import Link, Linker, add_reranker, build_linker, tune_linker
 from onoma.pairs import read_mentions
-from onoma.terminology.reading import Reading
 from tiny import Name, make_terminology, tiny_encoder
 from tiny_rerankers import write_reranker
 

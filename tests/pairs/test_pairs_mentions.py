@@ -17,9 +17,9 @@ from pairs_oracles import texts_of
 
 from onoma.artifacts import verify_artifact
 from onoma.errors import ArtifactExistsError, ConfigError, InputError
+from onoma.files.reading import Reading
 from onoma.pairs import PairSet, build_mention_pairs, read_mentions
 from onoma.terminology import Terminology
-from onoma.terminology.reading import Reading
 from tiny import Name, make_terminology, small_tokenizer
 
 CONCEPTS: dict[str, list[str | Name]] = {

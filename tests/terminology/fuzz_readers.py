@@ -42,10 +42,10 @@ from sample import Sample
 from terminology_samples import SAMPLES
 
 from onoma.errors import OnomaError
+from onoma.files.reading import Reading
 from onoma.terminology.assembly import assemble
 from onoma.terminology.formats import get_format
 from onoma.terminology.options import parse_options
-from onoma.terminology.reading import Reading
 from onoma.terminology.tables import check_tables
 
 SECONDS_PER_INPUT = 30

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import io
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from sample import DEFINITION, Sample
+
+from tiny import zipped
 
 MRCONSO = """\
 X:1|ENG|S|L2|PF|S2|N|A2|||C|SRC|SY|C|Myocardial infarction|0|N||
@@ -42,15 +42,6 @@ RXNATOMARCHIVE = (
     "9||other source's|2020-01-01|2006-01-01|2020-01-01|C||ENG|2020-01||MMSL_20|X:5|MMSL|IN|X:1|\n"
 )
 RXNORM_TABLES = {"RXNCONSO": RXNCONSO, "RXNSTY": RXNSTY, "RXNREL": RXNREL, "RXNATOMARCHIVE": RXNATOMARCHIVE}
-
-
-def zipped(members: Mapping[str, bytes | str]) -> bytes:
-    """A zip archive, the same every time."""
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, data in members.items():
-            file.writestr(zipfile.ZipInfo(name, (2024, 5, 6, 0, 0, 0)), data, zipfile.ZIP_DEFLATED)
-    return archive.getvalue()
 
 
 def cut(name: str, text: str, n_pieces: int = 3) -> dict[str, bytes]:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onoma.errors import InputError
+from onoma.files.reading import Reading
 from onoma.terminology.assembly import (
     SOURCE_CONCEPTS,
     SOURCE_NAMES,
@@ -16,7 +17,6 @@ from onoma.terminology.assembly import (
     SourceTables,
     assemble,
 )
-from onoma.terminology.reading import Reading
 from onoma.terminology.tables import check_tables
 
 PATH = Path("x.txt")

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from sample_xml import element, mesh_concept, mesh_file, mesh_record, mesh_term, text
 
 from onoma.errors import ConfigError, InputError
+from onoma.files.reading import Reading
 from onoma.terminology import ImportReport, Terminology, import_terminology
 from onoma.terminology.assembly import SourceTables
 from onoma.terminology.formats import get_format
 from onoma.terminology.options import parse_options
 from onoma.terminology.readers.mesh_records import CATEGORIES, registry_code
-from onoma.terminology.reading import Reading
 
 
 def relation(name: str | None, first: str, second: str) -> str:

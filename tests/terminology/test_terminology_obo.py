@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onoma.errors import ConfigError, InputError
+from onoma.files.text_files import BLOCK_BYTES
 from onoma.terminology import ImportReport, Terminology, import_terminology
-from onoma.terminology.files.text_files import BLOCK_BYTES
 from onoma.terminology.readers import obo
 
 HEADER = "format-version: 1.4\nontology: x\n\n"

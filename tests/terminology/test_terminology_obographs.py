@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onoma.errors import InputError
+from onoma.files.archives import SourceFile
+from onoma.files.json_stream import json_values
+from onoma.files.reading import Reading
 from onoma.terminology import ImportReport, Terminology, import_terminology
-from onoma.terminology.files.archives import SourceFile
-from onoma.terminology.files.json_stream import json_values
-from onoma.terminology.reading import Reading
 
 OBO = "http://purl.obolibrary.org/obo/"
 OIO = "http://www.geneontology.org/formats/oboInOwl#"
@@ -320,7 +320,7 @@ def test_values_of_a_document(
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     path.write_bytes(text.encode())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onoma.terminology.files.json_stream.BLOCK_BYTES", block_bytes)
+        patch.setattr("onoma.files.json_stream.BLOCK_BYTES", block_bytes)
         found = list(json_values(SourceFile("values.json", path), Reading(), depth=depth))
     assert [(entry.place, entry.value) for entry in found] == walked(value, depth)
     lines = text.split("\n")

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onoma.errors import InputError
+from onoma.files import rdf_guards, rdf_stream
+from onoma.files.archives import SourceFile
+from onoma.files.text_files import ByteBlock, read_bytes
 from onoma.terminology import ImportReport, Terminology, import_terminology
-from onoma.terminology.files import rdf_guards, rdf_stream
-from onoma.terminology.files.archives import SourceFile
-from onoma.terminology.files.text_files import ByteBlock, read_bytes
 
 PREFIXES = {
     "obo": "http://purl.obolibrary.org/obo/",

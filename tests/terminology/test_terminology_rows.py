@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onoma.errors import ConfigError, InputError
+from onoma.files.reading import OnError
+from onoma.files.text_files import BLOCK_BYTES
 from onoma.terminology import ImportReport, Terminology, import_terminology
-from onoma.terminology.files.text_files import BLOCK_BYTES
-from onoma.terminology.reading import OnError
 
 
 def read(

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sample_rrf import MRCONSO, RXNCONSO, TABLES, cut, full_release, zipped
+from sample_rrf import MRCONSO, RXNCONSO, TABLES, cut, full_release
 
 from onoma.errors import InputError
 from onoma.terminology import Terminology, import_terminology
+from tiny import zipped
 
 
 def n_names(source: Path, out: Path, format: str = "umls") -> int:

@@ -18,14 +18,14 @@ from sample import NAMES
 from sample_xml import ICD10CM, MESH, ORPHANET, mesh_concept, mesh_file, mesh_record
 
 from onoma.errors import InputError, OnomaError
+from onoma.files import xml_files
+from onoma.files.archives import SourceFile
+from onoma.files.reading import Reading
+from onoma.files.xml_files import find_xml, line_of, text_of, texts_of, xml_elements, xml_root
 from onoma.terminology import Terminology, import_terminology
 from onoma.terminology.assembly import assemble
-from onoma.terminology.files import xml_files
-from onoma.terminology.files.archives import SourceFile
-from onoma.terminology.files.xml_files import find_xml, line_of, text_of, texts_of, xml_elements, xml_root
 from onoma.terminology.formats import get_format
 from onoma.terminology.options import parse_options
-from onoma.terminology.reading import Reading
 from onoma.terminology.tables import check_tables
 
 DOCUMENTS = {"mesh": MESH, "icd10cm": ICD10CM, "orphanet": ORPHANET}
@@ -206,8 +206,8 @@ def test_much_of_another_kind_does_not_fill_the_memory(tmp_path: Path, monkeypat
 
 
 def test_gzip_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onoma.terminology.files.text_files.MAX_UNCHECKED_BYTES", 1 << 20)
-    monkeypatch.setattr("onoma.terminology.files.text_files.MAX_SWELLING", 5)
+    monkeypatch.setattr("onoma.files.text_files.MAX_UNCHECKED_BYTES", 1 << 20)
+    monkeypatch.setattr("onoma.files.text_files.MAX_SWELLING", 5)
     data = gzip.compress(b"<r>" + b"<a>                                    </a>" * 50_000 + b"</r>")
     assert "swells" in str(refused(tmp_path / "x.xml.gz", data))
 

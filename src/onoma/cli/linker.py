@@ -12,8 +12,8 @@ from onoma.cli.options import Database, Dimensions, Force, Normalisation, OnErro
 from onoma.errors import ConfigError
 
 if TYPE_CHECKING:
+    from onoma.files.reading import Reading
     from onoma.linking.prior import PriorReport
-    from onoma.terminology.reading import Reading
 
 app = typer.Typer(help="Build linkers, tune them on mentions, keep them up to date.", no_args_is_help=True)
 
@@ -173,11 +173,11 @@ def tune(
     are of mentions that it was not learned from (cross-validation).
     """
     from onoma.cli import show
+    from onoma.files.reading import Reading
     from onoma.linking import LinkerSettings, tune_linker
     from onoma.linking.development import NO_CONCEPT
     from onoma.linking.settings import SEARCHES
     from onoma.pairs import read_mentions
-    from onoma.terminology.reading import Reading
 
     reading = Reading(on_error=on_error)
     read = read_mentions(mentions, reading, context=context)
@@ -335,9 +335,9 @@ def add_counts(
     For a linker whose settings are chosen, to have the development mentions counted too.
     """
     from onoma.cli import show
+    from onoma.files.reading import Reading
     from onoma.linking import LinkerSettings, add_prior
     from onoma.pairs import read_mentions
-    from onoma.terminology.reading import Reading
 
     reading = Reading(on_error=on_error)
     was_calibrated = LinkerSettings.open(linker).calibration is not None

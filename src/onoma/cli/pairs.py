@@ -98,10 +98,10 @@ def mentions(
     """Pair annotated mentions with the names of their concepts, for fine-tuning."""
     from onoma.cli import show
     from onoma.encoders import locate_tokenizer
+    from onoma.files.reading import Reading
     from onoma.pairs import build_mention_pairs, parse_languages, read_mentions
     from onoma.pairs.pair_set import REJECTS_FILE
     from onoma.terminology import Terminology
-    from onoma.terminology.reading import Reading
 
     reading = Reading(on_error=on_error)
     annotated = read_mentions(file, reading)

@@ -26,14 +26,14 @@ import polars as pl
 
 from onoma.artifacts import write_file
 from onoma.errors import InputError
+from onoma.files.reading import Progress, Reading, no_progress
+from onoma.files.table_rows import json_rows, parquet_rows, text_rows
+from onoma.files.text_files import only_file, text_lines
 from onoma.linking.concept_changes import GONE
 from onoma.linking.linker import Linker
 from onoma.linking.links import Link, checked_mentions
 from onoma.linking.lookup import NameLookup
 from onoma.terminology import normalise
-from onoma.terminology.files.text_files import only_file, text_lines
-from onoma.terminology.readers.table_rows import json_rows, parquet_rows, text_rows
-from onoma.terminology.reading import Progress, Reading, no_progress
 
 REASONS = (*GONE, "name_gone", "new_concept", "new_name", "other")
 CHANGED_ANSWERS = pl.Schema(

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Literal
 
 from onoma.errors import InputError
+from onoma.files.quoted import csv_problem
 from onoma.linking.abbreviations import BRACKETS, one_line
-from onoma.terminology.files.quoted import csv_problem
 
 _MAX_WORDS = 6
 _MAX_CHARACTERS = 100

@@ -39,6 +39,7 @@ from onoma.artifacts import (
 from onoma.encoders import Encoder, open_encoder
 from onoma.encoders.kept_parts import KeptParts
 from onoma.errors import ArtifactExistsError, ConfigError, MismatchError
+from onoma.files.reading import Progress, no_progress
 from onoma.indexes.pgvector_replacing import replacing_tables, tables_in
 from onoma.indexes.records import RECORD_FILE, read_index_record, write_index_record
 from onoma.linking.answer_changes import EarlierAnswers, unchanged
@@ -52,7 +53,6 @@ from onoma.linking.prior import CarriedPrior, carry_prior, save_prior
 from onoma.linking.settings import LinkerSettings
 from onoma.linking.update_report import UpdateReport
 from onoma.terminology import Terminology
-from onoma.terminology.reading import Progress, no_progress
 from onoma.terminology.terminology import as_terminology
 
 _BUILD_FOLDER = "build"

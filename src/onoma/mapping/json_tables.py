@@ -14,10 +14,10 @@ from typing import Any
 import polars as pl
 
 from onoma.errors import InputError, did_you_mean
+from onoma.files.json_lines import BadLineError, Number, json_object
+from onoma.files.reading import Progress, Reading
+from onoma.files.text_files import only_file, text_lines
 from onoma.mapping.parts import RAW, Unheld, Wanted, texts_frame
-from onoma.terminology.files.json_lines import BadLineError, Number, json_object
-from onoma.terminology.files.text_files import only_file, text_lines
-from onoma.terminology.reading import Progress, Reading
 
 MAX_KEYS = 10_000
 """More of them are no columns but values."""

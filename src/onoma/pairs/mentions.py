@@ -24,6 +24,9 @@ from onoma.artifacts import ensure_writable
 from onoma.codes import split_codes_expr
 from onoma.encoders.tokens import tokenizer_fingerprint
 from onoma.errors import ConfigError, InputError
+from onoma.files.reading import Check, Reading
+from onoma.files.table_rows import LINE, json_rows, parquet_rows, text_rows
+from onoma.files.text_files import only_file, text_lines
 from onoma.pairs.labelled_names import Progress
 from onoma.pairs.languages import check_languages
 from onoma.pairs.name_store import own_tokenizer
@@ -31,9 +34,6 @@ from onoma.pairs.pair_set import KIND, PairSet, write_pair_set
 from onoma.pairs.selection import Ambiguous, check_ambiguous, training_names, treat_ambiguous
 from onoma.randomness import random_from
 from onoma.terminology import Terminology, normalise_expr
-from onoma.terminology.files.text_files import only_file, text_lines
-from onoma.terminology.readers.table_rows import LINE, json_rows, parquet_rows, text_rows
-from onoma.terminology.reading import Check, Reading
 from onoma.terminology.tables import ACTIVE
 from onoma.terminology.terminology import as_terminology
 

@@ -90,7 +90,7 @@ def write_pair_set(
         tokenizer: The base encoder's.
         config: For the manifest; has ``max_tokens``.
         parents: What it was made from.
-        rejects: Lines that were left out, see `onoma.terminology.reading.Reading.rejects`.
+        rejects: Lines that were left out, see `onoma.files.reading.Reading.rejects`.
         seed: Of the sample of pairs.
         overwrite: Replace a pair set that is there.
         progress: See `Progress`.

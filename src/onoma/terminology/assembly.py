@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from onoma.errors import InputError
-from onoma.terminology.reading import Reading
+from onoma.files.reading import Reading
 from onoma.terminology.tables import (
     ACTIVE,
     CONCEPTS,

@@ -24,6 +24,7 @@ import polars as pl
 
 from onoma.artifacts import ensure_writable
 from onoma.errors import InputError, check_several
+from onoma.files.reading import Progress, no_progress
 from onoma.terminology.matching import (
     EVIDENCE,
     KEY,
@@ -36,7 +37,6 @@ from onoma.terminology.matching import (
     match_concepts,
 )
 from onoma.terminology.merging import check_places, folder_name, paths_of, vocabularies_by_folder
-from onoma.terminology.reading import Progress, no_progress
 from onoma.terminology.tables import KIND, NAMES, TerminologyTables, of_languages, write_terminology
 from onoma.terminology.terminology import Terminology, as_terminology
 from onoma.terminology.vocabularies import vocabulary_of

@@ -17,8 +17,8 @@ import polars as pl
 
 from onoma.artifacts import ensure_file_writable, ensure_plain_name, ensure_writable, write_artifact, write_file
 from onoma.errors import ConfigError, InputError, did_you_mean
+from onoma.files.reading import Check, OnError
 from onoma.terminology.assembly import without_repeats
-from onoma.terminology.reading import Check, OnError
 from onoma.terminology.terminology import Terminology, as_terminology
 from onoma.terminology.writing import Content, Writing, not_blank, without
 

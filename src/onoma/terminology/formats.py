@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 from onoma.errors import ConfigError, did_you_mean
+from onoma.files.reading import Reading
 from onoma.terminology.assembly import SourceTables
 from onoma.terminology.options import ReaderOptions
-from onoma.terminology.reading import Reading
 
 
 @dataclass(frozen=True)

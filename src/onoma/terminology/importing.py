@@ -15,10 +15,10 @@ import polars as pl
 
 from onoma.artifacts import ensure_writable, sha256_file
 from onoma.errors import ConfigError
+from onoma.files.reading import OnError, Progress, Reading, no_progress
 from onoma.terminology.assembly import assemble
 from onoma.terminology.formats import get_format
 from onoma.terminology.options import parse_options
-from onoma.terminology.reading import OnError, Progress, Reading, no_progress
 from onoma.terminology.tables import KIND, OBSOLETE, write_terminology
 
 

@@ -29,6 +29,7 @@ import polars as pl
 
 from onoma.artifacts import Manifest, Parent, read_manifest, write_artifact
 from onoma.errors import InputError, check_several
+from onoma.files.reading import REJECTS
 from onoma.terminology.languages import spellings
 from onoma.types import RowArray
 
@@ -63,8 +64,6 @@ CROSS_REFERENCES = pl.Schema(
     {"concept_row": pl.UInt32(), "code": pl.String(), "relation": pl.String(), "source": pl.String()}
 )
 MAPPING_RELATIONS = ("exactMatch", "closeMatch", "broadMatch", "narrowMatch", "relatedMatch", "xref")
-REJECTS = pl.Schema({"file": pl.String(), "line": pl.UInt32(), "reason": pl.String(), "text": pl.String()})
-
 SCHEMAS = {
     "concepts": CONCEPTS,
     "names": NAMES,

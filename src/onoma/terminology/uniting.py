@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from onoma.files.reading import Reading
 from onoma.terminology.assembly import circles
 from onoma.terminology.concordance import Concordance
-from onoma.terminology.reading import Reading
 from onoma.terminology.tables import (
     ACTIVE,
     CONCEPTS,

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from onoma.errors import InputError
-from onoma.terminology.reading import Check, OnError
+from onoma.files.reading import Check, OnError
 from onoma.terminology.tables import OBSOLETE
 from onoma.terminology.terminology import Terminology
 

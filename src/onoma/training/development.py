@@ -17,13 +17,13 @@ import polars as pl
 from onoma.artifacts import verify_artifact
 from onoma.codes import split_codes_expr
 from onoma.errors import ConfigError, InputError
+from onoma.files.reading import Reading
 from onoma.pairs import HeldOut, read_mentions
 from onoma.pairs.languages import check_languages
 from onoma.pairs.mentions import COMPOSITE
 from onoma.pairs.selection import usable_names
 from onoma.terminology import Terminology
 from onoma.terminology.readers.biosyn import BiosynOptions, read_biosyn
-from onoma.terminology.reading import Reading
 from onoma.terminology.tables import checked_name_rows
 from onoma.types import RowArray
 

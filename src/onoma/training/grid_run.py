@@ -22,10 +22,10 @@ from filelock import FileLock, Timeout
 from onoma.artifacts import MANIFEST_NAME, sha256_file
 from onoma.encoders import locate_encoder
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError, TrainingError
+from onoma.files.text_files import check_is_file
 from onoma.pairs import PairSet
 from onoma.pairs.languages import check_languages
 from onoma.terminology import Terminology
-from onoma.terminology.files.text_files import check_is_file
 from onoma.training.config import Recipe, TrainingConfig
 from onoma.training.distributed import PeerError, broadcast, is_main, processes, world_size
 from onoma.training.grid import Combination, Grid, combinations

@@ -32,10 +32,10 @@ from onoma.encoders.packing import pack
 from onoma.encoders.sources import locate_encoder
 from onoma.encoders.torch_encoder import BATCH_TOKENS
 from onoma.errors import ConfigError, InputError
+from onoma.files.reading import Reading
 from onoma.pairs import NameStore, read_mentions
 from onoma.pairs.mentions import COMPOSITE, LABELLED, check_mentions
 from onoma.terminology import normalise
-from onoma.terminology.reading import Reading
 from onoma.training.course import Course
 from onoma.training.distributed import is_main
 from onoma.training.evaluating import Evaluation, check_development

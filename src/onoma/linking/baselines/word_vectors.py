@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from onoma.errors import InputError
+from onoma.files.reading import Reading
+from onoma.files.text_files import line_problem, read_blocks
 from onoma.indexes import ExactIndex
 from onoma.linking.baselines.name_search import RankedNames, words_of
-from onoma.terminology.files.text_files import line_problem, read_blocks
-from onoma.terminology.reading import Reading
 from onoma.types import MAX_NORM, FloatArray
 
 

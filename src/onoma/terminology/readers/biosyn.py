@@ -18,11 +18,11 @@ from pathlib import Path
 import polars as pl
 from pydantic import Field
 
+from onoma.files.reading import Check, Reading
+from onoma.files.text_files import text_lines
 from onoma.terminology.assembly import SOURCE_NAMES, SourceTables
-from onoma.terminology.files.text_files import text_lines
 from onoma.terminology.formats import Format
 from onoma.terminology.options import LanguageTag, ReaderOptions, Separator
-from onoma.terminology.reading import Check, Reading
 
 _DIVIDER = "||"
 _CHECKS = (

@@ -33,12 +33,12 @@ from typing import Any
 from pydantic import Field
 
 from onoma.errors import InputError, did_you_mean, missing_extra
+from onoma.files.reading import Reading
+from onoma.files.text_files import check_is_file
 from onoma.terminology.assembly import SourceTables
-from onoma.terminology.files.text_files import check_is_file
 from onoma.terminology.formats import Format
 from onoma.terminology.options import ReaderOptions
 from onoma.terminology.readers.ontology import OntologyTerm, Synonym, source_of, tables_from_terms
-from onoma.terminology.reading import Reading
 
 PACKAGE = "cellxgene_ontology_guide"
 MAX_BYTES = 4 << 30

@@ -30,6 +30,9 @@ from pathlib import Path
 import polars as pl
 
 from onoma.errors import InputError, did_you_mean
+from onoma.files.archives import SourceFile, source_files
+from onoma.files.quoted import read_quoted
+from onoma.files.reading import Check, Reading
 from onoma.terminology.assembly import (
     SOURCE_CONCEPTS,
     SOURCE_CROSS_REFERENCES,
@@ -39,12 +42,9 @@ from onoma.terminology.assembly import (
     SOURCE_TYPES,
     SourceTables,
 )
-from onoma.terminology.files.archives import SourceFile, source_files
-from onoma.terminology.files.quoted import read_quoted
 from onoma.terminology.formats import Format
 from onoma.terminology.languages import LANGUAGE_TAG, tidy_language
 from onoma.terminology.options import ReaderOptions
-from onoma.terminology.reading import Check, Reading
 from onoma.terminology.tables import ACTIVE, MAPPING_RELATIONS, OBSOLETE
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {

@@ -37,6 +37,11 @@ from pathlib import Path
 import polars as pl
 
 from onoma.errors import InputError
+from onoma.files.archives import SourceFile
+from onoma.files.delimited import read_delimited
+from onoma.files.quoted import read_quoted
+from onoma.files.reading import Check, Reading
+from onoma.files.text_files import only_file, read_blocks
 from onoma.terminology.assembly import (
     SOURCE_CROSS_REFERENCES,
     SOURCE_DEFINITIONS,
@@ -45,13 +50,8 @@ from onoma.terminology.assembly import (
     SOURCE_TYPES,
     SourceTables,
 )
-from onoma.terminology.files.archives import SourceFile
-from onoma.terminology.files.delimited import read_delimited
-from onoma.terminology.files.quoted import read_quoted
-from onoma.terminology.files.text_files import only_file, read_blocks
 from onoma.terminology.formats import Format
 from onoma.terminology.options import ReaderOptions
-from onoma.terminology.reading import Check, Reading
 
 _SOURCE = "CTD"
 _IDS = {"DiseaseID": "DiseaseName", "ChemicalID": "ChemicalName"}

@@ -39,12 +39,12 @@ from typing import Literal
 from pydantic import Field
 
 from onoma.errors import InputError
+from onoma.files.reading import Reading
+from onoma.files.xml_files import Element, XmlFile, find_xml, line_of, text_of, texts_of, xml_elements
 from onoma.terminology.assembly import SourceTables
-from onoma.terminology.files.xml_files import Element, XmlFile, find_xml, line_of, text_of, texts_of, xml_elements
 from onoma.terminology.formats import Format
 from onoma.terminology.options import ReaderOptions
 from onoma.terminology.readers.ontology import OntologyTerm, Synonym, tables_from_terms
-from onoma.terminology.reading import Reading
 
 SOURCE = "ICD10CM"
 _ROOT = "ICD10CM.tabular"

@@ -48,8 +48,9 @@ import polars as pl
 from pydantic import Field
 
 from onoma.errors import InputError
+from onoma.files.reading import Reading
+from onoma.files.xml_files import Element, XmlFile, find_xml, line_of, text_of, xml_elements
 from onoma.terminology.assembly import SOURCE_RELATIONS, SourceTables
-from onoma.terminology.files.xml_files import Element, XmlFile, find_xml, line_of, text_of, xml_elements
 from onoma.terminology.formats import Format
 from onoma.terminology.options import ReaderOptions, Words
 from onoma.terminology.readers.mesh_records import CATEGORIES, INVERSE, KINDS, MATCH_OF_SCOPE, Record, cross_references
@@ -64,7 +65,6 @@ from onoma.terminology.readers.ontology import (
     tables_from_terms,
 )
 from onoma.terminology.readers.rrf import LANGUAGES
-from onoma.terminology.reading import Reading
 
 SOURCE = "MESH"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from onoma.terminology.files.xml_files import Element, line_of, text_of, texts_of
+from onoma.files.xml_files import Element, line_of, text_of, texts_of
 from onoma.terminology.readers.ontology import Scope
 
 CATEGORIES = {

@@ -37,8 +37,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from onoma.files.reading import Reading
+from onoma.files.text_files import marked_lines, read_blocks, reject_line
 from onoma.terminology.assembly import SourceTables
-from onoma.terminology.files.text_files import marked_lines, read_blocks, reject_line
 from onoma.terminology.formats import Format
 from onoma.terminology.readers.iris import code_maker, mapping_relation, synonym_type
 from onoma.terminology.readers.ontology import (
@@ -49,7 +50,6 @@ from onoma.terminology.readers.ontology import (
     tables_from_terms,
     with_equivalents,
 )
-from onoma.terminology.reading import Reading
 
 
 class OboOptions(OntologyOptions):

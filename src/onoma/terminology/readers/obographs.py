@@ -45,10 +45,11 @@ import polars as pl
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from onoma.errors import InputError
+from onoma.files.archives import SourceFile
+from onoma.files.json_stream import JsonValue, json_values, shown_place
+from onoma.files.reading import Reading
+from onoma.files.text_files import only_file
 from onoma.terminology.assembly import SOURCE_RELATIONS, SourceTables
-from onoma.terminology.files.archives import SourceFile
-from onoma.terminology.files.json_stream import JsonValue, json_values, shown_place
-from onoma.terminology.files.text_files import only_file
 from onoma.terminology.formats import Format
 from onoma.terminology.readers.iris import (
     OBO,
@@ -71,7 +72,6 @@ from onoma.terminology.readers.ontology import (
     with_default_type,
     with_equivalents,
 )
-from onoma.terminology.reading import Reading
 
 _REPLACED_BY = (OBO + "IAO_0100001", "IAO:0100001")
 _LISTS = ("nodes", "edges", "equivalentNodesSets")

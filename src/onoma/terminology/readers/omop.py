@@ -39,18 +39,18 @@ from pathlib import Path, PurePosixPath
 import polars as pl
 
 from onoma.errors import InputError
+from onoma.files.archives import SourceFile, is_zip, source_files
+from onoma.files.delimited import read_columns
+from onoma.files.reading import Check, Reading, check_chosen, first_of_each
 from onoma.terminology.assembly import (
     SOURCE_CROSS_REFERENCES,
     SOURCE_NAMES,
     SOURCE_RELATIONS,
     SourceTables,
 )
-from onoma.terminology.files.archives import SourceFile, is_zip, source_files
-from onoma.terminology.files.delimited import read_columns
 from onoma.terminology.formats import Format
 from onoma.terminology.readers.omop_options import LANGUAGE_NAMES, LANGUAGES, OmopOptions
 from onoma.terminology.readers.ontology import clear_successors, relation_name
-from onoma.terminology.reading import Check, Reading, check_chosen, first_of_each
 from onoma.terminology.tables import ACTIVE, OBSOLETE
 
 MAPS_TO, REPLACED_BY, SAME_AS = "Maps to", "Concept replaced by", "Concept same_as to"

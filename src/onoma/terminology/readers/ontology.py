@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 import polars as pl
 from pydantic import BeforeValidator, Field
 
+from onoma.files.reading import Reading
 from onoma.terminology.assembly import (
     SOURCE_CONCEPTS,
     SOURCE_CROSS_REFERENCES,
@@ -21,7 +22,6 @@ from onoma.terminology.assembly import (
     SourceTables,
 )
 from onoma.terminology.options import LanguageTag, ReaderOptions, Words, split_words
-from onoma.terminology.reading import Reading
 from onoma.terminology.tables import ACTIVE, OBSOLETE
 
 _ROWS_PER_BLOCK = 1 << 16

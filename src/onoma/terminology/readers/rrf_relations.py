@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from onoma.errors import InputError
+from onoma.files.reading import Reading
 from onoma.terminology.assembly import SOURCE_NAMES, SOURCE_RELATIONS
 from onoma.terminology.readers.rrf import Gathered, RrfOptions, column_check, filtered, flag_check
 from onoma.terminology.readers.rrf_release import Release
-from onoma.terminology.reading import Reading
 
 TRADE_NAME = "tradename_of"
 """The term type of a name that a drug has from its trade names; also the relation it comes from."""

@@ -21,9 +21,9 @@ from typing import TypeAlias
 import polars as pl
 
 from onoma.errors import InputError
-from onoma.terminology.files.archives import SourceFile, archives_opened, is_zip, joined, source_files
-from onoma.terminology.files.delimited import read_delimited
-from onoma.terminology.reading import Reading
+from onoma.files.archives import SourceFile, archives_opened, is_zip, joined, source_files
+from onoma.files.delimited import read_delimited
+from onoma.files.reading import Reading
 
 _TABLE = re.compile(r"(?P<table>[A-Z]+)\.RRF(\.(?!gz$)(?P<piece>[a-z]{2}))?(?P<gzip>\.gz)?")
 _PIECES = ["".join(letters) for letters in product(ascii_lowercase, repeat=2)]

@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from onoma.files.reading import Reading
 from onoma.terminology.assembly import SOURCE_CROSS_REFERENCES, SourceTables, named_concepts
 from onoma.terminology.formats import Format
 from onoma.terminology.readers.rrf import (
@@ -49,7 +50,6 @@ from onoma.terminology.readers.rrf import (
 )
 from onoma.terminology.readers.rrf_relations import add_trade_names, read_relations
 from onoma.terminology.readers.rrf_release import Family, Release, open_release
-from onoma.terminology.reading import Reading
 
 FAMILY = Family("RxNorm", "RXN", "RX", ("CONSO", "STY", "REL"), ("ATOMARCHIVE",))
 _OWN = "RXNORM"

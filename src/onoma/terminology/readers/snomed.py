@@ -51,6 +51,7 @@ from pathlib import Path
 import polars as pl
 
 from onoma.errors import InputError
+from onoma.files.reading import Reading
 from onoma.terminology.assembly import SourceTables
 from onoma.terminology.formats import Format
 from onoma.terminology.readers.ontology import clear_successors, relation_name
@@ -70,7 +71,6 @@ from onoma.terminology.readers.snomed_options import (
     SOURCE,
     SnomedOptions,
 )
-from onoma.terminology.reading import Reading
 from onoma.terminology.tables import ACTIVE, OBSOLETE
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
+from onoma.files.reading import Check, Reading, check_chosen
 from onoma.terminology.languages import LANGUAGE_TAG, tidy_language
 from onoma.terminology.readers.rf2 import SCTID, KnownConcepts, Release, as_text, read_state
 from onoma.terminology.readers.snomed_options import (
@@ -19,7 +20,6 @@ from onoma.terminology.readers.snomed_options import (
     UNITED_KINGDOM,
     SnomedOptions,
 )
-from onoma.terminology.reading import Check, Reading, check_chosen
 
 
 def read_descriptions(release: Release, options: SnomedOptions, known: KnownConcepts, reading: Reading) -> pl.DataFrame:

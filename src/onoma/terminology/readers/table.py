@@ -20,14 +20,14 @@ import polars as pl
 from pydantic import Field
 
 from onoma.errors import InputError
+from onoma.files.archives import SourceFile
+from onoma.files.reading import Check, Reading
+from onoma.files.table_rows import LINE, json_rows, parquet_rows, text_rows
+from onoma.files.text_files import only_file
 from onoma.terminology.assembly import SOURCE_NAMES, SOURCE_TYPES, SourceTables
-from onoma.terminology.files.archives import SourceFile
-from onoma.terminology.files.text_files import only_file
 from onoma.terminology.formats import Format
 from onoma.terminology.languages import LANGUAGE_TAG, tidy_language
 from onoma.terminology.options import LanguageTag, ReaderOptions, Separator, Words
-from onoma.terminology.readers.table_rows import LINE, json_rows, parquet_rows, text_rows
-from onoma.terminology.reading import Check, Reading
 
 _NO_TABLES = {".json": "a JSON document", **dict.fromkeys((".xlsx", ".xls", ".ods"), "a workbook")}
 _PREFERRED_WORDS = {

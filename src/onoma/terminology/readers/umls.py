@@ -63,6 +63,7 @@ from typing import Literal
 import polars as pl
 from pydantic import Field
 
+from onoma.files.reading import Check, Reading
 from onoma.terminology.assembly import SOURCE_DEFINITIONS, SourceTables, named_concepts
 from onoma.terminology.formats import Format
 from onoma.terminology.options import Words
@@ -82,7 +83,6 @@ from onoma.terminology.readers.rrf_relations import add_trade_names, read_relati
 from onoma.terminology.readers.rrf_release import Family, Release, open_release
 from onoma.terminology.readers.umls_codes import SourceAtoms
 from onoma.terminology.readers.umls_codes import preference as preference_for_codes
-from onoma.terminology.reading import Check, Reading
 from onoma.terminology.tables import ACTIVE
 
 FAMILY = Family("the UMLS", "MR", "", ("CONSO", "STY", "REL", "DEF"), ("CUI", "RANK"))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from onoma.errors import InputError
+from onoma.files.reading import Check, Reading
 from onoma.terminology.assembly import (
     SOURCE_CONCEPTS,
     SOURCE_CROSS_REFERENCES,
@@ -20,7 +21,6 @@ from onoma.terminology.assembly import (
 from onoma.terminology.readers.rrf import NO_CODE, column_check, weighted
 from onoma.terminology.readers.rrf_relations import TRADE_NAME, check_size
 from onoma.terminology.readers.rrf_release import Release
-from onoma.terminology.reading import Check, Reading
 from onoma.terminology.tables import ACTIVE, OBSOLETE
 
 _NOT_OWN = 128

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from onoma.terminology.reading import Check
+from onoma.files.reading import Check
 from onoma.terminology.tables import OBSOLETE
 from onoma.terminology.writing import Content, Writing, without
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import polars as pl
 
+from onoma.files.reading import Check
 from onoma.terminology.languages import LANGUAGE_TAG
 from onoma.terminology.readers.csv_folder import COLUMNS
-from onoma.terminology.reading import Check
 from onoma.terminology.writing import Content, Writing
 
 

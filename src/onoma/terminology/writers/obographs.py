@@ -24,9 +24,9 @@ from urllib.parse import quote
 
 import polars as pl
 
+from onoma.files.reading import Check
 from onoma.terminology.readers.iris import NAMESPACES, OBO, OBO_IN_OWL, SKOS, SYNONYM_TYPES, code_maker, synonym_type
 from onoma.terminology.readers.ontology import LABEL, SCOPES, XREF, source_of
-from onoma.terminology.reading import Check
 from onoma.terminology.tables import OBSOLETE
 from onoma.terminology.writing import Content, Writing
 

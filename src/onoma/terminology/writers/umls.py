@@ -22,9 +22,9 @@ from pathlib import Path
 
 import polars as pl
 
+from onoma.files.reading import Check
 from onoma.terminology.readers.rrf import LANGUAGES, NO_CODE
 from onoma.terminology.readers.semantic_types import TYPES
-from onoma.terminology.reading import Check
 from onoma.terminology.tables import OBSOLETE
 from onoma.terminology.writing import Content, Writing, without
 

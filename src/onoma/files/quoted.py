@@ -2,7 +2,7 @@
 
 A quoted field may hold delimiters, line ends and doubled quotes. A block of lines in which every row is one line and
 every quote stands where it may, which NumPy tells for all lines at once, is split by Polars; the others are read row by
-row by Python's strict reader, which knows what is wrong with them. See `onoma.terminology.files.delimited` for rows
+row by Python's strict reader, which knows what is wrong with them. See `onoma.files.delimited` for rows
 without quoting.
 """
 
@@ -19,8 +19,9 @@ import numpy as np
 import polars as pl
 
 from onoma.errors import InputError
-from onoma.terminology.files.delimited import is_text, without_first_lines
-from onoma.terminology.files.text_files import (
+from onoma.files.delimited import is_text, without_first_lines
+from onoma.files.reading import Reading
+from onoma.files.text_files import (
     CARRIAGE_RETURN,
     LineBlock,
     TextSource,
@@ -28,7 +29,6 @@ from onoma.terminology.files.text_files import (
     read_blocks,
     reject_line,
 )
-from onoma.terminology.reading import Reading
 
 ROWS_PER_BATCH = 1 << 16
 _MAX_FIELD_BYTES = 64 << 20

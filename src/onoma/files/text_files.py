@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias, cast
 
 from onoma.errors import InputError
-from onoma.terminology.files.archives import MAX_SWELLING, MAX_UNCHECKED_BYTES, SourceFile, is_zip, source_files
-from onoma.terminology.reading import Reading
+from onoma.files.archives import MAX_SWELLING, MAX_UNCHECKED_BYTES, SourceFile, is_zip, source_files
+from onoma.files.reading import Reading
 
 BLOCK_BYTES = 4 << 20
 _SEEN = 16

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from onoma.errors import InputError
-from onoma.terminology.files import quoted
-from onoma.terminology.files.text_files import LineBlock, read_blocks
-from onoma.terminology.reading import Reading
+from onoma.files import quoted
+from onoma.files.reading import Reading
+from onoma.files.text_files import LineBlock, read_blocks
 
 VALUES = st.text('aé", |#\ufeff', max_size=4)
 TABLES = st.lists(st.tuples(VALUES, VALUES, VALUES), min_size=1, max_size=5)

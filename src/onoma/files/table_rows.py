@@ -14,12 +14,12 @@ import polars as pl
 
 from onoma.artifacts.parquet import scan_parquet
 from onoma.errors import InputError, did_you_mean
-from onoma.terminology.files.archives import SourceFile
-from onoma.terminology.files.delimited import first_line_of, read_delimited
-from onoma.terminology.files.json_lines import BadLineError, json_object
-from onoma.terminology.files.quoted import ROWS_PER_BATCH, read_quoted
-from onoma.terminology.files.text_files import CARRIAGE_RETURN, read_blocks, text_lines
-from onoma.terminology.reading import Reading
+from onoma.files.archives import SourceFile
+from onoma.files.delimited import first_line_of, read_delimited
+from onoma.files.json_lines import BadLineError, json_object
+from onoma.files.quoted import ROWS_PER_BATCH, read_quoted
+from onoma.files.reading import Reading
+from onoma.files.text_files import CARRIAGE_RETURN, read_blocks, text_lines
 
 Row = dict[str, Any]
 LINE = "\0line"

@@ -17,9 +17,9 @@ from typing import Any, Literal
 from lxml import etree
 
 from onoma.errors import InputError
-from onoma.terminology.files.archives import SourceFile, is_zip, source_files
-from onoma.terminology.files.text_files import ByteBlock, read_bytes
-from onoma.terminology.reading import Reading
+from onoma.files.archives import SourceFile, is_zip, source_files
+from onoma.files.reading import Reading
+from onoma.files.text_files import ByteBlock, read_bytes
 
 Element = etree._Element
 

@@ -12,13 +12,13 @@ from typing import BinaryIO, cast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sample_rrf import zipped
 
 from onoma.errors import InputError
-from onoma.terminology.files import archives
-from onoma.terminology.files.archives import SourceFile, archives_opened, is_zip, joined, source_files
-from onoma.terminology.files.text_files import read_blocks
-from onoma.terminology.reading import Reading
+from onoma.files import archives
+from onoma.files.archives import SourceFile, archives_opened, is_zip, joined, source_files
+from onoma.files.reading import Reading
+from onoma.files.text_files import read_blocks
+from tiny import zipped
 
 
 def packed(tmp_path: Path, data: bytes, name: str = "a.zip") -> Path:

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 
 from onoma.errors import InputError
-from onoma.terminology.files.text_files import LineBlock, TextSource, line_problem, read_blocks, reject_line
-from onoma.terminology.reading import Reading
+from onoma.files.reading import Reading
+from onoma.files.text_files import LineBlock, TextSource, line_problem, read_blocks, reject_line
 
 _LINE_FEED = 10
 _BINARY = {b"\xfd7zXZ": "xz", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "Zstandard", b"7z\xbc\xaf": "7-Zip"}

@@ -15,12 +15,13 @@ from typing import Literal, TypeAlias
 import polars as pl
 
 from onoma.errors import InputError, did_you_mean
-from onoma.terminology.tables import REJECTS
 
 OnError: TypeAlias = Literal["strict", "skip"]
 Progress: TypeAlias = Callable[[int, "int | None", str], None]
 """Called with rows done, rows in all (estimated from the share of bytes read; ``None``: unknown), and what is read."""
 
+REJECTS = pl.Schema({"file": pl.String(), "line": pl.UInt32(), "reason": pl.String(), "text": pl.String()})
+"""Of rows that were left out."""
 _KEPT_TEXT = 500
 _SECONDS_BETWEEN_PROGRESS = 0.1
 

@@ -8,10 +8,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from onoma.errors import InputError
-from onoma.terminology.files import text_files
-from onoma.terminology.files.delimited import read_columns, read_delimited
-from onoma.terminology.files.text_files import read_blocks, text_lines
-from onoma.terminology.reading import Reading
+from onoma.files import text_files
+from onoma.files.delimited import read_columns, read_delimited
+from onoma.files.reading import Reading
+from onoma.files.text_files import read_blocks, text_lines
 
 
 def test_a_mark_that_is_no_byte_order_mark_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

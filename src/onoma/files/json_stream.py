@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from onoma.errors import InputError
-from onoma.terminology.files.archives import SourceFile
-from onoma.terminology.files.decoding import TextDecoder
-from onoma.terminology.files.text_files import read_bytes
-from onoma.terminology.reading import Reading
+from onoma.files.archives import SourceFile
+from onoma.files.decoding import TextDecoder
+from onoma.files.reading import Reading
+from onoma.files.text_files import read_bytes
 
 MAX_VALUE_CHARACTERS = 64 << 20
 """A longer value at the depth asked for is no term but another kind of file."""

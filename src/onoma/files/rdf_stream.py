@@ -1,7 +1,7 @@
 """RDF of any size, a triple at a time: RDF/XML, Turtle, N-Triples, N-Quads, TriG, JSON-LD.
 
 The parser is pyoxigraph's. A file that would make it swell or recurse without end is refused before it reaches the
-parser (`onoma.terminology.files.rdf_guards`), and an RDF/XML file that just stops is told from one that is whole. What
+parser (`onoma.files.rdf_guards`), and an RDF/XML file that just stops is told from one that is whole. What
 is no RDF cannot be read past the place: that ends the import whatever ``on_error`` says; an IRI that breaks the rules
 does not, nor (but in Turtle and its kin) a language tag. Nothing outside the file is ever read: no imports, no remote
 contexts.
@@ -19,11 +19,11 @@ import pyoxigraph
 from pyoxigraph import Quad, RdfFormat
 
 from onoma.errors import InputError
-from onoma.terminology.files.archives import SourceFile
-from onoma.terminology.files.decoding import TextDecoder
-from onoma.terminology.files.rdf_guards import XmlTexts, guard_of
-from onoma.terminology.files.text_files import read_bytes, without_byte_order_mark
-from onoma.terminology.reading import Reading
+from onoma.files.archives import SourceFile
+from onoma.files.decoding import TextDecoder
+from onoma.files.rdf_guards import XmlTexts, guard_of
+from onoma.files.reading import Reading
+from onoma.files.text_files import read_bytes, without_byte_order_mark
 
 _BY_EXTENSION = {
     ".ttl": RdfFormat.TURTLE,
