@@ -78,7 +78,7 @@ def test_empty_parts_of_a_query_are_refused(tmp_path: Path, content: bytes) -> N
 
 @pytest.mark.parametrize("read", [read_queries, read_dictionary])
 def test_an_empty_file_is_refused(tmp_path: Path, read: type) -> None:
-    with pytest.raises(InputError, match="no "):
+    with pytest.raises(InputError, match="empty"):
         read(written(tmp_path, b""))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onoma.encoders import Encoder, kept_parts, open_encoder
-from onoma.encoders.vector_files import encode_file, read_lines
+from onoma.encoders.vector_files import encode_file
 from onoma.errors import ArtifactExistsError, InputError
 from tiny import tiny_encoder
 
@@ -16,23 +16,6 @@ from tiny import tiny_encoder
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
     return open_encoder(tiny_encoder(tmp_path_factory.mktemp("base") / "bert"))
-
-
-def test_lines_of_any_sort(tmp_path: Path) -> None:
-    file = tmp_path / "names.txt"
-    file.write_bytes("\ufeffa\r\n\n b \n\u2028c\x0bd\n".encode())
-    assert read_lines(file) == ["a", "", " b ", "\u2028c\x0bd"]
-    file.write_bytes(b"no end of line")
-    assert read_lines(file) == ["no end of line"]
-    file.write_bytes(b"")
-    assert read_lines(file) == []
-
-
-def test_a_line_that_is_not_utf8_is_named(tmp_path: Path) -> None:
-    file = tmp_path / "names.txt"
-    file.write_bytes("good\nR\u00fccken\n".encode("latin-1"))
-    with pytest.raises(InputError, match="line 2"):
-        read_lines(file)
 
 
 def test_parts_are_put_together_in_order(encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

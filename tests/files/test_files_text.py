@@ -11,7 +11,7 @@ from onoma.errors import InputError
 from onoma.files import text_files
 from onoma.files.delimited import read_columns, read_delimited
 from onoma.files.reading import Reading
-from onoma.files.text_files import read_blocks, text_lines
+from onoma.files.text_files import read_blocks, read_lines, text_lines
 
 
 def test_a_mark_that_is_no_byte_order_mark_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,3 +160,22 @@ def test_lines_that_end_in_carriage_returns_alone_are_refused(tmp_path: Path) ->
             list(text_lines(tmp_path / "x.txt", Reading("skip")))
     (tmp_path / "x.txt").write_bytes(b"D1||a\r\r\n")
     assert len(list(text_lines(tmp_path / "x.txt", Reading()))) == 1
+
+
+def test_lines_of_any_sort(tmp_path: Path) -> None:
+    file = tmp_path / "names.txt"
+    file.write_bytes("\ufeffa\r\n\n b \n\u2028c\x0bd\n".encode())
+    assert read_lines(file) == ["a", "", " b ", "\u2028c\x0bd"]
+    file.write_bytes(b"no end of line")
+    assert read_lines(file) == ["no end of line"]
+    file.write_bytes(gzip.compress(b"a\nb\n"))
+    assert read_lines(file) == ["a", "b"]
+    file.write_bytes(b"")
+    assert read_lines(file) == []
+
+
+def test_a_line_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "names.txt"
+    file.write_bytes("good\nR\u00fccken\n".encode("latin-1"))
+    with pytest.raises(InputError, match="line 2"):
+        read_lines(file)

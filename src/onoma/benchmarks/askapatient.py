@@ -7,12 +7,12 @@ are not UTF-8 are Windows-1252.
 
 from __future__ import annotations
 
-import codecs
-import re
 from pathlib import Path
 
-from onoma.benchmarks.biosyn import DictionaryLine, Query, file_content, find_file
+from onoma.benchmarks.biosyn import DictionaryLine, Query, find_file
 from onoma.errors import InputError
+from onoma.files.reading import Reading
+from onoma.files.text_files import only_file, read_blocks
 
 N_FOLDS = 10
 PARTS = ("train", "validation", "test")
@@ -34,14 +34,15 @@ def read_fold(path: Path) -> list[tuple[str, str, str]]:
         InputError: the file is damaged, or a line has other fields (file and line are named).
     """
     rows = []
-    for number, line in enumerate(re.split(rb"\r?\n", file_content(path).removesuffix(b"\n")), 1):
-        text = _decoded(line, path, number)
-        fields = text.split("\t")
-        if len(fields) != 3 or not all(field.strip() for field in fields):
-            raise InputError(
-                "a line of another form", path=path, line=number, expected="concept, name and mention", found=text
-            )
-        rows.append((fields[0].strip(), fields[1].strip(), fields[2].strip()))
+    for block in read_blocks(only_file(path), Reading()):
+        for number, line in enumerate(block.lines(), block.first_line):
+            text = _decoded(line, path, number)
+            fields = text.split("\t")
+            if len(fields) != 3 or not all(field.strip() for field in fields):
+                raise InputError(
+                    "a line of another form", path=path, line=number, expected="concept, name and mention", found=text
+                )
+            rows.append((fields[0].strip(), fields[1].strip(), fields[2].strip()))
     return rows
 
 
@@ -59,8 +60,6 @@ def as_queries(rows: list[tuple[str, str, str]]) -> list[Query]:
 
 
 def _decoded(line: bytes, path: Path, number: int) -> str:
-    if number == 1:
-        line = line.removeprefix(codecs.BOM_UTF8)
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError:

@@ -7,15 +7,15 @@ signs. Files may be gzip.
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from onoma.artifacts import write_file
 from onoma.errors import InputError
+from onoma.files.reading import Reading
+from onoma.files.text_files import text_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def read_queries(path: Path) -> list[Query]:
     """All queries of a file.
 
     Raises:
-        InputError: a line is not ``id(s)||mention(s)`` (file and line are named), or there is none.
+        InputError: a line is not ``id(s)||mention(s)`` (file and line are named), or the file is empty.
     """
     queries = []
     for number, ids, text in _fields(path):
@@ -54,8 +54,6 @@ def read_queries(path: Path) -> list[Query]:
             if not all(value.strip() for value in values):
                 raise InputError("an empty part between separators", path=path, line=number, field=field, found=found)
         queries.append(Query(text=text, parts=tuple(parts), gold=frozenset(gold)))
-    if not queries:
-        raise InputError("the file has no queries", path=path)
     return queries
 
 
@@ -66,7 +64,7 @@ def read_dictionary(path: Path) -> list[DictionaryLine]:
     ``D001+D002`` as one id of its own, which no query has.
 
     Raises:
-        InputError: a line is not ``id[|altid]||name`` (file and line are named), or there is none.
+        InputError: a line is not ``id[|altid]||name`` (file and line are named), or the file is empty.
     """
     lines = []
     for number, ids, name in _fields(path):
@@ -74,8 +72,6 @@ def read_dictionary(path: Path) -> list[DictionaryLine]:
         if not all(split):
             raise InputError("an empty part between separators", path=path, line=number, field="ids", found=ids)
         lines.append(DictionaryLine(name=name, ids=split))
-    if not lines:
-        raise InputError("the file has no names", path=path)
     return lines
 
 
@@ -156,19 +152,6 @@ def has_file(folder: Path, name: str, *, subfolder: str = "biosyn") -> bool:
     return _place_of(folder, name, subfolder) is not None
 
 
-def file_content(path: Path) -> bytes:
-    """A benchmark's file, unpacked if it is gzip.
-
-    Raises:
-        InputError: it is damaged.
-    """
-    try:
-        raw = path.read_bytes()
-        return gzip.decompress(raw) if path.suffix == ".gz" else raw
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(f"not a whole gzip file ({error})", path=path, fix="get the file again") from None
-
-
 def _place_of(folder: Path, name: str, subfolder: str) -> Path | None:
     candidates = [place / file for place in (folder, folder / subfolder) for file in (name, f"{name}.gz")]
     return next((candidate for candidate in candidates if candidate.is_file()), None)
@@ -176,13 +159,9 @@ def _place_of(folder: Path, name: str, subfolder: str) -> Path | None:
 
 def _fields(path: Path) -> Iterator[tuple[int, str, str]]:
     """Line number, what stands before and what stands after ``||``."""
-    content = file_content(path)
-    for number, line in enumerate(content.removesuffix(b"\n").split(b"\n") if content else [], 1):
-        try:
-            text = line.removesuffix(b"\r").decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise InputError("not UTF-8", path=path, line=number, found=f"byte {line[error.start]:#04x}") from None
-        fields = text.split("||")
-        if len(fields) != 2 or not all(field.strip() for field in fields):
-            raise InputError("a line of another form", path=path, line=number, expected="id||name", found=text)
-        yield number, fields[0], fields[1]
+    for first_line, lines in text_lines(path, Reading()):
+        for number, text in enumerate(lines, first_line):
+            fields = text.split("||")
+            if len(fields) != 2 or not all(field.strip() for field in fields):
+                raise InputError("a line of another form", path=path, line=number, expected="id||name", found=text)
+            yield number, fields[0], fields[1]

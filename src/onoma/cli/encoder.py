@@ -193,7 +193,7 @@ def _names(preset: str, terminology: Path | None, file: Path | None, sample: int
     """Distinct prepared names, a sample of them if there are many; the same ones every time."""
     import random
 
-    from onoma.encoders.vector_files import decode_lines
+    from onoma.files.text_files import read_lines
     from onoma.linking.dictionary import build_dictionary
     from onoma.terminology import Terminology, normalise
 
@@ -201,7 +201,7 @@ def _names(preset: str, terminology: Path | None, file: Path | None, sample: int
         texts = list(build_dictionary(Terminology.open(terminology), normalisation=preset).texts)
     else:
         assert file is not None  # one of the two is given
-        lines = (normalise(line, preset) for line in decode_lines(file.read_bytes(), source=str(file)))
+        lines = (normalise(line, preset) for line in read_lines(file))
         texts = [text for text in dict.fromkeys(lines) if text]
     return texts if len(texts) <= sample else random.Random(0).sample(texts, sample)
 

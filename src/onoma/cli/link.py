@@ -162,15 +162,16 @@ def _lines_of_stdin() -> Iterator[list[str]]:
 
 
 def _decoded(raw: bytes, first_line: int) -> Iterator[list[str]]:
-    from onoma.encoders.vector_files import decoded_lines
+    from onoma.files.reading import Reading
+    from onoma.files.text_files import LineBlock, block_lines
 
-    lines = list[str]()
-    try:
-        for line in decoded_lines(raw, source="standard input", first_line=first_line):
-            lines.append(line)
-    finally:
-        if lines:
-            yield lines
+    if first_line == 1:
+        raw = raw.removeprefix(b"\xef\xbb\xbf")
+    if raw:
+        data = (raw.removesuffix(b"\n") + b"\n").replace(b"\r\n", b"\n")
+        for _, lines in block_lines(LineBlock(data, first_line, data.count(b"\n")), Path("standard input"), Reading()):
+            if lines:
+                yield lines
 
 
 def _record(mention: PreparedMention, links: Sequence[Link]) -> dict[str, Any]:

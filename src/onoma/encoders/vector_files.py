@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from onoma.artifacts.arrays import new_array
 from onoma.encoders.kept_parts import KeptParts, encode_in_parts
 from onoma.encoders.protocol import Encoder, ProgressCallback
 from onoma.errors import InputError
+from onoma.files.text_files import read_lines
 from onoma.types import FloatArray
 
 
@@ -33,7 +34,7 @@ def encode_file(
 
     Args:
         encoder: What makes the vectors.
-        names: UTF-8 text; a blank line is a name too, so that line n is vector n.
+        names: UTF-8 text, plain, gzip or alone in a zip; a blank line is a name too, so that line n is vector n.
         output: ``.npy``: float32, shape (n, width), written a part at a time. ``.parquet``: columns ``name``
             (as in the file) and ``vector`` (array of float32), put together in memory.
         prepare: Applied to each name before it is encoded, e.g. normalisation.
@@ -77,52 +78,3 @@ def encode_file(
             table.write_parquet(aside)
     kept.discard()
     return len(texts)
-
-
-def read_lines(path: str | Path) -> list[str]:
-    """Lines of a UTF-8 text file, ends of line and a byte-order mark removed.
-
-    Raises:
-        InputError: there is no such file, or a line is not UTF-8.
-    """
-    file = Path(path)
-    try:
-        raw = file.read_bytes()
-    except FileNotFoundError:
-        raise InputError("there is no such file", path=file) from None
-    except IsADirectoryError:
-        raise InputError("this is a folder, where a text file is needed", path=file) from None
-    return decode_lines(raw, source=file)
-
-
-def decode_lines(raw: bytes, *, source: str | Path, first_line: int = 1) -> list[str]:
-    """Lines of UTF-8 bytes, see `read_lines`.
-
-    Args:
-        raw: The bytes.
-        source: How an error calls where they come from.
-        first_line: The number of the first of them there.
-    """
-    return list(decoded_lines(raw, source=source, first_line=first_line))
-
-
-def decoded_lines(raw: bytes, *, source: str | Path, first_line: int = 1) -> Iterator[str]:
-    """As `decode_lines`, one by one, so that those before a bad line are not lost."""
-    lines = (raw.removeprefix(b"\xef\xbb\xbf") if first_line == 1 else raw).split(b"\n")
-    if lines[-1] == b"":
-        lines.pop()
-    for number, line in enumerate(lines, first_line):
-        if b"\0" in line:
-            raise InputError(
-                "NUL byte in a line of text",
-                path=source,
-                line=number,
-                fix="save it as UTF-8, if it is UTF-16, or take the byte out",
-            )
-        try:
-            text = line.removesuffix(b"\r").decode("utf-8")
-        except UnicodeDecodeError:
-            raise InputError(
-                "this line is not UTF-8", path=source, line=number, found=repr(line[:40]), fix="save the file as UTF-8"
-            ) from None
-        yield text

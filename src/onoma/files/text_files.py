@@ -204,13 +204,30 @@ def text_lines(
         is_one_line = block.first_line == block.n_lines == 1 and not keep_carriage_returns
         if is_one_line and b"\r" in block.data.strip(b"\r\n"):
             raise InputError(CARRIAGE_RETURN, path=path, line=1)
-        lines, bad = marked_lines(block)
-        if bad and reading.on_error == "strict":
-            yield block.first_line, lines[: min(bad) - block.first_line]
-        for number, (line, problem) in bad.items():
-            reject_line(reading, path, number, line, problem)
-            lines[number - block.first_line] = ""
-        yield block.first_line, lines
+        yield from block_lines(block, path, reading)
+
+
+def block_lines(block: LineBlock, path: Path, reading: Reading) -> Iterator[tuple[int, list[str]]]:
+    """The lines of a block, bad ones rejected; see `text_lines`."""
+    lines, bad = marked_lines(block)
+    if bad and reading.on_error == "strict":
+        yield block.first_line, lines[: min(bad) - block.first_line]
+    for number, (line, problem) in bad.items():
+        reject_line(reading, path, number, line, problem)
+        lines[number - block.first_line] = ""
+    yield block.first_line, lines
+
+
+def read_lines(path: str | Path) -> list[str]:
+    """All lines of a text file, plain, gzip or alone in a zip; a blank line is one too, an empty file has none.
+
+    Raises:
+        InputError: as `text_lines`; or a line is not UTF-8.
+    """
+    file = only_file(Path(path))
+    if not file.size():
+        return []
+    return [line for _, lines in text_lines(file, Reading()) for line in lines]
 
 
 def marked_lines(block: LineBlock) -> tuple[list[str], dict[int, tuple[bytes, str]]]:
