@@ -26,6 +26,36 @@ LINE = "\0line"
 """Column with the numbers of lines; the columns of a file may have any name, but not this one."""
 
 
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
+PARQUET, JSON_LINES = frozenset({"parquet", "pq"}), frozenset({"jsonl", "ndjson"})
+"""What the names of such files end in."""
+
+
+def ending_of(file: SourceFile) -> str:
+    """What a file's name ends in, ``.gz`` aside, in small letters: what kind of file it is."""
+    _, dot, ending = file.base.lower().removesuffix(".gz").rpartition(".")
+    return ending if dot else ""
+
+
+def is_table(file: SourceFile) -> bool:
+    """Whether `table_rows` reads it."""
+    return ending_of(file) in PARQUET | JSON_LINES | _DELIMITERS.keys()
+
+
+def table_rows(file: SourceFile, reading: Reading, *, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """Rows of a table, whose kind its name tells: one text for each column.
+
+    Raises:
+        InputError: a column is missing (its name is the error's field), or, under "strict", a row is bad.
+    """
+    ending = ending_of(file)
+    if ending in PARQUET:
+        return parquet_rows(file, reading, columns=columns, may_be_lists=())
+    if ending in JSON_LINES:
+        return json_rows(file, reading, columns=columns, may_be_lists=(), separator=None)
+    return text_rows(file, reading, columns=columns, delimiter=_DELIMITERS[ending])
+
+
 def text_rows(
     file: SourceFile,
     reading: Reading,

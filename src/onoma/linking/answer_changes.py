@@ -27,7 +27,7 @@ import polars as pl
 from onoma.artifacts import write_file
 from onoma.errors import InputError
 from onoma.files.reading import Progress, Reading, no_progress
-from onoma.files.table_rows import json_rows, parquet_rows, text_rows
+from onoma.files.table_rows import is_table, table_rows
 from onoma.files.text_files import only_file, text_lines
 from onoma.linking.concept_changes import GONE
 from onoma.linking.linker import Linker
@@ -222,14 +222,14 @@ def read_asked_mentions(file: str | Path, *, column: str = "mention", progress: 
         InputError: the file or the column is missing, or a line is bad.
     """
     path, reading = Path(file), Reading(progress=progress, may_skip=False)
-    suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     found: list[str] = []
     try:
-        if suffix in {"parquet", "csv", "tsv", "jsonl"}:
-            for rows in _tables(path, suffix, reading, column):
+        asked = only_file(path)
+        if is_table(asked):
+            for rows in table_rows(asked, reading, columns=[column]):
                 found += rows[column].to_list()
         else:
-            for _, lines in text_lines(only_file(path), reading):
+            for _, lines in text_lines(asked, reading):
                 found += lines
             if all("||" in line for line in found if line.strip()):
                 found = [line.partition("||")[2] for line in found]
@@ -240,15 +240,6 @@ def read_asked_mentions(file: str | Path, *, column: str = "mention", progress: 
             error.problem, path=path, field=column, expected=error.expected, fix="name the column of the mentions"
         ) from None
     return [mention for mention in found if mention.strip()]
-
-
-def _tables(path: Path, suffix: str, reading: Reading, column: str) -> Iterable[pl.DataFrame]:
-    file, columns = only_file(path), [column]
-    if suffix == "parquet":
-        return parquet_rows(file, reading, columns=columns, may_be_lists=())
-    if suffix == "jsonl":
-        return json_rows(file, reading, columns=columns, may_be_lists=(), separator=None)
-    return text_rows(file, reading, columns=columns, delimiter="," if suffix == "csv" else "\t")
 
 
 def unchanged(mentions: Sequence[str]) -> AnswerChanges:

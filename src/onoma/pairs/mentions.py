@@ -24,8 +24,9 @@ from onoma.artifacts import ensure_writable
 from onoma.codes import split_codes_expr
 from onoma.encoders.tokens import tokenizer_fingerprint
 from onoma.errors import ConfigError, InputError
+from onoma.files.archives import SourceFile
 from onoma.files.reading import Check, Reading
-from onoma.files.table_rows import LINE, json_rows, parquet_rows, text_rows
+from onoma.files.table_rows import LINE, is_table, table_rows
 from onoma.files.text_files import only_file, text_lines
 from onoma.pairs.labelled_names import Progress
 from onoma.pairs.languages import check_languages
@@ -45,7 +46,6 @@ COMPOSITE = "composite mentions left out"
 """The note that `read_mentions` makes of them."""
 LABELLED = ("mention", "concept_id")
 """Columns of a table of annotated mentions."""
-_TABLES = {"parquet", "csv", "tsv", "jsonl", "ndjson"}
 _HAS_CODE = pl.col("concept_id").str.contains(r"[^|\s]")
 """Whether `onoma.codes.split_codes` finds a code."""
 
@@ -79,9 +79,9 @@ def read_mentions(file: str | Path, reading: Reading | None = None, *, context: 
 
 
 def _read(path: Path, reading: Reading, context: str | None) -> pl.DataFrame:
-    suffix = only_file(path).base.lower().removesuffix(".gz").rpartition(".")[2]
-    if suffix in _TABLES:
-        return _read_table(path, suffix, reading, context)
+    file = only_file(path)
+    if is_table(file):
+        return _read_table(file, reading, context)
     if context is not None:
         raise InputError(
             "lines of mentions have no contexts",
@@ -114,17 +114,10 @@ def _read(path: Path, reading: Reading, context: str | None) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def _read_table(path: Path, suffix: str, reading: Reading, context: str | None) -> pl.DataFrame:
-    file = only_file(path)
+def _read_table(file: SourceFile, reading: Reading, context: str | None) -> pl.DataFrame:
     wanted = LABELLED if context is None else tuple(dict.fromkeys((*LABELLED, context)))
     try:
-        if suffix == "parquet":
-            blocks = list(parquet_rows(file, reading, columns=wanted, may_be_lists=()))
-        elif suffix in {"jsonl", "ndjson"}:
-            blocks = list(json_rows(file, reading, columns=wanted, may_be_lists=(), separator=None))
-        else:
-            delimiter = "," if suffix == "csv" else "\t"
-            blocks = list(text_rows(file, reading, columns=wanted, delimiter=delimiter))
+        blocks = list(table_rows(file, reading, columns=wanted))
     except InputError as error:
         if error.field not in wanted:
             raise
@@ -142,7 +135,7 @@ def _read_table(path: Path, suffix: str, reading: Reading, context: str | None) 
         Check(_HAS_CODE, "concept_id", "a code", "concept_id", "an empty cell"),
     ]
     kept = [*map(pl.col, LABELLED), *([] if context is None else [pl.col(context).alias("context")])]
-    parts = [reading.keep_valid(block, checks, path=path, line_column=LINE).select(kept) for block in blocks]
+    parts = [reading.keep_valid(block, checks, path=file.path, line_column=LINE).select(kept) for block in blocks]
     n_joined = sum(part.filter(pl.col("concept_id").str.contains("+", literal=True)).height for part in parts)
     reading.note("codes with a '+', which divides codes in lines id||mention alone", n_joined)
     names = [*LABELLED, *([] if context is None else ["context"])]

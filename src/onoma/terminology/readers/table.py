@@ -13,7 +13,7 @@ The tables of knowledge bases that newer releases of BELB offer (https://github.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Literal
 
 import polars as pl
@@ -22,7 +22,7 @@ from pydantic import Field
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
 from onoma.files.reading import Check, Reading
-from onoma.files.table_rows import LINE, json_rows, parquet_rows, text_rows
+from onoma.files.table_rows import JSON_LINES, LINE, PARQUET, ending_of, json_rows, parquet_rows, text_rows
 from onoma.files.text_files import only_file
 from onoma.terminology.assembly import SOURCE_NAMES, SOURCE_TYPES, SourceTables
 from onoma.terminology.formats import Format
@@ -105,13 +105,12 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
 def _rows(file: SourceFile, options: TableOptions, reading: Reading) -> Iterator[pl.DataFrame]:
     columns = options.columns
     may_be_lists = {column for column in (*options.name, options.semantic_type) if column and column != options.id}
-    suffixes = [suffix.lower() for suffix in PurePosixPath(file.name).suffixes if suffix.lower() != ".gz"]
-    kind = suffixes[-1] if suffixes else ""
-    if kind in {".parquet", ".pq"}:
+    ending = ending_of(file)
+    if ending in PARQUET:
         return parquet_rows(file, reading, columns=columns, may_be_lists=may_be_lists)
-    if kind in {".jsonl", ".ndjson"}:
+    if ending in JSON_LINES:
         return json_rows(file, reading, columns=columns, may_be_lists=may_be_lists, separator=options.separator)
-    delimiter = _delimiter(kind, options)
+    delimiter = _delimiter(ending, options)
     advice = "close it, or import with --set quoting=no if quotes are ordinary characters here"
     return text_rows(file, reading, columns=columns, delimiter=delimiter, quoting=options.quoting, advice=advice)
 
@@ -176,9 +175,9 @@ def _names(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:
     ).explode("text")
 
 
-def _delimiter(kind: str, options: TableOptions) -> str:
+def _delimiter(ending: str, options: TableOptions) -> str:
     if options.delimiter == "auto":
-        return "," if kind == ".csv" else "\t"
+        return "," if ending == "csv" else "\t"
     delimiter = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}.get(
         options.delimiter, options.delimiter
     )
