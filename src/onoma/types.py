@@ -1,7 +1,8 @@
-"""Array aliases and numerical conventions that several rooms share."""
+"""Aliases and numerical conventions that several rooms share."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -23,3 +24,12 @@ SCORE_DECIMALS = 6
 
 MAX_NORM = 1.001
 """Bound on the length of a vector that has unit length but for rounding."""
+
+Progress: TypeAlias = Callable[[int, "int | None", str], None]
+"""Called with how much is done, how much there is (``None``: unknown), and of what."""
+CountProgress: TypeAlias = Callable[[int, int], None]
+"""Called with how many are done, and how many there are."""
+
+
+def no_progress(done: int, total: int | None, what: str) -> None:
+    """Tell nobody."""

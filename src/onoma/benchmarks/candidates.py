@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,7 +19,7 @@ from onoma.indexes.vector_store import VectorStore
 from onoma.linking import Link
 from onoma.linking.baselines import Baseline
 from onoma.terminology import normalise
-from onoma.types import SCORE_DECIMALS, DoubleArray, FloatArray, RowArray
+from onoma.types import SCORE_DECIMALS, CountProgress, DoubleArray, FloatArray, RowArray
 
 _FIRST_DEPTH = 64
 """Lines that each search looks for at first."""
@@ -47,7 +47,7 @@ def nearest_lines(
     *,
     k: int,
     sparse_weight: float = 0.0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: CountProgress | None = None,
 ) -> Candidates:
     """The ``k`` dictionary lines nearest to each text; of equal scores the earlier line first.
 

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,8 +24,7 @@ from onoma.encoders import Encoder, open_encoder
 from onoma.errors import ConfigError, InputError
 from onoma.linking import Linker
 from onoma.linking.baselines import Baseline, get_baseline
-
-Progress = Callable[[int, int], None]
+from onoma.types import CountProgress
 
 
 def run_benchmark(
@@ -40,7 +39,7 @@ def run_benchmark(
     split: str | None = None,
     seed: int = 0,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: CountProgress | None = None,
 ) -> BenchmarkResult:
     """Measure an encoder or a baseline by the published protocol, or a linker on the same queries.
 
@@ -182,7 +181,7 @@ def _rank_with_encoder(
     *,
     k: int,
     sparse_weight: float | None,
-    progress: Progress | None,
+    progress: CountProgress | None,
 ) -> _Ranking:
     texts = _distinct_parts(queries)
     return _Ranking(

@@ -5,7 +5,7 @@ from onoma.encoders.catalogue import CATALOGUE, CatalogueEncoder
 from onoma.encoders.folders import LOWER_PRECISIONS, EncoderFolder, Precision, read_folder
 from onoma.encoders.opening import open_encoder
 from onoma.encoders.pooling import POOLINGS, Pooling
-from onoma.encoders.protocol import Encoder, ProgressCallback
+from onoma.encoders.protocol import Encoder
 from onoma.encoders.rewriting import add_precisions, add_to_card
 from onoma.encoders.saving import export_encoder, save_encoder
 from onoma.encoders.sources import locate_encoder, locate_tokenizer
@@ -17,11 +17,11 @@ __all__ = [
     "POOLINGS",
     "Agreement",
     "CatalogueEncoder",
+    "CountProgress",
     "Encoder",
     "EncoderFolder",
     "Pooling",
     "Precision",
-    "ProgressCallback",
     "add_precisions",
     "add_to_card",
     "export_encoder",

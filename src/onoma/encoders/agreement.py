@@ -15,10 +15,10 @@ from pydantic import BaseModel, ConfigDict
 
 from onoma.encoders.folders import LOWER_PRECISIONS, onnx_name
 from onoma.errors import DamagedArtifactError, InputError, MismatchError
-from onoma.types import BoolArray, FloatArray
+from onoma.types import BoolArray, CountProgress, FloatArray
 
 if TYPE_CHECKING:
-    from onoma.encoders.protocol import Encoder, ProgressCallback
+    from onoma.encoders.protocol import Encoder
 
 AGREEMENT_NAME = "onnx/agreement.json"
 MIN_NAMES = 100
@@ -55,7 +55,7 @@ class Agreement(BaseModel):
 
 
 def measure_agreement(
-    exact: Encoder, lowered: Sequence[Encoder], names: Sequence[str], *, progress: ProgressCallback | None = None
+    exact: Encoder, lowered: Sequence[Encoder], names: Sequence[str], *, progress: CountProgress | None = None
 ) -> list[Agreement]:
     """Encode the same names in fp32 and in lower precisions, and compare.
 

@@ -27,10 +27,9 @@ from onoma.encoders.cross_encoder_tokens import PairRows, PairTokeniser
 from onoma.encoders.encoding import WINDOW_NAMES, length_batches
 from onoma.encoders.folders import ONNX_NAME
 from onoma.encoders.onnx_encoder import BATCH_TOKENS, open_session, padded_rows
-from onoma.encoders.protocol import ProgressCallback
 from onoma.encoders.tokens import load_tokenizer
 from onoma.errors import DamagedArtifactError, InputError, ShapeError
-from onoma.types import FloatArray, RowArray
+from onoma.types import CountProgress, FloatArray, RowArray
 
 RERANKER_KIND = "reranker"
 RERANKER_FORMAT = 2
@@ -133,7 +132,7 @@ class CrossEncoder:
         names: Sequence[str],
         contexts: Sequence[str | None] | None = None,
         *,
-        progress: ProgressCallback | None = None,
+        progress: CountProgress | None = None,
     ) -> FloatArray:
         """Scores of pairs, float32, shape (n,).
 

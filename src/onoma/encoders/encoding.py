@@ -11,10 +11,9 @@ import numpy.typing as npt
 from tokenizers import Tokenizer, normalizers
 
 from onoma.encoders.folders import EncoderFolder
-from onoma.encoders.protocol import ProgressCallback
 from onoma.encoders.tokens import is_one_token, known_shares, tokenise, unknown_id
 from onoma.errors import check_several
-from onoma.types import BoolArray, FloatArray, RowArray
+from onoma.types import BoolArray, CountProgress, FloatArray, RowArray
 
 _LEAST_KNOWN = 0.5
 """A text of which the tokeniser knows no more has a vector that says nothing: texts in a script that the encoder was
@@ -116,7 +115,7 @@ def encode_names(
     *,
     batch_tokens: int,
     padded: bool,
-    progress: ProgressCallback | None,
+    progress: CountProgress | None,
     unit_length: bool,
 ) -> FloatArray:
     """Vectors of names in their order, shape (n, width), or (n, dimensions) where the folder says so.

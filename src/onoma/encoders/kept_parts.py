@@ -22,8 +22,8 @@ import numpy as np
 from onoma._version import __version__
 from onoma.artifacts import write_file
 from onoma.encoders.encoding import WINDOW_NAMES
-from onoma.encoders.protocol import Encoder, ProgressCallback
-from onoma.types import FloatArray
+from onoma.encoders.protocol import Encoder
+from onoma.types import CountProgress, FloatArray
 
 PART_NAMES = WINDOW_NAMES
 """Names in a part: half a minute's work of a small encoder on two cores."""
@@ -36,7 +36,7 @@ _ROOM = 3
 class EncodePart(Protocol):
     """`Encoder.encode`, or what does the same."""
 
-    def __call__(self, texts: Sequence[str], *, progress: ProgressCallback | None) -> FloatArray: ...
+    def __call__(self, texts: Sequence[str], *, progress: CountProgress | None) -> FloatArray: ...
 
 
 def encode_in_parts(
@@ -44,7 +44,7 @@ def encode_in_parts(
     texts: Sequence[str],
     *,
     prepare: Callable[[str], str] | None = None,
-    progress: ProgressCallback | None = None,
+    progress: CountProgress | None = None,
 ) -> Iterator[FloatArray]:
     """The vectors of all names in their order, a part at a time, so that memory stays bounded.
 
@@ -89,7 +89,7 @@ class KeptParts:
         texts: Sequence[str],
         *,
         unit_length: bool = True,
-        progress: ProgressCallback | None = None,
+        progress: CountProgress | None = None,
     ) -> FloatArray:
         """As `Encoder.encode`; from the disk, and without progress, if these names were encoded before."""
         if not self._is_on:
@@ -114,7 +114,7 @@ class KeptParts:
             self.folder.rmdir()
 
 
-def _report(progress: ProgressCallback, done_before: int, total: int, done: int, _total: int) -> None:
+def _report(progress: CountProgress, done_before: int, total: int, done: int, _total: int) -> None:
     """Progress within one part, told as progress within the whole."""
     progress(done_before + done, total)
 

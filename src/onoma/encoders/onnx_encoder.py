@@ -13,9 +13,8 @@ import onnxruntime
 
 from onoma.encoders.encoding import FolderEncoder, checked_names, encode_names
 from onoma.encoders.folders import EncoderFolder
-from onoma.encoders.protocol import ProgressCallback
 from onoma.errors import ConfigError, DamagedArtifactError, InputError
-from onoma.types import FloatArray, RowArray
+from onoma.types import CountProgress, FloatArray, RowArray
 
 BATCH_TOKENS = 1_024
 """Tokens per call of the session, so that a batch's intermediate results stay in the processor's cache."""
@@ -60,7 +59,7 @@ class OnnxEncoder(FolderEncoder):
         self._output = OWN_OUTPUT if self._pools_inside else token_outputs[0]
 
     def encode(
-        self, texts: Iterable[str], *, progress: ProgressCallback | None = None, unit_length: bool = True
+        self, texts: Iterable[str], *, progress: CountProgress | None = None, unit_length: bool = True
     ) -> FloatArray:
         """Vectors of names, shape (n, width); see `onoma.encoders.Encoder.encode`."""
         return encode_names(

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 from onoma.encoders.folders import EncoderFolder
-from onoma.types import BoolArray, FloatArray
-
-ProgressCallback: TypeAlias = Callable[[int, int], None]
-"""Called with (names done, names in all)."""
+from onoma.types import BoolArray, CountProgress, FloatArray
 
 
 @runtime_checkable
@@ -64,7 +61,7 @@ class Encoder(Protocol):
         ...
 
     def encode(
-        self, texts: Sequence[str], *, progress: ProgressCallback | None = None, unit_length: bool = True
+        self, texts: Sequence[str], *, progress: CountProgress | None = None, unit_length: bool = True
     ) -> FloatArray:
         """Vectors of names, as these are written.
 

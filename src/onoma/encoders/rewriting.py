@@ -30,10 +30,10 @@ from onoma.encoders.folders import (
 )
 from onoma.encoders.model_card import RESULTS_FOLDER, write_card
 from onoma.encoders.onnx_encoder import OnnxEncoder
-from onoma.encoders.protocol import ProgressCallback
 from onoma.encoders.saving import fill_folder, write_json
 from onoma.encoders.sources import locate_encoder
 from onoma.errors import ConfigError, InputError, MismatchError, did_you_mean, missing_extra
+from onoma.types import CountProgress
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -47,7 +47,7 @@ def add_precisions(
     out: str | Path | None = None,
     overwrite: bool = False,
     threads: int | None = None,
-    progress: ProgressCallback | None = None,
+    progress: CountProgress | None = None,
 ) -> list[Agreement]:
     """Make ONNX models in lower precisions beside the one in fp32, and measure how well each agrees with it.
 

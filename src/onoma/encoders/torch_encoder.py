@@ -14,9 +14,8 @@ from onoma.encoders.encoding import FolderEncoder, checked_names, encode_names
 from onoma.encoders.memory import keep_freed_memory, return_freed_memory
 from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.packing import pack
-from onoma.encoders.protocol import ProgressCallback
 from onoma.errors import ConfigError
-from onoma.types import FloatArray, RowArray
+from onoma.types import CountProgress, FloatArray, RowArray
 
 BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_535}
 """Tokens per forward pass, by kind of device."""
@@ -50,7 +49,7 @@ class TorchEncoder(FolderEncoder):
         return self._precision
 
     def encode(
-        self, texts: Iterable[str], *, progress: ProgressCallback | None = None, unit_length: bool = True
+        self, texts: Iterable[str], *, progress: CountProgress | None = None, unit_length: bool = True
     ) -> FloatArray:
         """Vectors of names, shape (n, width); see `onoma.encoders.Encoder.encode`."""
         texts = checked_names(texts)

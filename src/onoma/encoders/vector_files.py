@@ -12,10 +12,10 @@ import polars as pl
 from onoma.artifacts import ensure_file_writable, write_file
 from onoma.artifacts.arrays import new_array
 from onoma.encoders.kept_parts import KeptParts, encode_in_parts
-from onoma.encoders.protocol import Encoder, ProgressCallback
+from onoma.encoders.protocol import Encoder
 from onoma.errors import InputError
 from onoma.files.text_files import read_lines
-from onoma.types import FloatArray
+from onoma.types import CountProgress, FloatArray
 
 
 def encode_file(
@@ -26,7 +26,7 @@ def encode_file(
     prepare: Callable[[str], str] | None = None,
     unit_length: bool = True,
     overwrite: bool = False,
-    progress: ProgressCallback | None = None,
+    progress: CountProgress | None = None,
 ) -> int:
     """Encode a text file, one name per line, into a file that appears only when it is whole.
 

@@ -7,7 +7,7 @@ field, what was expected and what was found; under "skip" it is left out, counte
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -15,19 +15,14 @@ from typing import Literal, TypeAlias
 import polars as pl
 
 from onoma.errors import InputError, did_you_mean
+from onoma.types import Progress, no_progress
 
 OnError: TypeAlias = Literal["strict", "skip"]
-Progress: TypeAlias = Callable[[int, "int | None", str], None]
-"""Called with rows done, rows in all (estimated from the share of bytes read; ``None``: unknown), and what is read."""
 
 REJECTS = pl.Schema({"file": pl.String(), "line": pl.UInt32(), "reason": pl.String(), "text": pl.String()})
 """Of rows that were left out."""
 _KEPT_TEXT = 500
 _SECONDS_BETWEEN_PROGRESS = 0.1
-
-
-def no_progress(done: int, total: int | None, what: str) -> None:
-    """Tell nobody."""
 
 
 @dataclass(frozen=True)

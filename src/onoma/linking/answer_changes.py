@@ -26,7 +26,7 @@ import polars as pl
 
 from onoma.artifacts import write_file
 from onoma.errors import InputError
-from onoma.files.reading import Progress, Reading, no_progress
+from onoma.files.reading import Reading
 from onoma.files.table_rows import is_table, table_rows
 from onoma.files.text_files import only_file, text_lines
 from onoma.linking.concept_changes import GONE
@@ -34,6 +34,7 @@ from onoma.linking.linker import Linker
 from onoma.linking.links import Link, checked_mentions
 from onoma.linking.lookup import NameLookup
 from onoma.terminology import normalise
+from onoma.types import Progress, no_progress
 
 REASONS = (*GONE, "name_gone", "new_concept", "new_name", "other")
 CHANGED_ANSWERS = pl.Schema(

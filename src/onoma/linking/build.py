@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from onoma.artifacts import Parent, amend_artifact, ensure_writable, open_artifact, verify_artifact, write_artifact
-from onoma.encoders import Encoder, ProgressCallback, export_encoder, open_encoder
+from onoma.encoders import Encoder, export_encoder, open_encoder
 from onoma.encoders.cross_encoder import RERANKER_FORMAT, RERANKER_KIND
 from onoma.encoders.folders import ENCODER_KIND
 from onoma.encoders.kept_parts import EncodePart, KeptParts, encode_in_parts
@@ -35,7 +35,7 @@ from onoma.linking.settings import LinkerSettings, Stage, ordered_stages
 from onoma.terminology import Terminology
 from onoma.terminology.tables import ACTIVE
 from onoma.terminology.terminology import as_terminology
-from onoma.types import MAX_NORM, BoolArray, FloatArray
+from onoma.types import MAX_NORM, BoolArray, CountProgress, FloatArray
 
 DEFAULT_NORMALISATION = "sapbert"
 """Of a linker without an encoder, which would say how it was trained."""
@@ -56,7 +56,7 @@ def build_linker(
     stages: Iterable[str] | None = None,
     database: str | None = None,
     overwrite: bool = False,
-    progress: ProgressCallback | None = None,
+    progress: CountProgress | None = None,
 ) -> Linker:
     """Encode the names of a terminology and write a linker.
 
@@ -290,7 +290,7 @@ def _settings(
 
 
 def _vectors(
-    texts: Sequence[str], encoder: Encoder, encode: EncodePart, is_read: BoolArray, progress: ProgressCallback | None
+    texts: Sequence[str], encoder: Encoder, encode: EncodePart, is_read: BoolArray, progress: CountProgress | None
 ) -> Iterator[FloatArray]:
     """The vectors of all texts, a part at a time, each checked to be of length 1.
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from onoma.encoders import Encoder, EncoderFolder, ProgressCallback
+from onoma.encoders import Encoder, EncoderFolder
 from onoma.encoders.kept_parts import KeptParts
 from onoma.indexes.pgvector import PgVectorIndex
 from onoma.indexes.vector_store import PART_ROWS, SCALES_FILE, VectorStore, rounded
 from onoma.linking.folder import open_vectors
-from onoma.types import BoolArray, FloatArray, RowArray
+from onoma.types import BoolArray, CountProgress, FloatArray, RowArray
 
 
 class KnownVectors:
@@ -103,7 +103,7 @@ class KnownVectors:
             self._vectors.verify()
 
     def encode(
-        self, texts: Sequence[str], *, progress: ProgressCallback | None = None, unit_length: bool = True
+        self, texts: Sequence[str], *, progress: CountProgress | None = None, unit_length: bool = True
     ) -> FloatArray:
         """Vectors of names, shape (n, width), of length 1; see `onoma.encoders.Encoder.encode`.
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-from onoma.encoders import ProgressCallback
 from onoma.encoders.cross_encoder import CrossEncoder, CrossEncoderAbout
 from onoma.encoders.cross_encoder_ranking import answers_nil, interpolated, probabilities
 from onoma.encoders.cross_encoder_tokens import candidate_text
@@ -22,7 +21,7 @@ from onoma.errors import InputError, ShapeError
 from onoma.linking.likelihood import LabelledPool, maximise_likelihood
 from onoma.linking.links import Link
 from onoma.terminology import normalise
-from onoma.types import SCORE_DECIMALS, FloatArray
+from onoma.types import SCORE_DECIMALS, CountProgress, FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +105,7 @@ class Reranker:
         names: Sequence[str],
         contexts: Sequence[str | None] | None = None,
         *,
-        progress: ProgressCallback | None = None,
+        progress: CountProgress | None = None,
     ) -> FloatArray:
         """Scores of pairs of mention and name, float32, shape (n,); see `CrossEncoder.scores`."""
         known = self._known
@@ -131,7 +130,7 @@ class Reranker:
         contexts: Sequence[str | None] | None = None,
         depth: int | None = None,
         weight: float | None = None,
-        progress: ProgressCallback | None = None,
+        progress: CountProgress | None = None,
     ) -> list[Reranked]:
         """Candidates in their new order, and how probable it is that none of them is meant.
 

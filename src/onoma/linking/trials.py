@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from onoma.encoders import Encoder, ProgressCallback
+from onoma.encoders import Encoder
 from onoma.errors import InputError
 from onoma.linking.calibration import Calibration, Method
 from onoma.linking.confidence_features import MentionEvidence, confidence_features
@@ -20,7 +20,7 @@ from onoma.linking.likelihood import LabelledPool
 from onoma.linking.linker import Linker
 from onoma.linking.searching import Pool
 from onoma.linking.settings import SEARCHES, LinkerSettings
-from onoma.types import DoubleArray, FloatArray, RowArray
+from onoma.types import CountProgress, DoubleArray, FloatArray, RowArray
 
 CUTOFF = 5
 """Concepts of an answer that are looked at."""
@@ -120,7 +120,7 @@ class Trial:
     """Development mentions linked with one setting after another."""
 
     def __init__(
-        self, linker: Linker, development: Development, progress: ProgressCallback | None, *, n_runs: int
+        self, linker: Linker, development: Development, progress: CountProgress | None, *, n_runs: int
     ) -> None:
         self._linker, self._mentions, self._progress = linker, development.mentions, progress
         self._written = {mention.key: mention.written for mention in self._mentions}
@@ -299,7 +299,7 @@ class Remembering:
         return getattr(self._encoder, name)
 
     def encode(
-        self, texts: Sequence[str], *, progress: ProgressCallback | None = None, unit_length: bool = True
+        self, texts: Sequence[str], *, progress: CountProgress | None = None, unit_length: bool = True
     ) -> FloatArray:
         """See `onoma.encoders.Encoder.encode`."""
         new = [text for text in texts if text not in self._known]

@@ -15,7 +15,6 @@ from typing import Literal, TypeAlias
 import polars as pl
 
 from onoma.artifacts import amend_artifact, ensure_writable
-from onoma.encoders import ProgressCallback
 from onoma.errors import ConfigError, InputError
 from onoma.indexes.pgvector_replacing import drop_unfinished
 from onoma.linking.calibration import Method, check_method
@@ -29,7 +28,7 @@ from onoma.linking.reranking import Reranker, learn_share
 from onoma.linking.settings import SEARCHES, LinkerSettings, Stage, ordered_stages
 from onoma.linking.trials import Accuracies, CalibrationReport, Outcome, Remembering, Trial, Wish
 from onoma.pairs.mentions import check_mentions
-from onoma.types import RowArray
+from onoma.types import CountProgress, RowArray
 
 _NEXT_TO_NOTHING = 1e-9
 BY_WEIGHTS = "learned weights"
@@ -105,7 +104,7 @@ def tune_linker(
     certainty: float | None = None,
     n_folds: int = 5,
     database: str | None = None,
-    progress: ProgressCallback | None = None,
+    progress: CountProgress | None = None,
 ) -> TuningReport:
     """Learn a linker's settings and put them into its folder, the other files of which are neither read nor copied.
 

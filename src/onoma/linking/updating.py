@@ -39,7 +39,6 @@ from onoma.artifacts import (
 from onoma.encoders import Encoder, open_encoder
 from onoma.encoders.kept_parts import KeptParts
 from onoma.errors import ArtifactExistsError, ConfigError, MismatchError
-from onoma.files.reading import Progress, no_progress
 from onoma.indexes.pgvector_replacing import replacing_tables, tables_in
 from onoma.indexes.records import RECORD_FILE, read_index_record, write_index_record
 from onoma.linking.answer_changes import EarlierAnswers, unchanged
@@ -54,6 +53,7 @@ from onoma.linking.settings import LinkerSettings
 from onoma.linking.update_report import UpdateReport
 from onoma.terminology import Terminology
 from onoma.terminology.terminology import as_terminology
+from onoma.types import Progress, no_progress
 
 _BUILD_FOLDER = "build"
 _COMPARED = ("mean_cosine", "lowest_cosine"), ("at_1", "at_10")

@@ -15,9 +15,10 @@ import polars as pl
 
 from onoma.errors import InputError, did_you_mean
 from onoma.files.json_lines import BadLineError, Number, json_object
-from onoma.files.reading import Progress, Reading
+from onoma.files.reading import Reading
 from onoma.files.text_files import only_file, text_lines
 from onoma.mapping.parts import RAW, Unheld, Wanted, texts_frame
+from onoma.types import Progress
 
 MAX_KEYS = 10_000
 """More of them are no columns but values."""

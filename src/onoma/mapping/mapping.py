@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
@@ -33,12 +32,10 @@ from onoma.mapping.ray_engine import check_ray, link_on_ray
 from onoma.mapping.text_tables import TextTable
 from onoma.mapping.work import ReadInput, Settings, WorkFolder, WrittenPart
 from onoma.mapping.workers import link_in_processes
+from onoma.types import Progress, no_progress
 
 Engine: TypeAlias = Literal["local", "ray"]
 """Where mentions are linked: in processes of this machine, or on a Ray cluster."""
-MapProgress: TypeAlias = Callable[[int, "int | None", str], None]
-"""Called with how much of a stage is done, how much there is to do, and the stage: "reading" and "writing" (rows),
-"linking" (mentions; those that an earlier run linked are not counted)."""
 _INPUT_FORMATS = (".csv", ".tsv", ".parquet", ".jsonl")
 
 
@@ -76,7 +73,7 @@ def map_table(
     address: str | None = None,
     database: str | None = None,
     overwrite: bool = False,
-    progress: MapProgress | None = None,
+    progress: Progress | None = None,
 ) -> MapReport:
     """Link a column of a table and write the table with the answers to another file.
 
@@ -112,7 +109,8 @@ def map_table(
         database: Of a linker with its vectors in PostgreSQL, see `Linker.open`. On a cluster it is the environment
             variable of each node.
         overwrite: Replace ``output``, and throw away unfinished work of other settings.
-        progress: See `MapProgress`.
+        progress: Called with how much of a stage is done, how much there is to do, and the stage: "reading" and
+            "writing" (rows), "linking" (mentions; those that an earlier run linked are not counted).
 
     Raises:
         InputError: input and output are one file or of an unknown kind; the input cannot be read (saying the line), has
@@ -164,7 +162,7 @@ def map_table(
     answers = tuple(name for name in ANSWER_TYPES if not left_out.get(name))
     top_k = min(top_k, max(1, opened.n_concepts))  # it decides how small tasks must be, and there are not more links
     table = _open_table(source, formats, Wanted(column, context, answers))
-    tell = progress or _tell_nobody
+    tell = progress or no_progress
     definitions = None if preparation.table is None else json.dumps(preparation.table.definitions, sort_keys=True)
     with work.locked():
         ensure_file_writable(target, overwrite=overwrite)  # whoever worked here until now may have written it
@@ -260,7 +258,7 @@ def _ensure_unchanged(source: Path, before: os.stat_result, work: WorkFolder) ->
 
 
 def _read(
-    table: InputTable, work: WorkFolder, tell: MapProgress, output_format: str, *, top_k: int, is_reranked: bool
+    table: InputTable, work: WorkFolder, tell: Progress, output_format: str, *, top_k: int, is_reranked: bool
 ) -> ReadInput:
     def told(done: int, total: int | None, _: str) -> None:
         tell(done, total, "reading")
@@ -281,7 +279,7 @@ def _write(
     read: ReadInput,
     answers: tuple[str, ...],
     output_format: str,
-    tell: MapProgress,
+    tell: Progress,
     *,
     top_k: int,
 ) -> int:
@@ -289,7 +287,7 @@ def _write(
     files = AnswerFiles(work, read.n_tasks)
     written: list[WrittenPart] = []
     count = _Count(tell, "writing", read.n_rows)
-    pieces = itertools.chain.from_iterable(slices(part, top_k) for part in parts_of(table, _tell_nobody))
+    pieces = itertools.chain.from_iterable(slices(part, top_k) for part in parts_of(table, no_progress))
     for number, part in enumerate(pieces):
         there = work.written_part(number)
         if there is None:
@@ -311,7 +309,7 @@ def _write(
 class _Count:
     """Adds up what was done and tells it."""
 
-    def __init__(self, tell: MapProgress, stage: str, total: int) -> None:
+    def __init__(self, tell: Progress, stage: str, total: int) -> None:
         self._tell, self._stage, self._total, self._done = tell, stage, total, 0
         tell(0, total, stage)
 
@@ -319,7 +317,3 @@ class _Count:
         # The total counts some mentions twice that were done once, see `ReadInput.n_mentions`.
         self._done += more
         self._tell(self._done, max(self._total, self._done), self._stage)
-
-
-def _tell_nobody(_done: int, _total: int | None, _what: str) -> None:
-    pass

@@ -10,9 +10,9 @@ import polars as pl
 
 from onoma.artifacts.parquet import scan_parquet
 from onoma.errors import InputError
-from onoma.files.reading import Progress
 from onoma.files.text_files import check_is_file
 from onoma.mapping.parts import Wanted
+from onoma.types import Progress
 
 _ROWS_AT_ONCE = 1 << 16
 

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import polars as pl
 
 from onoma.errors import InputError, did_you_mean
-from onoma.files.reading import Progress
 from onoma.mapping.keys import CONTEXT, MENTION
+from onoma.types import Progress
 
 PART_ROWS = 1 << 17
 PART_BYTES = 32 << 20

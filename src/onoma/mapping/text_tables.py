@@ -15,9 +15,10 @@ import polars as pl
 from onoma.errors import InputError
 from onoma.files.delimited import read_delimited, read_header
 from onoma.files.quoted import ROWS_PER_BATCH, csv_problem, is_never_closed, long_fields, read_quoted
-from onoma.files.reading import Progress, Reading
+from onoma.files.reading import Reading
 from onoma.files.text_files import only_file, text_lines
 from onoma.mapping.parts import Wanted
+from onoma.types import Progress
 
 _DIVIDERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "'|'"}
 _ADVICE = "close it, or double it if it is part of the text"

@@ -23,12 +23,12 @@ from onoma.encoders.tokens import tokenizer_fingerprint
 from onoma.errors import ConfigError, InputError
 from onoma.files.reading import Check, OnError, Reading
 from onoma.files.text_files import text_lines
-from onoma.pairs.labelled_names import Progress
 from onoma.pairs.name_store import own_tokenizer
 from onoma.pairs.pair_set import KIND, PairSet, write_pair_set
 from onoma.pairs.selection import Ambiguous, check_ambiguous, treat_ambiguous
 from onoma.pairs.synonyms import synonym_pairs
 from onoma.terminology import normalise_expr
+from onoma.types import Progress
 
 Classes: TypeAlias = Literal["pair", "column"]
 """What makes a class: each translation pair one of its own, or what the file says in its class column."""

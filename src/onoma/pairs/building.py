@@ -13,7 +13,6 @@ from tokenizers import Tokenizer
 from onoma.artifacts import ensure_writable
 from onoma.encoders.tokens import tokenizer_fingerprint
 from onoma.errors import ArtifactError, DamagedArtifactError, InputError, MismatchError
-from onoma.pairs.labelled_names import Progress
 from onoma.pairs.languages import check_languages
 from onoma.pairs.name_store import own_tokenizer
 from onoma.pairs.pair_set import KIND, PairSet, write_pair_set
@@ -21,6 +20,7 @@ from onoma.pairs.selection import Ambiguous, rows_fingerprint, training_names
 from onoma.pairs.synonyms import synonym_pairs
 from onoma.terminology import Terminology
 from onoma.terminology.terminology import as_terminology
+from onoma.types import Progress
 
 
 def build_pairs(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +14,7 @@ from onoma.artifacts import Manifest
 from onoma.artifacts.arrays import load_array
 from onoma.errors import DamagedArtifactError
 from onoma.pairs.name_store import NameStore
-from onoma.types import RowArray
-
-Progress = Callable[[int, int, str], None]
-"""Called with (names tokenised, number of names, "tokenising names")."""
+from onoma.types import Progress, RowArray
 
 _STORE = "names"
 _HASHED_AT_ONCE = 1 << 20

@@ -28,7 +28,6 @@ from onoma.files.archives import SourceFile
 from onoma.files.reading import Check, Reading
 from onoma.files.table_rows import LINE, is_table, table_rows
 from onoma.files.text_files import only_file, text_lines
-from onoma.pairs.labelled_names import Progress
 from onoma.pairs.languages import check_languages
 from onoma.pairs.name_store import own_tokenizer
 from onoma.pairs.pair_set import KIND, PairSet, write_pair_set
@@ -37,6 +36,7 @@ from onoma.randomness import random_from
 from onoma.terminology import Terminology, normalise_expr
 from onoma.terminology.tables import ACTIVE
 from onoma.terminology.terminology import as_terminology
+from onoma.types import Progress
 
 OnUnknown: TypeAlias = Literal["refuse", "skip"]
 """What becomes of a mention of a concept that the terminology does not have: an error, or it is counted."""

@@ -15,8 +15,9 @@ from tokenizers import Tokenizer
 from onoma.artifacts import Manifest, Parent, open_artifact, write_artifact
 from onoma.artifacts.arrays import load_array
 from onoma.errors import DamagedArtifactError
-from onoma.pairs.labelled_names import Progress, open_labelled_names, write_labelled_names
+from onoma.pairs.labelled_names import open_labelled_names, write_labelled_names
 from onoma.pairs.name_store import NameStore
+from onoma.types import Progress
 
 KIND = "pairs"
 REJECTS_FILE = "rejects.parquet"

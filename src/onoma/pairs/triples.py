@@ -16,13 +16,13 @@ from onoma.artifacts import Manifest, ensure_writable, open_artifact, write_arti
 from onoma.artifacts.arrays import load_array
 from onoma.encoders.tokens import tokenizer_fingerprint
 from onoma.errors import DamagedArtifactError, InputError, did_you_mean
-from onoma.pairs.labelled_names import Progress, open_labelled_names, write_labelled_names
+from onoma.pairs.labelled_names import open_labelled_names, write_labelled_names
 from onoma.pairs.languages import check_languages
 from onoma.pairs.name_store import NameStore, own_tokenizer
 from onoma.pairs.selection import Ambiguous, rows_fingerprint, training_names
 from onoma.terminology import Terminology
 from onoma.terminology.terminology import as_terminology
-from onoma.types import RowArray
+from onoma.types import Progress, RowArray
 
 KIND = "triples"
 FORMAT_VERSION = 1

@@ -24,7 +24,6 @@ import polars as pl
 
 from onoma.artifacts import ensure_writable
 from onoma.errors import InputError, check_several
-from onoma.files.reading import Progress, no_progress
 from onoma.terminology.matching import (
     EVIDENCE,
     KEY,
@@ -40,6 +39,7 @@ from onoma.terminology.merging import check_places, folder_name, paths_of, vocab
 from onoma.terminology.tables import KIND, NAMES, TerminologyTables, of_languages, write_terminology
 from onoma.terminology.terminology import Terminology, as_terminology
 from onoma.terminology.vocabularies import vocabulary_of
+from onoma.types import Progress, no_progress
 
 
 @dataclass(frozen=True)

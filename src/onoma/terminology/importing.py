@@ -15,11 +15,12 @@ import polars as pl
 
 from onoma.artifacts import ensure_writable, sha256_file
 from onoma.errors import ConfigError
-from onoma.files.reading import OnError, Progress, Reading, no_progress
+from onoma.files.reading import OnError, Reading
 from onoma.terminology.assembly import assemble
 from onoma.terminology.formats import get_format
 from onoma.terminology.options import parse_options
 from onoma.terminology.tables import KIND, OBSOLETE, write_terminology
+from onoma.types import Progress, no_progress
 
 
 def _names_below(source: Path, files: Sequence[Path]) -> dict[str, Path]:

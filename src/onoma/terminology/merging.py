@@ -27,13 +27,14 @@ import numpy as np
 
 from onoma.artifacts import ensure_writable
 from onoma.errors import ConfigError, InputError, check_several, did_you_mean
-from onoma.files.reading import Progress, Reading, no_progress
+from onoma.files.reading import Reading
 from onoma.terminology.concordance import Concordance, MergeSource, concord
 from onoma.terminology.joining import JOINING_RELATIONS
 from onoma.terminology.tables import KIND, OBSOLETE, write_terminology
 from onoma.terminology.terminology import Terminology, as_terminology
 from onoma.terminology.uniting import United, unite
 from onoma.terminology.vocabularies import vocabulary_of
+from onoma.types import Progress, no_progress
 
 MatchCodes: TypeAlias = Literal["prefixes", "exact"]
 _SHOWN_REFUSED = 5

@@ -64,7 +64,7 @@ from onoma.training.run_folder import ensure_encoder_writable
 from onoma.training.settings import config_of
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_case, tune
-from onoma.types import BoolArray, RowArray
+from onoma.types import BoolArray, Progress, RowArray
 
 Mentions: TypeAlias = str | Path | pl.DataFrame
 """A file that `onoma.pairs.read_mentions` reads, or a table with the columns ``mention`` and ``concept_id`` and perhaps
@@ -87,7 +87,7 @@ def train_reranker(
     on_step: Callable[[RerankingStepReport], None] | None = None,
     on_evaluation: Callable[[Evaluation], None] | None = None,
     on_event: Callable[[str], None] | None = None,
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: Progress | None = None,
 ) -> TrainingReport:
     """Train a cross-encoder on the candidates of a linker and save it as a folder.
 

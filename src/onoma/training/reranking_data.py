@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -35,7 +35,7 @@ from onoma.encoders.cross_encoder_tokens import PairTokeniser, candidate_text
 from onoma.errors import ConfigError, InputError
 from onoma.pairs import NameStore
 from onoma.terminology import normalise
-from onoma.types import BoolArray, RowArray
+from onoma.types import BoolArray, Progress, RowArray
 
 OwnNames: TypeAlias = Literal["hide", "keep", "both"]
 """What becomes of the name of a training mention that is spelt like it; see `find_candidates`."""
@@ -46,7 +46,6 @@ N_PARTS = 8
 _LOOSE = "loose"
 """The looser look-up and its preset."""
 _MENTIONS_AT_ONCE = 1024
-_Progress: TypeAlias = Callable[[int, int, str], None]
 
 
 class LinkedConcept(Protocol):
@@ -183,7 +182,7 @@ def find_candidates(
     depth: int,
     text: Literal["matched", "both"],
     own_names: OwnNames = "keep",
-    progress: _Progress | None = None,
+    progress: Progress | None = None,
 ) -> Candidates:
     """Link annotated mentions.
 

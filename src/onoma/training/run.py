@@ -26,7 +26,7 @@ from onoma.training.settings import config_of
 from onoma.training.step import StepReport
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_base
-from onoma.types import RowArray
+from onoma.types import Progress, RowArray
 
 SETTINGS_OF_PAIRS = ("languages", "include_suppressed", "max_pairs_per_concept", "ambiguous")
 """Settings of a recipe that say which pairs are made; `train_on_pairs` takes the pairs as they are."""
@@ -47,7 +47,7 @@ def train_on_terminology(
     on_step: Callable[[StepReport], None] | None = None,
     on_evaluation: Callable[[Evaluation], None] | None = None,
     on_event: Callable[[str], None] | None = None,
-    progress: Callable[..., None] | None = None,
+    progress: Progress | None = None,
 ) -> TrainingReport:
     """Train an encoder on the synonyms of a terminology by a recipe.
 

@@ -16,22 +16,21 @@ import datetime
 import email.utils
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from time import sleep
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import urlsplit
 
 from onoma._version import __version__
 from onoma.errors import UnavailableError
 from onoma.terminology.catalogue.part_files import Begun, PartFile, Version
+from onoma.types import Progress
 
 if TYPE_CHECKING:
     import httpx2  # imported where it is used: it takes longer to load than everything else that a terminology needs
 
-DownloadProgress: TypeAlias = Callable[[int, "int | None", str], None]
-"""Called with bytes there, bytes in all (``None``: unknown), and what is going on."""
 
 _MAX_REDIRECTS = 10
 _PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -87,7 +86,7 @@ def download(
     part: PartFile,
     *,
     known: Version | None = None,
-    progress: DownloadProgress,
+    progress: Progress,
     timeout_s: float = 60.0,
     n_retries: int = 3,
     first_wait_s: float = 1.0,
@@ -139,7 +138,7 @@ class _Attempt:
     url: str
     part: PartFile
     known: Version | None
-    progress: DownloadProgress
+    progress: Progress
     n_received: int = 0
     resumed_from: int | None = None
 

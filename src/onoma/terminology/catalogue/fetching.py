@@ -1,5 +1,6 @@
 """Fetching a vocabulary of the catalogue, checked and recorded.
 
+from onoma.types import Progress, no_progress
 from onoma.terminology import fetch
 
 print(fetch("doid", "downloads"))
@@ -28,9 +29,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from onoma._version import __version__
 from onoma.artifacts import ensure_outside, sha256_file, write_text_atomically
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, OnomaError, UnavailableError
-from onoma.terminology.catalogue.downloading import Download, DownloadProgress, download, without_secrets
+from onoma.terminology.catalogue.downloading import Download, download, without_secrets
 from onoma.terminology.catalogue.entries import CatalogueEntry, get_vocabulary
 from onoma.terminology.catalogue.part_files import Version, exclusive_part
+from onoma.types import Progress, no_progress
 
 _HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
 _FIRST_BYTES = {".zip": b"PK", ".gz": b"\x1f\x8b"}
@@ -108,7 +110,7 @@ def fetch(
     sha256: str | None = None,
     md5: str | None = None,
     overwrite: bool = False,
-    progress: DownloadProgress | None = None,
+    progress: Progress | None = None,
     timeout_s: float = 60.0,
     n_retries: int = 3,
     first_wait_s: float = 1.0,
@@ -162,7 +164,7 @@ def fetch(
                 address,
                 part,
                 known=known,
-                progress=progress or _no_progress,
+                progress=progress or no_progress,
                 timeout_s=timeout_s,
                 n_retries=n_retries,
                 first_wait_s=first_wait_s,
@@ -234,10 +236,6 @@ class _There:
         if self.record is None or self.record.sha256 != self.sha256 or self.record.url != without_secrets(address):
             return None
         return Version(etag=self.record.etag, last_modified=self.record.last_modified)
-
-
-def _no_progress(done: int, total: int | None, what: str) -> None:
-    """Tell nobody."""
 
 
 def _address(entry: CatalogueEntry, given: str | None) -> str:
