@@ -45,7 +45,7 @@ from onoma.errors import OnomaError
 from onoma.files.reading import Reading
 from onoma.terminology.assembly import assemble
 from onoma.terminology.formats import get_format
-from onoma.terminology.options import parse_options
+from onoma.terminology.readers.options import parse_options
 from onoma.terminology.tables import check_tables
 
 SECONDS_PER_INPUT = 30

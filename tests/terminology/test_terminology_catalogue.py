@@ -15,7 +15,7 @@ from onoma.cli.app import app
 from onoma.errors import ArtifactExistsError, OnomaError, UnavailableError
 from onoma.terminology import CatalogueEntry, Terminology, known_formats, known_vocabularies
 from onoma.terminology.catalogue.entries import CatalogueEntry as Entry
-from onoma.terminology.options import parse_options
+from onoma.terminology.readers.options import parse_options
 
 OBO = b"""format-version: 1.2
 

@@ -13,7 +13,7 @@ from small_terminologies import Name, Record, content, record, small_terminologi
 
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, NotAnArtifactError
 from onoma.terminology import EnrichReport, enrich_terminology, normalise
-from onoma.terminology.matching import EVIDENCE
+from onoma.terminology.enriching.matching import EVIDENCE
 from onoma.terminology.tables import ACTIVE
 
 OWN = [record("L1", "Dyspnoea"), record("L2", "Cold"), record("L3", "Retired", status="obsolete"), record("L4", "Pain")]

@@ -17,8 +17,8 @@ from onoma.files.reading import Reading
 from onoma.terminology import ImportReport, Terminology, import_terminology
 from onoma.terminology.assembly import SourceTables
 from onoma.terminology.formats import get_format
-from onoma.terminology.options import parse_options
 from onoma.terminology.readers.mesh_records import CATEGORIES, registry_code
+from onoma.terminology.readers.options import parse_options
 
 
 def relation(name: str | None, first: str, second: str) -> str:

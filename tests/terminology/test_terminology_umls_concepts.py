@@ -13,7 +13,7 @@ from test_terminology_umls import atom, read, relation
 
 from onoma.errors import ConfigError, InputError
 from onoma.terminology import Terminology
-from onoma.terminology.readers.semantic_types import GROUP_OF, GROUPS, TYPES, type_words
+from onoma.terminology.semantic_types import GROUP_OF, GROUPS, TYPES, type_words
 
 
 def named(terminology: Terminology) -> dict[str, list[str]]:

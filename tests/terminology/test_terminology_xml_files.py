@@ -25,7 +25,7 @@ from onoma.files.xml_files import find_xml, line_of, text_of, texts_of, xml_elem
 from onoma.terminology import Terminology, import_terminology
 from onoma.terminology.assembly import assemble
 from onoma.terminology.formats import get_format
-from onoma.terminology.options import parse_options
+from onoma.terminology.readers.options import parse_options
 from onoma.terminology.tables import check_tables
 
 DOCUMENTS = {"mesh": MESH, "icd10cm": ICD10CM, "orphanet": ORPHANET}

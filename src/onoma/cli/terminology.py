@@ -264,7 +264,7 @@ def merge(
     """
     from onoma.cli import show
     from onoma.terminology import merge_terminologies
-    from onoma.terminology.options import split_words
+    from onoma.terminology.readers.options import split_words
 
     with show.progress_bar("merging", "names") as update:
         report = merge_terminologies(
@@ -309,7 +309,7 @@ def enrich(
     from onoma.cli import show
     from onoma.pairs.languages import parse_languages
     from onoma.terminology import enrich_terminology
-    from onoma.terminology.options import split_words
+    from onoma.terminology.readers.options import split_words
 
     wished = parse_languages(languages)
     with show.progress_bar("enriching", "terminologies") as update:

@@ -15,7 +15,7 @@ from onoma.errors import InputError, did_you_mean
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.facts import TerminologyFacts
 from onoma.terminology.languages import spellings
-from onoma.terminology.readers.semantic_types import GROUP_OF, GROUPS, TYPES
+from onoma.terminology.semantic_types import GROUP_OF, GROUPS, TYPES
 from onoma.types import BoolArray
 
 _MOST_NAMED = 20

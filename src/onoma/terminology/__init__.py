@@ -17,7 +17,7 @@ from onoma.terminology.importing import ImportReport, import_terminology
 from onoma.terminology.information import TerminologyInfo
 from onoma.terminology.merging import MergeReport, merge_terminologies
 from onoma.terminology.normalisation import NORMALISATION_PRESETS, normalise, normalise_expr
-from onoma.terminology.options import describe_options
+from onoma.terminology.readers.options import describe_options
 from onoma.terminology.search import SearchHit
 from onoma.terminology.tables import TerminologyTables, write_terminology
 from onoma.terminology.terminology import Concept, Terminology

@@ -20,7 +20,7 @@ from onoma.errors import ConfigError, InputError, did_you_mean
 from onoma.files.reading import Check, OnError
 from onoma.terminology.assembly import without_repeats
 from onoma.terminology.terminology import Terminology, as_terminology
-from onoma.terminology.writing import Content, Writing, not_blank, without
+from onoma.terminology.writers.writing import Content, Writing, not_blank, without
 
 KIND = "terminology export"
 

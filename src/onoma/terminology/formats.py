@@ -10,7 +10,7 @@ from typing import Any
 from onoma.errors import ConfigError, did_you_mean
 from onoma.files.reading import Reading
 from onoma.terminology.assembly import SourceTables
-from onoma.terminology.options import ReaderOptions
+from onoma.terminology.readers.options import ReaderOptions
 
 
 @dataclass(frozen=True)

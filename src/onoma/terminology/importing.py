@@ -18,7 +18,7 @@ from onoma.errors import ConfigError
 from onoma.files.reading import OnError, Reading
 from onoma.terminology.assembly import assemble
 from onoma.terminology.formats import get_format
-from onoma.terminology.options import parse_options
+from onoma.terminology.readers.options import parse_options
 from onoma.terminology.tables import KIND, OBSOLETE, write_terminology
 from onoma.types import Progress, no_progress
 

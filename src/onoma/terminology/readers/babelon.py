@@ -57,10 +57,10 @@ from onoma.files.reading import Check, Reading, check_chosen
 from onoma.files.text_files import read_blocks
 from onoma.terminology.assembly import SOURCE_DEFINITIONS, SOURCE_NAMES, SourceTables
 from onoma.terminology.formats import Format
+from onoma.terminology.iris import last_part, synonym_type
 from onoma.terminology.languages import LANGUAGE_TAG, tidy_language
-from onoma.terminology.options import LanguageTags, ReaderOptions, split_words
-from onoma.terminology.readers.iris import last_part, synonym_type
 from onoma.terminology.readers.ontology import LABEL, SCOPES, source_of
+from onoma.terminology.readers.options import LanguageTags, ReaderOptions, split_words
 
 Status = Literal["OFFICIAL", "UNDER_REVIEW", "CANDIDATE", "NOT_TRANSLATED"]
 STATUSES = get_args(Status)

@@ -22,7 +22,7 @@ from onoma.files.reading import Check, Reading
 from onoma.files.text_files import text_lines
 from onoma.terminology.assembly import SOURCE_NAMES, SourceTables
 from onoma.terminology.formats import Format
-from onoma.terminology.options import LanguageTag, ReaderOptions, Separator
+from onoma.terminology.readers.options import LanguageTag, ReaderOptions, Separator
 
 _DIVIDER = "||"
 _CHECKS = (

@@ -37,8 +37,8 @@ from onoma.files.reading import Reading
 from onoma.files.text_files import check_is_file
 from onoma.terminology.assembly import SourceTables
 from onoma.terminology.formats import Format
-from onoma.terminology.options import ReaderOptions
 from onoma.terminology.readers.ontology import OntologyTerm, Synonym, source_of, tables_from_terms
+from onoma.terminology.readers.options import ReaderOptions
 
 PACKAGE = "cellxgene_ontology_guide"
 MAX_BYTES = 4 << 30

@@ -44,7 +44,7 @@ from onoma.terminology.assembly import (
 )
 from onoma.terminology.formats import Format
 from onoma.terminology.languages import LANGUAGE_TAG, tidy_language
-from onoma.terminology.options import ReaderOptions
+from onoma.terminology.readers.options import ReaderOptions
 from onoma.terminology.tables import ACTIVE, MAPPING_RELATIONS, OBSOLETE
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {

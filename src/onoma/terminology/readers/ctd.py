@@ -51,7 +51,7 @@ from onoma.terminology.assembly import (
     SourceTables,
 )
 from onoma.terminology.formats import Format
-from onoma.terminology.options import ReaderOptions
+from onoma.terminology.readers.options import ReaderOptions
 
 _SOURCE = "CTD"
 _IDS = {"DiseaseID": "DiseaseName", "ChemicalID": "ChemicalName"}

@@ -52,7 +52,6 @@ from onoma.files.reading import Reading
 from onoma.files.xml_files import Element, XmlFile, find_xml, line_of, text_of, xml_elements
 from onoma.terminology.assembly import SOURCE_RELATIONS, SourceTables
 from onoma.terminology.formats import Format
-from onoma.terminology.options import ReaderOptions, Words
 from onoma.terminology.readers.mesh_records import CATEGORIES, INVERSE, KINDS, MATCH_OF_SCOPE, Record, cross_references
 from onoma.terminology.readers.ontology import (
     SCOPES,
@@ -64,6 +63,7 @@ from onoma.terminology.readers.ontology import (
     join_tables,
     tables_from_terms,
 )
+from onoma.terminology.readers.options import ReaderOptions, Words
 from onoma.terminology.readers.rrf import LANGUAGES
 
 SOURCE = "MESH"

@@ -41,7 +41,7 @@ from onoma.files.reading import Reading
 from onoma.files.text_files import marked_lines, read_blocks, reject_line
 from onoma.terminology.assembly import SourceTables
 from onoma.terminology.formats import Format
-from onoma.terminology.readers.iris import code_maker, mapping_relation, synonym_type
+from onoma.terminology.iris import code_maker, mapping_relation, synonym_type
 from onoma.terminology.readers.ontology import (
     XREF,
     OntologyOptions,

@@ -1,6 +1,6 @@
 """OBO Graphs JSON, the JSON of the OBO Foundry (``mondo.json``, ``hp.json``): https://github.com/geneontology/obographs.
 
-A document has graphs, a graph has nodes and edges. Ids are IRIs, which become codes as `onoma.terminology.readers.iris`
+A document has graphs, a graph has nodes and edges. Ids are IRIs, which become codes as `onoma.terminology.iris`
 says (``http://purl.obolibrary.org/obo/MONDO_0005148`` is ``MONDO:0005148``); an id that is no IRI stays as it is.
 
 ==============================  ===================================================================================
@@ -51,7 +51,7 @@ from onoma.files.reading import Reading
 from onoma.files.text_files import only_file
 from onoma.terminology.assembly import SOURCE_RELATIONS, SourceTables
 from onoma.terminology.formats import Format
-from onoma.terminology.readers.iris import (
+from onoma.terminology.iris import (
     OBO,
     IriPrefixes,
     code_maker,

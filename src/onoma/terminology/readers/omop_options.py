@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from onoma.terminology.options import LanguageTags, ReaderOptions, Words
+from onoma.terminology.readers.options import LanguageTags, ReaderOptions, Words
 
 LANGUAGES = {
     4180186: "en", 4182511: "es", 4180190: "fr", 4182504: "de", 4182507: "it", 4182503: "nl", 4181536: "pt",

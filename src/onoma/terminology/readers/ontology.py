@@ -21,7 +21,7 @@ from onoma.terminology.assembly import (
     SOURCE_TYPES,
     SourceTables,
 )
-from onoma.terminology.options import LanguageTag, ReaderOptions, Words, split_words
+from onoma.terminology.readers.options import LanguageTag, ReaderOptions, Words, split_words
 from onoma.terminology.tables import ACTIVE, OBSOLETE
 
 _ROWS_PER_BLOCK = 1 << 16

@@ -45,8 +45,8 @@ from onoma.files.xml_files import Element, XmlFile, find_xml, line_of, text_of, 
 from onoma.terminology.assembly import SOURCE_RELATIONS, SourceTables
 from onoma.terminology.formats import Format
 from onoma.terminology.languages import LANGUAGE_TAG, tidy_language
-from onoma.terminology.options import LanguageTags, ReaderOptions
 from onoma.terminology.readers.ontology import Columns, OntologyTerm, Synonym, join_tables, tables_from_terms
+from onoma.terminology.readers.options import LanguageTags, ReaderOptions
 
 SOURCE = "ORPHA"
 _ROOT = "JDBOR"

@@ -1,7 +1,7 @@
 """OWL ontologies and SKOS thesauri in RDF: RDF/XML, Turtle, N-Triples, TriG, JSON-LD (the ``.owl`` of the OBO Foundry).
 
 A class (``owl:Class``, ``rdfs:Class``) or ``skos:Concept`` with a label is a concept. IRIs become codes as
-`onoma.terminology.readers.iris` says (``http://purl.obolibrary.org/obo/MONDO_0005148`` is ``MONDO:0005148``); an IRI
+`onoma.terminology.iris` says (``http://purl.obolibrary.org/obo/MONDO_0005148`` is ``MONDO:0005148``); an IRI
 without a known prefix is its own code (option ``iri_prefixes``).
 
 ==========================================  ======================================================================
@@ -58,8 +58,7 @@ from onoma.files.reading import Reading
 from onoma.files.text_files import only_file
 from onoma.terminology.assembly import SourceTables
 from onoma.terminology.formats import Format
-from onoma.terminology.languages import tidy_language
-from onoma.terminology.readers.iris import (
+from onoma.terminology.iris import (
     OBO,
     OBO_IN_OWL,
     SKOS,
@@ -69,6 +68,7 @@ from onoma.terminology.readers.iris import (
     relation_name,
     synonym_type,
 )
+from onoma.terminology.languages import tidy_language
 from onoma.terminology.readers.ontology import (
     LABEL,
     XREF,

@@ -20,9 +20,9 @@ from onoma.terminology.assembly import (
     SOURCE_TYPES,
 )
 from onoma.terminology.languages import SHORT_CODES
-from onoma.terminology.options import ReaderOptions, Words, split_words
+from onoma.terminology.readers.options import ReaderOptions, Words, split_words
 from onoma.terminology.readers.rrf_release import Family, Release
-from onoma.terminology.readers.semantic_types import TYPES, group_words, is_one_of, type_words
+from onoma.terminology.semantic_types import TYPES, group_words, is_one_of, type_words
 from onoma.terminology.tables import OBSOLETE
 
 LANGUAGES = {**{code.upper(): tag for code, tag in SHORT_CODES.items()}, "SCR": "hr"}

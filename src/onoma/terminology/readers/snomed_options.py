@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from onoma.terminology.options import LanguageTags, ReaderOptions, Words
+from onoma.terminology.readers.options import LanguageTags, ReaderOptions, Words
 
 SOURCE = "SNOMEDCT"
 ROOT = 138875005

@@ -27,7 +27,7 @@ from onoma.files.text_files import only_file
 from onoma.terminology.assembly import SOURCE_NAMES, SOURCE_TYPES, SourceTables
 from onoma.terminology.formats import Format
 from onoma.terminology.languages import LANGUAGE_TAG, tidy_language
-from onoma.terminology.options import LanguageTag, ReaderOptions, Separator, Words
+from onoma.terminology.readers.options import LanguageTag, ReaderOptions, Separator, Words
 
 _NO_TABLES = {".json": "a JSON document", **dict.fromkeys((".xlsx", ".xls", ".ods"), "a workbook")}
 _PREFERRED_WORDS = {

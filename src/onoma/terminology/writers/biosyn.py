@@ -13,7 +13,7 @@ import polars as pl
 
 from onoma.files.reading import Check
 from onoma.terminology.tables import OBSOLETE
-from onoma.terminology.writing import Content, Writing, without
+from onoma.terminology.writers.writing import Content, Writing, without
 
 _LINE_END = r"[\n\r]"
 _IDS = (

@@ -9,7 +9,7 @@ import polars as pl
 from onoma.files.reading import Check
 from onoma.terminology.languages import LANGUAGE_TAG
 from onoma.terminology.readers.csv_folder import COLUMNS
-from onoma.terminology.writing import Content, Writing
+from onoma.terminology.writers.writing import Content, Writing
 
 
 def write_csv_folder(content: Content, folder: Path, writing: Writing) -> Content:

@@ -25,10 +25,10 @@ from urllib.parse import quote
 import polars as pl
 
 from onoma.files.reading import Check
-from onoma.terminology.readers.iris import NAMESPACES, OBO, OBO_IN_OWL, SKOS, SYNONYM_TYPES, code_maker, synonym_type
+from onoma.terminology.iris import NAMESPACES, OBO, OBO_IN_OWL, SKOS, SYNONYM_TYPES, code_maker, synonym_type
 from onoma.terminology.readers.ontology import LABEL, SCOPES, XREF, source_of
 from onoma.terminology.tables import OBSOLETE
-from onoma.terminology.writing import Content, Writing
+from onoma.terminology.writers.writing import Content, Writing
 
 _LANGUAGE = "en"
 _IS_A = "is_a"

@@ -24,9 +24,9 @@ import polars as pl
 
 from onoma.files.reading import Check
 from onoma.terminology.readers.rrf import LANGUAGES, NO_CODE
-from onoma.terminology.readers.semantic_types import TYPES
+from onoma.terminology.semantic_types import TYPES
 from onoma.terminology.tables import OBSOLETE
-from onoma.terminology.writing import Content, Writing, without
+from onoma.terminology.writers.writing import Content, Writing, without
 
 _FORBIDDEN, _WHAT = r"[|\n\r]", "'|' or a line end"
 _LAT = {tag: lat for lat, tag in LANGUAGES.items()}

@@ -6,7 +6,7 @@ Codes are kept as they are everywhere else; what is made here is a key that serv
 * the prefix is in capital letters and, of several spellings of a vocabulary, the one in `PREFIX_SPELLINGS`;
 * the date of a release is no part of a prefix (``SNOMEDCT_US_2023_03_01:22298006``);
 * a prefix that is repeated counts once (``HGNC:HGNC:5``, ``HPO:HP:0001250``);
-* an IRI is the code it stands for (``http://purl.obolibrary.org/obo/MONDO_0005068``; `onoma.terminology.readers.iris`),
+* an IRI is the code it stands for (``http://purl.obolibrary.org/obo/MONDO_0005068``; `onoma.terminology.iris`),
   and so is an id of letters, underscore and digits (``EFO_0000612``);
 * the rest of the code stands as it is: case matters in it.
 """
@@ -18,7 +18,7 @@ from typing import Any
 
 import polars as pl
 
-from onoma.terminology.readers.iris import code_maker
+from onoma.terminology.iris import code_maker
 
 PREFIX_SPELLINGS = {
     "ATC": (),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onoma.terminology.lexical import ORDERING_WORDS, SMALL_WORDS, lexical_keys
+from onoma.terminology.enriching.lexical_keys import ORDERING_WORDS, SMALL_WORDS, lexical_keys
 
 
 def keys(*names: str | None) -> list[str | None]:

@@ -9,9 +9,9 @@ Concepts stand in the order of the terminologies.
 Where one code means different things in two terminologies (two tables that both count 1, 2, 3), a prefix keeps the
 codes of one apart. The report says how many codes were shared, and how many of those have no name in common.
 
-Cross-references join concepts of different codes only if asked to; `onoma.terminology.joining` has the rules. The
-concept that stands first names the joined one, and the codes of the others become cross-references "exactMatch" to it
-(source "merge"), so that every code is found again. ``replaced_by`` follows its concept to the new code. Relations
+Cross-references join concepts of different codes only if asked to; `onoma.terminology.merging.cross_references` has the
+rules. The concept that stands first names the joined one, and the codes of the others become cross-references
+"exactMatch" to it (source "merge"), so that every code is found again. ``replaced_by`` follows its concept to the new code. Relations
 within one joined concept are left out, and successions that a merge closes to a circle are dropped; both are counted.
 """
 
@@ -28,12 +28,12 @@ import numpy as np
 from onoma.artifacts import ensure_writable
 from onoma.errors import ConfigError, InputError, check_several, did_you_mean
 from onoma.files.reading import Reading
-from onoma.terminology.concordance import Concordance, MergeSource, concord
-from onoma.terminology.joining import JOINING_RELATIONS
+from onoma.terminology.code_keys import vocabulary_of
+from onoma.terminology.merging.concepts import Concordance, MergeSource, concord
+from onoma.terminology.merging.cross_references import JOINING_RELATIONS
+from onoma.terminology.merging.tables import United, unite
 from onoma.terminology.tables import KIND, OBSOLETE, write_terminology
 from onoma.terminology.terminology import Terminology, as_terminology
-from onoma.terminology.uniting import United, unite
-from onoma.terminology.vocabularies import vocabulary_of
 from onoma.types import Progress, no_progress
 
 MatchCodes: TypeAlias = Literal["prefixes", "exact"]
@@ -141,7 +141,7 @@ def merge_terminologies(
         join_by_cross_references: Relations that make one concept of two with different codes: "exactMatch",
             "closeMatch", "xref", the more trusted first. None: only equal codes do.
         match_codes: How the code of a cross-reference finds a concept: "exact", as written; "prefixes", whatever the
-            spelling of its prefix, see `onoma.terminology.vocabularies`.
+            spelling of its prefix, see `onoma.terminology.code_keys`.
         prefixes: Name of a folder to what its codes shall begin with, e.g. ``{"mine": "MINE:"}``.
         vocabularies: Name of a folder to the vocabulary that its codes without a prefix are of, e.g.
             ``{"ours": "MESH"}``: so that "MESH:D009203" finds the concept "D009203". The codes stay as they are. For

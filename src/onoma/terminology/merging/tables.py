@@ -1,6 +1,6 @@
 """The tables of several terminologies, united; `onoma.terminology.merging` says by which rules.
 
-A *record* is a concept of one source; `onoma.terminology.concordance` says which records are one concept.
+A *record* is a concept of one source; `onoma.terminology.merging.concepts` says which records are one concept.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import polars as pl
 
 from onoma.files.reading import Reading
 from onoma.terminology.assembly import circles
-from onoma.terminology.concordance import Concordance
+from onoma.terminology.merging.concepts import Concordance
 from onoma.terminology.tables import (
     ACTIVE,
     CONCEPTS,

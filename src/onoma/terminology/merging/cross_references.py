@@ -1,6 +1,6 @@
 """Which concepts of several terminologies are one, if their cross-references are believed.
 
-Codes are nodes of a graph. A concept is tied to the key of its own code (see `onoma.terminology.vocabularies`) and to
+Codes are nodes of a graph. A concept is tied to the key of its own code (see `onoma.terminology.code_keys`) and to
 the key of each code it refers to; what hangs together is one concept. So a reference counts in both directions, and it
 goes on: A refers to B and B to C, hence A, B and C are one.
 

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from onoma.errors import did_you_mean
-from onoma.terminology.options import split_words
+from onoma.terminology.readers.options import split_words
 
 _GROUPS = """
 ACTI Activities & Behaviors

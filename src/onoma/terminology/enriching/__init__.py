@@ -1,8 +1,8 @@
 """Synonyms of other terminologies for the concepts of one's own.
 
 A list of local codes often has one name for each, and people call things otherwise. Where a concept of another
-terminology is one of one's own (`onoma.terminology.matching` says when), its other names are added to that concept.
-Nothing else changes: no concept, code, relation or definition is added, and preferred names stay. Left out:
+terminology is one of one's own (`onoma.terminology.enriching.matching` says when), its other names are added to that
+concept. Nothing else changes: no concept, code, relation or definition is added, and preferred names stay. Left out:
 
 * concepts of the other terminology that stand for several of one's own;
 * names that one's own terminology has already, for this active concept or another, in use or suppressed, and names that
@@ -24,7 +24,8 @@ import polars as pl
 
 from onoma.artifacts import ensure_writable
 from onoma.errors import InputError, check_several
-from onoma.terminology.matching import (
+from onoma.terminology.code_keys import vocabulary_of
+from onoma.terminology.enriching.matching import (
     EVIDENCE,
     KEY,
     LEXICAL_KEY,
@@ -38,7 +39,6 @@ from onoma.terminology.matching import (
 from onoma.terminology.merging import check_places, folder_name, paths_of, vocabularies_by_folder
 from onoma.terminology.tables import KIND, NAMES, TerminologyTables, of_languages, write_terminology
 from onoma.terminology.terminology import Terminology, as_terminology
-from onoma.terminology.vocabularies import vocabulary_of
 from onoma.types import Progress, no_progress
 
 
@@ -129,7 +129,7 @@ def enrich_terminology(
             always taken. Unset: all.
         vocabularies: Name of a folder to the vocabulary that its codes without a prefix are of, e.g.
             ``{"ours": "SNOMEDCT"}``, so that cross-references find them. Unset: as the format that it was imported from
-            says, if it does (`onoma.terminology.vocabularies`).
+            says, if it does (`onoma.terminology.code_keys`).
         overwrite: Replace a terminology at ``out``.
         progress: Called with (terminologies done, terminologies in all, what is done).
 

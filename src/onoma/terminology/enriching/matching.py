@@ -5,8 +5,8 @@ It is asked in this order, until something says so:
 ========  ====================================================================================================
 ``name``  They share a name, case and punctuation set aside (preset "loose").
 ``words`` They share a name, words' order, number, British spelling and small words set aside too
-          (`onoma.terminology.lexical`): "Lower limb pains" is "Pain in lower limb". English names, and those
-          whose language nobody said.
+          (`onoma.terminology.enriching.lexical_keys`): "Lower limb pains" is "Pain in lower limb". English names,
+          and those whose language nobody said.
 ``code``  A cross-reference of the one ("exactMatch", or of no stated kind) leads to the other, or both have one
           code of one vocabulary.
 ========  ====================================================================================================
@@ -27,11 +27,11 @@ from typing import Literal, TypeAlias, get_args
 import polars as pl
 
 from onoma.errors import ConfigError, check_several, did_you_mean
-from onoma.terminology.lexical import SMALL_WORDS, lexical_keys
+from onoma.terminology.code_keys import code_keys
+from onoma.terminology.enriching.lexical_keys import SMALL_WORDS, lexical_keys
 from onoma.terminology.normalisation import normalise_expr
 from onoma.terminology.tables import ACTIVE
 from onoma.terminology.terminology import Terminology
-from onoma.terminology.vocabularies import code_keys
 
 Evidence: TypeAlias = Literal["name", "words", "code"]
 """What says that two concepts are one; see the module's table."""

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from pydantic import AfterValidator, BeforeValidator
 
-from onoma.terminology.options import split_words
+from onoma.terminology.readers.options import split_words
 
 OBO = "http://purl.obolibrary.org/obo/"
 OBO_IN_OWL = "http://www.geneontology.org/formats/oboInOwl#"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from small_terminologies import CODES, Name, Record, content, record, small_terminologies, write
 
 from onoma.terminology import MergeReport, Terminology, merge_terminologies
-from onoma.terminology.joining import connected_components, join_concepts
-from onoma.terminology.vocabularies import code_keys
+from onoma.terminology.code_keys import code_keys
+from onoma.terminology.merging.cross_references import connected_components, join_concepts
 
 EXACT = "exactMatch"
 

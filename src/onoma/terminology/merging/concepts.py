@@ -12,10 +12,10 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from onoma.terminology.joining import Joining, join_concepts
+from onoma.terminology.code_keys import code_keys
+from onoma.terminology.merging.cross_references import Joining, join_concepts
 from onoma.terminology.tables import ACTIVE
 from onoma.terminology.terminology import Terminology
-from onoma.terminology.vocabularies import code_keys
 from onoma.types import BoolArray, RowArray
 
 
@@ -118,7 +118,8 @@ def concord(sources: Sequence[MergeSource], relations: Sequence[str]) -> Concord
 
     Args:
         sources: The first has the last word.
-        relations: Cross-references that join concepts of different codes; see `onoma.terminology.joining`.
+        relations: Cross-references that join concepts of different codes; see
+            `onoma.terminology.merging.cross_references`.
     """
     parts = [source.concepts() for source in sources]
     offsets = np.cumsum([0, *(len(part) for part in parts)], dtype=np.int64)
