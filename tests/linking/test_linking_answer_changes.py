@@ -112,7 +112,7 @@ def test_the_reasons_that_these_mentions_have(place: Path, linker: Path) -> None
 )
 def test_mentions_are_read(tmp_path: Path, name: str, content: str) -> None:
     (tmp_path / name).write_text(content)
-    assert read_asked_mentions(tmp_path / name) == ["cold", "head cold", "sugar"]
+    assert read_asked_mentions(tmp_path / name) == (["cold", "head cold", "sugar"], None)
     if not name.endswith(".txt"):
         with pytest.raises(InputError, match=r"'mentoin'.*name the column"):
             read_asked_mentions(tmp_path / name, column="mentoin")
@@ -122,6 +122,29 @@ def test_mentions_of_a_parquet_file(tmp_path: Path) -> None:
     pl.DataFrame({"text": ["cold", None, "head cold"], "concept_id": ["D2", None, "D4"]}).write_parquet(
         tmp_path / "mapped.parquet"
     )
-    assert read_asked_mentions(tmp_path / "mapped.parquet", column="text") == ["cold", "head cold"]
+    assert read_asked_mentions(tmp_path / "mapped.parquet", column="text") == (["cold", "head cold"], ["D2", "D4"])
     with pytest.raises(InputError, match="no such file"):
         read_asked_mentions(tmp_path / "none.parquet")
+
+
+def test_answers_that_were_got_in_another_way_are_held_against_the_new_release(
+    place: Path, linker: Path, tmp_path: Path
+) -> None:
+    """As by filters or short forms, so that neither linker gives them when it is asked the mention as it stands."""
+    given = [("sugar", "D6"), ("sugar", "D6"), ("sugar", "D8"), ("HC", "D2"), ("HC", ""), ("HC", "D4"), ("HC", "D1")]
+    mentions, codes = zip(*given, strict=True)
+    before = Linker.open(place / "linker").dictionary
+    answers = update_linker(linker, place / "new", tmp_path / "new", mentions=mentions, answered=codes).answers
+    assert answers is not None
+    assert answers.answered == {"replaced": 2, "retired": 1, "removed": 0, "unnamed": 1}
+    assert answers.figures()["answered"] == answers.answered
+    names = dict(zip(before.concept_ids, before.preferred_names, strict=True))
+    listed = {(*row[:4], *row[-2:]) for row in answers.changed.rows() if row[4] is None and row[2] is not None}
+    assert listed == {
+        ("sugar", 2, "D6", names["D6"], "replaced", "D9"),
+        ("sugar", 1, "D8", names["D8"], "retired", None),
+        ("HC", 1, "D2", names["D2"], "unnamed", None),
+    }
+    again = update_linker(tmp_path / "new", place / "new", mentions=mentions, answered=codes).answers
+    assert again is not None
+    assert again.answered == dict.fromkeys(answers.answered, 0)

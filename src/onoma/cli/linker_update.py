@@ -25,7 +25,9 @@ def update(
             metavar="FILE",
             help="Mentions that were linked before: what onoma map or onoma link --json wrote, or any .csv, .tsv, "
             ".parquet, .jsonl with a column of them; any other file has one on each line, as it is or behind its codes "
-            "(CODE||mention). Says how many get another first answer, and why.",
+            "(CODE||mention). Both linkers are asked them as they stand, with the linker's own stages: says how many "
+            "get another first answer, and why. Of answers in a column concept_id, however they were got, it says how "
+            "many are of concepts that are gone.",
         ),
     ] = None,
     column: Annotated[
@@ -34,7 +36,9 @@ def update(
     ] = None,
     changed: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the mentions with another first answer here, as CSV."),
+        typer.Option(
+            metavar="FILE", help="Write the mentions with another first answer, or an answer that is gone, here as CSV."
+        ),
     ] = None,
     encoder: Annotated[
         str | None,
@@ -90,13 +94,16 @@ def update(
     if encoder is None and precision != "fp32":
         raise ConfigError("--precision is of the encoder that encodes new names: give that too (--encoder).")
     with show.progress_bar("encoding", "names") as bar:
-        asked = None if mentions is None else read_asked_mentions(mentions, column=column or "mention")
+        asked, answered = (
+            (None, None) if mentions is None else read_asked_mentions(mentions, column=column or "mention")
+        )
         report = update_linker(
             linker,
             terminology,
             out,
             encoder=None if encoder is None else open_encoder(encoder, precision=precision),
             mentions=asked,
+            answered=answered,
             database=database,
             overwrite=force,
             progress=bar,

@@ -26,6 +26,7 @@ import polars as pl
 
 from onoma.artifacts import write_file
 from onoma.errors import InputError
+from onoma.files.archives import SourceFile
 from onoma.files.reading import Reading
 from onoma.files.table_rows import is_table, table_rows
 from onoma.files.text_files import only_file, text_lines
@@ -56,6 +57,8 @@ CHANGED_ANSWERS = pl.Schema(
 """Columns of `AnswerChanges.changed`: one row per distinct mention, asked ``n`` times. Cells of an answer that there is
 not are null; ``replaced_by`` is of the old concept."""
 _MENTIONS_AT_ONCE = 4096
+_ANSWER = "concept_id"
+"""Column of the answers, in what ``onoma map`` writes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +78,9 @@ class AnswerChanges:
     n_changed: int
     reasons: dict[str, int]
     changed: pl.DataFrame
+    answered: dict[str, int] | None = None
+    """Of the answers that were given with the mentions, those whose concept is no answer any more, for each change of
+    `GONE`, zero included; unset: none were given. They stand in ``changed`` too, with the concept's name alone."""
 
     def figures(self) -> dict[str, object]:
         """All but the table, JSON-serialisable."""
@@ -83,6 +89,7 @@ class AnswerChanges:
             "n_distinct": self.n_distinct,
             "n_changed": self.n_changed,
             "reasons": self.reasons,
+            "answered": self.answered,
         }
 
     def write(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -101,14 +108,24 @@ class EarlierAnswers:
     Args:
         linker: As it is before.
         mentions: Any text, repeats allowed.
+        answered: The code that each was answered with, however it was asked; "" where there was none. Unset: not known.
         progress: Called with distinct mentions linked, their number, and "linking".
 
     Raises:
         InputError: a mention is not text.
     """
 
-    def __init__(self, linker: Linker, mentions: Iterable[str], progress: Progress = no_progress) -> None:
-        self._counts = Counter(checked_mentions(mentions))
+    def __init__(
+        self,
+        linker: Linker,
+        mentions: Iterable[str],
+        *,
+        answered: Sequence[str] | None = None,
+        progress: Progress = no_progress,
+    ) -> None:
+        asked = checked_mentions(mentions)
+        self._answered = None if answered is None else Counter(zip(asked, answered, strict=True))
+        self._counts = Counter(asked)
         self._progress = progress
         # Now, since the successor may take the place of the folder.
         self._names = _ConceptNames(linker)
@@ -133,12 +150,37 @@ class EarlierAnswers:
                 rows.append((mention, n, *_cells(old), *_cells(new), why(old, new), successor))
         changed = pl.DataFrame(rows, schema=CHANGED_ANSWERS, orient="row")
         counted = dict(changed.group_by("reason").agg(pl.col("n").sum()).iter_rows())
+        answered, lost = None, pl.DataFrame(schema=CHANGED_ANSWERS)
+        if self._answered is not None:
+            lost = self._lost_answers(concepts.filter(pl.col("change").is_in(GONE)))
+            n_lost = dict(lost.group_by("reason").agg(pl.col("n").sum()).iter_rows())
+            answered = {change: n_lost.get(change, 0) for change in GONE}
+        told = changed.select("mention", "old_concept_id")
         return AnswerChanges(
             n_mentions=self._counts.total(),
             n_distinct=len(self._counts),
             n_changed=int(changed["n"].sum()),
             reasons={reason: counted.get(reason, 0) for reason in REASONS},
-            changed=changed,
+            changed=pl.concat([changed, lost.join(told, on=told.columns, how="anti", maintain_order="left")]),
+            answered=answered,
+        )
+
+    def _lost_answers(self, gone: pl.DataFrame) -> pl.DataFrame:
+        """Answers that were given with the mentions, of concepts that are gone."""
+        given = pl.DataFrame(
+            [(mention, n, code) for (mention, code), n in (self._answered or {}).items()],
+            schema={name: CHANGED_ANSWERS[name] for name in ("mention", "n", "old_concept_id")},
+            orient="row",
+        )
+        found = given.join(gone, left_on="old_concept_id", right_on="concept_id", maintain_order="left")
+        said = {"old_preferred_name": "old", "reason": "change", "replaced_by": "replaced_by"}
+        return found.select(
+            *(
+                pl.col(said.get(name, name)).alias(name)
+                if said.get(name, name) in found.columns
+                else pl.lit(None, dtype).alias(name)
+                for name, dtype in CHANGED_ANSWERS.items()
+            )
         )
 
     def _first_answers(self, linker: Linker) -> list[Link | None]:
@@ -206,7 +248,7 @@ def _cells(link: Link | None) -> tuple[str | float | None, ...]:
     return (None,) * 4 if link is None else (link.concept_id, link.preferred_name, link.matched_name, link.score)
 
 
-def read_asked_mentions(file: str | Path, *, column: str = "mention", progress: Progress = no_progress) -> list[str]:
+def read_asked_mentions(file: str | Path, *, column: str = "mention") -> tuple[list[str], list[str] | None]:
     """Mentions that were asked before: a list, or what ``onoma map`` or ``onoma link --json`` wrote.
 
     Args:
@@ -214,36 +256,46 @@ def read_asked_mentions(file: str | Path, *, column: str = "mention", progress: 
             list with a mention on each line, behind its codes and ``||`` if all lines have these. All but Parquet may
             be gzip.
         column: The column.
-        progress: Called with rows read, rows in all, and the file's name.
 
     Returns:
-        The mentions in their order, blank ones left out.
+        The mentions in their order, blank ones left out; and the code that each was answered with, of the column
+        ``concept_id``, "" where there is none, or ``None`` without such a column.
 
     Raises:
         InputError: the file or the column is missing, or a line is bad.
     """
-    path, reading = Path(file), Reading(progress=progress, may_skip=False)
-    found: list[str] = []
+    path = Path(file)
+    asked = only_file(path)
+    if not is_table(asked):
+        found = [line for _, lines in text_lines(asked, Reading(may_skip=False)) for line in lines]
+        if all("||" in line for line in found if line.strip()):
+            found = [line.partition("||")[2] for line in found]
+        return [mention for mention in found if mention.strip()], None
     try:
-        asked = only_file(path)
-        if is_table(asked):
-            for rows in table_rows(asked, reading, columns=[column]):
-                found += rows[column].to_list()
-        else:
-            for _, lines in text_lines(asked, reading):
-                found += lines
-            if all("||" in line for line in found if line.strip()):
-                found = [line.partition("||")[2] for line in found]
+        try:
+            rows = _rows(asked, [column, _ANSWER])
+        except InputError as error:
+            if error.field != _ANSWER or column == _ANSWER:
+                raise
+            rows = _rows(asked, [column])
     except InputError as error:
         if error.field != column:
             raise
         raise InputError(
             error.problem, path=path, field=column, expected=error.expected, fix="name the column of the mentions"
         ) from None
-    return [mention for mention in found if mention.strip()]
+    rows = rows.filter(pl.col(column).str.strip_chars() != "")
+    return rows[column].to_list(), rows[_ANSWER].to_list() if _ANSWER in rows.columns else None
 
 
-def unchanged(mentions: Sequence[str]) -> AnswerChanges:
+def _rows(file: SourceFile, columns: Sequence[str]) -> pl.DataFrame:
+    parts = table_rows(file, Reading(may_skip=False), columns=columns)
+    return pl.concat(
+        [pl.DataFrame(schema=dict.fromkeys(columns, pl.String)), *(part.select(columns) for part in parts)]
+    )
+
+
+def unchanged(mentions: Sequence[str], *, answered: Sequence[str] | None) -> AnswerChanges:
     """What is to say where nothing changed."""
     return AnswerChanges(
         n_mentions=len(mentions),
@@ -251,4 +303,5 @@ def unchanged(mentions: Sequence[str]) -> AnswerChanges:
         n_changed=0,
         reasons=dict.fromkeys(REASONS, 0),
         changed=pl.DataFrame(schema=CHANGED_ANSWERS),
+        answered=None if answered is None else dict.fromkeys(GONE, 0),
     )

@@ -96,6 +96,9 @@ class UpdateReport:
             changed = self.answers
             lines.append(f"{changed.n_changed:,} of {changed.n_mentions:,} mentions have another first answer")
             lines += [f"{reason.replace('_', ' '):<11} {n:>9,}" for reason, n in changed.reasons.items() if n]
+            if changed.answered is not None:
+                lines.append(f"{sum(changed.answered.values()):,} of the answers given with them are none any more")
+                lines += [f"{change:<11} {n:>9,}" for change, n in changed.answered.items() if n]
         if self.prior is not None and (self.prior.n_moved or self.prior.n_gone):
             lines.append(
                 f"of {self._n_counted + self.prior.n_gone:,} meanings of counted mentions {self.prior.n_gone:,} were "

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,7 @@ def update_linker(
     *,
     encoder: Encoder | str | Path | None = None,
     mentions: Iterable[str] | None = None,
+    answered: Sequence[str] | None = None,
     database: str | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -82,7 +83,9 @@ def update_linker(
         out: Where the new linker shall lie; unset: in the place of the old one.
         encoder: What encodes new texts: the linker's encoder run in another way, such as by torch. Unset: as in the
             linker.
-        mentions: Texts that were linked before. They are linked by both, with the linker's own stages.
+        mentions: Texts that were linked before. They are linked by both, as they stand, with the linker's own stages.
+        answered: The code that each mention was answered with then, however it was asked; "" for none. Those of
+            concepts that are no answer any more are counted, and listed.
         database: Of a linker with its vectors in PostgreSQL, see `Linker.open`; the new one's come there too.
         overwrite: Replace a linker at ``out``.
         progress: Called with how many are done, how many there are, and "encoding" (texts, copied ones included) or
@@ -109,10 +112,10 @@ def update_linker(
     encodes_with = _own_encoder(before, encoder)
     if is_in_place and is_current(before, release) and _has_zeros(before):
         remove_leftovers(place.resolve())  # of an update that was killed as it cleaned up
-        return _nothing_to_do(before, mentions, started)
+        return _nothing_to_do(before, mentions, answered, started)
     _check_is_related(before, release)
     verify_artifact(place)
-    earlier = None if mentions is None else EarlierAnswers(before, mentions, tell)
+    earlier = None if mentions is None else EarlierAnswers(before, mentions, answered=answered, progress=tell)
     known, kept = None, None
     if encodes_with is not None:
         texts = before.dictionary.texts
@@ -236,7 +239,9 @@ def _check_is_related(linker: Linker, release: Terminology) -> None:
         )
 
 
-def _nothing_to_do(linker: Linker, mentions: Iterable[str] | None, started: float) -> UpdateReport:
+def _nothing_to_do(
+    linker: Linker, mentions: Iterable[str] | None, answered: Sequence[str] | None, started: float
+) -> UpdateReport:
     return UpdateReport(
         linker=linker.path,
         out=linker.path,
@@ -251,7 +256,7 @@ def _nothing_to_do(linker: Linker, mentions: Iterable[str] | None, started: floa
         counts=dict.fromkeys(CHANGES, 0),
         is_tuned=is_of_earlier_release(linker.settings, linker.manifest.config),
         prior=None,
-        answers=None if mentions is None else unchanged(list(mentions)),
+        answers=None if mentions is None else unchanged(list(mentions), answered=answered),
         seconds=time.perf_counter() - started,
     )
 

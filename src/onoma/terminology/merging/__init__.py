@@ -11,8 +11,9 @@ codes of one apart. The report says how many codes were shared, and how many of 
 
 Cross-references join concepts of different codes only if asked to; `onoma.terminology.merging.cross_references` has the
 rules. The concept that stands first names the joined one, and the codes of the others become cross-references
-"exactMatch" to it (source "merge"), so that every code is found again. ``replaced_by`` follows its concept to the new code. Relations
-within one joined concept are left out, and successions that a merge closes to a circle are dropped; both are counted.
+"exactMatch" to it (source "merge"), so that every code is found again. ``replaced_by`` follows its concept to the new
+code. Relations within one joined concept are left out, and successions that a merge closes to a circle are dropped;
+both are counted.
 """
 
 from __future__ import annotations
