@@ -32,7 +32,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from onoma.errors import check_several
-from onoma.linking.disorder_words import is_adjective, is_disorder, is_organ, needs_modifier, without_prefix
+from onoma.linking.disorder_words import (
+    is_adjective,
+    is_disorder,
+    is_organ,
+    needs_complement,
+    needs_modifier,
+    without_prefix,
+)
 
 _Words = list[str]
 _Reading = list[_Words]
@@ -51,6 +58,8 @@ _DENYING = frozenset({"no", "not", "nor", "neither", "never", "denies", "denied"
 """Where these stand, a part alone would say that what is denied is there."""
 _ARTICLES = frozenset({"the", "a", "an"})
 _HINDERED = frozenset({"difficulty", "trouble"})
+_CHANGED = frozenset({"decreased", "diminished", "elevated", "increased", "lowered", "reduced"})
+"""What follows one of these need not be a word for a disorder: "decreased libido"."""
 _QUANTIFIERS = _ARTICLES | {"some", "other", "certain", "various", "several"}
 _SPELLINGS = re.compile(r"\band\s*/\s*or\b|\bas well as\b", re.IGNORECASE)
 _LISTS = re.compile(r"[,/&]|\b(?:and|or|as well as)\b", re.IGNORECASE)
@@ -235,8 +244,11 @@ def _readings_by_rules(words: _Words) -> list[_Reading]:
         return [[words]]
     inner = _plain(coordinated, words[:frame])
     framed = [[part + words[frame:] for part in it] for it in inner]
-    # "adenoma or carcinoma of the colon", but "renal failure and cancer of the colon"
-    return [conjuncts, *framed] if all_complete and len(conjuncts[0]) > 1 else [*framed, conjuncts]
+    # "adenoma or carcinoma of the colon", but "renal failure and cancer of the colon", "fatigue and lack of sleep"
+    heads = [_core(part[-1]) for part in coordinated]
+    are_names = needs_complement(heads[-1]) and not any(needs_complement(h) or needs_modifier(h) for h in heads[:-1])
+    is_whole = all_complete and (len(conjuncts[0]) > 1 or are_names)
+    return [conjuncts, *framed] if is_whole else [*framed, conjuncts]
 
 
 def _are_numbers(conjuncts: _Reading) -> bool:
@@ -282,7 +294,7 @@ def _plain(conjuncts: _Reading, words: _Words) -> list[_Reading]:
     if special is not None:
         return [special]
     first, last = conjuncts[0], conjuncts[-1]
-    complete = [_is_complete(conjunct) for conjunct in conjuncts]
+    complete = [*(_is_complete(part) or _is_changed(part) for part in conjuncts[:-1]), _is_complete(last)]
     preferred = [words]
     if len(first) > 1 and len({_core(conjunct[-1]).lower() for conjunct in conjuncts}) == 1:
         preferred = conjuncts
@@ -291,8 +303,10 @@ def _plain(conjuncts: _Reading, words: _Words) -> list[_Reading]:
         preferred = _shared_beginning(conjuncts, len(first) - 1) if shares else conjuncts
     elif len(last) > 1:
         are_phrases = not complete[-1] and min(map(len, conjuncts)) > 1 and not is_adjective(_core(first[-1]))
+        are_phrases &= not (is_organ(_core(first[-1])) and is_organ(last[-2]))  # "reduced lung and kidney function"
         are_codes = not _CODE.fullmatch(last[0]) and all(_ACRONYM.fullmatch(" ".join(part)) for part in conjuncts[:-1])
-        is_whole = are_phrases or are_codes or all(complete[:-1])
+        are_kinds = all(map(_says_kind, conjuncts[:-1]))  # "type 1 and type 2 diabetes mellitus"
+        is_whole = (are_phrases and not are_kinds) or are_codes or all(complete[:-1])
         preferred = conjuncts if is_whole else _shared_end(conjuncts, _n_modifiers(conjuncts))
     elif all(len(conjunct) == 1 and _CODE.fullmatch(conjunct[0]) for conjunct in conjuncts):
         preferred = conjuncts
@@ -401,6 +415,13 @@ def _is_complete(words: _Words) -> bool:
         return True
     frame = next((at for at in range(1, len(words)) if words[at].lower() in _FRAMES), len(words))
     return is_disorder(_core(words[frame - 1]))
+
+
+def _is_changed(words: _Words) -> bool:
+    """Whether the words say that something is more or less than it should be: "decreased libido"."""
+    head = _core(words[-1])
+    is_thing = not (is_organ(head) or is_adjective(head) or _CODE.fullmatch(head))
+    return len(words) > 1 and words[0].lower() in _CHANGED and is_thing
 
 
 def _core(word: str) -> str:

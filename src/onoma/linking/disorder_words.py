@@ -18,6 +18,9 @@ _NEED_A_MODIFIER = _listed(
 )
 """Words for disorders that hardly name one alone."""
 
+_NEED_A_COMPLEMENT = _listed("difficulty inability lack loss shortness")
+"""Words for disorders that name one together with what stands behind "of" or "in": "shortness of breath"."""
+
 _DISORDERS = _NEED_A_MODIFIER | _listed(
     """
     abscess absence abuse ache addiction agenesis aggression agitation aids allergy aneurysm anxiety apnea apnoea
@@ -54,6 +57,13 @@ _ORGANS = _listed(
     """
 )
 
+_ADJECTIVES = _listed(
+    """
+    anterior big blue broad deep early exterior external female great green grey hard high inferior inner interior
+    internal large late left lesser long low lower major male minor narrow old outer posterior red right short small
+    soft superior thick thin upper white wide yellow young
+    """
+)
 _ADJECTIVE_ENDING = re.compile(r"\w{2,}(?:al|ic|ar|ary|ory|ous|ive|oid|ile|ed)\Z")
 
 _STEM_PREFIXES = _listed(
@@ -72,6 +82,11 @@ def needs_modifier(word: str) -> bool:
     return any(form in _NEED_A_MODIFIER for form in _forms(word))
 
 
+def needs_complement(word: str) -> bool:
+    """Whether the word, though one for a disorder, hardly names one without "of" or "in" behind it."""
+    return any(form in _NEED_A_COMPLEMENT for form in _forms(word))
+
+
 def is_organ(word: str) -> bool:
     """Whether the word is a part of the body."""
     return any(form in _ORGANS for form in _forms(word))
@@ -79,7 +94,8 @@ def is_organ(word: str) -> bool:
 
 def is_adjective(word: str) -> bool:
     """Whether the word looks like an adjective."""
-    return _ADJECTIVE_ENDING.search(word.lower()) is not None
+    lowered = word.lower()
+    return lowered in _ADJECTIVES or _ADJECTIVE_ENDING.search(lowered) is not None
 
 
 def without_prefix(word: str) -> str | None:
