@@ -131,7 +131,7 @@ def test_lines_of_stdin_are_answered_as_they_come(place: Path) -> None:
         assert [json.loads(line)["mention"] for line in rest.splitlines()] == ["last line"]
         assert told == b""
     for content, problem, n_answered in (
-        (b"eye\n" + b"x" * (3 << 12) + b"\nR\xfccken\nbone\n", b"line 3: this line is not UTF-8", 2),
+        (b"eye\n" + b"x" * (3 << 12) + b"\nR\xfccken\nbone\n", b"line 3: not UTF-8", 2),
         ("eye\n".encode("utf-16-le"), b"line 1: NUL byte", 0),
     ):
         done = subprocess.run(command, input=content, check=False, capture_output=True)

@@ -12,7 +12,8 @@ from small_terminologies import Name, Record, content, record, small_terminologi
 
 from onoma.artifacts import write_artifact
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, NotAnArtifactError
-from onoma.terminology import Terminology, import_terminology, merge_terminologies, uniting
+from onoma.terminology import Terminology, import_terminology, merge_terminologies
+from onoma.terminology.merging import tables as merged_tables
 
 TERMINOLOGY = small_terminologies()
 Place = pytest.TempPathFactory
@@ -98,7 +99,7 @@ def test_merging_is_idempotent_and_associative(parts: list[list[Record]], tmp_pa
 def test_names_are_united_in_runs_as_in_one(tmp_path_factory: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     parts = [[record(f"A:{n}", *f"{n}{part}xyz"[: n % 4]) for n in range(20)] for part in "pq"]
     whole = content(merged(parts, tmp_path_factory))
-    monkeypatch.setattr(uniting, "_NAMES_AT_ONCE", 3)
+    monkeypatch.setattr(merged_tables, "_NAMES_AT_ONCE", 3)
     assert content(merged(parts, tmp_path_factory)) == whole
 
 

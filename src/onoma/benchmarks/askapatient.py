@@ -34,7 +34,7 @@ def read_fold(path: Path) -> list[tuple[str, str, str]]:
         InputError: the file is damaged, or a line has other fields (file and line are named).
     """
     rows = []
-    for block in read_blocks(only_file(path), Reading()):
+    for block in read_blocks(only_file(path), Reading(may_skip=False)):
         for number, line in enumerate(block.lines(), block.first_line):
             text = _decoded(line, path, number)
             fields = text.split("\t")

@@ -159,7 +159,7 @@ def _place_of(folder: Path, name: str, subfolder: str) -> Path | None:
 
 def _fields(path: Path) -> Iterator[tuple[int, str, str]]:
     """Line number, what stands before and what stands after ``||``."""
-    for first_line, lines in text_lines(path, Reading()):
+    for first_line, lines in text_lines(path, Reading(may_skip=False)):
         for number, text in enumerate(lines, first_line):
             fields = text.split("||")
             if len(fields) != 2 or not all(field.strip() for field in fields):

@@ -169,7 +169,9 @@ def _decoded(raw: bytes, first_line: int) -> Iterator[list[str]]:
         raw = raw.removeprefix(b"\xef\xbb\xbf")
     if raw:
         data = (raw.removesuffix(b"\n") + b"\n").replace(b"\r\n", b"\n")
-        for _, lines in block_lines(LineBlock(data, first_line, data.count(b"\n")), Path("standard input"), Reading()):
+        for _, lines in block_lines(
+            LineBlock(data, first_line, data.count(b"\n")), Path("standard input"), Reading(may_skip=False)
+        ):
             if lines:
                 yield lines
 

@@ -227,7 +227,7 @@ def read_lines(path: str | Path) -> list[str]:
     file = only_file(Path(path))
     if not file.size():
         return []
-    return [line for _, lines in text_lines(file, Reading()) for line in lines]
+    return [line for _, lines in text_lines(file, Reading(may_skip=False)) for line in lines]
 
 
 def marked_lines(block: LineBlock) -> tuple[list[str], dict[int, tuple[bytes, str]]]:
