@@ -12,12 +12,13 @@ from mapping_data import make_linker, make_parts_small, read_table, rows_of, wri
 from onoma.artifacts import amend_artifact
 from onoma.cli.map import map_
 from onoma.errors import ConfigError, InputError, MismatchError
-from onoma.linking import Linker
+from onoma.linking import Linker, build_linker
 from onoma.linking.calibration import Calibration
 from onoma.linking.confidence_features import FEATURE_NAMES
 from onoma.linking.filters import Filters
 from onoma.linking.folder import FORMAT_VERSION, KIND
 from onoma.mapping import Asking, map_table
+from onoma.terminology import import_terminology
 
 ROWS = rows_of(60)
 
@@ -74,6 +75,33 @@ def test_answers_are_those_of_a_linker_that_is_asked_so(what: str, linker: Path,
     assert (report.n_linked < by_itself.n_linked) == (what in {"stages", "confidence"})
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_homonyms_are_ranked_by_the_type_that_is_expected(workers: int, tmp_path: Path) -> None:
+    table = "id,name,type\nA,cold,Finding\nB,cold,Disease or Syndrome\nC,cold,Phenomenon\nA,flu,Finding\n"
+    (tmp_path / "t.csv").write_text(table)
+    options = {"id": "id", "name": "name", "semantic_type": "type"}
+    import_terminology("table", tmp_path / "t.csv", tmp_path / "t", options=options)
+    build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True)
+    source = write_table(tmp_path / "x.csv", [{"mention": "cold"}, {"mention": "flu"}])
+    asking = Asking(expected_types=("Disease or Syndrome",))
+    map_table(
+        tmp_path / "linker", source, tmp_path / "y.csv", column="mention", top_k=3, asking=asking, workers=workers
+    )
+    assert [row["concept_id"] for row in read_table(tmp_path / "y.csv")] == ["B", "A", "C", "A"]
+    map_table(tmp_path / "linker", source, tmp_path / "z.csv", column="mention")
+    assert [row["concept_id"] for row in read_table(tmp_path / "z.csv")] == ["A", "A"]
+    asked = Asking(expected_types=("Diseas",))
+    with pytest.raises(InputError, match="Diseas"):
+        map_table(tmp_path / "linker", source, tmp_path / "w.csv", column="mention", asking=asked)
+
+
+def test_order_of_what_is_asked_for_is_no_matter() -> None:
+    asked = Asking(stages=("dense", "exact"), filters=Filters.of(languages=["en", "de"], sources=["B", "A"]))
+    assert asked == Asking(stages=("exact", "dense"), filters=Filters.of(languages=["de", "en"], sources=["A", "B"]))
+    with pytest.raises(ConfigError, match="no stage 'exakt'"):
+        Asking(stages=("exakt",))
+
+
 def test_several_processes_are_asked_the_same(linker: Path, source: Path, tmp_path: Path) -> None:
     asking = Asking(stages=("exact",), filters=Filters.of(languages="en"))
     for workers in (1, 2):
@@ -94,7 +122,7 @@ def test_unfinished_work_that_was_asked_otherwise_is_not_gone_on_with(
     with pytest.raises(KeyboardInterrupt):
         mapped(Asking(stages=("exact",)), progress=stop)
     for asking in (None, Asking(stages=("dense",))):
-        with pytest.raises(MismatchError, match=r"asking: .*exact"):
+        with pytest.raises(MismatchError, match=r"\(.*stages: exact, now (none|dense)"):
             mapped(asking)
     mapped(Asking(stages=("exact",)))
     with pytest.raises(KeyboardInterrupt):

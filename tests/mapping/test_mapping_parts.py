@@ -97,7 +97,7 @@ def test_contexts_and_confidence(
     """What a linker is told that reads contexts and has a calibration, and what becomes of its answers."""
     asked: list[tuple[str, str | None]] = []
 
-    def link(_self: Linker, mentions: Sequence[PreparedMention], *, top_k: int) -> list[list[Link]]:
+    def link(_self: Linker, mentions: Sequence[PreparedMention], *, top_k: int, **_: object) -> list[list[Link]]:
         pairs = [(mention.original, mention.context) for mention in mentions]
         asked.extend(pairs)
         return [

@@ -144,8 +144,8 @@ def test_unfinished_work_of_another_table_is_not_gone_on_with(linker: Path, sour
         dry_mouth = AbbreviationTable({"DM": "dry mouth"}, {})
         for changes, words in (
             ({"table": dry_mouth}, r"\(abbreviations: [0-9a-f]{12}, now [0-9a-f]{12}\)"),
-            ({"composites": False}, r"\(composites: True, now False\)"),
-            ({"spelling": False}, r"\(spelling: True, now False\)"),
+            ({"composites": False}, r"\(composites: yes, now no\)"),
+            ({"spelling": False}, r"\(spelling: yes, now no\)"),
         ):
             other = replace(PREPARATION, **changes)
             with pytest.raises(MismatchError, match=words):

@@ -37,6 +37,12 @@ Under = Annotated[
     list[str] | None,
     typer.Option(metavar="CONCEPT", help="Only this concept and those below it in the hierarchy; several times."),
 ]
+ExpectTypes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--expect-type", metavar="TYPE", help="Of equal scores, concepts of this semantic type first; several times."
+    ),
+]
 MinConfidence = Annotated[
     float | None,
     typer.Option(min=0, max=1, metavar="P", help="Answer 'no such concept' below this confidence."),

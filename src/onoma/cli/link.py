@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from onoma.cli.asking import (
+    ExpectTypes,
     Languages,
     MinConfidence,
     MinPrecision,
@@ -66,10 +67,7 @@ def link(
     source: Sources = None,
     language: Languages = None,
     under: Under = None,
-    expect_type: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TYPE", help="Of equal scores, concepts of this semantic type first; several times."),
-    ] = None,
+    expect_type: ExpectTypes = None,
     min_confidence: MinConfidence = None,
     min_precision: MinPrecision = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show why: names, stages, scores, near misses.")] = False,

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from onoma.cli.asking import (
+    ExpectTypes,
     Languages,
     MinConfidence,
     MinPrecision,
@@ -53,6 +54,7 @@ def map_(
     source: Sources = None,
     language: Languages = None,
     under: Under = None,
+    expect_type: ExpectTypes = None,
     min_confidence: MinConfidence = None,
     min_precision: MinPrecision = None,
     workers: Annotated[
@@ -114,7 +116,7 @@ def map_(
                 context=context,
                 top_k=top_k,
                 preparation=wanted,
-                asking=Asking(divided(stages), threshold, filters),
+                asking=Asking(divided(stages), threshold, filters, tuple(expect_type or ())),
                 workers=workers,
                 engine=engine,
                 address=address,
@@ -133,6 +135,8 @@ def map_(
         show.remark(
             f"No link is given below a confidence of {report.no_concept_below:.3f}; rows without a link may be such."
         )
+    if report.answers_nil:
+        show.remark("The linker's cross-encoder may say that no concept is meant; rows without a link may be such.")
 
 
 @contextlib.contextmanager

@@ -55,12 +55,13 @@ def link_task(
     columns = (MENTION,) if settings.context is None else (MENTION, CONTEXT)
     keys, texts = _of_task(work, task, columns, n_parts=read.n_parts, n_tasks=read.n_tasks)
     answers: list[str] = []
+    expected_types = work.asking.expected_types
     at_once = max(1, min(_MENTIONS_AT_ONCE, _LINKS_AT_ONCE // settings.top_k))
     for start in range(0, len(keys), at_once):
         some = {column: values[start : start + at_once] for column, values in texts.items()}
         contexts = [text or None for text in some[CONTEXT]] if CONTEXT in some else None
         prepared = linker.prepare(some[MENTION], contexts=contexts)
-        found = linker.link(prepared, top_k=settings.top_k)
+        found = linker.link(prepared, top_k=settings.top_k, expected_types=expected_types)
         answers += [_as_json(*of_one) for of_one in zip(prepared, found, strict=True)]
         progress(len(answers) - start)
     KeyedTexts.write(name, keys, {_LINKS: answers})

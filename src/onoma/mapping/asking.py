@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from onoma.errors import ConfigError
 from onoma.linking import Linker
-from onoma.linking.filters import Filters
+from onoma.linking.filters import Filters, filter_words
 from onoma.linking.settings import ordered_stages
 
 
@@ -18,6 +18,9 @@ class Asking:
         stages: Those to use, as in `Linker.link`.
         no_concept_below: Confidence below which a mention gets no link, as in `Linker.link`.
         filters: What links must be, as in `Linker.only`.
+        expected_types: What concepts more likely are: of equal scores these come first, as in `Linker.link`.
+
+    Stages and words are kept in one order, in whichever they were given.
 
     Example:
         >>> asking = Asking(stages=("exact", "dense"), filters=Filters.of(under="MESH:D009369"))
@@ -27,20 +30,26 @@ class Asking:
     stages: tuple[str, ...] | None = None
     no_concept_below: float | None = None
     filters: Filters = field(default_factory=Filters)
+    expected_types: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse filters of another kind.
+        """Refuse what cannot be.
 
         Raises:
-            ConfigError: they are no `Filters`.
+            ConfigError: a stage is none, or the filters are no `Filters`.
         """
         if not isinstance(self.filters, Filters):
             raise ConfigError(
                 f"filters are onoma.linking.filters.Filters.of(sources=..., ...); found {type(self.filters).__name__}."
             )
+        if self.stages is not None:
+            object.__setattr__(self, "stages", ordered_stages(self.stages))
+        words = {name: sorted(set(said)) for name, said in asdict(self.filters).items()}
+        object.__setattr__(self, "filters", Filters.of(**words))
+        object.__setattr__(self, "expected_types", filter_words(self.expected_types, "expected_types"))
 
     def applied(self, linker: Linker) -> Linker:
-        """The same linker, which answers so by itself.
+        """The same linker, which answers so by itself; `expected_types` it has to be asked for.
 
         Raises:
             InputError: as `Linker.only`.
@@ -48,11 +57,12 @@ class Asking:
         """
         if self == Asking():
             return linker
-        stages = None if self.stages is None else ordered_stages(self.stages)
-        linker.link([], stages=stages, no_concept_below=self.no_concept_below)  # refuses what cannot be
+        linker.link(  # refuses what cannot be
+            [], stages=self.stages, no_concept_below=self.no_concept_below, expected_types=self.expected_types
+        )
         settings = linker.settings
-        if stages is not None:
-            settings = settings.replaced(stages=stages)
+        if self.stages is not None:
+            settings = settings.replaced(stages=ordered_stages(self.stages))
         if self.no_concept_below is not None:
             settings = settings.replaced(no_concept_below=self.no_concept_below)
         asked = linker if settings == linker.settings else linker.tuned(settings)

@@ -48,6 +48,7 @@ class MapReport:
         n_mentions: Different mentions in them (with their contexts, if these were given).
         n_linked: Rows of the input that have a link.
         no_concept_below: Confidence below which the linker, as it was tuned, gives no link; unset: it always does.
+        answers_nil: Its cross-encoder may answer that no concept is meant.
         seconds: That this run took.
     """
 
@@ -55,6 +56,7 @@ class MapReport:
     n_mentions: int
     n_linked: int
     no_concept_below: float | None
+    answers_nil: bool
     seconds: float
 
 
@@ -102,7 +104,7 @@ def map_table(
             defines.
         top_k: Links of a mention, at most, or of each of its parts; from 1.
         preparation: What mentions go through before they are linked.
-        asking: Stages, confidence and filters in place of the linker's own settings.
+        asking: Stages, confidence, filters and expected types in place of the linker's own settings.
         workers: Processes (unset: this one alone) or actors of the cluster (unset: one for each of its processors).
         engine: See `Engine`.
         address: Of a Ray cluster.
@@ -210,7 +212,7 @@ def map_table(
         ensure_file_writable(target, overwrite=overwrite)
         work.put_in_place(target)
     least = opened.settings.no_concept_below if opened.is_calibrated else None  # nothing lies below 0
-    return MapReport(read.n_rows, n_mentions, n_linked, least or None, time.monotonic() - started)
+    return MapReport(read.n_rows, n_mentions, n_linked, least or None, opened.answers_nil, time.monotonic() - started)
 
 
 def _check_options(engine: str, address: str | None, database: str | None) -> None:

@@ -78,12 +78,18 @@ class Settings:
 
     def differences(self, other: Settings) -> str:
         """What is different in ``other``, for a person."""
-        ours, theirs = asdict(self), asdict(other)
+        ours, theirs = self._said(), other._said()
         return ", ".join(
-            f"{name}: {_shown(value)}, now {_shown(theirs[name])}"
-            for name, value in ours.items()
-            if value != theirs[name]
+            f"{name}: {_shown(ours.get(name))}, now {_shown(theirs.get(name))}"
+            for name in {**ours, **theirs}
+            if ours.get(name) != theirs.get(name)
         )
+
+    def _said(self) -> dict[str, object]:
+        """All of it by name, with each thing that the linker is asked for by itself."""
+        asking: dict[str, Any] = json.loads(self.asking or "{}")
+        said = {**asdict(self), **asking, **asking.get("filters", {})}
+        return {name: value for name, value in said.items() if name not in {"asking", "filters"}}
 
 
 @dataclass(frozen=True)
@@ -159,7 +165,9 @@ class WorkFolder:
         if raw is None:
             return Asking()
         stages = None if raw["stages"] is None else tuple(raw["stages"])
-        return Asking(stages, raw["no_concept_below"], Filters.of(**raw["filters"]))
+        return Asking(
+            stages, raw["no_concept_below"], Filters.of(**raw["filters"]), tuple(raw.get("expected_types", ()))
+        )
 
     @property
     def whole(self) -> Path:
@@ -308,6 +316,10 @@ def _read_json(path: Path) -> dict[str, Any] | None:
 
 
 def _shown(value: object) -> str:
-    if value is None:
+    if value is None or value == []:
         return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return "+".join(map(str, value))
     return str(value)[:12] if len(str(value)) == 64 else str(value)  # of a checksum the beginning says enough
