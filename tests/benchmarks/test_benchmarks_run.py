@@ -121,6 +121,18 @@ def test_figures_worked_out_by_hand(data: Path, tmp_path: Path) -> None:
     assert ranks["exact_rank"].to_list() == [1, None, 1, None, None, None, None]
 
 
+def test_a_task_that_lies_in_no_files(data: Path, tmp_path: Path) -> None:
+    of_files = TASKS["ncbi-disease"]
+    (queries, _), (dictionary, _) = of_files.queries(data, "test"), of_files.dictionary(data, "test")
+    here = tmp_path / "nowhere"
+    task = replace(of_files, queries=lambda *_: (queries, []), dictionary=lambda *_: (dictionary, []))
+    result = run_benchmark(task, here, encoder=LetterEncoder(), out=tmp_path / "out")
+    assert result.accuracy == run(data, tmp_path / "as-files").accuracy
+    task = replace(task, dictionary=lambda *_: ([DictionaryLine("x", ("other",))], []))
+    with pytest.raises(InputError, match=r"nowhere: .*codes"):
+        run_benchmark(task, here, encoder=LetterEncoder(), out=tmp_path / "none")
+
+
 def test_results_file(data: Path, tmp_path: Path) -> None:
     result = run(data, tmp_path / "out", seed=5)
     written = json.loads((tmp_path / "out" / "results.json").read_text())

@@ -91,7 +91,7 @@ def run_benchmark(
             queries,
             _ids_of(dictionary),
             of="the dictionary",
-            path=dictionary_files[0],
+            path=next(iter(dictionary_files), Path(data)),
             fix="give queries and dictionary the same codes",
         )
         protocol, tie_rule = declared.protocol, declared.tie_rule
