@@ -17,6 +17,7 @@ import torch
 from filelock import FileLock
 from safetensors import safe_open
 from training_runs import interrupt_at, weights
+from transformers import FNetConfig, FNetModel
 
 from onoma.artifacts import open_artifact, verify_artifact
 from onoma.encoders import locate_encoder, locate_tokenizer, open_encoder
@@ -561,6 +562,8 @@ def test_pairs_that_were_there_before_outlast_a_refusal(base: Path, tmp_path: Pa
             "max_tokens must be from 3 to 32 for the encoder .*; not 33. Set max_tokens=32 or",
         ),
         ({"matryoshka": [16]}, "matryoshka asks for 16 of the 16 numbers"),
+        ({"tuning": {"name": "adapter", "reduction": 7}}, "reduction"),
+        ({"device": "cpu", "compile": True}, "compile=true is for GPUs"),
         ({}, r"terminology: all pairs are of one concept.*To mend it: train on more concepts"),
     ],
 )
@@ -568,9 +571,21 @@ def test_a_run_that_its_base_or_its_data_do_not_allow_leaves_nothing(
     changes: dict[str, object], problem: str, base: Path, tmp_path: Path
 ) -> None:
     make_terminology(tmp_path / "terminology", {"C1": ["heart attack", "attack of the heart"], "C2": ["measles"]})
-    with pytest.raises((ConfigError, InputError), match=problem):
+    with pytest.raises((ConfigError, InputError, TrainingError), match=problem):
         train_on_terminology(config_for(base, **changes), tmp_path / "terminology", tmp_path / "e")
     assert [path.name for path in tmp_path.iterdir()] == ["terminology"]
+
+
+def test_a_base_of_which_nothing_could_be_saved_is_refused_before_pairs_are_made(base: Path, tmp_path: Path) -> None:
+    """FNet mixes all that stands beside a name, padding too."""
+    shutil.copytree(base, tmp_path / "fnet")
+    sizes: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 1, "intermediate_size": 32}
+    vocabulary = json.loads((base / "config.json").read_text())["vocab_size"]
+    FNetModel(FNetConfig(vocab_size=vocabulary, max_position_embeddings=32, **sizes)).save_pretrained(tmp_path / "fnet")
+    make_terminology(tmp_path / "terminology", {"C1": ["heart attack", "attack of the heart"], "C2": ["measles"]})
+    with pytest.raises(ConfigError, match="family 'fnet', whose vectors depend on how names are padded"):
+        train_on_terminology(config_for(tmp_path / "fnet"), tmp_path / "terminology", tmp_path / "e")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fnet", "terminology"]
 
 
 def test_a_step_is_not_said_to_take_more_pairs_than_there_are(base: Path, pairs: PairSet, tmp_path: Path) -> None:

@@ -337,7 +337,14 @@ def _width(config: Any, file: Path) -> int:
     for key in ("hidden_size", "dim"):
         if isinstance(config.get(key), int):
             return int(config[key])
-    raise InputError("this file does not say how many numbers a vector has", path=file, expected="hidden_size")
+    family = config.get("model_type") if isinstance(config, dict) else None
+    raise InputError(
+        "this file does not say how many numbers a vector has",
+        path=file,
+        expected="hidden_size, as encoders of one stack of layers have it",
+        found=None if family is None else f"a model of the family '{family}'",
+        fix="take an encoder of another family, such as BERT's",
+    )
 
 
 COUNTS_FROM_PADDING = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})

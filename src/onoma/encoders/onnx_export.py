@@ -7,6 +7,7 @@ import copy
 import io
 import logging
 import math
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -14,15 +15,17 @@ import numpy as np
 import onnx
 import torch
 from tokenizers import Tokenizer
+from torch.onnx import OnnxExporterError
 
 from onoma.encoders.encoding import unit_rows
+from onoma.encoders.folders import family_of
 from onoma.encoders.onnx_encoder import open_session, padded_rows
 from onoma.encoders.onnx_graph import ATTENTION_MASK, INPUT_IDS, NAME_VECTORS, OPSET, can_write_graph, write_graph
 from onoma.encoders.onnx_precision import save_onnx
 from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.packing import pack, pack_lists
 from onoma.encoders.tokens import tokenise
-from onoma.errors import MismatchError, TrainingError
+from onoma.errors import ConfigError, MismatchError, TrainingError
 
 TOLERANCE = 1e-4
 """Largest allowed difference of any number of a unit vector between ONNX Runtime and torch; usual is 1e-6."""
@@ -73,6 +76,26 @@ def write_onnx(encoder: PackedEncoder, file: Path, *, tokenizer: Tokenizer) -> N
             f"the ONNX model written of this encoder gives other vectors than torch: they differ by {difference:.1e}, "
             f"where {TOLERANCE:.0e} is allowed. It was removed; please report this with the encoder's config.json."
         )
+
+
+def check_exportable(encoder: PackedEncoder) -> None:
+    """Refuse an encoder of which no ONNX model can be written; one of a family that is not ours is tried.
+
+    Raises:
+        ConfigError: torch cannot export it, or what it exports gives other vectors.
+    """
+    if encoder.architecture is not None and can_write_graph(encoder.architecture):
+        return
+    assert encoder.source is not None  # it was loaded from a folder
+    with tempfile.TemporaryDirectory() as place:
+        try:
+            write_onnx(encoder, Path(place) / "model.onnx", tokenizer=encoder.source.load_tokenizer())
+        except MismatchError:
+            family = family_of(encoder.model.config.to_dict())
+            raise ConfigError(
+                f"{encoder.source.name} is of the family '{family}', whose vectors depend on how names are padded, or "
+                "which torch exports wrongly: no ONNX model can be written of it. Take a base of another family."
+            ) from None
 
 
 def _is_finite(encoder: PackedEncoder) -> bool:
@@ -138,7 +161,8 @@ def _traced(encoder: PackedEncoder) -> onnx.ModelProto:
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     # The exporter speaks of operators of torchvision and of its own deprecated internals; neither concerns a user.
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+    unheard = io.StringIO()  # of what it cannot export it says hundreds of lines
+    with warnings.catch_warnings(), contextlib.redirect_stdout(unheard), contextlib.redirect_stderr(unheard):
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", UserWarning)
@@ -154,6 +178,12 @@ def _traced(encoder: PackedEncoder) -> onnx.ModelProto:
                 dynamic_shapes={"input_ids": axes, "attention_mask": axes},
                 verbose=False,
             )
+        except OnnxExporterError as error:
+            family = family_of(encoder.model.config.to_dict())
+            raise ConfigError(
+                f"torch cannot export an encoder of the family '{family}' to ONNX, and nothing here links without that "
+                f"({type(error).__name__}). Take a base of another family."
+            ) from None
         finally:
             logger.setLevel(level)
     assert program is not None  # dynamo=True returns a program

@@ -42,7 +42,7 @@ from onoma.training.report import TrainingReport
 from onoma.training.run_folder import ensure_encoder_writable
 from onoma.training.settings import config_of
 from onoma.training.trackers import check_trackers
-from onoma.training.tuning import load_base
+from onoma.training.tuning import check_base, load_base
 from onoma.training.vectors import name_vectors
 
 Dictionary = Terminology | str | Path
@@ -103,6 +103,7 @@ def train_biosyn(
         raise ConfigError("development_dictionary is where development files are looked for, and there are none.")
     check_development(config, [Path(file).name for file in development])
     check_trackers(trackers, out)
+    check_base(config)
 
     def make(run: Path, tell: Tell) -> _Biosyn:
         names, source = read_dictionary(dictionary, languages=config.languages)

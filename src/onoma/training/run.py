@@ -188,6 +188,7 @@ def train_on_pairs(
                 f"Set {key}={made[key]}, or make the pairs again."
             )
     with processes(config.device):
+        check_base(config)
         sets: list[DevelopmentSet] = []
         if development_terminology is not None:
             sets = _read(development, _opened(development_terminology), config, tell=on_event)

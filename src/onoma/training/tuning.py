@@ -5,6 +5,7 @@ from __future__ import annotations
 from onoma.encoders.adapters import insert_adapters
 from onoma.encoders.architectures import read_architecture
 from onoma.encoders.lora import insert_lora
+from onoma.encoders.onnx_export import check_exportable
 from onoma.encoders.packed import PackedEncoder, load_packed
 from onoma.encoders.sources import locate_encoder
 from onoma.errors import ConfigError
@@ -12,6 +13,7 @@ from onoma.terminology import normalise
 from onoma.training.config import TrainingConfig
 from onoma.training.config_parts import Adapter, Everything, Tuning
 from onoma.training.objective import check_widths
+from onoma.training.precision import check_compiles, compile_encoder, training_device
 from onoma.training.run_config import RunConfig
 
 
@@ -29,17 +31,24 @@ def load_base(config: RunConfig) -> PackedEncoder:
     return encoder
 
 
-def check_base(config: TrainingConfig) -> None:
-    """Refuse a base that cannot do what is asked, by what its folder says of it.
+def check_base(config: RunConfig) -> None:
+    """Refuse what cannot be trained or saved, before data are prepared for minutes: the base is loaded and tried.
 
     Raises:
-        ConfigError: names of so many tokens, or vectors cut so, are not to be had of it; or see `check_case`.
+        ConfigError: this base cannot be used, tuned, compiled or saved so; or see `check_case`.
         InputError: there is no such encoder.
-        UnavailableError: the encoder is not on this machine.
+        TrainingError: the device is not there.
+        UnavailableError: the encoder, PEFT for LoRA, or what ``compile`` needs is not on this machine.
     """
-    base = locate_encoder(config.base, pooling=config.pooling, max_tokens=config.max_tokens)
-    check_widths(config.matryoshka, base.width)
+    check_compiles(config, training_device(config))
+    if isinstance(config, TrainingConfig):
+        base = locate_encoder(config.base, pooling=config.pooling, max_tokens=config.max_tokens)
+        check_widths(config.matryoshka, base.width)
     check_case(config)
+    encoder = load_packed(config.base, pooling=config.pooling, max_tokens=config.max_tokens)
+    check_exportable(encoder)
+    tune(encoder, config.tuning)
+    compile_encoder(config, encoder)
 
 
 def check_case(config: RunConfig) -> None:
