@@ -54,14 +54,32 @@ def test_names_tokens_labels_and_pairs_fit_together(terminology: Terminology, tm
     assert {tuple(pair) for pair in built.pairs.tolist()} == expected
     assert built.pairs.dtype == built.labels.dtype == np.int32
     assert built.text_labels is not None
-    by_text: dict[str, int] = {}
-    for text, label in zip(texts, built.text_labels.tolist(), strict=True):
-        assert by_text.setdefault(text.lower(), label) == label
+    by_tokens: dict[tuple[int, ...], int] = {}
+    for row, (ids, label) in enumerate(zip(tokens(built), built.text_labels.tolist(), strict=True)):
+        assert by_tokens.setdefault(tuple(ids), row) == label
     assert calls[-1] == (len(texts), len(texts), "tokenising names")
     assert built.tokenizer_fingerprint == tokenizer_fingerprint(small_tokenizer())
     assert built.manifest.seed == 4
     assert built.manifest.parents == (terminology.manifest.as_parent(),)
     verify_artifact(tmp_path / "p")
+
+
+def test_names_of_one_vector_are_marked_as_one(tmp_path: Path) -> None:
+    """An accent that the tokeniser drops, or words behind those that it keeps, make another text and one vector."""
+    concepts = {
+        "A": ["caf\u00e9 attack", "x"],
+        "B": ["cafe attack", "y"],
+        "C": [f"{'a ' * 30}b", "z"],
+        "D": ["a " * 30],
+    }
+    terminology = make_terminology(tmp_path / "t", concepts)
+    built = build_pairs(terminology, small_tokenizer(), tmp_path / "p", normalisation="sapbert")
+    texts = training_names(terminology.concepts(), terminology.names(), normalisation="sapbert")["text"].to_list()
+    assert built.text_labels is not None
+    label = dict(zip(texts, built.text_labels.tolist(), strict=True))
+    assert len(label) == 7
+    assert len(set(label.values())) == 5
+    assert label["caf\u00e9 attack"] == label["cafe attack"]
 
 
 def test_opened_again_it_is_the_same(terminology: Terminology, tmp_path: Path) -> None:

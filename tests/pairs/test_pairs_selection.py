@@ -73,14 +73,10 @@ def test_suppressed_names_on_request(frames: Any) -> None:
     assert without < everything
 
 
-def test_names_that_several_concepts_share_are_dropped_or_marked(frames: Any) -> None:
+def test_names_that_several_concepts_share_are_dropped(frames: Any) -> None:
     dropped = training_names(*frames, ambiguous="drop")
     assert "cold" not in dropped["text"]
     assert len(dropped) == 6
-    marked = training_names(*frames, ambiguous="mark")
-    labels = dict(zip(rows(marked, "concept_row", "text"), marked["text_label"], strict=True))
-    assert labels[1, "cold"] == labels[3, "cold"]
-    assert len(set(labels.values())) == len(labels) - 1
 
 
 def test_folders_of_before_may_have_other_codes_of_a_language(tmp_path: Path) -> None:

@@ -21,33 +21,40 @@ _HASHED_AT_ONCE = 1 << 20
 
 
 def write_labelled_names(
-    folder: Path, names: pl.DataFrame, tokenizer: Tokenizer, *, max_tokens: int, progress: Progress | None
+    folder: Path,
+    names: pl.DataFrame,
+    tokenizer: Tokenizer,
+    *,
+    max_tokens: int,
+    mark_equal: bool,
+    progress: Progress | None,
 ) -> None:
     """Tokenise names, in parallel, and write tokens and classes.
 
     Args:
         folder: Where to.
-        names: Columns ``label`` (the class), ``text``, and ``text_label`` where equal texts are marked.
+        names: Columns ``label`` (the class) and ``text``.
         tokenizer: The base encoder's.
         max_tokens: Longer names are cut, special tokens included.
+        mark_equal: Whether names with the same tokens, which have one vector, shall share a number.
         progress: See `Progress`.
     """
     np.save(folder / "labels.npy", names["label"].to_numpy().astype(np.int32))
-    if "text_label" in names.columns:
-        np.save(folder / "text_labels.npy", names["text_label"].to_numpy().astype(np.int32))
-    NameStore.from_texts(
+    store = NameStore.from_texts(
         names["text"],
         tokenizer,
         max_tokens=max_tokens,
         folder=folder / _STORE,
         progress=(lambda done: progress(done, len(names), "tokenising names")) if progress else None,
     )
+    if mark_equal:
+        _mark_equal(folder, store)
 
 
 def open_labelled_names(
     folder: Path, manifest: Manifest
 ) -> tuple[NameStore, npt.NDArray[np.int32], npt.NDArray[np.int32] | None]:
-    """Tokens, classes and, if they were marked, equal texts; memory-mapped.
+    """Tokens, classes and, if they were marked, equal names; memory-mapped.
 
     Raises:
         DamagedArtifactError: a file is missing, or they do not fit one another.
@@ -77,8 +84,13 @@ def merge_labelled_names(
     np.save(folder / "labels.npy", labels)
     merged = NameStore.concatenate(stores, folder / _STORE)
     if mark_equal:
-        _, first, place = np.unique(_hashes(merged), return_index=True, return_inverse=True)
-        np.save(folder / "text_labels.npy", first[place].astype(np.int32))
+        _mark_equal(folder, merged)
+
+
+def _mark_equal(folder: Path, store: NameStore) -> None:
+    """Give names with the same tokens the row of the first of them."""
+    _, first, place = np.unique(_hashes(store), return_index=True, return_inverse=True)
+    np.save(folder / "text_labels.npy", first[place].astype(np.int32))
 
 
 def _hashes(store: NameStore) -> npt.NDArray[np.uint64]:

@@ -42,7 +42,7 @@ class PairSet:
     """Class of each training name, shape (n,): names of one class are never negatives of each other. The row of
     the concept in its terminology, or the number of a translation."""
     text_labels: npt.NDArray[np.int32] | None
-    """Training names with one text share a number, shape (n,); None unless made with ``ambiguous="mark"``."""
+    """Training names with the same tokens share a number, shape (n,); None unless made with ``ambiguous="mark"``."""
 
     def __repr__(self) -> str:
         return f"PairSet({str(self.path)!r}: {len(self.pairs):,} pairs of {len(self.store):,} names)"
@@ -89,7 +89,7 @@ def write_pair_set(
         names: See `write_labelled_names`.
         pairs: Rows of ``names``, shape (P, 2).
         tokenizer: The base encoder's.
-        config: For the manifest; has ``max_tokens``.
+        config: For the manifest; has ``max_tokens`` and ``ambiguous``.
         parents: What it was made from.
         rejects: Lines that were left out, see `onoma.files.reading.Reading.rejects`.
         seed: Of the sample of pairs.
@@ -102,5 +102,12 @@ def write_pair_set(
         np.save(aside / "pairs.npy", pairs)
         if rejects is not None and not rejects.is_empty():
             rejects.write_parquet(aside / REJECTS_FILE)
-        write_labelled_names(aside, names, tokenizer, max_tokens=config["max_tokens"], progress=progress)
+        write_labelled_names(
+            aside,
+            names,
+            tokenizer,
+            max_tokens=config["max_tokens"],
+            mark_equal=config["ambiguous"] == "mark",
+            progress=progress,
+        )
     return PairSet.open(out)

@@ -39,12 +39,11 @@ def training_names(
         include_suppressed: Take suppressed names too, as the papers' preparation of the UMLS did.
         hidden_names: Rows of ``names`` to leave out.
         ambiguous: ``keep`` homonyms as they are (the papers), ``drop`` every name whose text another concept
-            has too, or ``mark`` them: equal texts get one ``text_label``, so that mining can tell.
+            has too, or ``mark`` them, which is done when they are tokenised (`onoma.pairs.labelled_names`).
 
     Returns:
         By concept: ``concept_row`` (Int32), ``name_row`` (Int32: of several names with one normalised text,
-        the first), ``text`` (normalised), and with ``mark`` ``text_label`` (Int32: the first row here that has
-        the text).
+        the first) and ``text`` (normalised).
 
     Raises:
         InputError: a hidden name does not exist.
@@ -83,13 +82,8 @@ def check_ambiguous(ambiguous: str) -> None:
 
 
 def treat_ambiguous(table: pl.DataFrame, ambiguous: Ambiguous) -> pl.DataFrame:
-    """Leave out or mark each ``text`` that stands in several rows, one for each class that has it."""
-    if ambiguous == "drop":
-        return table.filter(pl.len().over("text") == 1)
-    if ambiguous == "mark":
-        row = pl.Series("text_label", np.arange(len(table), dtype=np.int32))
-        return table.with_columns(row).with_columns(pl.col("text_label").first().over("text"))
-    return table
+    """With ``drop`` leave out each ``text`` that stands in several rows, one for each class that has it."""
+    return table.filter(pl.len().over("text") == 1) if ambiguous == "drop" else table
 
 
 def usable_names(

@@ -187,7 +187,9 @@ def build_triples(
         np.save(aside / "semantic_types.npy", semantic_types)
         vocabulary = {"relations": relation_names, "semantic_types": semantic_type_names}
         (aside / _VOCABULARY).write_text(json.dumps(vocabulary, ensure_ascii=False, indent=1), encoding="utf-8")
-        write_labelled_names(aside, names, own, max_tokens=max_tokens, progress=progress)
+        write_labelled_names(
+            aside, names, own, max_tokens=max_tokens, mark_equal=ambiguous == "mark", progress=progress
+        )
     return TripleSet.open(out)
 
 
