@@ -5,6 +5,7 @@
     onoma.json                  manifest (artefact kind "adapter")
     adapter.json                kind, sizes, pooling, and which encoder it belongs to
     adapter_model.safetensors   its weights
+    README.md                   its card
     adapter_config.json         LoRA only: PEFT's own file, so that ``PeftModel.from_pretrained`` opens the folder
 
 An adapter belongs to the weights it was trained beside, told by their SHA-256, and is loaded on no others.
@@ -15,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -26,8 +28,10 @@ from safetensors.torch import load_file, save_file
 
 from onoma.artifacts import Parent, open_artifact, sha256_file, write_artifact
 from onoma.encoders.adapters import CoupledNorm, adapter_tensors, has_adapters, insert_saved
-from onoma.encoders.folders import ADAPTED_PREFIX, EncoderFolder
+from onoma.encoders.folders import ADAPTED_PREFIX, EncoderFolder, Origin
 from onoma.encoders.lora import has_lora, insert_saved_lora, lora_config, lora_tensors, merged
+from onoma.encoders.markdown import plain, table
+from onoma.encoders.model_card import CARD_NAME
 from onoma.encoders.packed import PackedEncoder, load_model, quiet_transformers
 from onoma.encoders.pooling import Pooling
 from onoma.encoders.saving import save_encoder
@@ -129,10 +133,39 @@ def save_adapter(
         )
         if kind == "lora":
             values = lora_config(encoder.model).to_dict()
-            values |= {"base_model_name_or_path": about.base, "inference_mode": True}
+            base = encoder.source.origin.hub_id or about.base  # as PEFT finds it
+            values |= {"base_model_name_or_path": base, "inference_mode": True}
             text = json.dumps(values, indent=1, sort_keys=True, default=sorted)  # PEFT has sets in it
             (folder / "adapter_config.json").write_text(text + "\n", encoding="utf-8")
+        (folder / CARD_NAME).write_text(_card(about, encoder.source.origin), encoding="utf-8")
     return about
+
+
+def _card(about: AdapterAbout, base: Origin) -> str:
+    """The model card of an adapter alone."""
+    head = ["library_name: peft"] if about.kind == "lora" else []
+    head += ["tags:", *(f"- {tag}" for tag in ("onoma", "adapter", "biomedical", "entity-linking"))]
+    if base.hub_id:
+        head += [f"base_model: {json.dumps(base.hub_id)}", "base_model_relation: adapter"]
+    kind = "LoRA" if about.kind == "lora" else "Bottleneck adapters"
+    settings = ", ".join(f"{name} {value}" for name, value in about.settings.items())
+    rows = [
+        ("base", about.base + (f" ({base.hub_id})" if base.hub_id not in {None, about.base} else "")),
+        ("licence of the base", base.licence or "not known here"),
+        ("SHA-256 of the base's weights", f"`{about.base_weights_sha256}`"),
+        ("settings", settings),
+        ("numbers in it", f"{about.parameters:,}"),
+        ("pooling, longest name", f"{about.pooling}, {about.max_tokens} tokens"),
+    ]
+    sections = [
+        "\n".join(["---", *head, "---"]),
+        f"# {plain(about.name)}",
+        f"{kind} beside a frozen encoder of names; without that encoder it is of no use.",
+        table(("", ""), rows),
+        "A whole encoder of it, for Onoma and what Onoma links with:",
+        f"    onoma encoder join ADAPTER --base {shlex.quote(base.hub_id or about.base)} -o ENCODER",
+    ]
+    return "\n\n".join(sections) + "\n"
 
 
 def read_adapter(folder: str | Path) -> AdapterAbout:
