@@ -140,8 +140,9 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
         >>> did_you_mean("margn", ["margin", "batch_pairs"])
         " Did you mean 'margin'?"
     """
-    nearest = difflib.get_close_matches(str(word), list(known), n=1)
-    return f" Did you mean '{nearest[0]}'?" if nearest else ""
+    by_lower = {name.lower(): name for name in known}
+    nearest = difflib.get_close_matches(str(word).lower(), list(by_lower), n=1)
+    return f" Did you mean '{by_lower[nearest[0]]}'?" if nearest else ""
 
 
 def check_several(values: object, field: str) -> None:

@@ -73,7 +73,7 @@ def test_sets_of_languages(tmp_path: Path) -> None:
 def test_an_unknown_key_is_refused_with_the_nearest() -> None:
     with pytest.raises(ConfigError, match=r"no setting 'learning_rat'.* Did you mean 'learning_rate'"):
         load_recipe("quickstart", {"learning_rat": "1"})
-    with pytest.raises(ConfigError, match=r"no setting 'rank'\. Did you mean 'tuning\.rank'\?"):
+    with pytest.raises(ConfigError, match=r"no setting 'rank'\. Did you mean 'tuning\.rank', of tuning = lora\?"):
         load_recipe("quickstart", {"tuning": "lora", "rank": "8"})
 
 
@@ -86,6 +86,13 @@ def test_an_unknown_key_is_refused_with_the_nearest() -> None:
         ("loss", "circl", "Did you mean 'circle'"),
         ("mining", "hard", r"Known: hard-triplet, multi-similarity, semi-hard, all"),
         ("loss.scal", "3", r"loss = multi-similarity has no setting 'scal'.*Known: positive_scale"),
+        ("loss.scale", "3", r"no setting 'scale'\. loss = circle has it\. Known: positive_scale"),
+        ("rank", "4", r"Did you mean 'tuning\.rank', of tuning = lora\?"),
+        ("lr", "4", r"Did you mean 'learning_rate'\?"),
+        ("Seed", "4", r"Did you mean 'seed'\?"),
+        ("tuning", "LoRA", r"tuning: there is no 'LoRA'\. Did you mean 'lora'\?"),
+        ("mining.margin", "3", r"quickstart: mining\.margin: .*less than or equal to 2"),
+        ("loss", "none", r"loss cannot be left out\. Known: multi-similarity, circle"),
         ("precision", "fp8", "'auto', 'bf16', 'fp16' or 'fp32'"),
         ("learning_rate", "nan", "learning_rate"),
         ("learning_rate", "inf", "learning_rate"),

@@ -51,7 +51,7 @@ def show_recipe(
     from onoma.training.biosyn_config import BiosynConfig, load_biosyn_recipe
     from onoma.training.config import TrainingConfig, load_recipe
     from onoma.training.reranking_config import RerankingConfig, load_reranking_recipe
-    from onoma.training.settings import settings_of
+    from onoma.training.settings import settings_of, settings_of_other_choices
     from onoma.training.shipped import read_shipped, shipped_names
 
     kinds: dict[str, tuple[str, type[RunConfig], Callable[[str], Recipe | BiosynRecipe | RerankingRecipe]]] = {
@@ -72,6 +72,9 @@ def show_recipe(
     recipe = load(name)
     show.out.print(f"{recipe.name}: {recipe.description}\n")
     show.table(["setting", "value", "meaning"], [list(row) for row in settings_of(recipe.config)])
+    if elsewhere := settings_of_other_choices(recipe.config):
+        show.out.print("\nand with other choices:\n")
+        show.table(["setting", "value", "with", "meaning"], [list(row) for row in elsewhere])
 
 
 @app.command("grid")

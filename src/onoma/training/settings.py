@@ -19,6 +19,23 @@ from onoma.training.shipped import read_shipped
 C = TypeVar("C", bound=BaseModel)
 R = TypeVar("R", bound="NamedSettings[Any]")
 _LENGTHS = {"steps", "epochs", "minutes"}
+_CALLED_ELSEWHERE = {
+    "batch_size": "batch_pairs",
+    "per_device_train_batch_size": "batch_pairs",
+    "train_batch_size": "batch_pairs",
+    "lr": "learning_rate",
+    "num_epochs": "epochs",
+    "num_train_epochs": "epochs",
+    "max_steps": "steps",
+    "max_length": "max_tokens",
+    "max_seq_length": "max_tokens",
+    "gradient_accumulation_steps": "accumulation",
+    "max_grad_norm": "max_gradient_norm",
+    "ema": "average",
+    "early_stopping_patience": "patience",
+    "model_name_or_path": "base",
+}
+"""What settings are called in other trainers."""
 
 
 class NamedSettings(BaseModel, Generic[C]):
@@ -89,10 +106,9 @@ def resolve(model: type[C], values: Mapping[str, Any], *, source: str = "trainin
     """Validate settings; `ConfigError` names the key, what it may be, and the nearest known key."""
     for key in values:
         if key not in model.model_fields:
-            of_parts = _of_parts(model, key)
-            meant = f" Did you mean '{of_parts[0]}'?" if of_parts else did_you_mean(key, model.model_fields)
             raise ConfigError(
-                f"{source}: there is no setting '{key}'.{meant} Known: {', '.join(sorted(model.model_fields))}."
+                f"{source}: there is no setting '{key}'.{_meant(model, key)} "
+                f"Known: {', '.join(sorted(model.model_fields))}."
             )
     try:
         # TOML has dates, which are words here: base = 2024-05-01 is a folder.
@@ -100,14 +116,23 @@ def resolve(model: type[C], values: Mapping[str, Any], *, source: str = "trainin
     except ValidationError as error:
         lines = []
         for problem in error.errors():
-            key = ".".join(str(part) for part in problem["loc"])
+            places = [str(place) for place in problem["loc"]]
+            is_of_part = len(places) == 3 and places[0] in _parts_of(model)
             if problem["type"] == "extra_forbidden":
-                known = _fields_of_part(model, str(problem["loc"][0]), str(problem["loc"][1]))
-                lines.append(
-                    f"{problem['loc'][0]} = {problem['loc'][1]} has no setting '{problem['loc'][-1]}'."
-                    f"{did_you_mean(str(problem['loc'][-1]), known)} Known: {', '.join(known) or 'none'}"
-                )
+                part, choice, name = places
+                known = _fields_of_part(model, part, choice)
+                others = _choices_with(model, part, name)
+                meant = f" {part} = {' or '.join(others)} has it." if others else did_you_mean(name, known)
+                lines.append(f"{part} = {choice} has no setting '{name}'.{meant} Known: {', '.join(known) or 'none'}")
                 continue
+            if (
+                len(places) == 1
+                and problem["type"].endswith("_type")
+                and isinstance(_default(model, places[0]), BaseModel)
+            ):
+                lines.append(f"{places[0]} cannot be left out. Known: {', '.join(_names_of_part(model, places[0]))}")
+                continue
+            key = f"{places[0]}.{places[2]}" if is_of_part else ".".join(places)  # between them is the part's name
             if problem["type"] == "union_tag_invalid":
                 context = problem["ctx"]
                 names = [name.strip(" '") for name in str(context["expected_tags"]).split(",")]
@@ -164,15 +189,41 @@ def _fields_of_part(model: type[BaseModel], part: str, name: str) -> list[str]:
     return [field for field in type(choice).model_fields if field != "name"]
 
 
-def _of_parts(model: type[BaseModel], name: str) -> list[str]:
-    """Settings of losses, miners and the like that are called so, as ``--set`` takes them."""
-    found = list[str]()
-    for part in model.model_fields:
-        if isinstance(_default(model, part), BaseModel) and any(
-            name in choice.model_fields for choice in get_args(model.model_fields[part].annotation)
-        ):
-            found.append(f"{part}.{name}")
-    return found
+def _meant(model: type[BaseModel], key: str) -> str:
+    """Which setting is meant by a key that is none."""
+    if _CALLED_ELSEWHERE.get(key.lower()) in model.model_fields:
+        return f" Did you mean '{_CALLED_ELSEWHERE[key.lower()]}'?"
+    for part in _parts_of(model):
+        if choices := _choices_with(model, part, key):
+            return f" Did you mean '{part}.{key}', of {part} = {' or '.join(choices)}?"
+    return did_you_mean(key, model.model_fields)
+
+
+def _parts_of(model: type[BaseModel]) -> list[str]:
+    """Settings that have settings: losses, miners and the like."""
+    return [part for part in model.model_fields if isinstance(_default(model, part), BaseModel)]
+
+
+def _choices_with(model: type[BaseModel], part: str, name: str) -> list[str]:
+    """Choices for a part that have a setting called so."""
+    choices = get_args(model.model_fields[part].annotation)
+    return [str(choice.model_fields["name"].default) for choice in choices if name in choice.model_fields]
+
+
+def settings_of_other_choices(config: BaseModel) -> list[tuple[str, str, str, str]]:
+    """(key, value by itself, choice that has it, description) of what parts that are chosen otherwise would have."""
+    rows: list[tuple[str, str, str, str]] = []
+    for part in _parts_of(type(config)):
+        for choice in get_args(type(config).model_fields[part].annotation):
+            if isinstance(getattr(config, part), choice):
+                continue
+            name = f"{part} = {choice.model_fields['name'].default}"
+            rows += [
+                (f"{part}.{key}", _shown(field.get_default(call_default_factory=True)), name, field.description or "")
+                for key, field in choice.model_fields.items()
+                if key != "name"
+            ]
+    return rows
 
 
 def _names_of_part(model: type[BaseModel], part: str) -> list[str]:
