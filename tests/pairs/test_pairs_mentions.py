@@ -170,7 +170,7 @@ def test_languages_and_homonyms(terminology: Terminology, tmp_path: Path) -> Non
 @pytest.mark.parametrize("code", ["X:1", "C:5", "C:1|X:1"])
 def test_unknown_concepts_are_refused_unless_skipped(terminology: Terminology, tmp_path: Path, code: str) -> None:
     rows = table(("bad heart", "C:1"), ("podagra", code))
-    with pytest.raises(InputError, match="1 of 2 mentions mean a concept that the terminology does not have"):
+    with pytest.raises(InputError, match=r"1 of 2 mentions mean a concept that the terminology .* does not have"):
         build_mention_pairs(terminology, rows, small_tokenizer(), tmp_path / "p")
     assert not (tmp_path / "p").exists()
 

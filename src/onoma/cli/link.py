@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _PART_BYTES = 1 << 12
 """Of standard input, at most: some hundred mentions."""
+_SHOWN_CHARACTERS = 300
+"""Of a mention, where a person reads it."""
 _Mention = tuple[str, str | None]
 """A mention and its context."""
 
@@ -203,19 +205,25 @@ def _table(mentions: Sequence[PreparedMention], found: Sequence[Sequence[Link]])
     }
     rows: list[list[str]] = []
     for mention, links in zip(mentions, found, strict=True):
-        said = mention.original
-        for read_as, of_part in mention.by_part(links):
+        said = _shown(mention.original)
+        for read, of_part in mention.by_part(links):
+            read_as = _shown(read or "")
             for link in of_part:
                 confidence = "" if link.confidence is None else f"{link.confidence:.3f}"
                 about = [link.concept_id, link.preferred_name, link.matched_name, f"{link.score:.3f}", confidence]
-                rows.append([said, read_as or "" if link.rank == 1 else "", *about])
+                rows.append([said, read_as if link.rank == 1 else "", *about])
                 said = ""
             if not of_part:
-                rows.append([said, read_as or "", "", "(no such concept, or nothing to link)", "", "", ""])
+                rows.append([said, read_as, "", "(no such concept, or nothing to link)", "", "", ""])
                 said = ""
     columns = [name for name, is_shown in shown.items() if is_shown]
     cells = [[cell for cell, is_shown in zip(row, shown.values(), strict=True) if is_shown] for row in rows]
     show.table(columns, cells, numeric=[name for name in ("score", "confidence") if shown[name]])
+
+
+def _shown(mention: str) -> str:
+    """A mention that would fill the screen, cut."""
+    return mention if len(mention) <= _SHOWN_CHARACTERS else f"{mention[: _SHOWN_CHARACTERS - 1]}…"
 
 
 def _explain(
@@ -239,7 +247,7 @@ def _explain(
 def _show(explanation: Explanation) -> None:
     from onoma.cli import show
 
-    show.out.print(show.plain(f"{explanation.mention}: {explanation.outcome}"))
+    show.out.print(show.plain(f"{_shown(explanation.mention)}: {explanation.outcome}"))
     for part in explanation.parts:
         _show(part)
     if explanation.parts:
@@ -252,7 +260,7 @@ def _show(explanation: Explanation) -> None:
         fused = f"; fused: {explanation.fusion}"
     candidates = f" of {show.count(explanation.n_candidates, 'candidate')}" if explanation.n_candidates else ""
     confidence = "" if explanation.confidence is None else f"; confidence {explanation.confidence:.3f}"
-    text = f"  compared as '{explanation.text}'; stages {', '.join(explanation.stages)}{fused}{candidates}{confidence}"
+    text = f"  compared as '{_shown(explanation.text)}'; stages {', '.join(explanation.stages)}{fused}{candidates}{confidence}"
     show.out.print(show.plain(text))
     rows = [_row(reason, "answer") for reason in explanation.links]
     rows += [_row(reason, "near miss") for reason in explanation.near_misses]

@@ -28,6 +28,12 @@ def verify(
     has_table = TABLE_FILE in manifest.files
     if database is not None and not has_table:
         raise ConfigError(f"{folder} has nothing in a database: leave --database out.")
+    in_table: str | None = None
+    if has_table and chosen_database(database) is not None:
+        with open_in_table(folder, read_index_record(folder), database=database) as index:
+            index.verify()
+            rows, mark = show.count(len(index), "row"), index.record.fingerprint[:16]
+            in_table = f"  vectors in PostgreSQL: {rows}, fingerprint {mark}"
     size = sum(entry.bytes for entry in manifest.files.values())
     show.out.print(
         f"{folder}: a whole {manifest.kind} (format {manifest.format_version}), "
@@ -36,13 +42,7 @@ def verify(
     )
     for parent in manifest.parents:
         show.out.print(f"  made from: {parent.kind}, fingerprint {parent.fingerprint[:16]}")
-    if not has_table:
-        return
-    if chosen_database(database) is None:
+    if in_table is not None:
+        show.out.print(in_table)
+    elif has_table:
         show.remark("its vectors lie in PostgreSQL, and were not read: give --database for that")
-        return
-    with open_in_table(folder, read_index_record(folder), database=database) as index:
-        index.verify()
-        show.out.print(
-            f"  vectors in PostgreSQL: {show.count(len(index), 'row')}, fingerprint {index.record.fingerprint[:16]}",
-        )

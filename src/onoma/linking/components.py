@@ -229,7 +229,8 @@ class Components:
             expected="short forms to be looked for in them, or a cross-encoder trained with contexts (stage rerank)",
             found=f"stages {', '.join(stages)}"
             + (" with a cross-encoder trained without contexts" if "rerank" in stages else ""),
-            fix="leave the contexts out, or expand the short forms that they define (--expand schwartz-hearst)",
+            fix="leave the contexts out, or have the short forms expanded that they define (onoma link, onoma map: "
+            "--expand schwartz-hearst)",
         )
 
     def check_settings(self) -> None:

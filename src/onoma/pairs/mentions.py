@@ -278,8 +278,7 @@ def _link_mentions(
     if on_unknown == "refuse" and len(unknown):
         raise InputError(
             f"{unknown['mention_row'].n_unique():,} of {len(mentions):,} mentions mean a concept that the terminology "
-            "does not have, or no longer",
-            path=terminology.path,
+            f"{terminology.path} does not have, or no longer",
             field="concept_id",
             found=", ".join(unknown["code"].unique(maintain_order=True).head(3)),
             fix="take the terminology that the mentions were annotated with, or leave such mentions out with "

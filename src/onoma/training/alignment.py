@@ -134,7 +134,7 @@ class _SelfAlignment(Course[TrainingConfig, StepReport]):
 
     @property
     def names_in_step(self) -> int:
-        return 2 * self.config.batch_pairs
+        return 2 * min(self.config.batch_pairs, len(self._pairs.pairs))
 
     @property
     def fingerprint(self) -> str:

@@ -143,9 +143,10 @@ class Course(ABC, Generic[Settings, Done]):
         """A sentence on what the run is going to do."""
         passes = total_steps * self.config.accumulation / self.batches.steps_per_epoch
         steps = f"{total_steps:,} {'step' if total_steps == 1 else 'steps'}"
+        together = f" in {world_size()} processes" if world_size() > 1 else ""
         return (
             f"{steps} of {self.batch_in_words()} on {self.ran_on['device']} in "
-            f"{self.ran_on['precision']}, {self.data_in_words()}, {passes:.2f} passes over them"
+            f"{self.ran_on['precision']}{together}, {self.data_in_words()}, {passes:.2f} passes over them"
         )
 
     def training_names(self, rows: RowArray) -> FloatArray:

@@ -107,7 +107,7 @@ class _Sitting(Generic[Done]):
         if self._config.warmup_steps > self._total_steps:
             self._tell(
                 f"the learning rate does not come to its height: warmup_steps={self._config.warmup_steps:,}, and the "
-                f"run has {self._total_steps:,} steps"
+                f"run has {self._total_steps:,} {'step' if self._total_steps == 1 else 'steps'}"
             )
         self._run_id = broadcast(sha256_file(self._run / RUN_NAME) if is_main() else "")
         progress = self._resume()
@@ -119,6 +119,7 @@ class _Sitting(Generic[Done]):
             RunLog(self._run, done=progress.step, evaluations=progress.evaluations) as self._log,
             self._opened(trackers if is_main() else (), progress.step) as self._trackers,
         ):
+            self._started = time.perf_counter()  # trackers may have taken half a minute
             with self._stop:
                 self._steps()
             if self._steps_done > self._checkpointed[0]:

@@ -54,7 +54,7 @@ def plan_steps(
     steps = max(1, int((left - fixed) / (each_step + with_steps)))
     if fixed + steps * with_steps > budget / 2:
         raise TrainingError(
-            f"an evaluation takes {each_evaluation:,.1f} s, so that evaluations would take more than half of the "
+            f"an evaluation takes {each_evaluation:,.2g} s, so that evaluations would take more than half of the "
             f"{config.minutes:g} minutes. Give more minutes, set evaluate_steps so that there are fewer, or measure on "
             "a smaller dictionary."
         )

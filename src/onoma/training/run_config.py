@@ -71,7 +71,7 @@ class RunConfig(BaseModel):
     compile: bool = Field(
         False,
         description="GPU only: compile layers (torch.compile), at each start anew; families that run packed: "
-        " BERT, RoBERTa, XLM-R, CamemBERT, MPNet, DistilBERT",
+        "BERT, RoBERTa, XLM-R, CamemBERT, MPNet, DistilBERT",
     )
 
     checkpoint_minutes: float = Field(5.0, gt=0, description="time between checkpoints")
