@@ -260,8 +260,8 @@ def _show(explanation: Explanation) -> None:
         fused = f"; fused: {explanation.fusion}"
     candidates = f" of {show.count(explanation.n_candidates, 'candidate')}" if explanation.n_candidates else ""
     confidence = "" if explanation.confidence is None else f"; confidence {explanation.confidence:.3f}"
-    text = f"  compared as '{_shown(explanation.text)}'; stages {', '.join(explanation.stages)}{fused}{candidates}{confidence}"
-    show.out.print(show.plain(text))
+    stages = f"stages {', '.join(explanation.stages)}{fused}{candidates}{confidence}"
+    show.out.print(show.plain(f"  compared as '{_shown(explanation.text)}'; {stages}"))
     rows = [_row(reason, "answer") for reason in explanation.links]
     rows += [_row(reason, "near miss") for reason in explanation.near_misses]
     columns = ["", "rank", "concept", "preferred name", "matched name", "by", "score", "made of"]
