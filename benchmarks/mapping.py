@@ -59,7 +59,7 @@ class Sampler:
         self._thread = threading.Thread(target=self._look, daemon=True)
 
     def progress(self, done: int, _total: int | None, stage: str) -> None:
-        """See `onoma.mapping.mapping.Progress`."""
+        """See `onoma.mapping.map_table`."""
         self._stage, self._done = stage, done
 
     def __enter__(self) -> Sampler:

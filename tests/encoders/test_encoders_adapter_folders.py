@@ -142,7 +142,7 @@ def test_an_adapter_alone_goes_back_on_its_base(base: Path, tmp_path: Path, kind
     card = (tmp_path / "a" / "README.md").read_text()
     assert "# mine\n" in card
     assert about.base_weights_sha256 in card
-    assert "onoma encoder join ADAPTER --base base -o ENCODER" in card
+    assert "onoma encoder join ADAPTER --base BASE -o ENCODER" in card
     again = load_adapter(tmp_path / "a", base)
     assert (again.pooling, again.max_tokens) == ("mean", 9)
     torch.testing.assert_close(again(BATCH), encoder(BATCH), atol=1e-5, rtol=0)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import gzip
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from onoma.errors import InputError
 from onoma.files import text_files
 from onoma.files.delimited import read_columns, read_delimited
 from onoma.files.reading import Reading
-from onoma.files.text_files import read_blocks, read_lines, text_lines
+from onoma.files.text_files import lines_of_bytes, read_blocks, read_lines, text_lines
 
 
 def test_a_mark_that_is_no_byte_order_mark_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,8 +172,24 @@ def test_lines_of_any_sort(tmp_path: Path) -> None:
     assert read_lines(file) == ["no end of line"]
     file.write_bytes(gzip.compress(b"a\nb\n"))
     assert read_lines(file) == ["a", "b"]
-    file.write_bytes(b"")
-    assert read_lines(file) == []
+    for nothing in (b"", b"\xef\xbb\xbf", gzip.compress(b"")):
+        file.write_bytes(nothing)
+        assert read_lines(file) == []
+
+
+def test_lines_of_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for written, read in ((b"a\r\nb", ["a", "b"]), (b"", [])):
+        writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(written,))
+        writer.start()
+        assert read_lines(tmp_path / "pipe") == read
+        writer.join()
+
+
+@pytest.mark.parametrize(("data", "problem"), [("a\n".encode("utf-16"), "UTF-16"), (gzip.compress(b"a"), "gzip")])
+def test_a_stream_that_is_no_text_is_told(data: bytes, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        list(lines_of_bytes(data, Path("standard input")))
 
 
 def test_a_line_that_is_not_utf8_is_named(tmp_path: Path) -> None:

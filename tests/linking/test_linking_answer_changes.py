@@ -131,20 +131,31 @@ def test_answers_that_were_got_in_another_way_are_held_against_the_new_release(
     place: Path, linker: Path, tmp_path: Path
 ) -> None:
     """As by filters or short forms, so that neither linker gives them when it is asked the mention as it stands."""
-    given = [("sugar", "D6"), ("sugar", "D6"), ("sugar", "D8"), ("HC", "D2"), ("HC", ""), ("HC", "D4"), ("HC", "D1")]
+    given = [("sugar", "D6"), ("sugar", "D6"), ("sugar", "D8"), ("HC", "D2"), ("HC", ""), ("HC", "D4"), ("HC", "D1|D7")]
     mentions, codes = zip(*given, strict=True)
-    before = Linker.open(place / "linker").dictionary
     answers = update_linker(linker, place / "new", tmp_path / "new", mentions=mentions, answered=codes).answers
     assert answers is not None
-    assert answers.answered == {"replaced": 2, "retired": 1, "removed": 0, "unnamed": 1}
+    assert answers.answered == {"replaced": 2, "retired": 1, "removed": 1, "unnamed": 1}
     assert answers.figures()["answered"] == answers.answered
-    names = dict(zip(before.concept_ids, before.preferred_names, strict=True))
-    listed = {(*row[:4], *row[-2:]) for row in answers.changed.rows() if row[4] is None and row[2] is not None}
+    listed = {(*row[:3], *row[-2:]) for row in answers.changed.rows() if row[4] is None and row[2] is not None}
     assert listed == {
-        ("sugar", 2, "D6", names["D6"], "replaced", "D9"),
-        ("sugar", 1, "D8", names["D8"], "retired", None),
-        ("HC", 1, "D2", names["D2"], "unnamed", None),
+        ("sugar", 2, "D6", "replaced", "D9"),
+        ("sugar", 1, "D8", "retired", None),
+        ("HC", 1, "D2", "unnamed", None),
+        ("HC", 1, "D7", "removed", None),
     }
-    again = update_linker(tmp_path / "new", place / "new", mentions=mentions, answered=codes).answers
-    assert again is not None
-    assert again.answered == dict.fromkeys(answers.answered, 0)
+    again = update_linker(tmp_path / "new", place / "new", mentions=mentions, answered=codes)
+    assert again.is_current
+    assert again.answers is not None
+    assert again.answers.answered == answers.answered
+    assert "5 of the answers given with them are none any more" in str(again)
+    with pytest.raises(InputError, match="each mention has an answer"):
+        update_linker(linker, place / "new", tmp_path / "other", mentions=mentions, answered=codes[1:])
+
+
+def test_answers_that_cannot_be_read_are_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "codes.csv").write_text("concept_id\nD1\n")
+    assert read_asked_mentions(tmp_path / "codes.csv", column="concept_id") == (["D1"], None)
+    pl.DataFrame({"mention": ["a"], "concept_id": [1.5]}).write_parquet(tmp_path / "x.parquet")
+    with pytest.raises(InputError, match="concept_id"):
+        read_asked_mentions(tmp_path / "x.parquet")

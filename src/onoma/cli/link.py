@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from onoma.linking.mentions import PreparedMention
 
 
+_STDIN = Path("standard input")
 _PART_BYTES = 1 << 12
 """Of standard input, at most: some hundred mentions."""
 _SHOWN_CHARACTERS = 300
@@ -144,6 +145,8 @@ def _read(mentions: list[str], context: str | None, *, tabbed: bool) -> Iterator
 
 def _lines_of_stdin() -> Iterator[list[str]]:
     """Whole lines, as many as are there at a time; those before a bad one too."""
+    from onoma.files.text_files import lines_of_bytes
+
     if sys.stdin is None:
         raise ConfigError("standard input is closed: give mentions, or lines on it.")
     with contextlib.suppress(OSError, ValueError):  # it is no file of the system, or the system has no such setting
@@ -154,26 +157,11 @@ def _lines_of_stdin() -> Iterator[list[str]]:
         before, line_feed, rest = data.rpartition(b"\n")
         if line_feed:
             parts += [before, line_feed]
-            yield from _decoded(b"".join(parts), n_lines + 1)
+            yield from lines_of_bytes(b"".join(parts), _STDIN, first_line=n_lines + 1)
             n_lines += sum(part.count(b"\n") for part in parts)
             parts.clear()
         parts.append(rest)
-    yield from _decoded(b"".join(parts), n_lines + 1)
-
-
-def _decoded(raw: bytes, first_line: int) -> Iterator[list[str]]:
-    from onoma.files.reading import Reading
-    from onoma.files.text_files import LineBlock, block_lines
-
-    if first_line == 1:
-        raw = raw.removeprefix(b"\xef\xbb\xbf")
-    if raw:
-        data = (raw.removesuffix(b"\n") + b"\n").replace(b"\r\n", b"\n")
-        for _, lines in block_lines(
-            LineBlock(data, first_line, data.count(b"\n")), Path("standard input"), Reading(may_skip=False)
-        ):
-            if lines:
-                yield lines
+    yield from lines_of_bytes(b"".join(parts), _STDIN, first_line=n_lines + 1)
 
 
 def _record(mention: PreparedMention, links: Sequence[Link]) -> dict[str, Any]:

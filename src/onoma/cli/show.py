@@ -165,7 +165,7 @@ def progress_bar(label: str, unit: str) -> Iterator[Callable[..., None]]:
 
     Where standard error is no terminal it gets a line each half minute instead. With the unit "MB" bytes are counted.
     """
-    scale, counts = (1e6, DownloadColumn()) if unit == "MB" else (1, MofNCompleteColumn())
+    scale, decimals, counts = (1e6, 1, DownloadColumn()) if unit == "MB" else (1, 0, MofNCompleteColumn())
     bar = Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=30),
@@ -190,11 +190,11 @@ def progress_bar(label: str, unit: str) -> Iterator[Callable[..., None]]:
                 # What is done when a stage first says so may have been done by an earlier run.
                 stage, started, before = what or label, now, done
             elapsed = now - started
-            rate = f"{(done - before) / scale / elapsed:,.0f} {unit}/s" if elapsed > 1 else ""
+            rate = f"{(done - before) / scale / elapsed:,.{decimals}f} {unit}/s" if elapsed > 1 else ""
             bar.update(task, completed=done, total=total, description=stage, rate=rate)
             if not err.is_terminal and now - last_line >= _LINE_SECONDS:
                 last_line = now
-                counted = f"{done / scale:,.0f}" + (f" of {total / scale:,.0f}" if total else "")
+                counted = f"{done / scale:,.{decimals}f}" + (f" of {total / scale:,.{decimals}f}" if total else "")
                 left = _left(elapsed, done - before, done, total)
                 remark(_line(f"{stage}  {counted} {unit}", rate, left))
 

@@ -17,7 +17,6 @@ __all__ = [
     "POOLINGS",
     "Agreement",
     "CatalogueEncoder",
-    "CountProgress",
     "Encoder",
     "EncoderFolder",
     "Pooling",

@@ -16,7 +16,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -163,7 +162,7 @@ def _card(about: AdapterAbout, base: Origin) -> str:
         f"{kind} beside a frozen encoder of names; without that encoder it is of no use.",
         table(("", ""), rows),
         "A whole encoder of it, for Onoma and what Onoma links with:",
-        f"    onoma encoder join ADAPTER --base {shlex.quote(base.hub_id or about.base)} -o ENCODER",
+        f"    onoma encoder join ADAPTER --base {base.hub_id or 'BASE'} -o ENCODER",
     ]
     return "\n\n".join(sections) + "\n"
 

@@ -224,10 +224,36 @@ def read_lines(path: str | Path) -> list[str]:
     Raises:
         InputError: as `text_lines`; or a line is not UTF-8.
     """
-    file = only_file(Path(path))
-    if not file.size():
+    place = Path(path)
+    if place.exists() and not place.is_file() and not place.is_dir():  # a pipe can be read once
+        return [line for lines in lines_of_bytes(place.read_bytes(), place) for line in lines]
+    try:
+        return [line for _, lines in text_lines(only_file(place), Reading(may_skip=False)) for line in lines]
+    except EmptyFileError:
         return []
-    return [line for _, lines in text_lines(file, Reading(may_skip=False)) for line in lines]
+
+
+def lines_of_bytes(data: bytes, path: Path, *, first_line: int = 1) -> Iterator[list[str]]:
+    """The lines in what was read of a stream, those before a bad one by themselves; nothing of nothing.
+
+    Args:
+        data: Whole lines; the last one may lack its line feed.
+        path: What an error calls the stream.
+        first_line: The number of the first of them there.
+
+    Raises:
+        InputError: a line is not UTF-8, or all is UTF-16 or compressed.
+    """
+    if first_line == 1:
+        if data.startswith(b"\x1f\x8b"):
+            raise InputError("this is compressed with gzip", path=path, fix="unpack it on the way, e.g. by zcat")
+        data = without_byte_order_mark(data, path)
+    if not data:
+        return
+    block = LineBlock(_without_carriage_returns(data.removesuffix(b"\n") + b"\n"), first_line, data.count(b"\n"))
+    for _, lines in block_lines(block, path, Reading(may_skip=False)):
+        if lines:
+            yield lines
 
 
 def marked_lines(block: LineBlock) -> tuple[list[str], dict[int, tuple[bytes, str]]]:
@@ -269,8 +295,12 @@ def reject_line(reading: Reading, path: Path, number: int, line: bytes, problem:
     )
 
 
-def _empty_file(path: Path) -> InputError:
-    return InputError("the file is empty", path=path, fix="check that it was written or downloaded in full")
+class EmptyFileError(InputError):
+    """A file without a byte in it."""
+
+
+def _empty_file(path: Path) -> EmptyFileError:
+    return EmptyFileError("the file is empty", path=path, fix="check that it was written or downloaded in full")
 
 
 def _without_carriage_returns(data: bytes) -> bytes:

@@ -25,6 +25,7 @@ from pathlib import Path
 import polars as pl
 
 from onoma.artifacts import write_file
+from onoma.codes import split_codes
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
 from onoma.files.reading import Reading
@@ -34,7 +35,8 @@ from onoma.linking.concept_changes import GONE
 from onoma.linking.linker import Linker
 from onoma.linking.links import Link, checked_mentions
 from onoma.linking.lookup import NameLookup
-from onoma.terminology import normalise
+from onoma.terminology import Terminology, normalise
+from onoma.terminology.tables import ACTIVE
 from onoma.types import Progress, no_progress
 
 REASONS = (*GONE, "name_gone", "new_concept", "new_name", "other")
@@ -54,8 +56,9 @@ CHANGED_ANSWERS = pl.Schema(
         "replaced_by": pl.String(),
     }
 )
-"""Columns of `AnswerChanges.changed`: one row per distinct mention, asked ``n`` times. Cells of an answer that there is
-not are null; ``replaced_by`` is of the old concept."""
+"""Columns of `AnswerChanges.changed`: one row per distinct mention, asked ``n`` times; behind them one for each answer
+that was given with one so often and is gone. Cells of an answer that there is not are null; ``replaced_by`` is of the
+old concept."""
 _MENTIONS_AT_ONCE = 4096
 _ANSWER = "concept_id"
 """Column of the answers, in what ``onoma map`` writes."""
@@ -70,7 +73,7 @@ class AnswerChanges:
         n_distinct: Of them distinct.
         n_changed: Mentions whose first answer is another concept, or is one where there was none, or the reverse.
         reasons: How many of these for each reason, in the order of `REASONS`, zero included.
-        changed: Columns `CHANGED_ANSWERS`, in the order in which the mentions first occur.
+        changed: Columns `CHANGED_ANSWERS`, in the order in which the mentions first occur; given answers behind.
     """
 
     n_mentions: int
@@ -108,11 +111,11 @@ class EarlierAnswers:
     Args:
         linker: As it is before.
         mentions: Any text, repeats allowed.
-        answered: The code that each was answered with, however it was asked; "" where there was none. Unset: not known.
+        answered: The codes that each was answered with, however it was asked; "" for none. Unset: not known.
         progress: Called with distinct mentions linked, their number, and "linking".
 
     Raises:
-        InputError: a mention is not text.
+        InputError: a mention is not text, or there are not as many answers as mentions.
     """
 
     def __init__(
@@ -124,19 +127,20 @@ class EarlierAnswers:
         progress: Progress = no_progress,
     ) -> None:
         asked = checked_mentions(mentions)
-        self._answered = None if answered is None else Counter(zip(asked, answered, strict=True))
+        self._answered = given_answers(asked, answered)
         self._counts = Counter(asked)
         self._progress = progress
         # Now, since the successor may take the place of the folder.
         self._names = _ConceptNames(linker)
         self._answers = self._first_answers(linker)
 
-    def compare(self, linker: Linker, concepts: pl.DataFrame) -> AnswerChanges:
+    def compare(self, linker: Linker, concepts: pl.DataFrame, terminology: Terminology) -> AnswerChanges:
         """What became of the answers.
 
         Args:
             linker: The successor.
             concepts: What changed, see `onoma.linking.concept_changes`.
+            terminology: That of the successor.
         """
         gone = concepts.filter(pl.col("change").is_in(GONE)).select("concept_id", "change", "replaced_by")
         why = _Reasons(self._names, _ConceptNames(linker), {code: change for code, change, _ in gone.iter_rows()})
@@ -150,11 +154,7 @@ class EarlierAnswers:
                 rows.append((mention, n, *_cells(old), *_cells(new), why(old, new), successor))
         changed = pl.DataFrame(rows, schema=CHANGED_ANSWERS, orient="row")
         counted = dict(changed.group_by("reason").agg(pl.col("n").sum()).iter_rows())
-        answered, lost = None, pl.DataFrame(schema=CHANGED_ANSWERS)
-        if self._answered is not None:
-            lost = self._lost_answers(concepts.filter(pl.col("change").is_in(GONE)))
-            n_lost = dict(lost.group_by("reason").agg(pl.col("n").sum()).iter_rows())
-            answered = {change: n_lost.get(change, 0) for change in GONE}
+        answered, lost = lost_answers(self._answered, linker, terminology)
         told = changed.select("mention", "old_concept_id")
         return AnswerChanges(
             n_mentions=self._counts.total(),
@@ -163,24 +163,6 @@ class EarlierAnswers:
             reasons={reason: counted.get(reason, 0) for reason in REASONS},
             changed=pl.concat([changed, lost.join(told, on=told.columns, how="anti", maintain_order="left")]),
             answered=answered,
-        )
-
-    def _lost_answers(self, gone: pl.DataFrame) -> pl.DataFrame:
-        """Answers that were given with the mentions, of concepts that are gone."""
-        given = pl.DataFrame(
-            [(mention, n, code) for (mention, code), n in (self._answered or {}).items()],
-            schema={name: CHANGED_ANSWERS[name] for name in ("mention", "n", "old_concept_id")},
-            orient="row",
-        )
-        found = given.join(gone, left_on="old_concept_id", right_on="concept_id", maintain_order="left")
-        said = {"old_preferred_name": "old", "reason": "change", "replaced_by": "replaced_by"}
-        return found.select(
-            *(
-                pl.col(said.get(name, name)).alias(name)
-                if said.get(name, name) in found.columns
-                else pl.lit(None, dtype).alias(name)
-                for name, dtype in CHANGED_ANSWERS.items()
-            )
         )
 
     def _first_answers(self, linker: Linker) -> list[Link | None]:
@@ -272,12 +254,7 @@ def read_asked_mentions(file: str | Path, *, column: str = "mention") -> tuple[l
             found = [line.partition("||")[2] for line in found]
         return [mention for mention in found if mention.strip()], None
     try:
-        try:
-            rows = _rows(asked, [column, _ANSWER])
-        except InputError as error:
-            if error.field != _ANSWER or column == _ANSWER:
-                raise
-            rows = _rows(asked, [column])
+        rows = _rows(asked, [column] if column == _ANSWER or not _has_answers(asked) else [column, _ANSWER])
     except InputError as error:
         if error.field != column:
             raise
@@ -285,7 +262,15 @@ def read_asked_mentions(file: str | Path, *, column: str = "mention") -> tuple[l
             error.problem, path=path, field=column, expected=error.expected, fix="name the column of the mentions"
         ) from None
     rows = rows.filter(pl.col(column).str.strip_chars() != "")
-    return rows[column].to_list(), rows[_ANSWER].to_list() if _ANSWER in rows.columns else None
+    return rows[column].to_list(), rows[_ANSWER].to_list() if len(rows.columns) > 1 else None
+
+
+def _has_answers(file: SourceFile) -> bool:
+    """Whether there is a column of them, good or bad."""
+    try:
+        return next(table_rows(file, Reading(may_skip=False), columns=[_ANSWER]), None) is not None
+    except InputError as error:
+        return not error.problem.startswith(("there is no column", "no line has the key"))
 
 
 def _rows(file: SourceFile, columns: Sequence[str]) -> pl.DataFrame:
@@ -295,13 +280,67 @@ def _rows(file: SourceFile, columns: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def unchanged(mentions: Sequence[str], *, answered: Sequence[str] | None) -> AnswerChanges:
-    """What is to say where nothing changed."""
+Given = Counter[tuple[str, str]]
+"""How often a mention was answered so."""
+
+
+def given_answers(mentions: Sequence[str], answered: Sequence[str] | None) -> Given | None:
+    """Mentions with their answers.
+
+    Raises:
+        InputError: there are not as many answers as mentions.
+    """
+    if answered is None:
+        return None
+    if len(answered) != len(mentions):
+        raise InputError(
+            "each mention has an answer, or none has",
+            field="answered",
+            expected=f"{len(mentions):,} codes, of as many mentions",
+            found=f"{len(answered):,}",
+        )
+    return Counter(zip(mentions, answered, strict=True))
+
+
+def lost_answers(
+    given: Given | None, linker: Linker, terminology: Terminology
+) -> tuple[dict[str, int] | None, pl.DataFrame]:
+    """Which answers are none of a linker any more: their number for each of `GONE`, and rows as `CHANGED_ANSWERS`."""
+    if given is None:
+        return None, pl.DataFrame(schema=CHANGED_ANSWERS)
+    there = set(linker.dictionary.concept_ids)
+    lost = [  # a concept may be called "C1|C2" as a whole
+        (mention, n, code)
+        for (mention, answer), n in given.items()
+        for code in ([] if answer in there else split_codes(answer))
+        if code not in there
+    ]
+    codes = pl.Series("concept_id", sorted({code for _, _, code in lost}), pl.String)
+    said = terminology.concepts().filter(pl.col("concept_id").is_in(codes.implode())).collect()
+    known = {
+        code: (status, by, name)
+        for code, status, by, name in said.select("concept_id", "status", "replaced_by", "preferred_name").iter_rows()
+    }
+    rows = []
+    for mention, n, code in lost:
+        status, by, name = known.get(code, (None, None, None))
+        change = "removed" if status is None else "unnamed" if status == ACTIVE else "replaced" if by else "retired"
+        rows.append((mention, n, code, name, *[None] * 6, change, by))
+    found = pl.DataFrame(rows, schema=CHANGED_ANSWERS, orient="row")
+    counted = dict(found.group_by("reason").agg(pl.col("n").sum()).iter_rows())
+    return {change: counted.get(change, 0) for change in GONE}, found
+
+
+def unchanged(
+    linker: Linker, mentions: Sequence[str], *, answered: Sequence[str] | None, terminology: Terminology
+) -> AnswerChanges:
+    """What is to say where the linker is of the terminology already: of its own answers nothing changed."""
+    counts, lost = lost_answers(given_answers(mentions, answered), linker, terminology)
     return AnswerChanges(
         n_mentions=len(mentions),
         n_distinct=len(set(mentions)),
         n_changed=0,
         reasons=dict.fromkeys(REASONS, 0),
-        changed=pl.DataFrame(schema=CHANGED_ANSWERS),
-        answered=None if answered is None else dict.fromkeys(GONE, 0),
+        changed=lost,
+        answered=counts,
     )

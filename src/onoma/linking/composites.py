@@ -38,6 +38,7 @@ from onoma.linking.disorder_words import (
     is_organ,
     needs_complement,
     needs_modifier,
+    stands_alone,
     without_prefix,
 )
 
@@ -80,6 +81,7 @@ _LABELS = {
     for plural in (single, f"{single}es" if single.endswith("s") else f"{single}s")
 }
 """With a number behind it each says which kind of a disorder is meant, and is no name alone; plurals with several."""
+_LETTERS = re.compile("ABC?D?E?|BC?D?E?")
 _CODE = re.compile(r"(?=(?:.*[A-Z0-9]){2})(?=.*[A-Z])[A-Za-z0-9-]+", re.ASCII)
 _ACRONYM = re.compile(r"[A-Z]{2,}[0-9]?", re.ASCII)
 _WORD = re.compile(r"[^\W\d_][\w'’-]*[^\W\d_]")
@@ -190,6 +192,8 @@ def _readings(words: _Words) -> list[_Reading]:
 
     None has a part that only says which kind: "type 2" names nothing.
     """
+    if "/" in words and words[-1].lower() in {"ratio", "ratios"}:
+        return [[words]]
     inverted = _inverted(words)
     if inverted is not None:
         return [inverted]
@@ -246,7 +250,7 @@ def _readings_by_rules(words: _Words) -> list[_Reading]:
     framed = [[part + words[frame:] for part in it] for it in inner]
     # "adenoma or carcinoma of the colon", but "renal failure and cancer of the colon", "fatigue and lack of sleep"
     heads = [_core(part[-1]) for part in coordinated]
-    are_names = needs_complement(heads[-1]) and not any(needs_complement(h) or needs_modifier(h) for h in heads[:-1])
+    are_names = needs_complement(heads[-1]) and all(map(stands_alone, heads[:-1]))
     is_whole = all_complete and (len(conjuncts[0]) > 1 or are_names)
     return [conjuncts, *framed] if is_whole else [*framed, conjuncts]
 
@@ -460,7 +464,7 @@ def _slashed(word: str) -> _Words:
         all((len(piece) > 2 and _WORD.fullmatch(piece)) or _CODE.fullmatch(piece) for piece in pieces)
         or (numbers_follow and (_NUMBERED.fullmatch(pieces[0]) or _NUMBER.fullmatch(pieces[0])))
         or all(_ROMAN.fullmatch(piece) for piece in pieces)
-        or (max(map(len, pieces)) == 1 and "".join(pieces) in "ABCDE")  # "hepatitis B/C", not "R/O" (rule out)
+        or _LETTERS.fullmatch("".join(pieces))  # "hepatitis B/C", not "R/O" (rule out)
         or (_ENUMERATOR.fullmatch(pieces[0]) and pieces[-1].lower() in _LABELS)  # "type 1/type 2"
     )
     return [part for piece in pieces for part in ("/", piece)][1:] if is_list else [word]

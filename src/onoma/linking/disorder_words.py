@@ -21,6 +21,14 @@ _NEED_A_MODIFIER = _listed(
 _NEED_A_COMPLEMENT = _listed("difficulty inability lack loss shortness")
 """Words for disorders that name one together with what stands behind "of" or "in": "shortness of breath"."""
 
+_STAND_ALONE = _listed(
+    """
+    anorexia anxiety constipation cough depression diarrhea diarrhoea dizziness fatigue fever headache insomnia malaise
+    migraine nausea palpitation rash sweating tiredness vertigo vomiting weakness
+    """
+)
+"""Words for disorders that are of nothing: no "fatigue of breath"."""
+
 _DISORDERS = _NEED_A_MODIFIER | _listed(
     """
     abscess absence abuse ache addiction agenesis aggression agitation aids allergy aneurysm anxiety apnea apnoea
@@ -85,6 +93,11 @@ def needs_modifier(word: str) -> bool:
 def needs_complement(word: str) -> bool:
     """Whether the word, though one for a disorder, hardly names one without "of" or "in" behind it."""
     return any(form in _NEED_A_COMPLEMENT for form in _forms(word))
+
+
+def stands_alone(word: str) -> bool:
+    """Whether the word names a disorder that has no "of" behind it."""
+    return any(form in _STAND_ALONE for form in _forms(word))
 
 
 def is_organ(word: str) -> bool:

@@ -80,7 +80,8 @@ class UpdateReport:
 
     def __str__(self) -> str:
         if self.is_current:
-            return f"{self.linker} is of this terminology already: there is nothing to do"
+            lines = [f"{self.linker} is of this terminology already: there is nothing to do"]
+            return "\n".join([*lines, *self._answers_gone()])
         lines = [
             f"{self.out}: {self.n_concepts[0]:,} -> {self.n_concepts[1]:,} concepts, "
             f"{self.n_texts[0]:,} -> {self.n_texts[1]:,} texts ({self.n_kept:,} kept, "
@@ -96,9 +97,7 @@ class UpdateReport:
             changed = self.answers
             lines.append(f"{changed.n_changed:,} of {changed.n_mentions:,} mentions have another first answer")
             lines += [f"{reason.replace('_', ' '):<11} {n:>9,}" for reason, n in changed.reasons.items() if n]
-            if changed.answered is not None:
-                lines.append(f"{sum(changed.answered.values()):,} of the answers given with them are none any more")
-                lines += [f"{change:<11} {n:>9,}" for change, n in changed.answered.items() if n]
+            lines += self._answers_gone()
         if self.prior is not None and (self.prior.n_moved or self.prior.n_gone):
             lines.append(
                 f"of {self._n_counted + self.prior.n_gone:,} meanings of counted mentions {self.prior.n_gone:,} were "
@@ -112,6 +111,13 @@ class UpdateReport:
                 + ": learn them again with onoma linker tune"
             )
         return "\n".join(lines)
+
+    def _answers_gone(self) -> list[str]:
+        gone = None if self.answers is None else self.answers.answered
+        if gone is None:
+            return []
+        first = f"{sum(gone.values()):,} of the answers given with them are none any more"
+        return [first, *(f"{change:<11} {n:>9,}" for change, n in gone.items() if n)]
 
 
 def _told(row: dict[str, str | None]) -> str:

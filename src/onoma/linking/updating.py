@@ -112,7 +112,7 @@ def update_linker(
     encodes_with = _own_encoder(before, encoder)
     if is_in_place and is_current(before, release) and _has_zeros(before):
         remove_leftovers(place.resolve())  # of an update that was killed as it cleaned up
-        return _nothing_to_do(before, mentions, answered, started)
+        return _nothing_to_do(before, release, mentions, answered, started)
     _check_is_related(before, release)
     verify_artifact(place)
     earlier = None if mentions is None else EarlierAnswers(before, mentions, answered=answered, progress=tell)
@@ -179,7 +179,7 @@ def update_linker(
         counts={change: counted.get(change, 0) for change in CHANGES},
         is_tuned=is_of_earlier_release(before.settings, config),
         prior=carried_prior,
-        answers=None if earlier is None else earlier.compare(after, concepts),
+        answers=None if earlier is None else earlier.compare(after, concepts, release),
         seconds=time.perf_counter() - started,
     )
 
@@ -240,7 +240,11 @@ def _check_is_related(linker: Linker, release: Terminology) -> None:
 
 
 def _nothing_to_do(
-    linker: Linker, mentions: Iterable[str] | None, answered: Sequence[str] | None, started: float
+    linker: Linker,
+    release: Terminology,
+    mentions: Iterable[str] | None,
+    answered: Sequence[str] | None,
+    started: float,
 ) -> UpdateReport:
     return UpdateReport(
         linker=linker.path,
@@ -256,7 +260,7 @@ def _nothing_to_do(
         counts=dict.fromkeys(CHANGES, 0),
         is_tuned=is_of_earlier_release(linker.settings, linker.manifest.config),
         prior=None,
-        answers=None if mentions is None else unchanged(list(mentions), answered=answered),
+        answers=None if mentions is None else unchanged(linker, [*mentions], answered=answered, terminology=release),
         seconds=time.perf_counter() - started,
     )
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
-from onoma.errors import ConfigError
+from onoma.errors import ConfigError, check_several
 from onoma.linking import Linker
 from onoma.linking.filters import Filters, filter_words
 from onoma.linking.settings import ordered_stages
@@ -43,10 +43,12 @@ class Asking:
                 f"filters are onoma.linking.filters.Filters.of(sources=..., ...); found {type(self.filters).__name__}."
             )
         if self.stages is not None:
+            check_several(self.stages, "stages")
             object.__setattr__(self, "stages", ordered_stages(self.stages))
-        words = {name: sorted(set(said)) for name, said in asdict(self.filters).items()}
+        words = {name: sorted({*filter_words(said, name)}) for name, said in vars(self.filters).items()}
         object.__setattr__(self, "filters", Filters.of(**words))
-        object.__setattr__(self, "expected_types", filter_words(self.expected_types, "expected_types"))
+        types = sorted({*filter_words(self.expected_types, "expected_types")})
+        object.__setattr__(self, "expected_types", tuple(types))
 
     def applied(self, linker: Linker) -> Linker:
         """The same linker, which answers so by itself; `expected_types` it has to be asked for.

@@ -127,7 +127,7 @@ def map_table(
     Example:
         >>> from onoma.mapping import map_table                                          # doctest: +SKIP
         >>> map_table("medic", "notes.parquet", "linked.parquet", column="diagnosis")    # doctest: +SKIP
-        MapReport(n_rows=120000, n_mentions=8211, n_linked=119204, no_concept_below=None, seconds=31.5)
+        MapReport(n_rows=120000, n_mentions=8211, n_linked=119204, no_concept_below=None, answers_nil=False, seconds=31)
     """
     started = time.monotonic()
     top_k, workers = checked_top_k(top_k), None if workers is None else whole_number(workers, "workers", "too few")

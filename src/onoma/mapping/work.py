@@ -89,7 +89,9 @@ class Settings:
         """All of it by name, with each thing that the linker is asked for by itself."""
         asking: dict[str, Any] = json.loads(self.asking or "{}")
         said = {**asdict(self), **asking, **asking.get("filters", {})}
-        return {name: value for name, value in said.items() if name not in {"asking", "filters"}}
+        return {
+            name: None if value == [] else value for name, value in said.items() if name not in {"asking", "filters"}
+        }
 
 
 @dataclass(frozen=True)

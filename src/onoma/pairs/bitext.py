@@ -55,7 +55,7 @@ def build_bitext_pairs(
 
     With ``classes="pair"``, as in the paper, each translation pair is a class with two names; "the" with its
     translations "der" and "die" is two classes. In a batch the one "the" is then a negative of the other, unless
-    equal texts are marked (``ambiguous``). With "column" all texts of one class in the file(s), English or not,
+    equal names are marked (``ambiguous``). With "column" all texts of one class in the file(s), English or not,
     are names of one class: synonyms and translations alike, and files of several languages meet.
 
     Args:

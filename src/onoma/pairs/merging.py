@@ -21,7 +21,7 @@ def merge_pairs(sets: Sequence[PairSet | str | Path], out: str | Path, *, overwr
     """Merge pair sets: all names, all pairs.
 
     Sets made from one terminology share its concepts, so that a mention and the synonyms of its concept are of
-    one class. Classes of other sets stay apart. Where equal texts are marked they are marked across the sets: here
+    one class. Classes of other sets stay apart. Where equal names are marked they are marked across the sets: here
     texts are equal when their tokens are, which is all that an encoder sees of them. (They are compared by hashes
     of 64 bits; among 17 million names two different ones are taken for equal once in 100,000 merges.)
 
@@ -81,7 +81,7 @@ def _check_mergeable(sets: Sequence[PairSet]) -> None:
                 )
         if (one.text_labels is None) != (first.text_labels is None):
             raise MismatchError(
-                f"equal texts are marked in only one of {first.path} and {one.path}. "
+                f"equal names are marked in only one of {first.path} and {one.path}. "
                 "Make both with the same setting of 'ambiguous'."
             )
 

@@ -114,12 +114,12 @@ class _Sitting(Generic[Done]):
         self._steps_done, self._seconds_before, self._phases_before = progress.step, progress.seconds, progress.phases
         self._resumed_at = progress.step or None
         self._started = time.perf_counter()
-        self._checkpointed = progress.step, self._started
         with (
             RunLog(self._run, done=progress.step, evaluations=progress.evaluations) as self._log,
             self._opened(trackers if is_main() else (), progress.step) as self._trackers,
         ):
             self._started = time.perf_counter()  # trackers may have taken half a minute
+            self._checkpointed = progress.step, self._started
             with self._stop:
                 self._steps()
             if self._steps_done > self._checkpointed[0]:

@@ -56,8 +56,8 @@ def nearest_of_other_concepts(
         labels: Class of each training name.
         neighbours: K.
         encode: See `Encode`.
-        text_labels: Names with one text share a number. A name with the text of either of the two that ask is then
-            no answer: it could not be pushed away from the one without pushing the other.
+        text_labels: Names that are the same tokens share a number. A name that is the same as either of
+            the two that ask is then no answer: it could not be pushed away from the one without pushing the other.
         chunk_names: See `CHUNK_NAMES`.
         on_chunk: Called with (candidates searched so far, in all).
 

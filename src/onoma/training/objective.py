@@ -86,8 +86,8 @@ def objective(
         mining: Which pairs.
         vectors: Not normalised, shape (B, D).
         labels: Class of each name, integers, shape (B,).
-        text_labels: Names with one text share a number, integers, shape (B,); they are never negatives of one another.
-            Unset: all names of other classes may be.
+        text_labels: Names that are the same tokens share a number, integers, shape (B,); they are never negatives
+            of one another. Unset: all names of other classes may be.
         matryoshka: Widths below D.
 
     Returns:

@@ -63,7 +63,7 @@ from onoma.training.reranking_step import (
 from onoma.training.run_folder import ensure_encoder_writable
 from onoma.training.settings import config_of
 from onoma.training.trackers import check_trackers
-from onoma.training.tuning import check_case, tune
+from onoma.training.tuning import check_base, tune
 from onoma.types import BoolArray, Progress, RowArray
 
 Mentions: TypeAlias = str | Path | pl.DataFrame
@@ -127,7 +127,7 @@ def train_reranker(
     check_development(config, [name for name, _ in named], fix=fix)
     check_trackers(trackers, out)
     base = locate_encoder(config.base, pooling=config.pooling, max_tokens=config.max_tokens)
-    check_case(config)
+    check_base(config)
     tell = on_event if on_event is not None and is_main() else lambda _: None
     if isinstance(linker, StagedLinker):
         # Not what an earlier reranker, a threshold or counts of, it may be, these very mentions make of candidates.

@@ -72,7 +72,9 @@ def train_on_terminology(
 
     Raises:
         ArtifactExistsError: ``out`` is taken.
-        ConfigError: a setting needs development data and there are none, or there is no such tracker.
+        ConfigError: a setting needs development data and there are none, there is no such tracker, or the base cannot
+            be trained or saved so (`onoma.training.tuning.check_base`).
+        TrainingError: the device is not there, or the run fails.
         InputError: the terminology has no concept with two names, so many synonyms cannot be hidden, or a file of
             queries cannot be used.
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
@@ -170,13 +172,15 @@ def train_on_pairs(
     Raises:
         ArtifactExistsError: ``out`` is taken.
         ConfigError: there are queries and no terminology to look for them in, or a setting needs queries and there are
-            none, or there is no such tracker.
+            none, there is no such tracker, or the base cannot be trained or saved so.
+        TrainingError: the device is not there, or the run fails.
         InputError: a file of queries cannot be used.
         MismatchError: the pairs were made with another normalisation, length or tokeniser than the recipe's, or
             ``OUT.run`` holds an unfinished run with other settings.
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
     """
     config = config_of(recipe, "recipe", Recipe)
+    ensure_encoder_writable(Path(out), "encoder", config, overwrite=overwrite)
     check_run(config, development, development_terminology, trackers, out=Path(out), on_pairs=True)
     opened = pairs if isinstance(pairs, PairSet) else PairSet.open(pairs)
     verify_artifact(opened.path)

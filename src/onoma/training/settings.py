@@ -19,10 +19,8 @@ from onoma.training.shipped import read_shipped
 C = TypeVar("C", bound=BaseModel)
 R = TypeVar("R", bound="NamedSettings[Any]")
 _LENGTHS = {"steps", "epochs", "minutes"}
+_BATCHES = ("batch_pairs", "batch_queries", "batch_mentions")
 _CALLED_ELSEWHERE = {
-    "batch_size": "batch_pairs",
-    "per_device_train_batch_size": "batch_pairs",
-    "train_batch_size": "batch_pairs",
     "lr": "learning_rate",
     "num_epochs": "epochs",
     "num_train_epochs": "epochs",
@@ -191,12 +189,14 @@ def _fields_of_part(model: type[BaseModel], part: str, name: str) -> list[str]:
 
 def _meant(model: type[BaseModel], key: str) -> str:
     """Which setting is meant by a key that is none."""
-    if _CALLED_ELSEWHERE.get(key.lower()) in model.model_fields:
-        return f" Did you mean '{_CALLED_ELSEWHERE[key.lower()]}'?"
-    for part in _parts_of(model):
-        if choices := _choices_with(model, part, key):
-            return f" Did you mean '{part}.{key}', of {part} = {' or '.join(choices)}?"
-    return did_you_mean(key, model.model_fields)
+    asked = key.lower()
+    if asked.endswith("batch_size"):
+        return f" Did you mean '{next(name for name in _BATCHES if name in model.model_fields)}'?"
+    if _CALLED_ELSEWHERE.get(asked) in model.model_fields:
+        return f" Did you mean '{_CALLED_ELSEWHERE[asked]}'?"
+    of_parts = {part: _choices_with(model, part, asked) for part in _parts_of(model) if asked != "name"}
+    meant = [f"'{part}.{asked}', of {part} = {' or '.join(choices)}" for part, choices in of_parts.items() if choices]
+    return f" Did you mean {'; or '.join(meant)}?" if meant else did_you_mean(key, model.model_fields)
 
 
 def _parts_of(model: type[BaseModel]) -> list[str]:

@@ -12,6 +12,7 @@ from onoma.errors import ConfigError
 from onoma.terminology import normalise
 from onoma.training.config import TrainingConfig
 from onoma.training.config_parts import Adapter, Everything, Tuning
+from onoma.training.distributed import is_main
 from onoma.training.objective import check_widths
 from onoma.training.precision import check_compiles, compile_encoder, training_device
 from onoma.training.run_config import RunConfig
@@ -46,7 +47,8 @@ def check_base(config: RunConfig) -> None:
         check_widths(config.matryoshka, base.width)
     check_case(config)
     encoder = load_packed(config.base, pooling=config.pooling, max_tokens=config.max_tokens)
-    check_exportable(encoder)
+    if is_main():
+        check_exportable(encoder)
     tune(encoder, config.tuning)
     compile_encoder(config, encoder)
 
