@@ -479,6 +479,9 @@ def test_a_grid_that_suited_nothing_may_begin_on_something_else(place: Path, tmp
 
     with pytest.raises(ConfigError, match="matryoshka"):
         go("[1000]", 4)
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(InputError, match="cannot be hidden"):
+        go("[8]", 10_000)
     assert (tmp_path / "out").exists()
     (made,) = go("[8]", 3)
     assert made.status == "done"

@@ -43,6 +43,7 @@ from onoma.training.grid_table import (
 )
 from onoma.training.run import SETTINGS_OF_PAIRS, check_run, train_on_pairs, train_on_terminology
 from onoma.training.run_folder import remove_saved_run
+from onoma.training.tuning import check_base
 
 _OF_A_TRY = ("status", "why", "tries")
 """Fields of `Trained` that outlast a call that did not come to an end."""
@@ -50,6 +51,8 @@ _PAIRS = ".pairs"
 _OF_NAMES = ("normalisation", "max_tokens")
 _OF_PAIRS = (*SETTINGS_OF_PAIRS, *_OF_NAMES, "base", "seed")
 """Combinations that agree in these share their pairs."""
+_OF_BASE = {*_OF_NAMES, "base", "pooling", "tuning", "matryoshka", "device", "compile"}
+"""What a base is tried with; combinations that agree in these are tried once."""
 
 
 Watch: TypeAlias = Callable[[], contextlib.AbstractContextManager[tuple[Callable[..., None], ...]]]
@@ -117,6 +120,9 @@ def train_grid(
             hides=development_synonyms > 0,
             on_pairs=pairs is not None,
         )
+    configs = [combination.recipe.config for combination in found]
+    for config in {config.model_dump_json(include=_OF_BASE): config for config in configs}.values():
+        check_base(config)
     made = None if pairs is None else PairSet.open(pairs)
     for base in dict.fromkeys(combination.recipe.config.base for combination in found):
         located = locate_encoder(base)
