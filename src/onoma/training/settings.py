@@ -123,12 +123,9 @@ def resolve(model: type[C], values: Mapping[str, Any], *, source: str = "trainin
                 meant = f" {part} = {' or '.join(others)} has it." if others else did_you_mean(name, known)
                 lines.append(f"{part} = {choice} has no setting '{name}'.{meant} Known: {', '.join(known) or 'none'}")
                 continue
-            if (
-                len(places) == 1
-                and problem["type"].endswith("_type")
-                and isinstance(_default(model, places[0]), BaseModel)
-            ):
-                lines.append(f"{places[0]} cannot be left out. Known: {', '.join(_names_of_part(model, places[0]))}")
+            if problem["type"].endswith("_type") and len(places) == 1 and places[0] in _parts_of(model):
+                what = "left out" if problem["input"] is None else str(problem["input"])
+                lines.append(f"{places[0]} cannot be {what}. Known: {', '.join(_names_of_part(model, places[0]))}")
                 continue
             key = f"{places[0]}.{places[2]}" if is_of_part else ".".join(places)  # between them is the part's name
             if problem["type"] == "union_tag_invalid":
@@ -190,10 +187,10 @@ def _fields_of_part(model: type[BaseModel], part: str, name: str) -> list[str]:
 def _meant(model: type[BaseModel], key: str) -> str:
     """Which setting is meant by a key that is none."""
     asked = key.lower()
-    if asked.endswith("batch_size"):
-        return f" Did you mean '{next(name for name in _BATCHES if name in model.model_fields)}'?"
-    if _CALLED_ELSEWHERE.get(asked) in model.model_fields:
-        return f" Did you mean '{_CALLED_ELSEWHERE[asked]}'?"
+    elsewhere = _BATCHES if asked.endswith("batch_size") else (_CALLED_ELSEWHERE.get(asked),)
+    for name in elsewhere:
+        if name in model.model_fields:
+            return f" Did you mean '{name}'?"
     of_parts = {part: _choices_with(model, part, asked) for part in _parts_of(model) if asked != "name"}
     meant = [f"'{part}.{asked}', of {part} = {' or '.join(choices)}" for part, choices in of_parts.items() if choices]
     return f" Did you mean {'; or '.join(meant)}?" if meant else did_you_mean(key, model.model_fields)
