@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -7,8 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from onoma.linking.reranking import Reranked, Reranker
 from onoma.linking.settings import Stage
 from onoma.training.reranking import train_reranker
 from onoma.training.reranking_config import RerankingConfig, load_reranking_recipe
-from onoma.training.reranking_data import find_candidates
+from onoma.training.reranking_data import OwnNames, find_candidates
 from onoma.training.reranking_step import RerankingStepReport
 from tiny import WORDS, make_terminology, tiny_encoder
 from tiny_rerankers import TableLinker, links
@@ -224,71 +224,34 @@ def test_mentions_that_teach_nothing_are_left_out(base: Path, tmp_path: Path) ->
         train_reranker(config_for(base, steps=1), linker, table[1:3], tmp_path / "s")
 
 
-@dataclass
-class Names:
-    texts: list[str]
-    entry_offsets: Any
-    entry_name_rows: Any
-
-
-def _shared(left: str, right: str) -> int:
-    """Number of first letters that two texts share."""
-    return next(
-        (place for place, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right))
-    )
-
-
-@dataclass
-class SpellingLinker:
-    """Ranks all names by how many first letters they share with the mention; knows which names it was asked without."""
-
-    names: list[tuple[str, str]]  # concept, name; the row is that of the name
-    hidden: frozenset[int] = frozenset()
-    asked: list[tuple[frozenset[int], str]] = field(default_factory=list)
-    normalisation: str = "sapbert"
-
-    @property
-    def dictionary(self) -> Names:
-        texts = list(dict.fromkeys(name.lower() for _, name in self.names))
-        rows = [[row for row, (_, name) in enumerate(self.names) if name.lower() == text] for text in texts]
-        return Names(texts, np.cumsum([0, *map(len, rows)]), np.array([row for part in rows for row in part]))
-
-    def without(self, name_rows: Any) -> SpellingLinker:
-        return SpellingLinker(self.names, frozenset(name_rows.tolist()), self.asked)
-
-    def link(self, mentions: Iterable[str], *, top_k: int = 5) -> list[list[Link]]:
-        answers = []
-        for mention in mentions:
-            self.asked.append((self.hidden, mention))
-            scores = [
-                (_shared(mention.lower(), name.lower()) / 20, concept, name)
-                for row, (concept, name) in enumerate(self.names)
-                if row not in self.hidden
-            ]
-            answers.append(links(*[(c, n, s) for s, c, n in sorted(scores, key=lambda one: -one[0])][:top_k]))
-        return answers
-
-
-NAMES = [("A", "Cold"), ("A", "coryza"), ("B", "cold"), ("B", "chill"), ("C", "fever"), ("C", "pyrexia")]
-
-
-def test_own_names_are_hidden_from_their_mentions_alone() -> None:
-    linker = SpellingLinker(NAMES)
+def test_own_names_are_hidden_from_their_mentions_alone(tmp_path: Path) -> None:
+    make_terminology(tmp_path / "t", {"A": ["Cold", "coryza"], "B": ["cold", "chill"], "C": ["fever", "pyrexia"]})
+    linker = build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True)
     table = pl.DataFrame({"mention": ["COLD", "feverish", "fever"], "concept_id": ["A", "C", "C"]})
-    found = find_candidates(linker, table, depth=6, text="matched", own_names="hide")
-    assert found.mentions == ["COLD", "feverish", "fever"]
-    assert sorted(linker.asked, key=lambda one: one[1]) == [
-        (frozenset({0, 2}), "COLD"),  # both homonyms
-        (frozenset({4}), "fever"),
-        (frozenset(), "feverish"),
+
+    def found(own_names: OwnNames) -> list[tuple[str, list[str]]]:
+        """Each mention with the names that were found for it."""
+        candidates = find_candidates(linker, table, depth=6, text="matched", own_names=own_names)
+        bounds = itertools.pairwise(candidates.offsets.tolist())
+        return [
+            (mention, candidates.names[begin:end])
+            for mention, (begin, end) in zip(candidates.mentions, bounds, strict=True)
+        ]
+
+    kept, hidden = found("keep"), found("hide")
+    assert [(mention, names[0]) for mention, names in kept] == [
+        ("COLD", "Cold"),
+        ("feverish", "fever"),
+        ("fever", "fever"),
     ]
-    assert "cold" not in [name.lower() for name in found.names[:4]]
-    kept = find_candidates(linker, table, depth=6, text="matched", own_names="keep")
-    assert kept.names[:2] == ["Cold", "cold"]
-    both = find_candidates(linker, table, depth=6, text="matched", own_names="both")
-    assert both.mentions == ["COLD", "feverish", "fever", "COLD", "fever"]
-    assert both.is_right[: kept.offsets[-1]].tolist() == kept.is_right.tolist()
-    assert both.names[kept.offsets[-1] :] == [*found.names[:4], *found.names[10:]]
+    assert kept[0][1][:2] == ["Cold", "cold"]  # homonyms
+    assert [mention for mention, _ in hidden] == ["COLD", "feverish", "fever"]
+    assert {"coryza", "chill"} <= set(hidden[0][1])
+    assert not {"Cold", "cold"} & set(hidden[0][1])
+    assert hidden[1] == kept[1]  # another mention's own name is not hidden from it
+    assert "pyrexia" in hidden[2][1]
+    assert "fever" not in hidden[2][1]
+    assert found("both") == [*kept, hidden[0], hidden[2]]
 
 
 @pytest.fixture(scope="module")

@@ -64,7 +64,7 @@ class CrossEncoderAbout(BaseModel):
     depth: int = Field(ge=1)
     """Candidates of a mention that are reranked."""
     weight: float = Field(ge=0, le=1)
-    """Share of the cross-encoder in the final score; see `onoma.encoders.cross_encoder_ranking`."""
+    """Share of the cross-encoder in the final score; see `onoma.linking.rerank_scores`."""
     nil_score: float | None = None
     """Score of NIL beside those of the candidates; None: it says nothing of NIL."""
 

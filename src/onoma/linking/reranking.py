@@ -1,7 +1,7 @@
 """The candidates of a linker ranked anew by a cross-encoder, which reads mention and candidate together.
 
 `onoma.training.reranking` trains one from the candidates of a linker. How its scores and those of the linker make one
-ranking says `onoma.encoders.cross_encoder_ranking`.
+ranking says `onoma.linking.rerank_scores`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from onoma.encoders.cross_encoder import CrossEncoder, CrossEncoderAbout
-from onoma.encoders.cross_encoder_ranking import answers_nil, interpolated, probabilities
 from onoma.encoders.cross_encoder_tokens import candidate_text
 from onoma.errors import InputError, ShapeError
 from onoma.linking.likelihood import LabelledPool, maximise_likelihood
 from onoma.linking.links import Link
+from onoma.linking.rerank_scores import answers_nil, interpolated, probabilities
 from onoma.terminology import normalise
 from onoma.types import SCORE_DECIMALS, CountProgress, FloatArray
 

@@ -5,7 +5,7 @@ the logarithm of the probability that the right ones have among all, by a softma
 for right and is not are the negatives, so all of them are hard. `onoma.training.loop` is the loop.
 
 On development mentions the final ranking is measured, that of linker and cross-encoder together with the best weight
-(`onoma.encoders.cross_encoder_ranking`). It can never be worse there than the linker alone, which is the weight 0.
+(`onoma.linking.rerank_scores`). It can never be worse there than the linker alone, which is the weight 0.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from tokenizers import Tokenizer
 from onoma.artifacts import Parent
 from onoma.encoders.cross_encoder import RERANKER_KIND, CrossEncoderAbout
 from onoma.encoders.cross_encoder_model import PackedCrossEncoder, new_cross_encoder
-from onoma.encoders.cross_encoder_ranking import WEIGHTS
 from onoma.encoders.cross_encoder_saving import check_savable, save_cross_encoder
 from onoma.encoders.cross_encoder_tokens import PairTokeniser, add_marks
 from onoma.encoders.encoding import length_batches
@@ -33,6 +32,8 @@ from onoma.encoders.sources import locate_encoder
 from onoma.encoders.torch_encoder import BATCH_TOKENS
 from onoma.errors import ConfigError, InputError
 from onoma.files.reading import Reading
+from onoma.linking import Linker, MentionLinker
+from onoma.linking.rerank_scores import WEIGHTS
 from onoma.pairs import NameStore, read_mentions
 from onoma.pairs.mentions import COMPOSITE, LABELLED, check_mentions
 from onoma.terminology import normalise
@@ -44,9 +45,7 @@ from onoma.training.precision import autocast, diverged
 from onoma.training.report import TrainingReport
 from onoma.training.reranking_config import RerankingConfig, RerankingRecipe
 from onoma.training.reranking_data import (
-    CandidateLinker,
     Candidates,
-    StagedLinker,
     distinct_mentions,
     find_candidates,
     tokenise_candidates,
@@ -76,7 +75,7 @@ WEIGHT_WITHOUT_DEVELOPMENT = 0.5
 
 def train_reranker(
     recipe: RerankingRecipe | RerankingConfig | str,
-    linker: CandidateLinker,
+    linker: MentionLinker,
     mentions: Mentions,
     out: str | Path,
     *,
@@ -129,7 +128,7 @@ def train_reranker(
     base = locate_encoder(config.base, pooling=config.pooling, max_tokens=config.max_tokens)
     check_base(config)
     tell = on_event if on_event is not None and is_main() else lambda _: None
-    if isinstance(linker, StagedLinker):
+    if isinstance(linker, Linker):
         # Not what an earlier reranker, a threshold or counts of, it may be, these very mentions make of candidates.
         linker = linker.with_prior(None)
         linker = linker.tuned(linker.settings.of_first_stages())

@@ -33,6 +33,7 @@ from onoma.artifacts.arrays import hash_arrays
 from onoma.codes import split_codes
 from onoma.encoders.cross_encoder_tokens import PairTokeniser, candidate_text
 from onoma.errors import ConfigError, InputError
+from onoma.linking import Link, Linker, MentionLinker
 from onoma.pairs import NameStore
 from onoma.terminology import normalise
 from onoma.types import BoolArray, Progress, RowArray
@@ -48,77 +49,12 @@ _LOOSE = "loose"
 _MENTIONS_AT_ONCE = 1024
 
 
-class LinkedConcept(Protocol):
-    """What is needed of a candidate; `onoma.linking.Link` has it."""
-
-    @property
-    def concept_id(self) -> str: ...
-    @property
-    def preferred_name(self) -> str: ...
-    @property
-    def matched_name(self) -> str: ...
-    @property
-    def score(self) -> float: ...
-
-
-class CandidateLinker(Protocol):
-    """What finds candidates; every `onoma.linking.MentionLinker` does."""
-
-    def link(self, mentions: Iterable[str], *, top_k: int = 5) -> Sequence[Sequence[LinkedConcept]]:
-        """The best concepts of each mention, best first."""
-
-
-class StageSettings(Protocol):
-    """Which stages of a linker are on; `onoma.linking.LinkerSettings` is one."""
-
-    @property
-    def look_ups(self) -> Sequence[str]: ...
-    def of_first_stages(self) -> StageSettings: ...
-
-
 @runtime_checkable
-class StagedLinker(Protocol):
-    """A linker whose stages can be chosen; `onoma.linking.Linker` is one."""
-
-    @property
-    def settings(self) -> StageSettings: ...
-    def tuned(self, settings: StageSettings) -> CandidateLinker: ...
-    def with_prior(self, prior: None) -> StagedLinker: ...
-    def link(
-        self, mentions: Iterable[str], *, top_k: int = 5, stages: Iterable[str] | None = None
-    ) -> Sequence[Sequence[LinkedConcept]]: ...
-
-
-class Names(Protocol):
-    """The names of a linker; `onoma.linking.NameDictionary` is one."""
-
-    @property
-    def texts(self) -> Sequence[str]: ...
-    @property
-    def entry_offsets(self) -> RowArray: ...
-    @property
-    def entry_name_rows(self) -> RowArray: ...
-
-
-@runtime_checkable
-class NameLinker(Protocol):
-    """A linker that can be asked as if some names were unknown to it; `onoma.linking.Linker` is one."""
-
-    @property
-    def dictionary(self) -> Names: ...
-    @property
-    def normalisation(self) -> str: ...
-    def link(self, mentions: Iterable[str], *, top_k: int = 5) -> Sequence[Sequence[LinkedConcept]]: ...
-    def without(self, name_rows: RowArray) -> CandidateLinker: ...
-
-
-@runtime_checkable
-class ConceptLinker(Protocol):
+class ConceptLinker(MentionLinker, Protocol):
     """A linker that says which concepts it has; `onoma.linking.Linker` is one."""
 
     @property
     def concept_ids(self) -> Iterable[str]: ...
-    def link(self, mentions: Iterable[str], *, top_k: int = 5) -> Sequence[Sequence[LinkedConcept]]: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,7 +112,7 @@ class Candidates:
 
 
 def find_candidates(
-    linker: CandidateLinker,
+    linker: MentionLinker,
     mentions: pl.DataFrame,
     *,
     depth: int,
@@ -208,7 +144,7 @@ def find_candidates(
     if own_names != "keep":
         ways = _ways_without_own_names(linker, texts, keep_too=own_names == "both")
     in_all, done = sum(len(rows) for _, rows in ways), 0
-    found: list[tuple[int, Sequence[LinkedConcept], int]] = []
+    found: list[tuple[int, Sequence[Link], int]] = []
     for asked, rows in ways:
         for begin in range(0, len(rows), _MENTIONS_AT_ONCE):
             part = rows[begin : begin + _MENTIONS_AT_ONCE]
@@ -240,7 +176,7 @@ def find_candidates(
     )
 
 
-def without_concept(linker: CandidateLinker, mentions: pl.DataFrame) -> BoolArray:
+def without_concept(linker: MentionLinker, mentions: pl.DataFrame) -> BoolArray:
     """Whether a linker has none of a mention's concepts, so that the right answer is NIL, shape (n,).
 
     Args:
@@ -261,33 +197,31 @@ def without_concept(linker: CandidateLinker, mentions: pl.DataFrame) -> BoolArra
     return np.array([known.isdisjoint(of_mention) for of_mention in codes], np.bool_)
 
 
-def _n_looked_up(
-    linker: CandidateLinker, mentions: Sequence[str], found: Sequence[Sequence[LinkedConcept]]
-) -> list[int]:
+def _n_looked_up(linker: MentionLinker, mentions: Sequence[str], found: Sequence[Sequence[Link]]) -> list[int]:
     """How many of the first links of each mention are what look-up found."""
-    if not isinstance(linker, StagedLinker) or not linker.settings.look_ups:
+    if not isinstance(linker, Linker) or not linker.settings.look_ups:
         return [0] * len(mentions)
     depth = max(1, *map(len, found))
     looked_up = linker.link(mentions, top_k=depth, stages=linker.settings.look_ups)
     return [_n_equal(hits, links) for hits, links in zip(looked_up, found, strict=True)]
 
 
-def _n_equal(hits: Sequence[LinkedConcept], links: Sequence[LinkedConcept]) -> int:
+def _n_equal(hits: Sequence[Link], links: Sequence[Link]) -> int:
     """With how many links of one list another begins."""
     pairs = zip(hits, links, strict=False)
     return len(list(itertools.takewhile(lambda pair: pair[0].concept_id == pair[1].concept_id, pairs)))
 
 
 def _ways_without_own_names(
-    linker: CandidateLinker, texts: Sequence[str], *, keep_too: bool
-) -> list[tuple[CandidateLinker, list[int]]]:
+    linker: MentionLinker, texts: Sequence[str], *, keep_too: bool
+) -> list[tuple[MentionLinker, list[int]]]:
     """Which linker is asked for which mentions."""
-    if not isinstance(linker, NameLinker):
+    if not isinstance(linker, Linker):
         raise ConfigError(
             "this linker cannot be asked as if it did not know some names, so the names of training mentions cannot be "
             "hidden from their candidates; set own_names=keep."
         )
-    is_loose = isinstance(linker, StagedLinker) and _LOOSE in linker.settings.look_ups
+    is_loose = isinstance(linker, Linker) and _LOOSE in linker.settings.look_ups
     asked = [_looked_up_as(normalise(text, linker.normalisation), loosely=is_loose) for text in texts]
     rows_of_text: dict[str, list[int]] = {text: [] for text in asked}
     for row, name in enumerate(linker.dictionary.texts):
@@ -295,7 +229,7 @@ def _ways_without_own_names(
             rows_of_text[text].append(row)
     own = {row: text for row, text in enumerate(asked) if rows_of_text[text]}
     part_of_text = {text: place % N_PARTS for place, text in enumerate(dict.fromkeys(own.values()))}
-    ways: list[tuple[CandidateLinker, list[int]]] = [
+    ways: list[tuple[MentionLinker, list[int]]] = [
         (linker, [row for row in range(len(texts)) if keep_too or row not in own])
     ]
     offsets, name_rows = linker.dictionary.entry_offsets, linker.dictionary.entry_name_rows

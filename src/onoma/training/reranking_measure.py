@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from onoma.encoders.cross_encoder_ranking import NIL_SCORES, WeightChoice, best_choice, judge_weights
+from onoma.linking.rerank_scores import NIL_SCORES, WeightChoice, best_choice, judge_weights
 from onoma.training.measuring import EncodeRows, Scores
 from onoma.training.reranking_data import TokenisedCandidates
 from onoma.types import BoolArray

@@ -18,7 +18,7 @@ from onoma.training.reranking_data import TokenisedCandidates
 from onoma.types import RowArray
 
 TRAINED_NIL_SCORE = 0.0
-"""Of NIL, in training; see `onoma.encoders.cross_encoder_ranking`."""
+"""Of NIL, in training; see `onoma.linking.rerank_scores`."""
 
 _IMPOSSIBLE = -1e30
 """A score that no model gives, and whose exponential is zero beside any other."""

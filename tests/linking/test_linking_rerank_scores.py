@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onoma.encoders.cross_encoder_ranking import (
+from onoma.linking.rerank_scores import (
     NIL_SCORES,
     WEIGHTS,
     answers_nil,
