@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from test_training_reranking import MENTIONS, MISLEADING, config_for
+from transformers import AlbertConfig, AlbertModel, AutoConfig
 
 from onoma.encoders.cross_encoder import pair_tokeniser
 from onoma.encoders.cross_encoder_model import load_cross_encoder, score_pairs
 from onoma.errors import ConfigError, TrainingError
 from onoma.linking.reranking import Reranker
 from onoma.training.reranking import train_reranker
-from onoma.training.reranking_step import RerankingStepReport
 from tiny import WORDS, tiny_encoder
+from tiny_rerankers import TableLinker
 
 
 @pytest.fixture(scope="module")
@@ -47,14 +50,29 @@ def test_a_base_of_one_token_type(tmp_path: Path) -> None:
     assert Reranker.open(tmp_path / "r", threads=1).scores(["heart x"], ["ill heart"]).shape == (1,)
 
 
-def test_a_base_of_which_no_folder_can_be_written_is_refused_at_once(base: Path, tmp_path: Path) -> None:
-    shutil.copytree(base, tmp_path / "silu")
-    file = tmp_path / "silu" / "config.json"
+def with_another_activation(base: Path) -> None:
+    file = base / "config.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "hidden_act": "silu"}))
-    steps: list[RerankingStepReport] = []
-    with pytest.raises(ConfigError, match="with this activation"):
-        train_reranker(config_for(tmp_path / "silu"), MISLEADING, MENTIONS, tmp_path / "r", on_step=steps.append)
-    assert not steps
+
+
+def of_another_family(base: Path) -> None:
+    bert = AutoConfig.from_pretrained(base)
+    shape: Any = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    AlbertModel(AlbertConfig(vocab_size=bert.vocab_size, embedding_size=8, **shape)).save_pretrained(base)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [(with_another_activation, "with this activation"), (of_another_family, "must be of the family of BERT")],
+)
+def test_a_base_of_which_no_reranker_can_be_is_refused_before_candidates_are_found(
+    spoil: Callable[[Path], None], message: str, base: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(base, tmp_path / "spoilt")
+    spoil(tmp_path / "spoilt")
+    with pytest.raises(ConfigError, match=message):
+        train_reranker(config_for(tmp_path / "spoilt"), TableLinker({}), MENTIONS, tmp_path / "r")
+    assert not list(tmp_path.glob("r*"))
 
 
 def test_a_run_that_diverges_in_its_last_step_says_so(base: Path, tmp_path: Path) -> None:

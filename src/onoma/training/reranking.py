@@ -126,6 +126,7 @@ def train_reranker(
     check_development(config, [name for name, _ in named], fix=fix)
     check_trackers(trackers, out)
     base = locate_encoder(config.base, pooling=config.pooling, max_tokens=config.max_tokens)
+    check_savable(_new_model(config, contexts=False)[0])
     check_base(config)
     tell = on_event if on_event is not None and is_main() else lambda _: None
     if isinstance(linker, Linker):
@@ -178,6 +179,17 @@ def train_reranker(
     )
 
 
+def _new_model(config: RerankingConfig, *, contexts: bool) -> tuple[PackedCrossEncoder, Tokenizer]:
+    """The cross-encoder to begin with, and its tokeniser."""
+    return new_cross_encoder(
+        config.base,
+        pooling=config.pooling,
+        max_tokens=config.max_tokens,
+        dropout=config.dropout,
+        contexts=contexts,
+    )
+
+
 class _Reranking(Course[RerankingConfig, RerankingStepReport]):
     """A cross-encoder and the candidates that it learns from."""
 
@@ -195,14 +207,7 @@ class _Reranking(Course[RerankingConfig, RerankingStepReport]):
         super().__init__(config)
         self._name, self._linker = name, linker_fingerprint
         self._marks = candidates.contexts is not None
-        model, self._tokenizer = new_cross_encoder(
-            config.base,
-            pooling=config.pooling,
-            max_tokens=config.max_tokens,
-            dropout=config.dropout,
-            contexts=self._marks,
-        )
-        check_savable(model)
+        model, self._tokenizer = _new_model(config, contexts=self._marks)
         tune(model.encoder, config.tuning)
         tokeniser = _pair_tokeniser(config, self._tokenizer, marks=self._marks)
         self._candidates = tokenise_candidates(candidates, tokeniser)
