@@ -25,7 +25,7 @@ from onoma.cli.asking import (
     divided,
     least_confidence,
 )
-from onoma.cli.options import Database, Json, TopK
+from onoma.cli.options import Database, Json, LinkerFolder, TopK
 from onoma.cli.preparing import Abbreviations, Composites, Expand, Spelling, preparation
 from onoma.errors import ConfigError
 
@@ -45,7 +45,7 @@ _Mention = tuple[str, str | None]
 
 
 def link(
-    linker: Annotated[Path, typer.Argument(metavar="LINKER", help="A linker folder (onoma linker build).")],
+    linker: LinkerFolder,
     mentions: Annotated[
         list[str] | None,
         typer.Argument(metavar="MENTION...", help="Names to link; '-' or none reads lines from stdin."),

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from onoma.cli.options import Json
+from onoma.cli.options import Json, LinkerFolder
 
 if TYPE_CHECKING:
     from onoma.artifacts import Manifest
@@ -17,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def info(
-    linker: Annotated[Path, typer.Argument(metavar="LINKER", help="A linker folder (onoma linker build).")],
+    linker: LinkerFolder,
     as_json: Json = False,
 ) -> None:
     """Say what a linker was made from, what it searches with and where its vectors lie.

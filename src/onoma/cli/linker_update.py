@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from onoma.cli.options import Database, Force, Json, Precision, TerminologyFolder
+from onoma.cli.options import Database, Force, Json, LinkerFolder, Precision, TerminologyFolder
 from onoma.errors import ConfigError
 
 
 def update(
-    linker: Annotated[Path, typer.Argument(metavar="LINKER", help="A linker folder (onoma linker build).")],
+    linker: LinkerFolder,
     terminology: TerminologyFolder,
     out: Annotated[
         Path | None,

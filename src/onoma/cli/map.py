@@ -21,14 +21,14 @@ from onoma.cli.asking import (
     divided,
     least_confidence,
 )
-from onoma.cli.options import Database
+from onoma.cli.options import Database, LinkerFolder
 from onoma.cli.preparing import Abbreviations, Composites, Expand, Spelling, preparation
 
 _UNITS = {"reading": "rows", "linking": "mentions", "writing": "rows"}
 
 
 def map_(
-    linker: Annotated[Path, typer.Argument(metavar="LINKER", help="A linker folder (onoma linker build).")],
+    linker: LinkerFolder,
     table: Annotated[
         Path,
         typer.Option("--input", "-i", metavar="FILE", help="A .csv, .tsv or .jsonl (or with .gz), or a .parquet."),

@@ -1,0 +1,278 @@
+"""``onoma linker tune`` and ``add-prior``: what a linker learns from annotated mentions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from onoma.cli.options import Database, LinkerFolder, OnError
+
+if TYPE_CHECKING:
+    from onoma.files.reading import Reading
+    from onoma.linking import LinkerSettings, TuningReport
+    from onoma.linking.prior import PriorReport
+
+_NEARLY_ALL = 0.95
+"""Share of development mentions that were counted too, from which that is remarked on."""
+
+
+def tune(
+    linker: LinkerFolder,
+    mentions: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="Development mentions: a table with the columns mention and concept_id (csv, tsv, parquet, jsonl), or "
+            "lines id||mention. The ids NIL, CUI-less and -1 mean 'no such concept'.",
+        ),
+    ],
+    context: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of --mentions with the text around each mention, for a reranker that reads it.",
+        ),
+    ] = None,
+    prior: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Other annotated mentions, such as those of training: of equally good concepts the one that they mean "
+            "more often comes first, and of others it goes up by what development mentions show (stage prior). "
+            "Unset: what the linker has stays.",
+        ),
+    ] = None,
+    stages: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STAGES",
+            help="Stages that shall be on from now on, divided by commas. Unset: as now, and prior where that helps.",
+        ),
+    ] = None,
+    calibration: Annotated[
+        Literal["platt", "isotonic", "none"],
+        typer.Option(help="How confidences are fitted; isotonic wants some hundred mentions."),
+    ] = "platt",
+    min_precision: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            metavar="P",
+            help="From now on answer 'no such concept' below the confidence from which so large a share, above 0, is "
+            "right. Unset: whatever the confidence, as if it had never been set.",
+        ),
+    ] = None,
+    certainty: Annotated[
+        float | None,
+        typer.Option(
+            metavar="C",
+            help="With --min-precision: the probability with which other mentions reach it too, from 0.5, below 1 "
+            "(0.95). Unset: the development mentions reach it; others may fall a little short.",
+        ),
+    ] = None,
+    on_error: OnError = "strict",
+    database: Database = None,
+) -> None:
+    """Learn from development mentions how searches are fused, what frequency counts for, how far to trust an answer.
+
+    The linker's folder is rewritten in one step; its large files are not copied. The figures for what was learned
+    are of mentions that it was not learned from (cross-validation).
+    """
+    from onoma.cli import show
+    from onoma.files.reading import Reading
+    from onoma.linking import LinkerSettings, tune_linker
+    from onoma.pairs import read_mentions
+
+    reading = Reading(on_error=on_error)
+    read = read_mentions(mentions, reading, context=context)
+    counting = Reading(on_error=on_error)
+    counted = None if prior is None else read_mentions(prior, counting)
+    before = LinkerSettings.open(linker)
+    with show.progress_bar("linking", "mentions") as update:
+        report = tune_linker(
+            linker,
+            read,
+            prior=counted,
+            stages=None if stages is None else [stage.strip() for stage in stages.split(",")],
+            calibrate=calibration != "none",
+            method="platt" if calibration == "none" else calibration,
+            wished_precision=min_precision,
+            certainty=certainty,
+            database=database,
+            progress=update,
+        )
+    _show_left_out(mentions, reading)
+    if prior is not None:
+        _show_left_out(prior, counting)
+    _show_mentions(report)
+    show.out.print(
+        f"{linker}: tuned on {show.count(report.n_mentions, 'mention')}, {report.n_no_concept:,} of them without a "
+        f"concept; stages {', '.join(report.stages)}",
+    )
+    _show_counted(report)
+    _show_lost(before, report)
+    rows = [[what, f"{100 * one.at_1:.2f}", f"{100 * one.at_5:.2f}"] for what, one in report.accuracy.items()]
+    show.table(["", "acc@1", "acc@5"], rows, numeric=["acc@1", "acc@5"])
+    _show_learned(report)
+    _show_confidence(report)
+
+
+def add_prior(
+    linker: LinkerFolder,
+    mentions: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MENTIONS",
+            help="Annotated mentions: a table with the columns mention and concept_id, or lines id||mention.",
+        ),
+    ],
+    weight: Annotated[
+        float | None,
+        typer.Option(
+            metavar="W",
+            help="What counts are worth against a cosine, such as 0.03, and the stage prior is on. Unset: as onoma "
+            "linker tune --prior has learned it; if it has not, counts order equally good concepts alone.",
+        ),
+    ] = None,
+    on_error: OnError = "strict",
+    database: Database = None,
+) -> None:
+    """Count how often mentions mean each concept, in place of what was counted before.
+
+    For a linker whose settings are chosen, to have the development mentions counted too.
+    """
+    from onoma.cli import show
+    from onoma.files.reading import Reading
+    from onoma.linking import LinkerSettings
+    from onoma.linking import add_prior as count
+    from onoma.pairs import read_mentions
+
+    reading = Reading(on_error=on_error)
+    was_calibrated = LinkerSettings.open(linker).calibration is not None
+    report = count(linker, read_mentions(mentions, reading), weight=weight, database=database)
+    _show_left_out(mentions, reading)
+    _show_prior(report)
+    settings = LinkerSettings.open(linker)
+    show.out.print(f"stages {', '.join(settings.stages)}")
+    if was_calibrated and settings.calibration is None:
+        show.remark("the confidences were learned with another weight and are dropped")
+    elif was_calibrated:
+        show.remark(
+            "confidences are those learned with the earlier counts, or without any, also where counts put one of "
+            "several equally good concepts first"
+        )
+
+
+def _show_left_out(file: Path, reading: Reading) -> None:
+    from onoma.cli import show
+
+    show.left_out(reading.rejects)
+    for note, n in reading.notes.items():
+        show.remark(f"{file}: {n:,} {note}")
+
+
+def _show_prior(report: PriorReport) -> None:
+    from onoma.cli import show
+
+    unknown = f", {report.n_unknown:,} of them of none that the linker has" if report.n_unknown else ""
+    concepts, mentions = show.count(report.n_concepts, "concept"), show.count(report.n_mentions, "mention")
+    show.out.print(f"prior: {concepts} meant by {mentions}{unknown}")
+
+
+def _show_mentions(report: TuningReport) -> None:
+    """What is to be known of the mentions before the figures."""
+    from onoma.cli import show
+    from onoma.linking.development import NO_CONCEPT
+
+    if report.n_unknown:
+        codes = ", ".join(report.unknown)
+        unknown = f"{show.count(report.n_unknown, 'mention')} of concepts that the linker does not have"
+        meant = [code for code in report.unknown if code.upper() in {nil.upper() for nil in NO_CONCEPT}]
+        hint = "" if not meant else f" (for 'no such concept' write {', '.join(NO_CONCEPT)})"
+        show.remark(f"{unknown}, such as {codes}: every answer to them counts as wrong{hint}")
+    if report.without_contexts:
+        show.remark(
+            "the cross-encoder reads contexts, and was tuned as it answers without: confidences hold for mentions "
+            "without; give --context"
+        )
+
+
+def _show_counted(report: TuningReport) -> None:
+    from onoma.cli import show
+
+    if report.prior is not None and report.n_counted_too is not None:
+        _show_prior(report.prior)
+        share = report.n_counted_too / (report.n_mentions - report.n_no_concept - report.n_unknown)
+        show.out.print(f"of the development mentions {share:.0%} stand among those of the prior too")
+        if share >= _NEARLY_ALL:
+            show.remark(
+                "nearly all development mentions were counted: what counts are worth, and the accuracies, hold only if "
+                "later mentions are as well known"
+            )
+    if report.may_be_counted and report.prior_weight is not None:
+        show.remark(
+            "the linker has counted each concept as often as these mentions mean it, or more: if they were counted "
+            "themselves, what counts are worth is learned wrongly, and the accuracies are too high"
+        )
+
+
+def _show_lost(before: LinkerSettings, report: TuningReport) -> None:
+    """What the linker had and has no more."""
+    from onoma.cli import show
+
+    if before.calibration is not None and report.calibration is None:
+        show.remark("the linker's confidences are dropped")
+    if before.no_concept_below is not None and report.no_concept_below is None:
+        show.remark(
+            f"nothing is 'no such concept' any more, which it was below a confidence of {before.no_concept_below:.3f}: "
+            "give --min-precision again to withhold what is uncertain"
+        )
+
+
+def _show_learned(report: TuningReport) -> None:
+    """Weights, and what they say of stages that are better left out."""
+    from onoma.cli import show
+    from onoma.linking.settings import SEARCHES
+
+    if report.weights is not None:
+        weights = ", ".join(f"{search} {weight:.3f}" for search, weight in report.weights.items())
+        show.out.print(f"weights: {weights}")
+    if (search := report.better_alone) is not None:
+        stages_left = ",".join(stage for stage in report.stages if stage == search or stage not in SEARCHES)
+        show.remark(
+            f"the {search} search alone is right more often than both, fused by weights that were learned from other "
+            f"mentions: leave the other one out (--stages {stages_left})"
+        )
+    if report.prior_weight is not None:
+        show.out.print(f"weight of the prior: {report.prior_weight:.4f}")
+    elif "without stage prior" in report.accuracy:
+        show.out.print("stage prior off: counts order equally good concepts alone")
+    if report.rerank_weight is not None:
+        useless = "" if report.rerank_weight else " (of no use by these mentions: leave the stage rerank out, --stages)"
+        show.out.print(f"share of the reranker: {report.rerank_weight:.3g}{useless}")
+    if (without := report.accuracy.get("without stage rerank")) and without.at_1 > report.accuracy["after"].at_1:
+        others = ",".join(stage for stage in report.stages if stage != "rerank")
+        show.remark(f"the linker is right more often without its stage rerank: leave it out (--stages {others})")
+
+
+def _show_confidence(report: TuningReport) -> None:
+    from onoma.cli import show
+
+    if (held := report.calibration) is not None:
+        show.out.print(
+            f"confidence ({held.method}), of the first answers to {held.n_answers:,} different mentions: "
+            f"{held.mean_confidence:.3f} on average, {held.share_right:.3f} right; "
+            f"expected calibration error {held.expected_calibration_error:.3f}",
+        )
+    if held is not None and held.abstention is not None and report.no_concept_below is not None:
+        told = held.abstention
+        right = "" if told.held_out_right is None else f", {told.held_out_right:.3f} of the answers right"
+        none = "" if not told.n_unfulfilled else f"; no threshold for {told.n_unfulfilled} of the fifths"
+        show.out.print(
+            f"no such concept below a confidence of {report.no_concept_below:.3f}: {told.share_answered:.3f} of the "
+            f"different mentions answered\nthresholds learned without a fifth of them, on that fifth: "
+            f"{told.held_out_answered:.3f} answered{right}{none}",
+        )
