@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from onoma.errors import ConfigError, DamagedArtifactError, UnavailableError
-from onoma.training.trackers import STATE_NAME, Trackers, check_trackers, open_trackers
+from onoma.training.trackers import _TRACKERS, STATE_NAME, Trackers, check_trackers, open_trackers
 
 CONFIG = {"learning_rate": 1e-5, "loss": {"name": "circle", "margin": 0.25}, "minutes": None}
 
@@ -51,6 +51,22 @@ class Recorder:
 
     def close(self, *, finished: bool) -> None:
         self.done.append(f"close {finished}")
+
+
+@pytest.mark.parametrize("error", [OSError("no network"), UnavailableError("no package")])
+def test_where_one_cannot_be_opened_those_before_it_are_closed(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> Recorder:
+        raise error
+
+    opened = Recorder()
+    monkeypatch.setitem(_TRACKERS, "tensorboard", lambda *_: opened)
+    monkeypatch.setitem(_TRACKERS, "wandb", fail)
+    monkeypatch.setattr("onoma.training.trackers.check_trackers", lambda _: None)  # the package may not be here
+    with pytest.raises(UnavailableError, match=r"no network|no package"):
+        open_trackers(["tensorboard", "wandb"], tmp_path, CONFIG)
+    assert opened.done == ["close False"]
 
 
 def test_one_that_fails_is_told_of_and_left_out() -> None:

@@ -142,15 +142,17 @@ def open_trackers(
         return Trackers({}, lambda _: None)
     state = _State(run / STATE_NAME, anew=steps_done == 0)
     opened: dict[str, Tracker] = {}
+    told = tell or (lambda _: None)
     for name in dict.fromkeys(names):
         try:
             opened[name] = _TRACKERS[name](run.resolve(), _flat(config), steps_done, state)
-        except OnomaError:
-            raise
         except Exception as error:  # each library raises its own
+            Trackers(opened, told).close(finished=False)
+            if isinstance(error, OnomaError):
+                raise
             said = _one_line(error).removesuffix(".")
             raise UnavailableError(f"the tracker {name} cannot be opened: {said}.{_advice(name)}") from error
-    return Trackers(opened, tell or (lambda _: None))
+    return Trackers(opened, told)
 
 
 class _State:
