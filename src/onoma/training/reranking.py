@@ -170,9 +170,10 @@ def train_reranker(
         f"{len(table):,} distinct mentions, {len(telling):,} times with candidates to learn from; "
         f"{found.n_without_right():,} times none of the first {config.depth} was right"
     )
+    fingerprint = linker.fingerprint if isinstance(linker, Linker) else None
     sets = {name: (find(data), means_nil[name]) for name, data in tables.items()}
     return take_course(
-        lambda run, tell: _Reranking(config, telling, sets, out.name, getattr(linker, "fingerprint", None)),
+        lambda run, tell: _Reranking(config, telling, sets, out.name, fingerprint),
         config,
         out,
         Watching(trackers, on_step, on_evaluation, on_event),

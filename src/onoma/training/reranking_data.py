@@ -221,7 +221,7 @@ def _ways_without_own_names(
             "this linker cannot be asked as if it did not know some names, so the names of training mentions cannot be "
             "hidden from their candidates; set own_names=keep."
         )
-    is_loose = isinstance(linker, Linker) and _LOOSE in linker.settings.look_ups
+    is_loose = _LOOSE in linker.settings.look_ups
     asked = [_looked_up_as(normalise(text, linker.normalisation), loosely=is_loose) for text in texts]
     rows_of_text: dict[str, list[int]] = {text: [] for text in asked}
     for row, name in enumerate(linker.dictionary.texts):
