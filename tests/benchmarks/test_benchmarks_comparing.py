@@ -63,6 +63,8 @@ def test_differences_by_hand(tmp_path: Path) -> None:
     one, five = found.differences[1], found.differences[5]
     assert (one.value, one.n_won, one.n_lost) == (3 / 8, 4, 1)
     assert (five.value, five.n_won, five.n_lost) == (1 / 8, 1, 0)
+    # cold, flu, fever, pain, ache|itch: of each the mean gain of its queries.
+    assert (one.value_once, five.value_once) == pytest.approx(((0 + 1 + 1 - 1 + 0) / 5, (0 + 1 + 0 + 0 + 0) / 5))
     assert one.low <= one.value <= one.high
     # Of the distinct mentions flu gains 1, fever 3, pain loses 1: eight ways to exchange, six give 3 or more.
     ways = [abs(sum(signs)) for signs in itertools.product((1, -1), (3, -3), (1, -1))]
@@ -72,6 +74,7 @@ def test_differences_by_hand(tmp_path: Path) -> None:
     assert again.differences[1].value == -one.value
     assert (again.differences[1].n_won, again.differences[1].n_lost) == (1, 4)
     assert "acc@1  +37.5 (" in str(found)
+    assert "4 won, 1 lost; each mention once +20.0" in str(found)
 
 
 def test_against_loops(tmp_path: Path) -> None:

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onoma.benchmarks import accuracy_at, bootstrap_interval, cluster_interval, composite_rank, first_hit_rank
+from onoma.benchmarks import (
+    accuracy_at,
+    bootstrap_interval,
+    cluster_interval,
+    composite_rank,
+    first_hit_rank,
+    macro_accuracy_at,
+)
 from onoma.errors import InputError, ShapeError
 
 ids = st.sets(st.sampled_from("abcdef"), max_size=3)
@@ -113,9 +120,26 @@ def test_equal_mentions_are_drawn_together() -> None:
     assert alone == bootstrap_interval(sum(right), len(right), seed=0)
 
 
+def test_each_mention_counted_once() -> None:
+    """Against a loop over mentions; where each stands once it is acc@k."""
+    random = np.random.default_rng(6)
+    clusters = [f"c{row}" for row in random.permutation(np.repeat(np.arange(30), random.integers(1, 9, 30)))]
+    ranks = [None if random.random() < 0.2 else int(random.integers(1, 5)) for _ in clusters]
+    for k in (1, 3):
+        of_each = [
+            np.mean([rank is not None and rank <= k for rank, c in zip(ranks, clusters, strict=True) if c == one])
+            for one in set(clusters)
+        ]
+        assert macro_accuracy_at(ranks, k, clusters=clusters) == pytest.approx(np.mean(of_each))
+        alone = [str(row) for row in range(len(ranks))]
+        assert macro_accuracy_at(ranks, k, clusters=alone) == pytest.approx(accuracy_at(ranks, k).value)
+
+
 def test_wrong_numbers_are_refused() -> None:
     with pytest.raises(ShapeError, match="2 queries, but 1 clusters"):
         cluster_interval([True, False], ["a"], seed=0)
+    with pytest.raises(ShapeError, match="2 queries, but 1 clusters"):
+        macro_accuracy_at([1, None], 1, clusters=["a"])
     wrong: Any
     k: Any
     for wrong, k in (([1], 0), ([0], 1), ([float("nan")], 1), ([1, 2], 1.5), ([1.5], 1)):

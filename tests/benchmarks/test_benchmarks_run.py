@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -144,6 +145,7 @@ def test_results_file(data: Path, tmp_path: Path) -> None:
     content = "".join(json.dumps([name, *ids.split("|")]) for ids, name in lines)
     assert written["dictionary_sha256"] == hashlib.sha256(content.encode()).hexdigest()
     assert written["seed"] == 5
+    assert written["each_mention_once"] == {"acc@1": pytest.approx(3 / 7), "acc@5": pytest.approx(6 / 7)}
     assert written["exact_match"]["acc@1"] == 2 / 7
     assert written["model"] == {
         "kind": "encoder",
@@ -161,6 +163,7 @@ def test_results_file(data: Path, tmp_path: Path) -> None:
     assert verify_artifact(tmp_path / "out").kind == "benchmark-results"
     assert "letters" in str(result)
     assert "42.9" in str(result)
+    assert re.search(r"^each mention once  42.9 +85.7$", str(result), re.MULTILINE)
 
 
 def test_predictions_table(data: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from onoma.benchmarks.metrics import (
     cluster_interval,
     composite_rank,
     first_hit_rank,
+    macro_accuracy_at,
 )
 from onoma.benchmarks.results import BenchmarkResult
 from onoma.benchmarks.run import run_benchmark
@@ -29,6 +30,7 @@ __all__ = [
     "composite_rank",
     "first_hit_rank",
     "get_task",
+    "macro_accuracy_at",
     "run_benchmark",
     "score_hidden_synonyms",
 ]

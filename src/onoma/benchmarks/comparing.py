@@ -18,7 +18,7 @@ import polars as pl
 from onoma.artifacts import open_artifact
 from onoma.artifacts.parquet import scan_parquet
 from onoma.benchmarks.biosyn import cluster_of
-from onoma.benchmarks.metrics import cluster_numbers, percentile_interval, resampled_means
+from onoma.benchmarks.metrics import cluster_mean, cluster_numbers, percentile_interval, resampled_means
 from onoma.benchmarks.results import name_of
 from onoma.errors import MismatchError
 from onoma.randomness import random_from
@@ -41,6 +41,7 @@ class Difference:
             give a difference as large, in either direction; at least 1 / 10,001.
         n_won: Queries that only the second has right.
         n_lost: Queries that only the first has right.
+        value_once: The difference with every distinct mention counted once.
     """
 
     value: float
@@ -49,6 +50,7 @@ class Difference:
     p_value: float
     n_won: int
     n_lost: int
+    value_once: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +90,10 @@ class Comparison:
             f"{self.second} less {self.first}, points:",
         ]
         for k, one in self.differences.items():
-            value, low, high = (f"{100 * share:+.1f}" for share in (one.value, one.low, one.high))
+            value, low, high, once = (f"{100 * s:+.1f}" for s in (one.value, one.low, one.high, one.value_once))
             lines.append(
-                f"acc@{k}  {value} ({low} to {high}), p = {one.p_value:.4f}; {one.n_won:,} won, {one.n_lost:,} lost"
+                f"acc@{k}  {value} ({low} to {high}), p = {one.p_value:.4f}; {one.n_won:,} won, {one.n_lost:,} lost; "
+                f"each mention once {once}"
             )
         if self.n_names is not None:
             n_first, n_second = (f"{n:,}" for n in self.n_names)
@@ -227,4 +230,5 @@ def _difference(first: BoolArray, second: BoolArray, clusters: RowArray, seed: i
         p_value=(n_as_large + 1) / (_N_RESAMPLES + 1),
         n_won=int((gained > 0).sum()),
         n_lost=int((gained < 0).sum()),
+        value_once=cluster_mean(gained, clusters),
     )

@@ -95,17 +95,55 @@ def accuracy_at(
         >>> accuracy_at([1, 4, None, 1], 1).value
         0.5
     """
-    if len(ranks) == 0:
-        raise InputError("there is no query to judge")
-    k = whole_number(k, "k", "places are counted from 1")
-    ranks = [None if rank is None else _place(rank) for rank in ranks]
-    right = [rank is not None and rank <= k for rank in ranks]
+    right = _right_at(ranks, k)
     n_right = sum(right)
     if clusters is None:
         low, high = bootstrap_interval(n_right, len(ranks), seed=seed)
     else:
         low, high = cluster_interval(right, clusters, seed=seed)
     return Accuracy(n_right / len(ranks), low, high, n_right, len(ranks))
+
+
+def macro_accuracy_at(ranks: Sequence[int | None], k: int, *, clusters: Sequence[str]) -> float:
+    """acc@k with every distinct mention counted once, however often it occurs, as a fraction.
+
+    Where one mention stands a thousand times, acc@k is for the most part that of a few; this one is of all alike.
+
+    Args:
+        ranks: One per query.
+        k: From 1.
+        clusters: One key per query, equal for equal mentions. Of a mention with several answers their mean counts.
+
+    Raises:
+        InputError: there is no query, or a rank or ``k`` is below 1.
+        ShapeError: not one cluster per query.
+
+    Example:
+        >>> macro_accuracy_at([1, 1, 1, None], 1, clusters=["pain", "pain", "pain", "fever"])
+        0.5
+    """
+    right = _right_at(ranks, k)
+    if len(clusters) != len(right):
+        raise ShapeError(f"{len(right)} queries, but {len(clusters)} clusters.")
+    return cluster_mean(np.array(right, np.float64), cluster_numbers(clusters))
+
+
+def cluster_mean(values: DoubleArray, clusters: RowArray) -> float:
+    """The mean of the clusters' means.
+
+    Args:
+        values: One number per query.
+        clusters: Of each query the number of its cluster, of 0 to the highest each at least once.
+    """
+    return float((np.bincount(clusters, weights=values) / np.bincount(clusters)).mean())
+
+
+def _right_at(ranks: Sequence[int | None], k: int) -> list[bool]:
+    if len(ranks) == 0:
+        raise InputError("there is no query to judge")
+    k = whole_number(k, "k", "places are counted from 1")
+    places = [None if rank is None else _place(rank) for rank in ranks]
+    return [place is not None and place <= k for place in places]
 
 
 def _place(rank: float) -> int:

@@ -25,6 +25,7 @@ class BenchmarkResult:
         protocol: Its rules in words.
         tie_rule: Which of two equal scores comes first.
         accuracy: acc@k by k.
+        accuracy_once: The same with every distinct mention counted once (`onoma.benchmarks.metrics.macro_accuracy_at`).
         exact_match: The same for exact match alone, with the same dictionary.
         n_queries: Number of queries.
         n_distinct: Distinct mentions among them, case aside; intervals are of these.
@@ -47,6 +48,7 @@ class BenchmarkResult:
     protocol: str
     tie_rule: str
     accuracy: Mapping[int, Accuracy]
+    accuracy_once: Mapping[int, float]
     exact_match: Mapping[int, Accuracy]
     n_queries: int
     n_distinct: int
@@ -69,6 +71,7 @@ class BenchmarkResult:
             **{f"acc@{k}": accuracy.value for k, accuracy in self.accuracy.items()},
             "confidence_interval_95": {f"acc@{k}": [a.low, a.high] for k, a in self.accuracy.items()},
             "confidence_interval_method": "percentile bootstrap over distinct mentions, 10,000 resamples",
+            "each_mention_once": {f"acc@{k}": value for k, value in self.accuracy_once.items()},
             "exact_match": {f"acc@{k}": accuracy.value for k, accuracy in self.exact_match.items()},
             "n_queries": self.n_queries,
             "n_distinct_mentions": self.n_distinct,
@@ -92,6 +95,7 @@ class BenchmarkResult:
         rows = [
             ("", *(f"acc@{k}" for k in self.accuracy)),
             (measured, *map(str, self.accuracy.values())),
+            ("each mention once", *(f"{100 * value:.1f}" for value in self.accuracy_once.values())),
             ("exact match alone", *map(str, self.exact_match.values())),
         ]
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]

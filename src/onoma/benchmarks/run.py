@@ -16,7 +16,7 @@ from onoma.artifacts import ensure_writable, sha256_file, write_artifact
 from onoma.benchmarks.abstention import WISHED_PRECISIONS, judge_queries, measure_abstention, write_abstention
 from onoma.benchmarks.biosyn import DictionaryLine, Query, cluster_of
 from onoma.benchmarks.candidates import Candidates, as_candidates, best_lines, equal_lines, nearest_lines
-from onoma.benchmarks.metrics import accuracy_at, composite_rank, first_hit_rank
+from onoma.benchmarks.metrics import accuracy_at, composite_rank, first_hit_rank, macro_accuracy_at
 from onoma.benchmarks.results import BenchmarkResult, name_of, versions_in_use
 from onoma.benchmarks.tasks import BenchmarkTask, get_task
 from onoma.codes import split_codes
@@ -127,6 +127,7 @@ def run_benchmark(
         protocol=protocol,
         tie_rule=tie_rule,
         accuracy={k: accuracy_at(ranks, k, clusters=texts, seed=seed) for k in declared.cutoffs},
+        accuracy_once={k: macro_accuracy_at(ranks, k, clusters=texts) for k in declared.cutoffs},
         exact_match={k: accuracy_at(exact_ranks, k, clusters=texts, seed=seed) for k in declared.cutoffs},
         n_queries=len(queries),
         n_distinct=len(set(texts)),
