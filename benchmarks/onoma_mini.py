@@ -4,8 +4,19 @@
         open_cui_names.tsv.gz mesh_descriptors.tsv.gz mondo.tsv.gz doid.tsv.gz hpo.tsv.gz orphanet.tsv.gz
         efo.tsv.gz icd10cm.tsv.gz symp.tsv.gz
     onoma terminology import table names.csv -o names --set id=concept_id --set name=name --set source=source
-    onoma train onoma-mini --terminology names -o trained
+    onoma train onoma-mini --terminology names -o first
+
+    onoma terminology enrich mesh --from mondo --from doid --by name -o enriched
+    onoma pairs mentions bc5cdr_train_queries.txt -t enriched -e all-MiniLM-L6-v2 --max-pairs 8 --on-unknown skip
+        -o mentions
+    onoma pairs build -t mondo -e all-MiniLM-L6-v2 --max-pairs 2 --ambiguous mark -o synonyms
+    onoma pairs merge mentions synonyms -o both
+    onoma train onoma-mini-finetune --pairs both --set base=first --set base_share=0.5 -o trained
     python benchmarks/onoma_mini.py publish trained onoma-mini.safetensors
+
+First names, then mentions: those of diseases in the training part of BC5CDR (BioSyn's ``train_queries.txt``), with the
+names that MeSH, MONDO and DOID have for them. ``mesh`` (descriptors and supplementary concepts), ``mondo`` and ``doid``
+are folders that ``onoma terminology import`` made.
 
 A table has lines ``id<TAB>name``, preferred name first; ``onoma terminology fetch`` and ``export`` get such names. The
 tables of the release: MeSH descriptors, MONDO (2026-05), DOID, HPO (2025-01), Orphanet, EFO, ICD-10-CM (April 2026),

@@ -120,7 +120,9 @@ def test_onoma_mini_is_made_once_and_opened_without_torch(tmp_path: Path, monkey
     assert encoder.folder.origin.licence == "Apache-2.0"
     card = (encoder.folder.path / "README.md").read_text()
     assert "license: apache-2.0" in card
+    assert "| trained before | on names alone, 1,400 steps of the recipe onoma-mini;" in card
     assert "| names of | MeSH (NLM's terms), MONDO (CC BY 4.0)," in card
+    assert "| annotated mentions of | BC5CDR, diseases of its training part (public domain, NCBI) |" in card
     base = open_encoder("all-MiniLM-L6-v2", max_tokens=encoder.folder.max_tokens)
     texts = ["blood in urine", "haematuria", "fracture"]
     similar = [float(one[0] @ one[1] - one[0] @ one[2]) for one in (encoder.encode(texts), base.encode(texts))]

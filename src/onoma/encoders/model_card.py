@@ -202,9 +202,11 @@ def _data(
     about: Mapping[str, Any], config: Mapping[str, Any], report: Mapping[str, Any], parents: Sequence[Parent]
 ) -> str:
     told = report.get("data", {})
-    rows = [(what, f"{told[what]:,}") for what in ("pairs", "queries", "names", "concepts") if what in told]
-    if config.get("vocabularies"):
-        rows.append(("names of", ", ".join(map(str, config["vocabularies"]))))
+    rows = [("trained before", str(config["earlier"]))] if config.get("earlier") else []
+    rows += [(what, f"{told[what]:,}") for what in ("pairs", "queries", "names", "concepts") if what in told]
+    for key, label in (("vocabularies", "names of"), ("corpora", "annotated mentions of")):
+        if config.get(key):
+            rows.append((label, ", ".join(map(str, config[key]))))
     pairs: Mapping[str, Any] = config.get("pairs", {})
     rows += [(label, _shown(pairs[key])) for key, label in _PAIRS.items() if pairs.get(key) is not None]
     if pairs.get("hidden_names"):

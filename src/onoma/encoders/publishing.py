@@ -22,12 +22,13 @@ def build_published(entry: PublishedEncoder, out: Path) -> None:
     encoder = load_packed(entry.base)
     about = add_update(encoder, entry.update)
     config: dict[str, Any] = about["config"]
+    told = {"vocabularies": list(entry.vocabularies), "corpora": list(entry.corpora), "earlier": entry.earlier}
     save_encoder(
         encoder,
         out,
         name=entry.name,
         max_tokens=config["training"]["max_tokens"],
-        config={**config, "vocabularies": list(entry.vocabularies)},
+        config={**config, **told},
         seed=config["training"]["seed"],
         files={"train.json": about["train"]},
         sparse_weight=entry.sparse_weight,
