@@ -116,7 +116,7 @@ def test_onoma_mini_is_made_once_and_opened_without_torch(tmp_path: Path, monkey
     monkeypatch.setenv("ONOMA_CACHE", str(tmp_path))
     encoder = open_encoder("onoma-mini")
     assert (encoder.name, encoder.width, encoder.folder.normalisation) == ("onoma-mini", 384, "sapbert")
-    assert encoder.folder.sparse_weight == 0.25
+    assert encoder.folder.sparse_weight == 0.15
     assert encoder.folder.origin.licence == "Apache-2.0"
     card = (encoder.folder.path / "README.md").read_text()
     assert "license: apache-2.0" in card

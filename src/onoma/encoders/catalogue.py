@@ -84,7 +84,7 @@ PUBLISHED: tuple[PublishedEncoder, ...] = (
         base="all-MiniLM-L6-v2",
         update_sha256="6eb3da83a4bb3f905d52eda712c9725ab12bc9feb2f01af48b2d4093f08873d8",
         licence="Apache-2.0",
-        sparse_weight=0.25,
+        sparse_weight=0.15,
         vocabularies=(
             "MeSH (NLM's terms)",
             "MONDO (CC BY 4.0)",
