@@ -101,9 +101,10 @@ def test_a_terminal_that_is_closed_leaves_a_checkpoint(place: Path, tmp_path: Pa
     command = [sys.executable, "-m", "onoma", "train", "quickstart", "-t", str(place / "t"), "-o", str(tmp_path / "e")]
     program = textwrap.dedent(
         """
-        import os, pty, sys
+        import os, pty, signal, sys
         child, terminal = pty.fork()
         if child == 0:
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup, in which the tests may run, has it ignored
             os.execv(sys.argv[1], sys.argv[1:])
         told = b""
         while b"names/s" not in told:
