@@ -123,8 +123,7 @@ def macro_accuracy_at(ranks: Sequence[int | None], k: int, *, clusters: Sequence
         0.5
     """
     right = _right_at(ranks, k)
-    if len(clusters) != len(right):
-        raise ShapeError(f"{len(right)} queries, but {len(clusters)} clusters.")
+    _check_clusters(right, clusters)
     return cluster_mean(np.array(right, np.float64), cluster_numbers(clusters))
 
 
@@ -136,6 +135,11 @@ def cluster_mean(values: DoubleArray, clusters: RowArray) -> float:
         clusters: Of each query the number of its cluster, of 0 to the highest each at least once.
     """
     return float((np.bincount(clusters, weights=values) / np.bincount(clusters)).mean())
+
+
+def _check_clusters(right: Sequence[bool], clusters: Sequence[str]) -> None:
+    if len(right) != len(clusters):
+        raise ShapeError(f"{len(right)} queries, but {len(clusters)} clusters.")
 
 
 def _right_at(ranks: Sequence[int | None], k: int) -> list[bool]:
@@ -241,8 +245,7 @@ def cluster_interval(
         >>> round(low, 2), round(high, 2)
         (0.0, 1.0)
     """
-    if len(right) != len(clusters):
-        raise ShapeError(f"{len(right)} queries, but {len(clusters)} clusters.")
+    _check_clusters(right, clusters)
     n_resamples = whole_number(n_resamples, "n_resamples", "too few resamples")
     is_right = outcomes(right, "right")
     cluster_of = cluster_numbers(clusters)
