@@ -1,8 +1,10 @@
 """Whether what SapBERT's paper claims holds here: each claim as short runs from a small encoder, over several seeds.
 
     python benchmarks/claims.py OUT --askapatient DIR --ncbi DIR --steps 100 --seeds 3
+    python benchmarks/claims.py OUT --askapatient DIR --ncbi DIR --terminology DIR --epochs 1 --learning-rate 2e-5
 
-Trains on the synonyms of MONDO (from the package cellxgene-ontology-guide) but for 2,000 hidden ones, and measures
+Trains on the synonyms of MONDO (from the package cellxgene-ontology-guide), or of ``--terminology``, but for 2,000
+hidden ones, and measures
 
 * hidden: acc@1 of the hidden synonyms among the names of 6,000 concepts; hidden 64: by the first 64 numbers of vectors;
 * askapatient: acc@1 on the distinct mentions of the validation parts (``--askapatient``);
@@ -51,10 +53,10 @@ RUNS: dict[str, dict[str, str]] = {
     "lifted structure": {"loss": "lifted-structure"},
     "max-margin triplet": {"loss": "triplet"},
     "cosine": {"loss": "cosine"},
-    "adapter, reduction 1": {"tuning": "adapter", "tuning.reduction": "1", "learning_rate": "5e-4"},
-    "adapter, reduction 16": {"tuning": "adapter", "tuning.reduction": "16", "learning_rate": "5e-4"},
+    "adapter, reduction 1": {"tuning": "adapter", "tuning.reduction": "1"},
+    "adapter, reduction 16": {"tuning": "adapter", "tuning.reduction": "16"},
     # and what is not of the paper
-    "LoRA": {"tuning": "lora", "learning_rate": "5e-4"},
+    "LoRA": {"tuning": "lora"},
     "multi-similarity mining": {"mining": "multi-similarity"},
     "semi-hard triplets": {"mining": "semi-hard"},
     "homonyms never negatives": {"ambiguous": "mark"},
@@ -72,8 +74,10 @@ SETTINGS = {
     "warmup_steps": "10",
     "dropout": "0.1",
 }
-"""Of all runs. Learning rate and schedule are the quickstart's, as a hundred steps at the paper's 2e-5 move little;
-adapters and LoRA, which begin at nought, have five times that rate, and a moving average forgets in fifty steps."""
+"""Of all runs. Schedule and, unless ``--learning-rate`` gives another, learning rate are the quickstart's, as
+a hundred steps at the paper's 2e-5 move little. A moving average forgets in fifty steps."""
+_RATE_OF_TUNING = 5
+"""Times that rate is the one of adapters and LoRA, which begin at nought."""
 
 
 def hidden_task(terminology: Terminology, *, seed: int = 0) -> tuple[BenchmarkTask, np.ndarray]:
@@ -171,15 +175,20 @@ def main() -> None:
     parser.add_argument(
         "--pooling", choices=("mean", "cls"), default="mean", help="mean is the base's, cls the paper's"
     )
-    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--terminology", type=Path, help="folder to train on in place of MONDO")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--steps", type=int, default=100)
+    length.add_argument("--epochs", type=int, help="times that all pairs are seen, in place of steps")
+    parser.add_argument("--learning-rate", default=SETTINGS["learning_rate"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=RUNS, metavar="RUN", help="these runs alone")
     arguments = parser.parse_args()
     out: Path = arguments.out
     out.mkdir(parents=True, exist_ok=True)
-    if not (out / "mondo").exists():
-        import_terminology("cellxgene", "MONDO", out / "mondo")
-    terminology = Terminology.open(out / "mondo")
+    names_of: Path = arguments.terminology or out / "mondo"
+    if arguments.terminology is None and not names_of.exists():
+        import_terminology("cellxgene", "MONDO", names_of)
+    terminology = Terminology.open(names_of)
     task, name_rows = hidden_task(terminology)
     tasks = measures(arguments, task)
 
@@ -189,7 +198,8 @@ def main() -> None:
             return PairSet.open(folder)
         return build_pairs(terminology, locate_tokenizer(BASE), folder, hidden_names=name_rows, ambiguous=ambiguous)
 
-    settings = {**SETTINGS, "pooling": arguments.pooling, "steps": str(arguments.steps)}
+    settings = {**SETTINGS, "pooling": arguments.pooling, "learning_rate": arguments.learning_rate}
+    settings |= {"epochs": str(arguments.epochs)} if arguments.epochs else {"steps": str(arguments.steps)}
     file = out / "claims.json"
     known: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"settings": settings, "scores": {}}
     if known["settings"] != settings:
@@ -211,7 +221,8 @@ def main() -> None:
             continue
         encoder = out / "encoder"
         started = time.perf_counter()
-        recipe = load_recipe("sapbert-paper", {**settings, **changed, "seed": str(seed)})
+        rate = float(arguments.learning_rate) * (_RATE_OF_TUNING if "tuning" in changed else 1)
+        recipe = load_recipe("sapbert-paper", {**settings, **changed, "learning_rate": f"{rate:g}", "seed": str(seed)})
         report = train_on_pairs(recipe, pairs(recipe.config.ambiguous), encoder, overwrite=True)
         keep(key, measured(encoder, tasks, out))
         print(

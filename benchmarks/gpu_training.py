@@ -30,6 +30,7 @@ from encoder_flops import attention_flop, flop, weight_products
 from machine import peak_mib, seconds_of_products
 from onoma.encoders.memory import keep_freed_memory
 from onoma.encoders.packed import PackedEncoder, load_packed, pack_lists
+from onoma.encoders.pooling import Pooling
 from onoma.pairs import PairSet
 from onoma.training.batches import PairBatches
 from onoma.training.config import TrainingConfig
@@ -52,17 +53,17 @@ _GRADIENT_SLACK = 10
 """A gradient passes every layer twice and sums over all names."""
 
 
-def make_encoder(base: str | None, *, layers: int | None, dropout: float) -> PackedEncoder:
+def make_encoder(base: str | None, *, layers: int | None, dropout: float, pooling: Pooling = "cls") -> PackedEncoder:
     """An encoder from a folder, or BERT-base with random weights."""
     if base is not None:
-        return load_packed(base, pooling="cls", dropout=dropout, max_tokens=MAX_TOKENS)
+        return load_packed(base, pooling=pooling, dropout=dropout, max_tokens=MAX_TOKENS)
     from transformers import BertConfig, BertModel
 
     torch.manual_seed(0)
     config = BertConfig(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
     if layers is not None:
         config.num_hidden_layers = layers
-    return PackedEncoder(BertModel(config, add_pooling_layer=False), pooling="cls", max_tokens=MAX_TOKENS)
+    return PackedEncoder(BertModel(config, add_pooling_layer=False), pooling=pooling, max_tokens=MAX_TOKENS)
 
 
 def differences(encoder: PackedEncoder, device: torch.device, precision: torch.dtype) -> tuple[float, float]:
@@ -83,7 +84,10 @@ def differences(encoder: PackedEncoder, device: torch.device, precision: torch.d
             if packed:
                 found = encoder(pack_lists(names).to(device))
             else:
-                found = encoder.model(input_ids=ids, attention_mask=mask).last_hidden_state[:, 0]
+                states = encoder.model(input_ids=ids, attention_mask=mask).last_hidden_state
+                weights = mask[..., None].to(torch.float32)
+                is_cls = encoder.pooling == "cls"
+                found = states[:, 0] if is_cls else (states * weights).sum(1) / weights.sum(1)
         unit = torch.nn.functional.normalize(found.float())
         # As a loss does, each vector is pulled in a direction of its own.
         pull = torch.randn(unit.shape, generator=torch.Generator().manual_seed(1)).to(device)
@@ -245,8 +249,9 @@ def largest(profile: Any, device: torch.device, *, n: int = 12) -> dict[str, flo
 
 def _flop_of(encoder: PackedEncoder, lengths: RowArray) -> float:
     config = encoder.model.config
-    products = weight_products(config, int(lengths.sum()), len(lengths), first_only=True)
-    return flop(products) + attention_flop(config, lengths, first_only=True)
+    first_only = encoder.pooling == "cls"
+    products = weight_products(config, int(lengths.sum()), len(lengths), first_only=first_only)
+    return flop(products) + attention_flop(config, lengths, first_only=first_only)
 
 
 def peak_rate(device: torch.device, *, size: int) -> float:
@@ -260,6 +265,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--base", help="encoder: folder, catalogue name or hub id; unset: BERT-base, random weights")
     parser.add_argument("--layers", type=int, help="of the random encoder; unset: 12")
+    parser.add_argument("--pooling", choices=("cls", "mean"), default="cls", help="the released step's is always cls")
     parser.add_argument("--pairs", type=int, default=EPOCH_PAIRS, help="synthetic pairs to draw batches from")
     parser.add_argument("--batch-pairs", type=int, nargs="+", default=[256, 1024, 4096], help="sizes to try in turn")
     parser.add_argument("--dropout", type=float, default=0.1)
@@ -281,7 +287,7 @@ def main() -> None:
         for compiled in ((False, True) if device.type == "cuda" else (False,))
         for size in arguments.batch_pairs
     ]
-    encoder = make_encoder(arguments.base, layers=arguments.layers, dropout=0.0)
+    encoder = make_encoder(arguments.base, layers=arguments.layers, dropout=0.0, pooling=arguments.pooling)
     model = encoder.model.config
     parity = check_parity(encoder, device)
     del encoder  # its memory would count as that of what is timed
@@ -291,6 +297,7 @@ def main() -> None:
         "torch": torch.__version__,
         "base": arguments.base or "BERT-base, random weights",
         "layers": model.num_hidden_layers,
+        "pooling": arguments.pooling,
         "dropout": arguments.dropout,
         "peak_flop_per_second": peak_rate(device, size=8192 if device.type == "cuda" else 1024),
         "parity": parity,
@@ -330,7 +337,9 @@ def time_or_tell(
         check_compiles(config, training_device(config))
         if checks_parity:
             check_compiled_parity(arguments, config)
-        encoder = make_encoder(arguments.base, layers=arguments.layers, dropout=arguments.dropout)
+        encoder = make_encoder(
+            arguments.base, layers=arguments.layers, dropout=arguments.dropout, pooling=arguments.pooling
+        )
         return time_steps(encoder, pairs, config, warm_up=arguments.warm_up, profiled=arguments.profiled)
     except Exception as error:  # torch has many kinds
         what = "compiled" if config.compile else "onoma"
@@ -339,7 +348,7 @@ def time_or_tell(
 
 def check_compiled_parity(arguments: argparse.Namespace, config: TrainingConfig) -> None:
     """The same as `check_parity` of compiled layers; the encoder is gone afterwards."""
-    encoder = make_encoder(arguments.base, layers=arguments.layers, dropout=0.0)
+    encoder = make_encoder(arguments.base, layers=arguments.layers, dropout=0.0, pooling=arguments.pooling)
     compile_encoder(config, encoder)
     check_parity(encoder, training_device(config))
 

@@ -266,10 +266,12 @@ def _slip(word: str, rng: np.random.Generator) -> str:
 # ---- Commands.
 
 
-def write_names(out: Path, tables: Sequence[Path], wordnet: Path) -> None:
-    """The training table of onoma-mini."""
-    rows = [*joined_tables(tables), *wordnet_rows(wordnet)]
-    rows = [*rows, *spellings(rows, np.random.default_rng(0))]
+def write_names(out: Path, tables: Sequence[Path], wordnet: Path | None) -> None:
+    """The training table of onoma-mini; without WordNet the names of the tables as they are."""
+    rows = joined_tables(tables)
+    if wordnet is not None:
+        rows += wordnet_rows(wordnet)
+        rows += list(spellings(rows, np.random.default_rng(0)))
     distinct = {(concept, name): source for concept, name, source in reversed(rows)}
     kept = [(concept, name, source) for concept, name, source in rows if distinct.pop((concept, name), None) == source]
     kept.sort(key=lambda row: row[0])
@@ -297,7 +299,9 @@ def main() -> None:
     names = commands.add_parser("names", help="write the training names")
     names.add_argument("out", type=Path)
     names.add_argument("--tables", type=Path, nargs="+", required=True)
-    names.add_argument("--wordnet", type=Path, required=True, help="folder of data.noun, data.verb, ...")
+    names.add_argument(
+        "--wordnet", type=Path, help="folder of data.noun, data.verb, ...; unset: the tables' names alone, as spelt"
+    )
     names.set_defaults(run=lambda given: write_names(given.out, given.tables, given.wordnet))
     published = commands.add_parser("publish", help="write the update that Onoma carries")
     published.add_argument("trained", type=Path)

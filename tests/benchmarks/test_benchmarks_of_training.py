@@ -24,6 +24,7 @@ import synthetic_names
 import training_step
 import training_variants
 from onoma.encoders.packed import load_packed, pack_lists
+from onoma.encoders.pooling import Pooling
 from onoma.encoders.sources import locate_encoder
 from onoma.training.batches import PairBatches
 from onoma.training.config import TrainingConfig
@@ -119,8 +120,9 @@ def test_the_table_has_a_line_for_each_variant() -> None:
     assert "by 0.0e+00 in the first step and 2.0e-02 at most" in text
 
 
-def test_gpu_script_checks_and_times(base: Path) -> None:
-    encoder = gpu_training.make_encoder(str(base), layers=None, dropout=0.0)
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_gpu_script_checks_and_times(base: Path, pooling: Pooling) -> None:
+    encoder = gpu_training.make_encoder(str(base), layers=None, dropout=0.0, pooling=pooling)
     found = gpu_training.check_parity(encoder, torch.device("cpu"))
     assert 0 < found["fp32"]["vectors"] < 1e-5
     pairs = synthetic_names.random_pairs(40, encoder.model.config.vocab_size, np.random.default_rng(0))
@@ -162,7 +164,7 @@ def test_the_released_step_is_of_the_same_loss(base: Path) -> None:
 
 
 def test_gpu_script_goes_on_where_one_size_cannot_be_measured(base: Path) -> None:
-    arguments = argparse.Namespace(base=str(base), layers=None, dropout=0.1, warm_up=0, profiled=1)
+    arguments = argparse.Namespace(base=str(base), layers=None, pooling="mean", dropout=0.1, warm_up=0, profiled=1)
     vocabulary = gpu_training.make_encoder(str(base), layers=None, dropout=0.0).model.config.vocab_size
     pairs = synthetic_names.random_pairs(40, vocabulary, np.random.default_rng(0))
     config = TrainingConfig(batch_pairs=8, steps=1, device="cpu", precision="fp32", compile=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import shutil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,14 @@ import transformers
 from tiny_encoders import FAMILIES, MAX_TOKENS, tiny_model
 from torch import nn
 
-from onoma.encoders import packed
+from onoma.encoders import linear, packed
 from onoma.encoders.adapters import insert_adapters
 from onoma.encoders.lora import insert_lora
 from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.packing import PackedBatch, pack_lists
 from onoma.encoders.pooling import Pooling
+from onoma.training.config import TrainingConfig
+from onoma.training.precision import compile_encoder
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # torch warns of itself as it traces
 
@@ -127,3 +130,23 @@ def test_only_training_is_compiled(compilations: list[str]) -> None:
 def test_code_for_a_cpu_gives_the_same() -> None:
     torch._dynamo.reset()
     check_equal(trained("bert", "cls", "all"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch compiles for a CPU with g++")
+def test_code_of_one_precision_is_not_taken_for_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As versions of torch before 2.13 do with what an earlier run left on disk."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(torch._functorch.config, "enable_autograd_cache", True)
+    monkeypatch.setattr(linear, "has_native_bf16", lambda: False)  # products as on a GPU
+    encoder = trained("bert", "cls", "all")
+    config = TrainingConfig(steps=1, compile=True)
+    batch = batch_of(11)
+    for precision in (torch.bfloat16, torch.float16):
+        compile_encoder(config, encoder)
+        with torch.autocast("cpu", dtype=precision):
+            found = encoder(batch)
+            encoder.compiled = False
+            wanted = encoder(batch)
+        assert found.dtype is wanted.dtype
+        torch.testing.assert_close(found.float(), wanted.float(), rtol=0, atol=0.05)

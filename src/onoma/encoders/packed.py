@@ -107,7 +107,7 @@ class PackedEncoder(nn.Module):
         None if it cannot be recorded: what is computed depends on more than the numbers of names and tokens.
         """
         parts = self.architecture
-        if parts is None or self.pooling != "cls" or parts.attention_bias is not None or batch.types is not None:
+        if parts is None or not self.runs_packed or parts.attention_bias is not None or batch.types is not None:
             return None
         return tile_on_gpu(batch.groups[-1][1], self.width // parts.n_heads) if batch.n_names else None
 
@@ -139,6 +139,8 @@ class PackedEncoder(nn.Module):
         if self.pooling == "cls":
             return tokens.index_select(0, batch.starts)
         before, after = self.special_tokens if self.pooling == "mean-nospec" else (0, 0)
+        if tokens.device.type == "cuda":
+            return _means(tokens, batch, before, after)
         groups = tokens.split_with_sizes([names * length for names, length in batch.groups])
         means = []
         for group, (names, length) in zip(groups, batch.groups, strict=True):
@@ -244,6 +246,21 @@ def _after_attention(layer: Layer, states: torch.Tensor, context: torch.Tensor, 
     raised = layer.activate(_project(layer.up, states))
     normed: torch.Tensor = layer.output_norm(states + dropout(_project(layer.down, raised)))
     return normed
+
+
+def _means(tokens: torch.Tensor, batch: PackedBatch, before: int, after: int) -> torch.Tensor:
+    """Mean of each name's tokens between ``before`` first and ``after`` last ones, of all where none are there, (N, D).
+
+    It knows names by their borders alone, so that passes with it can be recorded; tokens after the last border count
+    for none. The sums of a GPU are not the same to the bit each time.
+    """
+    name = torch.searchsorted(batch.borders[1:], torch.arange(len(tokens), device=tokens.device), right=True)
+    lengths = functional.pad(batch.borders.diff(), (0, 1))[name]
+    is_between = (batch.positions >= before) & (batch.positions < lengths - after)
+    counted = (is_between | (lengths <= before + after)).to(torch.promote_types(tokens.dtype, torch.float32))
+    nothing = counted.new_zeros(batch.n_names + 1)
+    sums = nothing[:, None].expand(-1, tokens.shape[1]).index_add(0, name, tokens * counted[:, None])
+    return sums[:-1] / nothing.index_add(0, name, counted)[:-1, None]
 
 
 def _positions(parts: Architecture, batch: PackedBatch) -> torch.Tensor:

@@ -17,6 +17,8 @@ from onoma.training.run_config import RunConfig
 
 PRECISION_NAMES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32"}
 """What the precisions of the forward pass are called in settings and reports."""
+_KEEPS_PRECISIONS_APART = "2.13"
+"""From this torch on, its cache on disk does not take what was compiled in bf16 for fp16, or the other way round."""
 
 
 def training_device(config: RunConfig) -> torch.device:
@@ -72,6 +74,8 @@ def compile_encoder(config: RunConfig, encoder: PackedEncoder) -> None:
         )
     if config.compile:
         torch._dynamo.reset()  # it compiles for so many encoders in a process, and no more: a grid has as many runs
+        if torch.__version__ < _KEEPS_PRECISIONS_APART:
+            torch._functorch.config.enable_autograd_cache = False
     encoder.compiled = config.compile
 
 
