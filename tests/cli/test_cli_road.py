@@ -338,6 +338,40 @@ def test_an_interrupted_training_goes_on(place: Path, tmp_path: Path) -> None:
     assert "going on from step" in lines[-1], lines
 
 
+@pytest.mark.parametrize(
+    ("before", "number", "processes", "status"),
+    [
+        ("SIG_DFL", "SIGTERM", "1", 143),
+        ("SIG_DFL", "SIGHUP", "1", 129),
+        ("SIG_IGN", "SIGHUP", "1", 0),  # nohup
+        ("SIG_DFL", "SIGTERM", "2", -signal.SIGTERM),  # one of torchrun's
+    ],
+)
+def test_a_command_asked_to_end_ends_in_order(
+    tmp_path: Path, before: str, number: str, processes: str, status: int
+) -> None:
+    program = f"""
+import pathlib, signal, sys
+signal.signal(signal.{number}, signal.{before})
+import onoma.cli.app
+def app():
+    try:
+        signal.raise_signal(signal.{number})
+    finally:
+        pathlib.Path(sys.argv[1]).touch()
+onoma.cli.app.app = app
+onoma.cli.main()
+"""
+    undone = tmp_path / "undone"
+    environment = {**os.environ, "WORLD_SIZE": processes}
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(undone)], check=False, capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == status
+    assert ("stopped" in done.stderr) is (status > 0)
+    assert undone.exists() is (status >= 0)
+
+
 def test_importing_the_library_or_the_command_loads_no_torch() -> None:
     code = (
         "import sys, onoma, onoma.cli.app, onoma.linking, onoma.terminology, onoma.pairs, onoma.indexes;"

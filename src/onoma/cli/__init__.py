@@ -6,10 +6,12 @@ import errno
 import io
 import os
 import re
+import signal
 import sys
 import unicodedata
 import warnings
 from pathlib import Path
+from types import FrameType
 
 _TRAIN_PACKAGES = {"torch", "transformers", "safetensors", "filelock", "onnx", "onnxscript"}
 """What the extra ``onoma[train]`` brings."""
@@ -26,13 +28,14 @@ def main() -> None:
     """Entry point of the ``onoma`` command.
 
     Leaves with 0 when all went well, 1 on an error that Onoma explains in one sentence, 2 on wrong usage,
-    130 when interrupted, 143 or 129 when asked to end (SIGTERM, SIGHUP) in training.
+    130 when interrupted, 143 or 129 when asked to end (SIGTERM, SIGHUP).
     """
     from onoma.cli.app import app
     from onoma.errors import OnomaError, missing_extra
 
     warnings.formatwarning = warning_in_words
     _open_streams()
+    _end_in_order()
     try:
         app()
     except OnomaError as error:
@@ -79,6 +82,21 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _OF_POLARS = re.compile(r"\(os error (\d+)\)")
 _OF_NUMPY = re.compile(r"\d+ requested and \d+ written")
 _OF_MESSAGES = "\n\t"
+
+
+def _end_in_order() -> None:
+    """Have the first request to end, of a batch system or a closed terminal, undo and say what an interruption does."""
+
+    def leave(number: int, _: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)  # asked again, it ends at once, also within a library
+        raise SystemExit(128 + number)
+
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        return  # torchrun ends processes that may wait for one another
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, leave)
 
 
 def _open_streams() -> None:
