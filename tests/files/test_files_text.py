@@ -1,10 +1,18 @@
 from __future__ import annotations
 
+import bz2
+import contextlib
 import gzip
+import io
+import lzma
 import os
+import sqlite3
+import tarfile
 import threading
+import zipfile
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -197,3 +205,64 @@ def test_a_line_that_is_not_utf8_is_named(tmp_path: Path) -> None:
     file.write_bytes("good\nR\u00fccken\n".encode("latin-1"))
     with pytest.raises(InputError, match="line 2"):
         read_lines(file)
+
+
+def _tar(kind: int) -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=kind) as archive:
+        member = tarfile.TarInfo("names.csv")
+        member.size = 5
+        archive.addfile(member, io.BytesIO(b"id\na\n"))
+    return made.getvalue()
+
+
+def _zip(**members: bytes) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return made.getvalue()
+
+
+def _parquet() -> bytes:
+    made = io.BytesIO()
+    pl.DataFrame({"name": ["cold"]}).write_parquet(made)
+    return made.getvalue()
+
+
+def _sqlite(folder: Path) -> bytes:
+    with contextlib.closing(sqlite3.connect(folder / "x.db")) as database:
+        database.execute("create table names (id, name)")
+    return (folder / "x.db").read_bytes()
+
+
+def _files_that_are_no_text(folder: Path) -> dict[str, bytes]:
+    text = b"id,name\n1,cold\n"
+    workbook = _zip(**{"[Content_Types].xml": b"<x/>", "xl/workbook.xml": b"<x/>"})
+    return {
+        "a tar archive": _tar(tarfile.GNU_FORMAT),
+        "a tar archive ": gzip.compress(_tar(tarfile.PAX_FORMAT)),
+        "a zip archive within": _zip(inner=_zip(names=text)),
+        "compressed with gzip twice": gzip.compress(gzip.compress(text)),
+        "compressed with bzip2": bz2.compress(text),
+        "compressed with xz": lzma.compress(text),
+        "a workbook": workbook,
+        "a workbook ": _zip(**{"mimetype": b"application", "content.xml": b"<x/>"}),
+        "a database of SQLite": _sqlite(folder),
+        "a Parquet file": _parquet(),
+    }
+
+
+def test_what_is_no_text_is_called_by_its_kind(tmp_path: Path) -> None:
+    for what, data in _files_that_are_no_text(tmp_path).items():
+        path = tmp_path / "names.csv"
+        path.write_bytes(data)
+        for may_skip in (False, True):  # no line of it is taken for one
+            with pytest.raises(InputError, match=f"names.csv.*: this is {what.strip()}.*To mend it: "):
+                list(text_lines(path, Reading(may_skip=may_skip)))
+
+
+@pytest.mark.parametrize("text", ["PAR1", "BZh9 and more", "ustar", "7z", "PK"])
+def test_names_that_look_like_other_kinds_are_read(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.txt").write_text(text)
+    assert read_lines(tmp_path / "x.txt") == [text]

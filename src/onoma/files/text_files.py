@@ -76,6 +76,9 @@ def only_file(path: Path) -> SourceFile:
     if not is_zip(path):
         return SourceFile(path.name, path)
     files = source_files(path)
+    names = {file.base for file in files}
+    if names >= {"[Content_Types].xml", "workbook.xml"} or names >= {"mimetype", "content.xml"}:
+        raise InputError("this is a workbook", path=path, expected="text, plain or gzip", fix=_SAVE)
     if len(files) != 1:
         raise InputError(
             f"the archive holds {len(files)} files", path=path, expected="one", fix="unpack it and name the one to read"
@@ -106,7 +109,7 @@ def read_bytes(file: SourceFile, *, block_bytes: int = BLOCK_BYTES) -> Iterator[
         block_bytes: About how much to read at a time.
 
     Raises:
-        InputError: empty, or damaged, truncated or swelling gzip or zip.
+        InputError: empty, of another kind (an archive, a workbook), or damaged, truncated or swelling gzip or zip.
     """
     size, n_bytes, n_lines = file.size(), 0, 0
     with file.open() as raw:
@@ -122,6 +125,8 @@ def read_bytes(file: SourceFile, *, block_bytes: int = BLOCK_BYTES) -> Iterator[
                 ) from None
             if not data:
                 break
+            if not n_bytes:
+                _refuse_no_text(data, file.path)
             n_bytes += len(data)
             if n_bytes > max(MAX_UNCHECKED_BYTES, MAX_SWELLING * (raw.tell() + block_bytes)):
                 raise InputError(
@@ -247,6 +252,7 @@ def lines_of_bytes(data: bytes, path: Path, *, first_line: int = 1) -> Iterator[
     if first_line == 1:
         if data.startswith(b"\x1f\x8b"):
             raise InputError("this is compressed with gzip", path=path, fix="unpack it on the way, e.g. by zcat")
+        _refuse_no_text(data, path)
         data = without_byte_order_mark(data, path)
     if not data:
         return
@@ -311,6 +317,37 @@ def _decompressed(raw: BinaryIO) -> BinaryIO:
     is_gzip = raw.read(2) == b"\x1f\x8b"
     raw.seek(0)
     return cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if is_gzip else raw
+
+
+def _refuse_no_text(start: bytes, path: Path) -> None:
+    """Refuse a file that its first bytes tell to be of a kind that is not read as text.
+
+    Raises:
+        InputError: it is, with what to do.
+    """
+    for offset, signature, what, fix in _NO_TEXT:
+        if start.startswith(signature, offset):
+            raise InputError(f"this is {what}", path=path, expected="text, plain or gzip", fix=fix)
+
+
+_UNPACK = "unpack it and name the file to read"
+_SAVE = "save its table as CSV"
+_NO_TEXT = (
+    (257, b"ustar\0", "a tar archive", _UNPACK),
+    (257, b"ustar  \0", "a tar archive", _UNPACK),
+    (0, b"PK\3\4", "a zip archive within another file", _UNPACK),
+    (0, b"\x1f\x8b", "compressed with gzip twice", _UNPACK),
+    (4, b"1AY&SY", "compressed with bzip2", _UNPACK),
+    (0, b"\xfd7zXZ\0", "compressed with xz", _UNPACK),
+    (0, b"\x28\xb5\x2f\xfd", "compressed with Zstandard", _UNPACK),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", _UNPACK),
+    (0, b"Rar!\x1a\x07", "a RAR archive", _UNPACK),
+    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a workbook or document of Microsoft Office", _SAVE),
+    (0, b"%PDF-", "a PDF", "get the table that it was made from"),
+    (0, b"SQLite format 3\0", "a database of SQLite", "export its table as CSV"),
+    (0, b"PAR1\x15", "a Parquet file", "give its name the ending .parquet where tables are read, or write it as CSV"),
+)
+"""Offset, signature there, kind, what to do."""
 
 
 def without_byte_order_mark(start: bytes, path: Path) -> bytes:
