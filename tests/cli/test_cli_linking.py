@@ -14,7 +14,11 @@ from typer.testing import CliRunner
 from commands import run
 from onoma.artifacts import read_manifest, verify_artifact
 from onoma.cli.app import app
+from onoma.cli.linker_tune import _show_learned
 from onoma.errors import ConfigError, InputError, OnomaError
+from onoma.linking import TuningReport
+from onoma.linking.trials import Accuracies
+from onoma.linking.tuning import BY_WEIGHTS
 from tiny import Name, make_terminology, tiny_encoder
 from tiny_rerankers import write_reranker
 
@@ -253,3 +257,32 @@ def test_what_is_refused(place: Path, words: tuple[str, ...], said: str) -> None
     with pytest.raises(OnomaError) as caught:
         run("link", place / "linker", "cold", *words)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(("at_5", "said"), [(0.91, "; acc@5 is 2.00 points lower then)"), (0.93, ")"), (0.95, ")")])
+def test_what_leaving_a_stage_out_costs_among_five_is_said(
+    at_5: float, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fused = Accuracies(0.8, 0.93)
+    report = TuningReport(
+        stages=("exact", "dense", "sparse", "prior", "rerank"),
+        n_mentions=9,
+        n_distinct=9,
+        n_no_concept=0,
+        n_unknown=0,
+        unknown=(),
+        accuracy={
+            "dense alone": Accuracies(0.82, at_5),
+            "sparse alone": Accuracies(0.5, 0.99),
+            BY_WEIGHTS: fused,
+            "without stage rerank": Accuracies(0.82, at_5),
+            "after": fused,
+        },
+        weights={"dense": 0.9, "sparse": 0.1},
+        calibration=None,
+        no_concept_below=None,
+    )
+    _show_learned(report)
+    told = " ".join(capsys.readouterr().err.split())
+    assert f"leave the other one out (--stages exact,dense,prior,rerank{said}" in told
+    assert f"leave it out (--stages exact,dense,sparse,prior{said}" in told
