@@ -201,14 +201,15 @@ def main() -> None:
     settings = {**SETTINGS, "pooling": arguments.pooling, "learning_rate": arguments.learning_rate}
     settings |= {"epochs": str(arguments.epochs)} if arguments.epochs else {"steps": str(arguments.steps)}
     file = out / "claims.json"
-    known: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"settings": settings, "scores": {}}
-    if known["settings"] != settings:
+    about = {**settings, "terminology": terminology.manifest.fingerprint}
+    known: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"settings": about, "scores": {}}
+    if known["settings"] != about:
         sys.exit(f"{file} is of other settings: {known['settings']}. Name another folder.")
     scores: dict[str, dict[str, float]] = known["scores"]
 
     def keep(key: str, found: dict[str, float]) -> None:
         scores[key] = found
-        write_text_atomically(file, json.dumps({"settings": settings, "scores": scores}, indent=1))
+        write_text_atomically(file, json.dumps({"settings": about, "scores": scores}, indent=1))
         write_text_atomically(out / "claims.md", table(scores) + "\n")
 
     if "base / 0" not in scores:

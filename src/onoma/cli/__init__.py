@@ -91,7 +91,7 @@ def _end_in_order() -> None:
         signal.signal(number, signal.SIG_DFL)  # asked again, it ends at once, also within a library
         raise SystemExit(128 + number)
 
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if os.environ.get("WORLD_SIZE", "1") != "1":
         return  # torchrun ends processes that may wait for one another
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
