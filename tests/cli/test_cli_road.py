@@ -133,6 +133,7 @@ def test_lines_of_stdin_are_answered_as_they_come(place: Path) -> None:
     for content, problem, n_answered in (
         (b"eye\n" + b"x" * (3 << 12) + b"\nR\xfccken\nbone\n", b"line 3: not UTF-8", 2),
         ("eye\n".encode("utf-16-le"), b"line 1: NUL byte", 0),
+        (b"heart\reye\r", b"line 1: a carriage return (CR)", 0),
     ):
         done = subprocess.run(command, input=content, check=False, capture_output=True)
         assert problem in done.stderr

@@ -137,6 +137,17 @@ def test_table_of_both_kinds(tmp_path: Path) -> None:
         assert not read.ambiguous
 
 
+@pytest.mark.parametrize("heading", ["\nshort\tlong\nMI\theart attack", "Long\tShort\nheart attack\tMI"])
+def test_a_heading_says_which_column_is_which(tmp_path: Path, heading: str) -> None:
+    """Also below blank lines; further down it is a definition."""
+    read = table(tmp_path, f"{heading}\n\n")
+    assert dict(read.definitions) == {"MI": "heart attack"}
+    assert dict(table(tmp_path, "MI\theart attack\nshort\tlong\n").definitions) == {
+        "MI": "heart attack",
+        "short": "long",
+    }
+
+
 def test_conflicting_definitions_are_listed_and_not_used(tmp_path: Path) -> None:
     read = table(
         tmp_path, "MS\tmultiple sclerosis\nHD\tHuntington disease\nMS\tmitral stenosis\nMS\tMultiple sclerosis\n"
@@ -163,6 +174,7 @@ def test_conflicting_definitions_are_listed_and_not_used(tmp_path: Path) -> None
         ),
         (b"HD\tHuntington\nMD\tM\xe9ni\xe8re\n", "t.tsv", 2, "save the file as UTF-8"),
         (b"\x1f\x8b\x08", "t.tsv.GZ", 1, "unpack the file"),
+        ("MI\the\0art\n", "t.tsv", 1, "NUL byte"),
         ("-HD\tHuntington disease\n", "t.tsv", 1, "never looked for"),
         ("a b c d e f g\tseven\n", "t.tsv", 1, "never looked for"),
         ("HD\tHD of Huntington\n", "t.tsv", 1, "contains its short form"),

@@ -64,12 +64,12 @@ def ids(linker: Linker, **filters: Any) -> str:
 
 
 def test_types_that_the_terminology_has_as_tuis(tmp_path: Path) -> None:
-    types = {"A": ["T047"], "B": ["T191"], "C": ["t047", "own"], "D": ["T116"]}
+    types = {"A": ["T047"], "B": ["T191"], "C": ["t047", "own"], "D": ["T116"], "E": ["Disease or Syndrome"]}
     make_terminology(tmp_path / "t", {code: [f"name {code}"] for code in types}, semantic_types=types)
     linker = build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True)
-    assert ids(linker, semantic_types="T047") == "A"
-    assert ids(linker, semantic_types="Disease or Syndrome") == "AC"
-    assert ids(linker, semantic_types="disorders") == "ABC"
+    for word in ("T047", "t047", "Disease or Syndrome", "disease or syndrome"):
+        assert ids(linker, semantic_types=word) == "ACE"
+    assert ids(linker, semantic_types="disorders") == "ABCE"
 
 
 def test_semantic_types_and_groups(linker: Linker) -> None:

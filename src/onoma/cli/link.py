@@ -145,7 +145,8 @@ def _read(mentions: list[str], context: str | None, *, tabbed: bool) -> Iterator
 
 def _lines_of_stdin() -> Iterator[list[str]]:
     """Whole lines, as many as are there at a time; those before a bad one too."""
-    from onoma.files.text_files import lines_of_bytes
+    from onoma.errors import InputError
+    from onoma.files.text_files import CARRIAGE_RETURN, lines_of_bytes
 
     if sys.stdin is None:
         raise ConfigError("standard input is closed: give mentions, or lines on it.")
@@ -161,7 +162,10 @@ def _lines_of_stdin() -> Iterator[list[str]]:
             n_lines += sum(part.count(b"\n") for part in parts)
             parts.clear()
         parts.append(rest)
-    yield from lines_of_bytes(b"".join(parts), _STDIN, first_line=n_lines + 1)
+    last = b"".join(parts)
+    if not n_lines and b"\r" in last.strip(b"\r"):
+        raise InputError(CARRIAGE_RETURN, path=_STDIN, line=1)
+    yield from lines_of_bytes(last, _STDIN, first_line=n_lines + 1)
 
 
 def _record(mention: PreparedMention, links: Sequence[Link]) -> dict[str, Any]:

@@ -18,8 +18,6 @@ from onoma.files.reading import Reading
 from onoma.files.text_files import LineBlock, TextSource, line_problem, read_blocks, reject_line
 
 _LINE_FEED = 10
-_BINARY = {b"\xfd7zXZ": "xz", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "Zstandard", b"7z\xbc\xaf": "7-Zip"}
-"""First bytes of compressed files that are not read as they are."""
 
 
 def read_delimited(
@@ -163,9 +161,6 @@ def first_line_of(block: LineBlock, path: Path) -> tuple[int, bytes] | None:
 
 def _how_to_convert(line: bytes) -> str:
     """What to do with a file that begins with bytes that are no text."""
-    for beginning, name in _BINARY.items():
-        if line.startswith(beginning):
-            return f"this is a {name} file: unpack it"
     if line.count(b"\0") > len(line) / 3:
         return "this looks like UTF-16: convert the file to UTF-8"
     return "convert the file to UTF-8"

@@ -243,5 +243,5 @@ def _check_columns(fields: list[str], columns: Sequence[str], path: Path, *, lin
             line=line,
             field=column,
             expected=f"one of {', '.join(fields)}" if not twice else None,
-            fix=f"say which column is what with the options id, name, ...{hint}",
+            fix="rename one of them" if twice else f"say which column is what with the options id, name, ...{hint}",
         )

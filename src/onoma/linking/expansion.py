@@ -47,7 +47,8 @@ class AbbreviationTable:
     def from_file(cls, path: str | Path) -> AbbreviationTable:
         """Read ``short<TAB>long`` lines, or ``short,long`` from a file whose name ends in ``.csv``.
 
-        UTF-8. Empty lines and a first line "short, long" are skipped; outer white space is dropped, inner white
+        UTF-8. Empty lines are skipped, and so are words "short, long" before all definitions; "long, short" there say
+        that the long forms come first. Outer white space is dropped, inner white
         space collapsed. A definition may be repeated (case of the long form aside); two different long forms make
         the short form ambiguous, which is no error.
 
@@ -222,14 +223,15 @@ def _ends_with(text: str, long: str) -> bool:
 
 
 def _table_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
-    """Number and fields of each line that is neither blank nor the heading."""
+    """Number and fields of each line that is neither blank nor the heading, the short form first."""
     try:
         lines = file.read_bytes().removeprefix(codecs.BOM_UTF8).splitlines()
     except OSError as error:
         raise InputError("the table cannot be read", path=file, found=error.strerror) from None
-    decoded = (raw.decode() + "\n" for raw in lines)
+    decoded = (_table_line(raw, number, file) for number, raw in enumerate(lines, 1))
     is_csv = file.suffix.lower() == ".csv"  # else a quote is an ordinary character
     rows = csv.reader(decoded, strict=True) if is_csv else csv.reader(decoded, delimiter="\t", quoting=csv.QUOTE_NONE)
+    is_first, long_first = True, False
     while True:
         number = rows.line_num + 1
         try:
@@ -253,9 +255,20 @@ def _table_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
         if fields is None:
             return
         cells = [one_line(field) for field in fields]
-        if not any(cells) or (number == 1 and [cell.lower() for cell in cells] == ["short", "long"]):
+        if not any(cells):
             continue
-        yield number, cells
+        heading = [cell.lower() for cell in cells] if is_first else []
+        is_first = False
+        if sorted(heading) == ["long", "short"]:
+            long_first = heading[0] == "long"
+            continue
+        yield number, cells[::-1] if long_first else cells
+
+
+def _table_line(raw: bytes, number: int, file: Path) -> str:
+    if b"\0" in raw:
+        raise InputError("NUL byte in a text file", path=file, line=number, fix="get the file again")
+    return raw.decode() + "\n"
 
 
 def _checked_definition(fields: list[str], file: Path, line: int) -> tuple[str, str]:

@@ -114,15 +114,18 @@ def expected_concepts(
 
 
 def _meant_types(word: str, known: frozenset[str]) -> set[str]:
-    """The terminology's types that a word stands for."""
-    if word in known:
-        return {word}
+    """The terminology's types that a word stands for, however they are written there; a group's if it is no type's."""
     folded = word.casefold()
-    tuis = {tui for tui, name in TYPES.items() if folded in {tui.casefold(), name.casefold()}}
-    for code, group in GROUPS.items():
-        if folded in {code.casefold(), group.casefold()}:
-            tuis |= {tui for tui in TYPES if GROUP_OF[tui] == code}
-    meant = {folded, *(tui.casefold() for tui in tuis), *(TYPES[tui].casefold() for tui in tuis)}
+    of_type = {tui for tui, name in TYPES.items() if folded in {tui.casefold(), name.casefold()}}
+    if found := _written({folded}, of_type, known):
+        return found
+    groups = {code for code, group in GROUPS.items() if folded in {code.casefold(), group.casefold()}}
+    return _written(set(), {tui for tui in TYPES if GROUP_OF[tui] in groups}, known)
+
+
+def _written(words: set[str], tuis: set[str], known: frozenset[str]) -> set[str]:
+    """The types that are called by one of the words or are of one of the UMLS, by code or name, in any case."""
+    meant = {*words, *(tui.casefold() for tui in tuis), *(TYPES[tui].casefold() for tui in tuis)}
     return {known_type for known_type in known if known_type.casefold() in meant}
 
 

@@ -40,7 +40,12 @@ class ParquetTable:
         for name in wanted.asked:
             if not _is_text(self.schema[name]):
                 raise InputError(
-                    "a column of a type that is no text", path=path, field=name, found=str(self.schema[name])
+                    "a column of a type that is no text",
+                    path=path,
+                    field=name,
+                    expected="text, or whole numbers",
+                    found=str(self.schema[name]),
+                    fix="write the column as text",
                 )
 
     def frames(self, progress: Progress) -> Iterator[pl.DataFrame]:
