@@ -373,6 +373,29 @@ onoma.cli.main()
     assert undone.exists() is (status >= 0)
 
 
+@pytest.mark.parametrize("raised", ["ImportError('initialization failed')", "PanicException('SystemExit(143)')"])
+def test_what_a_library_makes_of_a_request_to_end(raised: str) -> None:
+    program = f"""
+import signal
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+class PanicException(BaseException):
+    pass
+import onoma.cli.app
+def app():
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    except BaseException:
+        pass
+    raise {raised}
+onoma.cli.app.app = app
+onoma.cli.main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert done.returncode == 143
+    assert "stopped" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_importing_the_library_or_the_command_loads_no_torch() -> None:
     code = (
         "import sys, onoma, onoma.cli.app, onoma.linking, onoma.terminology, onoma.pairs, onoma.indexes;"

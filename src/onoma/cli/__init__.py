@@ -62,9 +62,9 @@ def main() -> None:
                 os._exit(leaving.code)
         raise
     except Exception as error:
-        if _was_interrupted(error):
+        if (status := _ended_by(error)) is not None:
             sys.stderr.write(_STOPPED)
-            sys.exit(130)
+            sys.exit(status)
         # Of Polars for some ways to write, and of a package that need not be installed.
         if (found := _OF_POLARS.search(str(error))) is not None:
             words = " ".join(str(error).split())[:300]
@@ -76,6 +76,11 @@ def main() -> None:
             raise
         sys.stderr.write(f"onoma: a file of weights cannot be read or written: {error}. {_GO_ON}\n")
         sys.exit(1)
+    except BaseException as error:  # a panic of Polars, within which the signal came
+        if (status := _ended_by(error)) is None:
+            raise
+        sys.stderr.write(_STOPPED)
+        sys.exit(status)
 
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -84,10 +89,15 @@ _OF_NUMPY = re.compile(r"\d+ requested and \d+ written")
 _OF_MESSAGES = "\n\t"
 
 
+_asked_by: list[int] = []
+"""The signal by which this command was asked to end, if it was: a library may make another error of what it raises."""
+
+
 def _end_in_order() -> None:
     """Have the first request to end, of a batch system or a closed terminal, undo and say what an interruption does."""
 
     def leave(number: int, _: FrameType | None) -> None:
+        _asked_by.append(number)
         signal.signal(number, signal.SIG_DFL)  # asked again, it ends at once, also within a library
         raise SystemExit(128 + number)
 
@@ -112,6 +122,14 @@ def _open_streams() -> None:
 def printable(text: str, *, keep: str = "") -> str:
     """Text of a file may hold what a terminal would obey: control characters but those to keep are U+FFFD."""
     return "".join(c if c in keep or unicodedata.category(c) != "Cc" else "\ufffd" for c in text)
+
+
+def _ended_by(error: BaseException) -> int | None:
+    """The status to leave with if a signal is behind an error."""
+    if _asked_by:
+        return 128 + _asked_by[0]
+    is_panic = type(error).__name__ == "PanicException" and "KeyboardInterrupt" in str(error)
+    return 130 if is_panic or _was_interrupted(error) else None
 
 
 def _was_interrupted(error: BaseException | None) -> bool:
