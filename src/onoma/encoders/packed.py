@@ -107,7 +107,7 @@ class PackedEncoder(nn.Module):
         None if it cannot be recorded: what is computed depends on more than the numbers of names and tokens.
         """
         parts = self.architecture
-        if parts is None or not self.runs_packed or parts.attention_bias is not None or batch.types is not None:
+        if parts is None or parts.attention_bias is not None or batch.types is not None or self.pooling == "mean-all":
             return None
         return tile_on_gpu(batch.groups[-1][1], self.width // parts.n_heads) if batch.n_names else None
 

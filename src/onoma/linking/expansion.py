@@ -48,9 +48,9 @@ class AbbreviationTable:
         """Read ``short<TAB>long`` lines, or ``short,long`` from a file whose name ends in ``.csv``.
 
         UTF-8. Empty lines are skipped, and so are words "short, long" before all definitions; "long, short" there say
-        that the long forms come first. Outer white space is dropped, inner white
-        space collapsed. A definition may be repeated (case of the long form aside); two different long forms make
-        the short form ambiguous, which is no error.
+        that the long forms come first. Outer white space is dropped, inner white space collapsed. A
+        definition may be repeated (case of the long form aside); two different long forms make the short form
+        ambiguous, which is no error.
 
         Raises:
             InputError: the file cannot be read, a line has not two filled fields, a short form has no letter or
@@ -262,7 +262,7 @@ def _table_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
         if sorted(heading) == ["long", "short"]:
             long_first = heading[0] == "long"
             continue
-        yield number, cells[::-1] if long_first else cells
+        yield number, cells[::-1] if long_first and len(cells) == 2 else cells
 
 
 def _table_line(raw: bytes, number: int, file: Path) -> str:
