@@ -24,7 +24,7 @@ from onoma.benchmarks.biosyn import DictionaryLine, cluster_of, find_file, read_
 from onoma.benchmarks.candidates import nearest_lines
 from onoma.benchmarks.run import query_ranks
 from onoma.encoders import Encoder, open_encoder
-from onoma.encoders.packed import load_packed
+from onoma.encoders.loading import load_packed
 from onoma.encoders.saving import save_encoder
 from onoma.encoders.updates import add_update
 from onoma.types import FloatArray

@@ -47,7 +47,7 @@ from encoder_flops import attention_flop, flop, weight_products
 from machine import DTYPES, peak_mib, rates_of_products
 from onoma.encoders import export_encoder, open_encoder
 from onoma.encoders.folders import EncoderFolder
-from onoma.encoders.packed import quiet_transformers
+from onoma.encoders.loading import quiet_transformers
 from onoma.encoders.precision import has_native_bf16
 from onoma.encoders.sources import locate_encoder
 from onoma.types import FloatArray

@@ -28,8 +28,9 @@ import torch
 
 from encoder_flops import attention_flop, flop, weight_products
 from machine import peak_mib, seconds_of_products
+from onoma.encoders.loading import load_packed
 from onoma.encoders.memory import keep_freed_memory
-from onoma.encoders.packed import PackedEncoder, load_packed, pack_lists
+from onoma.encoders.packed import PackedEncoder, pack_lists
 from onoma.encoders.pooling import Pooling
 from onoma.pairs import PairSet
 from onoma.training.batches import PairBatches

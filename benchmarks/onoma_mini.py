@@ -40,7 +40,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from onoma.encoders.packed import load_packed
+from onoma.encoders.loading import load_packed
 from onoma.encoders.updates import write_update
 
 Row = tuple[str, str, str]

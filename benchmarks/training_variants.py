@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from onoma.encoders.loading import load_packed, quiet_transformers
 from onoma.encoders.memory import keep_freed_memory
-from onoma.encoders.packed import load_packed, quiet_transformers
 from onoma.encoders.sources import locate_encoder
 from onoma.training.batches import PairBatches
 from onoma.training.config import TrainingConfig

@@ -12,7 +12,7 @@ import pytest
 
 import onoma.reporting
 from onoma.encoders import open_encoder
-from onoma.encoders.packed import load_packed
+from onoma.encoders.loading import load_packed
 from onoma.encoders.saving import save_encoder
 from tiny import tiny_encoder
 

@@ -23,7 +23,8 @@ import gpu_training
 import synthetic_names
 import training_step
 import training_variants
-from onoma.encoders.packed import load_packed, pack_lists
+from onoma.encoders.loading import load_packed
+from onoma.encoders.packed import pack_lists
 from onoma.encoders.pooling import Pooling
 from onoma.encoders.sources import locate_encoder
 from onoma.training.batches import PairBatches

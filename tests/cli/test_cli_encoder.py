@@ -16,7 +16,8 @@ from onoma.artifacts import verify_artifact
 from onoma.cli import encoder as commands
 from onoma.encoders import locate_encoder, open_encoder, rewriting, save_encoder
 from onoma.encoders.adapter_folders import save_adapter
-from onoma.encoders.packed import load_packed, pack_lists
+from onoma.encoders.loading import load_packed
+from onoma.encoders.packed import pack_lists
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError
 from onoma.training.config_parts import Adapter
 from onoma.training.tuning import tune

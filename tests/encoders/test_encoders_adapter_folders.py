@@ -17,8 +17,9 @@ from onoma.artifacts import open_artifact, verify_artifact
 from onoma.encoders import add_to_card, export_encoder, open_encoder, save_encoder
 from onoma.encoders.adapter_folders import join_adapter, load_adapter, read_adapter, save_adapter
 from onoma.encoders.adapters import adapter_tensors
+from onoma.encoders.loading import load_packed
 from onoma.encoders.lora import lora_tensors
-from onoma.encoders.packed import PackedEncoder, load_packed
+from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.packing import pack_lists
 from onoma.encoders.torch_encoder import TorchEncoder
 from onoma.errors import (

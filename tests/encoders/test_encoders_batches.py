@@ -13,8 +13,8 @@ from tiny_encoders import MAX_TOKENS, NAMES, write_tiny
 
 from onoma.encoders import open_encoder, save_encoder
 from onoma.encoders.encoding import length_batches
+from onoma.encoders.loading import load_packed
 from onoma.encoders.onnx_encoder import OnnxEncoder
-from onoma.encoders.packed import load_packed
 from onoma.encoders.pooling import Pooling
 
 

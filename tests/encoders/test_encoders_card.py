@@ -25,7 +25,7 @@ from onoma.encoders import (
     save_encoder,
 )
 from onoma.encoders.information import encoder_info
-from onoma.encoders.packed import load_packed
+from onoma.encoders.loading import load_packed
 from onoma.encoders.weight_files import count_parameters
 from onoma.errors import ConfigError, InputError, MismatchError
 

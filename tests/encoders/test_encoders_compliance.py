@@ -21,8 +21,8 @@ from tokenizers.pre_tokenizers import Metaspace
 
 from onoma.artifacts import verify_artifact
 from onoma.encoders import Encoder, Pooling, export_encoder, locate_encoder, open_encoder, save_encoder
+from onoma.encoders.loading import load_packed
 from onoma.encoders.onnx_encoder import OnnxEncoder
-from onoma.encoders.packed import load_packed
 from onoma.encoders.tokens import known_shares, unknown_id
 from onoma.encoders.torch_encoder import TorchEncoder
 from onoma.errors import ArtifactExistsError, ConfigError, DamagedArtifactError, InputError, NotAnArtifactError

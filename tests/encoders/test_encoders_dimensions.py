@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from onoma.cli.app import app
 from onoma.encoders import Encoder, export_encoder, locate_encoder, open_encoder, save_encoder
-from onoma.encoders.packed import load_packed
+from onoma.encoders.loading import load_packed
 from onoma.errors import ConfigError
 from onoma.linking import Linker, build_linker
 from tiny import make_terminology

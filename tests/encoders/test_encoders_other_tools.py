@@ -17,7 +17,8 @@ from safetensors.torch import save_file
 from onoma.encoders import open_encoder
 from onoma.encoders.folders import Origin, read_folder
 from onoma.encoders.information import encoder_info
-from onoma.encoders.packed import load_packed, pack_lists
+from onoma.encoders.loading import load_packed
+from onoma.encoders.packed import pack_lists
 from onoma.encoders.rewriting import add_precisions
 from onoma.encoders.saving import export_encoder, save_encoder
 from onoma.encoders.weight_files import count_parameters

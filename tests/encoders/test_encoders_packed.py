@@ -9,7 +9,8 @@ import pytest
 import torch
 from tiny_encoders import FAMILIES, MAX_TOKENS, tiny_model, write_tiny
 
-from onoma.encoders.packed import PackedEncoder, load_packed
+from onoma.encoders.loading import load_packed
+from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.packing import pack_lists
 from onoma.errors import ConfigError
 

@@ -16,10 +16,11 @@ from tiny_encoders import FAMILIES, MAX_TOKENS, NAMES, tiny_model, wordpiece, wr
 from tokenizers import Tokenizer, processors
 
 from onoma.encoders import locate_encoder, open_encoder, save_encoder
+from onoma.encoders.loading import load_packed
 from onoma.encoders.onnx_encoder import padded_rows
 from onoma.encoders.onnx_export import _PaddedForward
 from onoma.encoders.onnx_graph import ATTENTION_MASK, INPUT_IDS, NAME_VECTORS, write_graph
-from onoma.encoders.packed import PackedEncoder, load_packed
+from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.packing import pack_lists
 from onoma.encoders.tokens import special_tokens_around
 from onoma.errors import ConfigError

@@ -25,9 +25,9 @@ from onoma.encoders import (
     save_encoder,
 )
 from onoma.encoders.agreement import measure_agreement, read_agreements
+from onoma.encoders.loading import load_packed
 from onoma.encoders.onnx_encoder import OnnxEncoder
 from onoma.encoders.onnx_precision import lower_precision
-from onoma.encoders.packed import load_packed
 from onoma.errors import ArtifactExistsError, ConfigError, DamagedArtifactError, InputError, MismatchError
 from onoma.types import FloatArray
 

@@ -24,7 +24,7 @@ from onoma.encoders import (
     save_encoder,
     tokenizer_fingerprint,
 )
-from onoma.encoders.packed import load_packed
+from onoma.encoders.loading import load_packed
 from onoma.errors import ConfigError, DamagedArtifactError, InputError, MismatchError, UnavailableError
 
 has_minilm = pytest.mark.skipif(

@@ -14,7 +14,8 @@ from safetensors.torch import save_file
 from onoma.artifacts import sha256_file
 from onoma.encoders import export_encoder, open_encoder
 from onoma.encoders.catalogue import PublishedEncoder, find_published, locate_published
-from onoma.encoders.packed import PackedEncoder, load_packed
+from onoma.encoders.loading import load_packed
+from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.updates import add_update, write_update
 from onoma.errors import ConfigError, DamagedArtifactError, MismatchError
 from tiny import tiny_encoder

@@ -10,7 +10,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from onoma.encoders.packed import quiet_transformers
+from onoma.encoders.loading import quiet_transformers
 
 # Models this small lose more to the meeting of threads than these win.
 torch.set_num_threads(1)

@@ -10,8 +10,8 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
+from onoma.encoders.loading import load_packed
 from onoma.encoders.lora import insert_lora
-from onoma.encoders.packed import load_packed
 from onoma.pairs import PairSet, build_pairs
 from onoma.training.alignment import train_encoder
 from onoma.training.averaging import WeightAverage

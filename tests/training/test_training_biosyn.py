@@ -19,7 +19,7 @@ from onoma.encoders import export_encoder, locate_tokenizer, open_encoder
 from onoma.encoders.adapter_folders import join_adapter
 from onoma.encoders.folders import read_folder
 from onoma.encoders.information import encoder_info
-from onoma.encoders.packed import load_packed
+from onoma.encoders.loading import load_packed
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError
 from onoma.training.biosyn import train_biosyn
 from onoma.training.biosyn_candidates import CandidateBatches

@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from onoma.encoders import locate_tokenizer, open_encoder
-from onoma.encoders.packed import PackedEncoder, load_packed
+from onoma.encoders.loading import load_packed
+from onoma.encoders.packed import PackedEncoder
 from onoma.errors import InputError, TrainingError
 from onoma.pairs import NameStore, hold_out_synonyms
 from onoma.terminology import Terminology, normalise

@@ -19,7 +19,8 @@ import torch
 from biosyn_tasks import MENTIONS, NAMES, config_for, recipe_of, write_lines
 
 from onoma.encoders import attention
-from onoma.encoders.packed import PackedBatch, PackedEncoder, load_packed, pack
+from onoma.encoders.loading import load_packed
+from onoma.encoders.packed import PackedBatch, PackedEncoder, pack
 from onoma.encoders.torch_encoder import TorchEncoder
 from onoma.errors import ConfigError, TrainingError
 from onoma.linking.reranking import Reranker

@@ -11,7 +11,8 @@ from safetensors.torch import load_file, save_file
 from training_runs import interrupt_at, weights
 
 from onoma.encoders import locate_encoder, open_encoder
-from onoma.encoders.packed import load_packed, pack
+from onoma.encoders.loading import load_packed
+from onoma.encoders.packed import pack
 from onoma.errors import ConfigError, TrainingError
 from onoma.pairs import PairSet
 from onoma.training.alignment import train_encoder

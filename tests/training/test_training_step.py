@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 import torch
 
-from onoma.encoders.packed import PackedBatch, PackedEncoder, load_packed, pack
+from onoma.encoders.loading import load_packed
+from onoma.encoders.packed import PackedBatch, PackedEncoder, pack
 from onoma.errors import TrainingError
 from onoma.pairs import PairSet, build_pairs
 from onoma.training.alignment import train_encoder

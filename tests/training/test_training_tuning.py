@@ -15,8 +15,8 @@ from training_runs import weights
 
 from onoma.encoders import open_encoder
 from onoma.encoders.adapter_folders import load_adapter
+from onoma.encoders.loading import load_packed
 from onoma.encoders.opening import Backend
-from onoma.encoders.packed import load_packed
 from onoma.encoders.torch_encoder import TorchEncoder
 from onoma.errors import ConfigError
 from onoma.pairs import PairSet, build_pairs

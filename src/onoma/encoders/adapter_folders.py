@@ -28,10 +28,11 @@ from safetensors.torch import load_file, save_file
 from onoma.artifacts import Parent, open_artifact, sha256_file, write_artifact
 from onoma.encoders.adapters import CoupledNorm, adapter_tensors, has_adapters, insert_saved
 from onoma.encoders.folders import ADAPTED_PREFIX, EncoderFolder, Origin
+from onoma.encoders.loading import load_model, quiet_transformers
 from onoma.encoders.lora import has_lora, insert_saved_lora, lora_config, lora_tensors, merged
 from onoma.encoders.markdown import plain, table
 from onoma.encoders.model_card import CARD_NAME
-from onoma.encoders.packed import PackedEncoder, load_model, quiet_transformers
+from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.pooling import Pooling
 from onoma.encoders.saving import save_encoder
 from onoma.encoders.sources import locate_encoder

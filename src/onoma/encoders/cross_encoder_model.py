@@ -26,7 +26,8 @@ from onoma.encoders.cross_encoder import (
 )
 from onoma.encoders.cross_encoder_tokens import PairRows, add_marks
 from onoma.encoders.folders import read_folder
-from onoma.encoders.packed import PackedBatch, PackedEncoder, load_folder, pack
+from onoma.encoders.loading import load_folder
+from onoma.encoders.packed import PackedBatch, PackedEncoder, pack
 from onoma.encoders.sources import locate_encoder
 from onoma.errors import ConfigError, DamagedArtifactError
 from onoma.types import RowArray
@@ -87,7 +88,7 @@ def new_cross_encoder(
         base: The encoder to begin with: folder, catalogue name or hub id.
         pooling: Which token vectors make a pair's.
         max_tokens: Longest pair.
-        dropout: As in `onoma.encoders.packed.load_packed`.
+        dropout: As in `onoma.encoders.loading.load_packed`.
         contexts: Give the tokeniser the marks of mentions in a context, with fresh embeddings.
 
     Raises:

@@ -121,7 +121,7 @@ def _open_torch(folder: EncoderFolder, *, bf16: bool) -> Encoder:
     except ImportError:
         how = " in bf16" if bf16 else ", which has no usable ONNX model,"
         raise missing_extra("torch", "train", f"Running the encoder {folder.name}{how}") from None
-    from onoma.encoders.packed import load_folder
+    from onoma.encoders.loading import load_folder
     from onoma.encoders.precision import warn_where_slow
     from onoma.encoders.torch_encoder import TorchEncoder
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from onoma.encoders.catalogue import PublishedEncoder
-from onoma.encoders.packed import load_packed
+from onoma.encoders.loading import load_packed
 from onoma.encoders.saving import save_encoder
 from onoma.encoders.updates import add_update
 

@@ -78,7 +78,7 @@ def save_encoder(
     """Save an encoder with its present weights.
 
     Args:
-        encoder: Loaded by `onoma.encoders.packed.load_packed`; its tokeniser is taken from the folder it came from.
+        encoder: Loaded by `onoma.encoders.loading.load_packed`; its tokeniser is taken from the folder it came from.
         out: The folder to write.
         name: How to call it; the name of ``out`` if not given.
         max_tokens: Where names shall be cut; as the encoder says if not given.
@@ -275,7 +275,7 @@ def _write_onnx(encoder: PackedEncoder, source: EncoderFolder, file: Path) -> No
 
 def _load(source: EncoderFolder) -> PackedEncoder:
     try:
-        from onoma.encoders.packed import load_folder
+        from onoma.encoders.loading import load_folder
     except ImportError:
         raise missing_extra("torch", "train", f"Writing the ONNX model of {source.name}") from None
     return load_folder(source)

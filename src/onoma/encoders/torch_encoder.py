@@ -27,7 +27,7 @@ class TorchEncoder(FolderEncoder):
     """Names to vectors by torch, without padding.
 
     Args:
-        model: From `onoma.encoders.packed.load_packed`; it is put into evaluation mode while it encodes.
+        model: From `onoma.encoders.loading.load_packed`; it is put into evaluation mode while it encodes.
         precision: ``"bf16"`` turns the weights of a model that runs packed, and with them all states, into bfloat16;
             sums inside products, softmax, layer norms and pooling are in fp32. Other models run under autocast.
     """

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from onoma.encoders.adapters import insert_adapters
 from onoma.encoders.architectures import read_architecture
+from onoma.encoders.loading import load_packed
 from onoma.encoders.lora import insert_lora
 from onoma.encoders.onnx_export import check_exportable
-from onoma.encoders.packed import PackedEncoder, load_packed
+from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.sources import locate_encoder
 from onoma.errors import ConfigError
 from onoma.terminology import normalise
@@ -76,7 +77,7 @@ def tune(encoder: PackedEncoder, tuning: Tuning) -> None:
     """Prepare a freshly loaded encoder for training, in place: insert what is trained, freeze what is not.
 
     Args:
-        encoder: From `onoma.encoders.packed.load_packed`. Its vectors do not change.
+        encoder: From `onoma.encoders.loading.load_packed`. Its vectors do not change.
         tuning: What is trained. Fresh weights are drawn from torch's generator.
 
     Raises:

@@ -1,0 +1,163 @@
+"""Encoders read from a folder with torch: from safetensors, in fp32, with their adapters."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from torch import nn
+
+from onoma.encoders.adapters import insert_saved, is_adapter_name
+from onoma.encoders.architectures import BERT_LIKE
+from onoma.encoders.folders import ADAPTED_PREFIX, EncoderFolder, family_of
+from onoma.encoders.packed import PackedEncoder
+from onoma.encoders.pooling import Pooling
+from onoma.encoders.sources import locate_encoder
+from onoma.errors import InputError, missing_extra
+
+__all__ = ["load_folder", "load_model", "load_packed", "quiet_transformers"]
+
+
+def load_packed(
+    source: str | Path,
+    *,
+    pooling: Pooling | None = None,
+    dropout: float | None = None,
+    max_tokens: int | None = None,
+) -> PackedEncoder:
+    """Load an encoder for training, or to run it with torch.
+
+    Args:
+        source: A folder, a catalogue name or a hub id; see `onoma.encoders.sources.locate_encoder`.
+        pooling: As the folder says if not given.
+        dropout: Of hidden states and attention weights, in training; as the model's configuration says if not given.
+        max_tokens: As the folder says if not given.
+
+    Returns:
+        The encoder in fp32, in evaluation mode.
+
+    Raises:
+        InputError: no encoder lies there, its weights are a pickle, or transformers cannot load them.
+        UnavailableError: the encoder or transformers is not on this machine.
+    """
+    return load_folder(locate_encoder(source, pooling=pooling, max_tokens=max_tokens), dropout=dropout)
+
+
+def load_folder(folder: EncoderFolder, *, dropout: float | None = None) -> PackedEncoder:
+    """Load the encoder of a folder that was read before; see `load_packed`."""
+    model = load_model(folder)
+    if dropout is not None:
+        modules: Iterable[Any] = model.modules()
+        for module in modules:
+            if isinstance(module, nn.Dropout):
+                module.p = dropout
+            if isinstance(getattr(module, "attention_dropout", None), float):  # some families keep it as a number
+                module.attention_dropout = dropout
+    return PackedEncoder(model, pooling=folder.pooling, max_tokens=folder.max_tokens, source=folder).eval()
+
+
+def load_model(folder: EncoderFolder) -> nn.Module:
+    """The Hugging Face model of a folder in fp32, from safetensors only.
+
+    A pooler (the extra layer over [CLS] that BERT's pretraining used) is kept if the weights have one, frozen: no
+    vector depends on it, but tools that open the saved encoder expect to find it again.
+
+    Raises:
+        InputError: there are no weights, or they are not those of the configured model.
+        UnavailableError: transformers is not installed.
+    """
+    try:
+        from transformers import AutoConfig, AutoModel
+    except ImportError:
+        raise missing_extra("transformers", "train", f"Running the encoder {folder.name} with torch") from None
+    if not folder.weights and folder.onnx is None:
+        raise InputError(
+            "this encoder was put together in memory and lies in no folder",
+            path=folder.path,
+            fix="save it with save_encoder and name that folder",
+        )
+    if not folder.weights:
+        raise InputError(
+            "this folder holds only the ONNX model, without the weights that torch needs",
+            path=folder.path,
+            fix="open it with backend='onnx', or name the encoder that it was made from",
+        )
+    raw = json.loads((folder.model_path / "config.json").read_text(encoding="utf-8"))
+    adapted = str(raw.get("model_type", "")).startswith(ADAPTED_PREFIX)
+    options: dict[str, Any] = {}
+    model: nn.Module
+    try:
+        if family_of(raw) in BERT_LIKE - {"distilbert"}:
+            options["add_pooling_layer"] = _has_pooler(folder)
+        config: Any = (
+            AutoConfig.for_model(family_of(raw), **{key: value for key, value in raw.items() if key != "model_type"})
+            if adapted
+            else AutoConfig.from_pretrained(str(folder.model_path), local_files_only=True)
+        )
+        with quiet_transformers():
+            model, loading = AutoModel.from_pretrained(
+                str(folder.model_path),
+                config=config,
+                dtype=torch.float32,
+                local_files_only=True,
+                use_safetensors=True,
+                output_loading_info=True,
+                **options,
+            )
+    except Exception as error:  # transformers and the libraries below have many kinds
+        raise InputError(
+            f"transformers cannot load this encoder ({' '.join(str(error).split())[:300]})", path=folder.model_path
+        ) from None
+    # What the file does not have, transformers makes up at random: other vectors each time.
+    missing = sorted(name for name in loading["missing_keys"] if not name.startswith("pooler."))
+    if missing:
+        raise InputError(
+            f"these weights are not those of the encoder that config.json describes: {missing[0]} is not among them",
+            path=folder.model_path,
+            fix="take a copy saved by transformers' save_pretrained",
+        )
+    if adapted:
+        insert_saved(model, _adapter_weights(folder))
+    pooler = getattr(model, "pooler", None)
+    if isinstance(pooler, nn.Module):
+        pooler.requires_grad_(False)
+    return model
+
+
+@contextlib.contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Silence transformers' progress bars and remarks on standard error while it loads or saves."""
+    import transformers
+
+    logging: Any = transformers.utils.logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _adapter_weights(folder: EncoderFolder) -> dict[str, torch.Tensor]:
+    found: dict[str, torch.Tensor] = {}
+    for file in folder.weights:
+        with safe_open(file, framework="pt") as tensors:
+            found |= {name: tensors.get_tensor(name) for name in tensors.keys() if is_adapter_name(name)}  # noqa: SIM118
+    return found
+
+
+def _has_pooler(folder: EncoderFolder) -> bool:
+    for file in folder.weights:
+        with safe_open(file, framework="pt") as tensors:
+            if any("pooler." in name for name in tensors.keys()):  # noqa: SIM118 - not a mapping
+                return True
+    return False
