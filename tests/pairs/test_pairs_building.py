@@ -136,6 +136,7 @@ def test_what_is_there_is_reused_refused_or_replaced(terminology: Terminology, t
         ({"C:1": ["one"]}, {"languages": ["en"]}, "two names of the languages en, so"),
         ({"C:1": ["one", "two"]}, {"hidden_names": [1]}, "1 usable names"),
         ({}, {}, "0 usable names"),
+        ({"C:1": ["one", "two"], "C:2": ["one"]}, {"ambiguous": "drop"}, "that no other concept has.*ambiguous=mark"),
     ],
 )
 def test_without_any_pair_the_error_says_why(

@@ -118,7 +118,7 @@ def test_asking_for_more_than_there_are_is_refused(terminology: Terminology, n_n
 
 def test_suppressed_names_neither_count_nor_hide(tmp_path: Path) -> None:
     suppressed = Name("third", is_suppressed=True)
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=r"three different names.*To mend it: give a file of queries"):
         hold_out_synonyms(make_terminology(tmp_path / "t", {"C": ["first", "second", suppressed]}), n_names=1)
 
 

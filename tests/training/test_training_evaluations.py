@@ -188,8 +188,14 @@ def test_a_run_that_stopped_early_and_could_not_be_saved_does_not_go_on(
 def test_settings_that_need_development_data_are_refused_without(
     base: Path, pairs: PairSet, tmp_path: Path, changes: dict[str, Any]
 ) -> None:
-    with pytest.raises(ConfigError, match=f"{next(iter(changes))}.* needs development data.*--hide N"):
-        train_encoder(config_for(base, **changes), pairs, tmp_path / "e")
+    needs = f"{next(iter(changes))}.* needs development data"
+    recipe = Recipe(name="tiny", description="", config=config_for(base, **changes))
+    with pytest.raises(ConfigError, match=f"{needs}.*development sets"):
+        train_encoder(recipe, pairs, tmp_path / "e")
+    with pytest.raises(ConfigError, match=f"{needs}.*--hide N"):
+        train_on_terminology(recipe, tmp_path / "t", tmp_path / "e")
+    with pytest.raises(ConfigError, match=f"{needs}.*give a file .*--development-terminology DIR"):
+        train_on_pairs(recipe, pairs, tmp_path / "e")
 
 
 def test_development_sets_must_be_told_apart(base: Path, pairs: PairSet, tmp_path: Path) -> None:

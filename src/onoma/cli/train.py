@@ -107,7 +107,7 @@ def train(
             on_event=show.remark,
         )
         if is_main():
-            _show_grid(varied, table, out, plot)
+            _show_grid(varied, table, out, plot, on_pairs=pairs is not None)
         return
     loaded = load_recipe(recipe, given)
     with show.training_bar() as bar:
@@ -143,7 +143,7 @@ def train(
         show.training_report(report, out)
 
 
-def _show_grid(grid: Grid, table: Sequence[Trained], out: Path, plot: Path | None) -> None:
+def _show_grid(grid: Grid, table: Sequence[Trained], out: Path, plot: Path | None, *, on_pairs: bool) -> None:
     from onoma.cli import show
     from onoma.training.grid_plot import plot_grid
     from onoma.training.grid_table import DONE, TABLE_NAME
@@ -165,7 +165,8 @@ def _show_grid(grid: Grid, table: Sequence[Trained], out: Path, plot: Path | Non
         numeric=[score, "loss", "steps", "time"],
     )
     if not score:
-        show.remark("Sorted by loss, which says little between losses, minings and batches: --hide N measures.")
+        measuring = "--development FILE with --development-terminology DIR" if on_pairs else "--hide N"
+        show.remark(f"Sorted by loss, which says little between losses, minings and batches: {measuring} measures.")
     if plot is not None and finished:
         plot_grid(grid, table, plot, overwrite=True)
         show.remark(f"{plot}: a picture of it")

@@ -111,7 +111,7 @@ def build_pairs(
     ).rename({"concept_row": "label"})
     pairs = synonym_pairs(names["label"].to_numpy(), max_per_concept=max_pairs_per_concept, seed=seed)
     if len(pairs) == 0:
-        raise _no_pairs(terminology, names, languages)
+        raise _no_pairs(terminology, names, languages, ambiguous)
     return write_pair_set(
         out,
         names,
@@ -137,13 +137,18 @@ def _differences(found: PairSet, terminology: Terminology, config: dict[str, Any
     return differing
 
 
-def _no_pairs(terminology: Terminology, names: pl.DataFrame, languages: Sequence[str] | None) -> InputError:
+def _no_pairs(
+    terminology: Terminology, names: pl.DataFrame, languages: Sequence[str] | None, ambiguous: Ambiguous
+) -> InputError:
     """The error for a terminology without synonyms, with what a person needs to see why."""
     of_languages = f" of the languages {', '.join(languages)}" if languages is not None else ""
+    drops = ambiguous == "drop"
     return InputError(
-        f"no concept has two names{of_languages}, so there are no pairs to train on",
+        f"no concept has two names{of_languages}{' that no other concept has' if drops else ''}, "
+        "so there are no pairs to train on",
         path=terminology.path,
         expected="active concepts with two or more different names that are not suppressed",
         found=f"{len(names):,} usable names of {names['label'].n_unique():,} concepts",
-        fix="import the vocabulary with its synonyms, or widen the filters",
+        fix="import the vocabulary with its synonyms, or widen the filters"
+        + (" (ambiguous=mark keeps homonyms, never as negatives of each other)" if drops else ""),
     )

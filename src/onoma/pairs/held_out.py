@@ -78,13 +78,20 @@ def hold_out_synonyms(
     candidates = (
         spare.with_columns(order).sort("order").unique("concept_row", keep="first").sort("concept_row").drop("order")
     )
+    if len(candidates) == 0:
+        of_languages = f" of the languages {', '.join(languages)}" if languages is not None else ""
+        raise InputError(
+            "there is no synonym that could be hidden",
+            path=terminology.path,
+            expected=f"concepts with at least three different names, one of which{of_languages} is not preferred and "
+            "is of no other concept",
+            fix="give a file of queries to measure on instead, or import the vocabulary with its synonyms",
+        )
     if isinstance(n_names, bool) or not isinstance(n_names, int | np.integer) or not 1 <= n_names <= len(candidates):
         raise InputError(
             "so many synonyms cannot be hidden",
             path=terminology.path,
-            expected=f"1 to {len(candidates)}, the number of concepts that keep at least two other names"
-            if len(candidates)
-            else "concepts with at least three different names",
+            expected=f"1 to {len(candidates)}, the number of concepts that keep at least two other names",
             found=str(n_names),
         )
     chosen = candidates[np.sort(random.choice(len(candidates), n_names, replace=False))]

@@ -23,7 +23,7 @@ from onoma.training.batches import make_batches
 from onoma.training.config import Recipe, TrainingConfig
 from onoma.training.course import Course
 from onoma.training.development import DevelopmentSet
-from onoma.training.evaluating import HIDE_OR_GIVE, Evaluation, check_development
+from onoma.training.evaluating import Evaluation, check_development
 from onoma.training.loop import Tell, Watching, take_course
 from onoma.training.measuring import Measure
 from onoma.training.objective import check_widths
@@ -74,7 +74,7 @@ def train_encoder(
     opened = PairSet.open(pairs) if isinstance(pairs, str | Path) else pairs
     out = Path(out)
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
-    check_development(config, [data.name for data in development], fix=HIDE_OR_GIVE)
+    check_development(config, [data.name for data in development], fix="give development sets (development)")
     check_trackers(trackers, out)
     return take_course(
         lambda run, tell: _SelfAlignment(config, opened, run, development, tell),

@@ -23,6 +23,12 @@ HIDE_OR_GIVE = (
 )
 """Where development data of synonyms come from."""
 
+GIVE_WITH_TERMINOLOGY = (
+    "give a file of queries and the terminology to look for them in (development and development_terminology, "
+    "--development FILE --development-terminology DIR)"
+)
+"""Where they come from when trained on pairs that were made before, from which nothing can be hidden."""
+
 _EVALUATIONS = 10
 """In a run, besides the one before it, unless the recipe says otherwise."""
 

@@ -19,7 +19,7 @@ from onoma.training.checkpoints import CHECKPOINT_NAME
 from onoma.training.config import Recipe, TrainingConfig
 from onoma.training.development import HIDDEN, DevelopmentSet, hidden_synonyms, read_development
 from onoma.training.distributed import barrier, is_main, processes
-from onoma.training.evaluating import HIDE_OR_GIVE, Evaluation, check_development
+from onoma.training.evaluating import GIVE_WITH_TERMINOLOGY, HIDE_OR_GIVE, Evaluation, check_development
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import check_settings, claimed_run, ensure_encoder_writable
 from onoma.training.settings import config_of
@@ -238,7 +238,9 @@ def check_run(
     if development_terminology is not None and not development:
         raise ConfigError("development_terminology is where development files are looked for, and there are none.")
     check_development(
-        config, [*([HIDDEN] if hides else []), *(Path(file).name for file in development)], fix=HIDE_OR_GIVE
+        config,
+        [*([HIDDEN] if hides else []), *(Path(file).name for file in development)],
+        fix=GIVE_WITH_TERMINOLOGY if on_pairs else HIDE_OR_GIVE,
     )
     if on_pairs and development and development_terminology is None:
         raise ConfigError(
