@@ -126,6 +126,23 @@ def test_interrupted_work_is_not_thrown_away_unasked(linker: Path, source: Path,
     assert not answers.exists()
 
 
+@pytest.mark.parametrize("what", ["file", "folder", "folder with a file called done"])
+def test_what_is_not_its_own_is_left_alone(what: str, linker: Path, source: Path, tmp_path: Path) -> None:
+    place = tmp_path / ".y.csv.map"
+    if what != "file":
+        place.mkdir()
+    if what.endswith("done"):
+        (place / "done").touch()
+    own = place if what == "file" else place / "own.txt"
+    own.write_text("mine")
+    with pytest.raises(
+        ArtifactExistsError, match=r"\.y\.csv\.map is where the unfinished work would lie.* not be touched"
+    ):
+        map_table(linker, source, tmp_path / "y.csv", column="mention", overwrite=True)
+    assert own.read_text() == "mine"
+    assert not (tmp_path / "y.csv").exists()
+
+
 def test_unfinished_work_that_cannot_be_read_is_told(linker: Path, source: Path, tmp_path: Path) -> None:
     work = WorkFolder.beside(tmp_path / "y.csv")
     (work.folder / "answers").mkdir(parents=True)

@@ -31,11 +31,14 @@ from typing import Any
 from onoma.artifacts import write_text_atomically
 from onoma.artifacts.files import fsync
 from onoma.artifacts.locking import open_locked
-from onoma.errors import DamagedArtifactError, MismatchError, UnavailableError
+from onoma.errors import ArtifactExistsError, DamagedArtifactError, MismatchError, UnavailableError
 from onoma.linking.expansion import AbbreviationTable
 from onoma.linking.filters import Filters
 from onoma.linking.mentions import Preparation
 from onoma.mapping.asking import Asking
+
+_ENTRIES = ("reading.json", "answers", "written", "mentions", "done", "whole", "settings.json", "abbreviations.json")
+"""What lies in the folder besides the lock, in the order in which it is thrown away."""
 
 
 @dataclass(frozen=True)
@@ -254,10 +257,12 @@ class WorkFolder:
         """Keep other processes away; the folder is made if there is none.
 
         Raises:
+            ArtifactExistsError: what is there is not such a folder.
             UnavailableError: another process is at work here.
         """
         handle = None
         while handle is None:
+            self._ensure_own()
             self.folder.mkdir(parents=True, exist_ok=True)
             # Whoever was at work here may have finished, and removed the folder, just now.
             with contextlib.suppress(FileNotFoundError):
@@ -274,21 +279,26 @@ class WorkFolder:
         """Throw away what was done. The lock stays with who holds it."""
         # First what says that a stage is done, last what says which work this is: if we are killed on the way, the next
         # run finds less done, and nothing wrong.
-        for name in (
-            "reading.json",
-            "answers",
-            "written",
-            "mentions",
-            "done",
-            "whole",
-            "settings.json",
-            "abbreviations.json",
-        ):
+        for name in _ENTRIES:
             path = self.folder / name
             if path.is_dir():
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
+
+    def _ensure_own(self) -> None:
+        try:
+            names = [entry.name for entry in self.folder.iterdir()]
+        except FileNotFoundError:
+            return
+        except NotADirectoryError:
+            names = [""]
+        known = ("lock", *_ENTRIES)
+        if any(name not in known and not name.startswith(tuple(f".{one}.partial-" for one in known)) for name in names):
+            raise ArtifactExistsError(
+                f"{self.folder} is where the unfinished work would lie, and is something else; it will not be touched. "
+                "Move it, or write to another place."
+            )
 
     @property
     def is_done(self) -> bool:
