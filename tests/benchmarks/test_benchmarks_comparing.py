@@ -105,6 +105,12 @@ def test_the_same_is_no_different(tmp_path: Path) -> None:
     assert (same.value, same.low, same.high, same.p_value) == (0, 0, 0, 1)
 
 
+def test_this_folder_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = written(tmp_path / "b", FIRST)
+    monkeypatch.chdir(written(tmp_path / "a", FIRST))
+    assert compare_results(".", other).first.endswith("(a)")
+
+
 def test_only_where_both_were_measured(tmp_path: Path) -> None:
     first = written(tmp_path / "a", FIRST, cutoffs=(1, 5, 10))
     second = written(tmp_path / "b", FIRST, cutoffs=(5,))

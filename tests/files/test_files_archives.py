@@ -243,10 +243,10 @@ def test_whatever_is_wrong_with_an_archive(
 
 def test_what_macos_adds_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    for name in ("a.obo", "._a.obo"):
+    for name in ("a.obo", "._a.obo", ".DS_Store"):
         (tmp_path / "in" / name).write_text("x")
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-        for name in ("a.obo", "__MACOSX/._a.obo"):
+        for name in ("a.obo", "__MACOSX/._a.obo", ".DS_Store", "d/.DS_Store"):
             archive.writestr(name, "x")
     assert [file.name for file in source_files(tmp_path / "in")] == ["a.obo"]
     assert [file.name for file in source_files(tmp_path / "a.zip")] == ["a.obo"]

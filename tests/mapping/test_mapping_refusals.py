@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import fcntl
 import gzip
 import json
@@ -236,6 +237,14 @@ def test_dates_within_lists_structs_and_maps(linker: Path, tmp_path: Path, neste
         else:
             with pytest.raises(InputError, match=r"field x: one of the rows from 1 has a date that a \.jsonl file"):
                 map_table(linker, tmp_path / "x.parquet", tmp_path / "y.jsonl", column="mention")
+
+
+def test_the_advice_is_a_format_that_holds_all_columns(linker: Path, tmp_path: Path) -> None:
+    rows = pl.DataFrame({"mention": ["cold"], "d": [dt.timedelta(1)], "b": [b"x"]})
+    rows.write_parquet(tmp_path / "x.parquet")
+    with pytest.raises(InputError, match=r"field d: a \.csv file.*choose an output ending in \.parquet, or"):
+        map_table(linker, tmp_path / "x.parquet", tmp_path / "y.csv", column="mention")
+    map_table(linker, tmp_path / "x.parquet", tmp_path / "y.parquet", column="mention")
 
 
 def test_a_pipe_is_not_replaced(linker: Path, tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_relations_outside_an_ontology_are_normal() -> None:
     )
     reading = Reading()
     assert assemble(found, reading).relations.is_empty()
-    assert reading.notes == {"relations to or from terms outside the file, left out": 1}
+    assert reading.notes == {"relations to or from terms that are not among the concepts, left out": 1}
 
 
 def test_types_of_nobody() -> None:

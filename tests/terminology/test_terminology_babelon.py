@@ -74,7 +74,7 @@ def test_a_profile(tmp_path: Path) -> None:
     assert report.notes == {
         "translations of another status, left out": 2,
         "translations of other properties, left out": 1,
-        "definitions to or from terms outside the file, left out": 1,
+        "definitions to or from terms that are not among the concepts, left out": 1,
     }
 
 

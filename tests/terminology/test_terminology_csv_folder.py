@@ -12,7 +12,7 @@ from sample_tables import CSV_FOLDER, csv_text, write_csv_folder
 from small_terminologies import content
 
 from onoma.errors import InputError
-from onoma.terminology import import_terminology
+from onoma.terminology import Terminology, import_terminology
 
 
 def read(
@@ -103,12 +103,13 @@ def test_what_is_no_such_folder(tmp_path: Path) -> None:
 def test_files_of_other_names_are_told(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
-    (folder / "concepts.csv").write_text("concept_id,status,replaced_by\n1,active,\n")
+    (folder / "concepts.csv").write_text('concept_id,status,replaced_by\n1,active,\n2,obsolete," "\n')
     header = "concept_id,text,language,source,term_type,is_preferred,is_suppressed\n"
     (folder / "names.csv").write_text(header + "1,a,en,,,false,false\n")
     (folder / "definition.csv").write_text("concept_id,text,source\n1,what it is,\n")
     (folder / "README.txt").write_text("made by hand")
     report = import_terminology("csv", folder, tmp_path / "out")
+    assert Terminology.open(tmp_path / "out").concept("2").replaced_by is None
     told = [note for note in report.notes if "passed over" in note]
     assert len(told) == 1
     assert "definition.csv" in told[0]

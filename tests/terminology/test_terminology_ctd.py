@@ -53,7 +53,7 @@ def test_chemicals(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert report.notes == {
         "synonyms spelled as another name of their concept, left out": 1,
-        "relations to or from terms outside the file, left out": 1,
+        "relations to or from terms that are not among the concepts, left out": 1,
     }
 
 

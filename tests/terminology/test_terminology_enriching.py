@@ -108,6 +108,14 @@ def test_what_decides_nothing_adds_nothing(tmp_path: Path, own: list[Record], ot
     assert "nothing was added" in str(report)
 
 
+def test_what_is_there_already_is_no_warning(tmp_path: Path) -> None:
+    full = [record("L1", "Cold", "Chill", "Head cold")]
+    _, report = enriched(tmp_path, full, [record("H:1", "Cold", "Chill", "Head cold")])
+    assert (report.n_added, report.parts[0].n_matched) == (0, 1)
+    assert "nothing was added: the concepts have the other names already" in str(report)
+    assert "warning" not in str(report)
+
+
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     ambiguous = [record("H:1", "Chill", "Cold", "Pain")]
     contested = [record("G:1", "Cold", "Bad"), record("G:2", "Pain", "bad", "Ache")]

@@ -252,7 +252,7 @@ BAD = {
         ("a", " \t"), ("a", "x\0"), (" ", "x"),
     ],
     "umls": [("a|", "x"), ("a", "x|y"), ("a", "x\n"), ("\ufeffa", "x"), ("a", " "), ("a\0", "x")],
-    "obographs": [("http://purl.obolibrary.org/obo/X_1", "x"), ("a", "x\0"), ("\t", "x")],
+    "obographs": [("http://purl.obolibrary.org/obo/X_1", "x"), ("a", "x\0"), ("\t", "x"), ("a", "\x1f")],
     "csv": [("a", "\r\n"), ("a\0", "x"), ("", "x")],
 }  # fmt: skip
 
@@ -318,6 +318,15 @@ def test_same_bytes_every_time(format: str, tmp_path: Path) -> None:
         for name in ("one", "two")
     )  # fmt: skip
     assert one == two
+
+
+@pytest.mark.parametrize("format", ["biosyn", "obographs"])
+def test_a_dash_is_no_file(format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = write(tmp_path / "in", [record("X:1", "a")])
+    with pytest.raises(ConfigError, match="not standard output"):
+        export_terminology(source, format, "-")
+    assert not (tmp_path / "-").exists()
 
 
 @pytest.mark.parametrize("format", OUT)

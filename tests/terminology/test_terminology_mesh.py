@@ -150,7 +150,7 @@ def test_a_release_in_records(release: Path, tmp_path: Path) -> None:
     assert names["source"].unique().to_list() == ["MESH"]
     assert names["language"].unique().to_list() == ["en"]
     # D03.633.100.221 hangs below a record that the file does not have; desc2025.dtd is no file of ours
-    assert report.notes == {"tree numbers below one that is not in the files": 1}
+    assert report.notes == {"tree numbers below one that was not read": 1}
     assert set(terminology.manifest.config["source_files"]) == {"desc2025.xml", "qual2025.xml", "supp2025.gz"}
 
 
@@ -270,7 +270,7 @@ def test_trees_as_a_filter(tmp_path: Path) -> None:
 def test_supplementary_records_by_themselves(release: Path, tmp_path: Path) -> None:
     report, terminology = run(release / "supp2025.gz", tmp_path)
     assert list(names_of(terminology)) == ["C025735"]
-    assert report.notes == {"relations to or from terms outside the file, left out": 1}
+    assert report.notes == {"relations to or from terms that are not among the concepts, left out": 1}
 
 
 def test_sources_that_cannot_be(release: Path, tmp_path: Path) -> None:

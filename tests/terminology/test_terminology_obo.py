@@ -99,8 +99,8 @@ def test_merged_retired_and_borrowed_terms(tmp_path: Path) -> None:
         "terms without a name (only referred to), left out": 1,
         "alternative ids claimed by several terms (the first has it)": 1,
         "individuals (instances of concepts), left out": 1,
-        "concepts replaced by one outside the file": 1,
-        "relations to or from terms outside the file, left out": 1,
+        "concepts replaced by one that is not among them": 1,
+        "relations to or from terms that are not among the concepts, left out": 1,
         "concepts without a name (retired codes)": 2,
     }
 
@@ -345,9 +345,13 @@ def test_file_of_several_blocks(tmp_path: Path) -> None:
 
 
 def test_bad_header(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="this is not OBO") as caught:
+    with pytest.raises(
+        InputError, match=r"this is not OBO.*see that it is an OBO file.*or leave such rows out"
+    ) as caught:
         read(tmp_path, term("X:1", "name: a"), header="garbage\n\n")
     assert caught.value.line == 1
+    with pytest.raises(InputError, match=r"this is not OBO.*To mend it: leave such rows out"):
+        read(tmp_path, term("X:1", "nonsense: a"))
     terminology, report = read(tmp_path, term("X:1", "name: a"), header="garbage\n\n", on_error="skip")
     assert terminology.n_concepts == 1
     assert report.n_rejected == 1

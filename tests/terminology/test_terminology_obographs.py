@@ -152,8 +152,8 @@ def test_everything_that_a_node_says(tmp_path: Path) -> None:
         "individuals (instances of concepts), left out": 1,
         "nodes without a type, left out": 1,
         "terms without a name (only referred to), left out": 1,
-        "statements of equivalence about terms outside the file, left out": 1,
-        "relations to or from terms outside the file, left out": 1,
+        "statements of equivalence about terms that are not among the concepts, left out": 1,
+        "relations to or from terms that are not among the concepts, left out": 1,
         "concepts without a name (retired codes)": 2,
     }
 

@@ -76,7 +76,7 @@ def test_retired_entries(tmp_path: Path) -> None:
     assert concept(terminology, "ORPHA:4")["preferred_name"] == "NON RARE IN EUROPE: Crohn disease"
     relations = terminology.relations().select("head_row", "relation", "tail_row").collect().rows()
     assert relations == [(2, "consider", 0)]
-    assert report.notes == {"relations to or from terms outside the file, left out": 1}
+    assert report.notes == {"relations to or from terms that are not among the concepts, left out": 1}
 
 
 def test_what_is_seen_from_the_other_end_is_no_replacement(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_classifications_in_the_folder(tmp_path: Path) -> None:
     assert relations == [(0, "is_a", 1), (2, "is_a", 1), (0, "is_a", 2)]
     assert report.notes == {
         "files of other products of Orphadata, not read": 1,
-        "relations to or from terms outside the file, left out": 1,
+        "relations to or from terms that are not among the concepts, left out": 1,
     }
     with pytest.raises(InputError, match=r"no nomenclature here.*product 1"):
         run(tmp_path / "en_product3_146.xml", tmp_path / "x")

@@ -136,7 +136,7 @@ def check_ontology(terminology: Terminology, report: ImportReport) -> None:
         "class expressions that say no relation between two classes, left out": 2,
         "definitions besides another of their term, left out": 1,
         "terms without a name (only referred to), left out": 1,
-        "relations to or from terms outside the file, left out": 1,
+        "relations to or from terms that are not among the concepts, left out": 1,
         "concepts without a name (retired codes)": 2,
     }
 
@@ -231,7 +231,7 @@ def test_links_that_break_the_rules_end_no_import(tmp_path: Path) -> None:
         "x.owl",
     )
     assert names(terminology) == [(0, "label", "a", "en")]
-    assert report.notes == {"relations to or from terms outside the file, left out": 1}
+    assert report.notes == {"relations to or from terms that are not among the concepts, left out": 1}
     said = f'[{{"@id": "http://x/a", "@type": "{PREFIXES["owl"]}Class", "{PREFIXES["rdfs"]}label": '
     terminology, _ = read(tmp_path, said + '{"@value": "c", "@language": "en_US"}}]', "x.jsonld")
     assert names(terminology) == [(0, "label", "c", "en-US")]
@@ -324,6 +324,20 @@ def test_error_of_a_range_of_lines_is_told_without_the_parser(tmp_path: Path) ->
 def test_the_same_name_in_two_languages(tmp_path: Path) -> None:
     terminology, _ = read(tmp_path, TURTLE_HEAD + 'obo:X_1 a owl:Class ; rdfs:label "Diabetes"@en , "Diabetes"@de .')
     assert names(terminology) == [(0, "label", "Diabetes", "en"), (0, "label", "Diabetes", "de")]
+
+
+def test_what_has_no_label_is_told_by_what_it_has(tmp_path: Path) -> None:
+    text = TURTLE_HEAD + 'obo:X_1 a owl:Class ; rdfs:label "a" .\nobo:X_2 a owl:Class ; skos:altLabel "b"@en .\n'
+    _, report = read(tmp_path, text + "obo:X_3 a owl:Class .\n")
+    assert report.notes == {
+        "terms with synonyms but without a name, left out": 1,
+        "terms without a name (only referred to), left out": 1,
+    }
+    text += 'obo:X_4 a owl:Class ; rdfs:label "  "@en .\n'
+    with pytest.raises(InputError, match="field label: a blank name"):
+        read(tmp_path, text)
+    terminology, report = read(tmp_path, text, on_error="skip")
+    assert (terminology.n_concepts, report.n_rejected) == (1, 1)
 
 
 def test_prefixes_and_blank_names(tmp_path: Path) -> None:

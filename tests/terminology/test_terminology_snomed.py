@@ -155,6 +155,10 @@ def test_preferred_by_language_reference_set(tmp_path: Path) -> None:
         run(source, tmp_path / "out", language_refset="fr")
     with pytest.raises(InputError, match="nothing of '42'"):
         run(source, tmp_path / "out", language_refset="42")
+    for file in source.rglob("*Language*"):
+        file.unlink()
+    with pytest.raises(InputError, match="nothing of 'en-US'; expected no language_refset, as the release has none"):
+        run(source, tmp_path / "out", language_refset="en-US")
 
 
 @pytest.mark.parametrize(

@@ -156,8 +156,11 @@ def test_codes_that_two_sources_share(tmp_path: Path) -> None:
     options = {"codes": "MSH,MSHGER", "codes_names": "own"}
     with pytest.raises(InputError, match=r"MSH and MSHGER share the code 'D9'.*shared_codes=merge"):
         read(tmp_path, FILES, options=options)
-    merged, _ = read(tmp_path, FILES, options={**options, "shared_codes": "merge"})
+    files = {**FILES, "MRREL": FILES["MRREL"] + related("A5", "translation_of", "A7", "C1", "C1", "MSHGER")}
+    merged, report = read(tmp_path, files, options={**options, "shared_codes": "merge"})
     assert named(merged)["D9"] == ["MI", "Herzinfarkt"]
+    assert relations(merged) == ["D7 related_to D8"]
+    assert report.notes["relations between atoms of one code, left out"] == 1
     prefixed, _ = read(tmp_path, FILES, options={**options, "shared_codes": "prefix"})
     assert named(prefixed) == {
         "MSHGER:D9": ["Herzinfarkt"],

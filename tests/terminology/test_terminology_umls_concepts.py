@@ -156,11 +156,19 @@ def test_trade_names_become_names_of_the_drug_all_of_them(tmp_path: Path) -> Non
     ],
 )
 def test_trade_names_and_filters(options: dict[str, str], of_drug: list[str], tmp_path: Path) -> None:
-    terminology, _ = read(tmp_path, DRUGS, options={"trade_names": "yes", **options})
+    terminology, report = read(tmp_path, DRUGS, options={"trade_names": "yes", **options})
     assert named(terminology)["C1"] == of_drug
+    there = terminology.names().filter(pl.col("term_type") == "tradename_of").collect()
+    assert report.notes["trade names that became names of their drugs"] == len(there)
     if options == {"semantic_types": "T109"}:
         assert list(named(terminology)) == ["C1", "C4"]
     assert terminology.n_relations == 0 if "relations" in options else True
+
+
+def test_trade_names_of_drugs_that_a_filter_left_out_are_not_counted(tmp_path: Path) -> None:
+    terminology, report = read(tmp_path, DRUGS, options={"trade_names": "yes", "semantic_types": "T200"})
+    assert set(named(terminology)) == {"C2", "C3"}
+    assert "trade names that became names of their drugs" not in report.notes
 
 
 def test_drug_without_a_name_of_its_own_gets_none(tmp_path: Path) -> None:

@@ -126,11 +126,13 @@ def ensure_file_writable(path: str | Path, *, overwrite: bool = False) -> None:
 
 
 def ensure_plain_name(path: str | Path) -> None:
-    """Refuse to write plain text to a file whose name says that it is compressed.
+    """Refuse to write plain text to a file whose name says that it is compressed, or that it is standard output.
 
     Raises:
-        ConfigError: it ends so.
+        ConfigError: it ends so, or is a dash.
     """
+    if str(path) == "-":
+        raise ConfigError("a file is written here, not standard output: give its name; found -.")
     suffix = Path(path).suffix.lower()
     if suffix in {".gz", ".zip"}:
         raise ConfigError(f"plain text is written here: give a file name without {suffix}; found {path}.")

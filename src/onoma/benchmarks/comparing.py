@@ -203,7 +203,7 @@ def _cutoffs(about: dict[str, Any]) -> set[int]:
 
 
 def _name(about: dict[str, Any], folder: Path) -> str:
-    return f"{name_of(about['model'])} ({folder.name})"
+    return f"{name_of(about['model'])} ({folder.resolve().name})"
 
 
 def _right(answers: pl.DataFrame, k: int) -> BoolArray:

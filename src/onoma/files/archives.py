@@ -126,7 +126,7 @@ class SourceFile:
 def source_files(source: Path) -> tuple[SourceFile, ...]:
     """All files of a source, by name: below a folder, in a zip archive, or the one file.
 
-    What macOS puts beside them (``._NAME``, ``__MACOSX``) is passed over.
+    What macOS puts beside them (``._NAME``, ``.DS_Store``, ``__MACOSX``) is passed over.
 
     Raises:
         InputError: there is nothing at ``source``, or it is an archive that cannot be read or trusted.
@@ -265,7 +265,7 @@ def _by_name(files: Iterator[SourceFile]) -> tuple[SourceFile, ...]:
 def _is_of_macos(name: str) -> bool:
     """Whether it is what macOS writes beside a file on other disks and into archives: icons and the like."""
     path = PurePosixPath(name)
-    return "__MACOSX" in path.parts or path.name.startswith("._")
+    return "__MACOSX" in path.parts or path.name.startswith("._") or path.name == ".DS_Store"
 
 
 def _members_of(file: SourceFile, stack: ExitStack) -> list[SourceFile]:

@@ -211,7 +211,7 @@ def check_chosen(field: str, wanted: Iterable[str], there: Iterable[str], *, pat
                 f"the release has nothing of '{word}'.{did_you_mean(word, known)}".rstrip("."),
                 path=path,
                 field=field,
-                expected=f"some of {', '.join(known[:40])}",
+                expected=f"some of {', '.join(known[:40])}" if known else f"no {field}, as the release has none",
             )
 
 

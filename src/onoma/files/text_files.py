@@ -118,8 +118,9 @@ def read_bytes(file: SourceFile, *, block_bytes: int = BLOCK_BYTES) -> Iterator[
             try:
                 data = handle.read(block_bytes)
             except (EOFError, OSError, zlib.error, zipfile.BadZipFile) as error:
+                place = f" somewhere after line {n_lines:,}" if n_lines else ""
                 raise InputError(
-                    f"the compressed file is damaged or cut off after line {n_lines} ({error})",
+                    f"the compressed file is damaged or cut off{place} ({error})",
                     path=file.path,
                     fix="get the file again",
                 ) from None

@@ -41,7 +41,7 @@ def check_types(schema: pl.Schema, output_format: str, path: Path) -> None:
     """
     for name, dtype in schema.items():
         if not _holds(output_format, dtype):
-            others = [other for other in (".jsonl", ".parquet") if _holds(other, dtype)]
+            others = [other for other in (".jsonl", ".parquet") if all(_holds(other, one) for one in schema.values())]
             choose = f"choose an output ending in {' or '.join(others)}, or " if others else ""
             raise InputError(
                 f"a {output_format} file cannot hold values of the type {dtype}",

@@ -131,7 +131,7 @@ def assemble(found: SourceTables, reading: Reading) -> TerminologyTables:
     if found.may_refer_outside:
         replaced_by = concepts["replaced_by"].drop_nulls()
         reading.note(
-            "concepts replaced by one outside the file",
+            "concepts replaced by one that is not among them",
             int((~replaced_by.is_in(concepts["concept_id"].implode())).sum()),
         )
 
@@ -285,14 +285,14 @@ def _account_for_missing(
     broken: pl.DataFrame, name: str, columns: tuple[str, ...], found: SourceTables, reading: Reading
 ) -> None:
     shown_name = name.replace("_", " ")
-    if found.may_refer_outside:
-        reading.note(f"{shown_name} to or from terms outside the file, left out", len(broken))
-        return
     nowhere = pl.any_horizontal(
         pl.col(f"{column}_row").is_null() & ~pl.col(column).is_in(found.known_elsewhere.implode()) for column in columns
     )
     dangling = broken.filter(nowhere)
     reading.note(f"{shown_name} of concepts that a filter left out", len(broken) - len(dangling))
+    if found.may_refer_outside:
+        reading.note(f"{shown_name} to or from terms that are not among the concepts, left out", len(dangling))
+        return
     shown = pl.concat_str([pl.col(column) for column in _shown_columns(broken, columns)], separator=" ")
     reading.reject_rows(
         dangling.select("line", text=shown),

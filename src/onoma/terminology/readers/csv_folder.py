@@ -177,7 +177,7 @@ def _checked_rows(name: str, file: SourceFile, reading: Reading) -> Iterator[pl.
 
 def _prepared(name: str, rows: pl.DataFrame) -> pl.DataFrame:
     if name == "concepts":
-        return rows.with_columns(replaced_by=pl.when(pl.col("replaced_by") != "").then("replaced_by"))
+        return rows.with_columns(replaced_by=pl.when(pl.col("replaced_by").str.strip_chars() != "").then("replaced_by"))
     if name == "names":
         spelt = {tag: tidy_language(tag) for tag in rows["language"].unique()}
         return rows.with_columns(

@@ -116,7 +116,7 @@ class _Found:
             lines.setdefault((code, relation, self.concept_of.get(record, record)), line)
         for triple, line in lines.items():
             rows.add(*triple, SOURCE, line)
-        reading.note("tree numbers below one that is not in the files", n_rootless)
+        reading.note("tree numbers below one that was not read", n_rootless)
         return rows.frame()
 
 

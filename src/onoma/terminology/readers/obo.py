@@ -11,7 +11,7 @@ is_obsolete            status "obsolete"
 replaced_by            ``replaced_by``; from the second on (rare) a relation "replaced_by"
 consider               a relation "consider"
 is_a, relationship     a relation: term, "is_a" or the relationship's id, the other term
-equivalent_to          a relation "equivalent_to"; to a term outside the file a cross-reference "exactMatch"
+equivalent_to          a relation "equivalent_to"; to what is no concept here a cross-reference "exactMatch"
 xref                   a cross-reference: exactMatch, broadMatch, narrowMatch or relatedMatch where the qualifier
                        ``source`` (MONDO:equivalentTo, skos:narrowMatch) or the header (treat-xrefs-as-equivalent,
                        -is_a, -has-subclass) says so, else "xref"
@@ -260,6 +260,7 @@ def _reject_syntax(error: SyntaxError, part: _Part, parsed: range, path: Path, r
         line=part.first_line + line - 1,
         text=part.lines[line - 1],
         expected=str(error.msg).removeprefix("expected "),
+        fix=None if any(text.startswith("[") for text in part.lines[:line]) or part.first_line > 1 else _SEE_FORMAT,
     )
 
 
@@ -281,6 +282,7 @@ def _unescaped(identifier: Any) -> str:
     return str(getattr(identifier, "unescaped", identifier))
 
 
+_SEE_FORMAT = "see that it is an OBO file (onoma terminology formats lists what else is read)"
 _ID = re.compile(r"id:\s*(\S+)")
 _CODE_OF = code_maker()
 _RELATION_OF_MACRO = {

@@ -290,7 +290,7 @@ class _Document:
             if first_graph != graph:
                 self._reading.note("nodes that an earlier graph describes too, left out", 1)
                 return None
-        term.labels = [label] if label else []
+        term.labels = [label] if node.lbl else []
         term.definition = node.meta.definition.val.strip() if node.meta.definition else ""
         for synonym in node.meta.synonyms:
             scope = self._term_types.get(last_part(synonym.pred))

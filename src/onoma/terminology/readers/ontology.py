@@ -144,7 +144,12 @@ def tables_from_terms(
             continue
         label = term.labels[0] if term.labels else ""
         if not label and not term.is_obsolete:
-            reading.note("terms without a name (only referred to), left out", 1)
+            if term.labels:
+                reading.reject(_BLANK, path=path, line=term.line, text=term.term_id, field=LABEL)
+            elif term.synonyms:
+                reading.note("terms with synonyms but without a name, left out", 1)
+            else:
+                reading.note("terms without a name (only referred to), left out", 1)
             continue
         _leave_out_unprintable(term, reading)
         term_source = source_of(term.term_id) if source is None else source
@@ -242,12 +247,12 @@ def with_default_type(tables: SourceTables, semantic_type: str) -> SourceTables:
 def with_equivalents(
     tables: SourceTables, sets: Iterable[tuple[list[str], int | None]], reading: Reading
 ) -> SourceTables:
-    """Add what is said to be the same: relations "equivalent_to" within the file, cross-references to what is outside.
+    """Add what is said to be the same: relations "equivalent_to" between concepts, cross-references to others.
 
     Args:
         tables: What was found.
         sets: Codes of the same meaning, and the line that says so.
-        reading: Told of the sets that are all outside.
+        reading: Told of the sets without a concept.
     """
     relations, references = Columns(SOURCE_RELATIONS), Columns(SOURCE_CROSS_REFERENCES)
     concepts = tables.concepts if tables.concepts is not None else tables.names
@@ -262,7 +267,7 @@ def with_equivalents(
         for code in inside:
             for other in outside:
                 references.add(code, other, "exactMatch", source_of(code), line)
-    reading.note("statements of equivalence about terms outside the file, left out", n_outside)
+    reading.note("statements of equivalence about terms that are not among the concepts, left out", n_outside)
     return replace(
         tables,
         relations=pl.concat([tables.relations, relations.frame()]),
@@ -307,10 +312,13 @@ def clear_successors(links: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+_BLANK = "a blank name"
+
+
 def text_problem(text: str) -> str | None:
     """Why a text is no name, if it is none."""
     if not text.strip():
-        return "a blank name"
+        return _BLANK
     if "\0" in text:
         return "a name with a NUL character"
     try:

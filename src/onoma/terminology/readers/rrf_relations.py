@@ -61,8 +61,12 @@ def read_relations(
         if options.trade_names:
             pairs.add(_trade_names(rows))
         if options.relations:
-            ends = to_ends(rows) if to_ends else rows
-            reading.note("relations that are not between the chosen codes", len(rows) - len(ends))
+            ends = rows
+            if to_ends:
+                coded = to_ends(rows)
+                reading.note("relations that are not between the chosen codes", len(rows) - len(coded))
+                ends = coded.filter(pl.col("CUI1") != pl.col("CUI2"))
+                reading.note("relations between atoms of one code, left out", len(coded) - len(ends))
             relation = pl.when(pl.col("RELA") != "").then("RELA").otherwise("REL")
             parts.append(ends.select(head="CUI2", relation=relation, tail="CUI1", source="SAB", line="line"))
     return Relations(pl.concat(parts), pairs.table())
@@ -122,14 +126,13 @@ def _trade_names(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def add_trade_names(names: pl.DataFrame, pairs: pl.DataFrame, release: Release, reading: Reading) -> pl.DataFrame:
+def add_trade_names(names: pl.DataFrame, pairs: pl.DataFrame, release: Release) -> pl.DataFrame:
     """The names, and those of trade names once more as names of their drugs.
 
     Args:
         names: With `SOURCE_NAMES`; other columns are null in the added rows.
         pairs: (generic, brand).
         release: Where errors point.
-        reading: Told how many.
 
     Raises:
         InputError: there are absurdly many.
@@ -148,8 +151,12 @@ def add_trade_names(names: pl.DataFrame, pairs: pl.DataFrame, release: Release, 
         )
         .select(SOURCE_NAMES.names())
     )
-    reading.note("trade names that became names of their drugs", len(added))
     return pl.concat([names, added], how="diagonal") if len(added) else names
+
+
+def note_trade_names(names: pl.DataFrame, reading: Reading) -> None:
+    """Tell how many of the names that are left, when all filters were at work, `add_trade_names` added."""
+    reading.note("trade names that became names of their drugs", int((names["term_type"] == TRADE_NAME).sum()))
 
 
 def check_size(left: pl.Series, right: pl.Series, release: Release) -> None:

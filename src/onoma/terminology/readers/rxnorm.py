@@ -48,7 +48,7 @@ from onoma.terminology.readers.rrf import (
     retired_concepts,
     weighted,
 )
-from onoma.terminology.readers.rrf_relations import add_trade_names, read_relations
+from onoma.terminology.readers.rrf_relations import add_trade_names, note_trade_names, read_relations
 from onoma.terminology.readers.rrf_release import Family, Release, open_release
 
 FAMILY = Family("RxNorm", "RXN", "RX", ("CONSO", "STY", "REL"), ("ATOMARCHIVE",))
@@ -88,9 +88,10 @@ def read_rxnorm(source: str, options: RxNormOptions, reading: Reading) -> Source
         relations = read_relations(release, options, reading, resolve=atoms.resolve, allow_no_flag=True)
         names = found.table
         if options.trade_names:
-            names = add_trade_names(names, relations.trade_names, release, reading)
+            names = add_trade_names(names, relations.trade_names, release)
         if kept is not None:
             names = names.filter(pl.col("concept_id").is_in(kept.implode()))
+        note_trade_names(names, reading)
         left_out = found.left_out(names)
         concepts = named_concepts(names)
         if options.retired and "ATOMARCHIVE" in release:

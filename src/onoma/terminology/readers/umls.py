@@ -79,7 +79,7 @@ from onoma.terminology.readers.rrf import (
     retired_concepts,
     weighted,
 )
-from onoma.terminology.readers.rrf_relations import add_trade_names, read_relations
+from onoma.terminology.readers.rrf_relations import add_trade_names, note_trade_names, read_relations
 from onoma.terminology.readers.rrf_release import Family, Release, open_release
 from onoma.terminology.readers.umls_codes import SourceAtoms
 from onoma.terminology.readers.umls_codes import preference as preference_for_codes
@@ -134,7 +134,7 @@ def _by_cui(release: Release, options: UmlsOptions, reading: Reading) -> SourceT
     relations = read_relations(release, options, reading)
     names = found.table
     if options.trade_names:
-        names = add_trade_names(names, relations.trade_names, release, reading)
+        names = add_trade_names(names, relations.trade_names, release)
     if kept is not None:
         names = names.filter(pl.col("concept_id").is_in(kept.implode()))
     retired = _read_retired(release, reading)
@@ -142,6 +142,7 @@ def _by_cui(release: Release, options: UmlsOptions, reading: Reading) -> SourceT
         named = len(names)
         names = names.filter(~pl.col("concept_id").is_in(retired["concept_id"].implode()))
         reading.note("names of retired concepts, left out", named - len(names))
+    note_trade_names(names, reading)
     return SourceTables(
         path=release.path("CONSO"),
         names=names,
@@ -174,8 +175,9 @@ def _by_code(release: Release, options: UmlsOptions, reading: Reading) -> Source
     relations = read_relations(release, options, reading, to_ends=atoms.ends)
     names = found.table
     if options.trade_names:
-        names = add_trade_names(names, relations.trade_names, release, reading)
+        names = add_trade_names(names, relations.trade_names, release)
     names = atoms.names(names, of_concepts=of_concepts, release=release)
+    note_trade_names(names, reading)
     concepts = atoms.concepts(names)
     return SourceTables(
         path=release.path("CONSO"),

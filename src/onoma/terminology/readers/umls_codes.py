@@ -83,10 +83,10 @@ class SourceAtoms:
             owners = atoms.select("code", "SAB").unique()
             shared = owners.filter(pl.col("code").is_duplicated()).sort("code", "SAB")
             if len(shared):
-                code = shared["code"][0]
+                code, n_more = shared["code"][0], shared["code"].n_unique() - 1
                 raise InputError(
                     f"{' and '.join(shared.filter(code=code)['SAB'])} share the code '{code}'"
-                    f" (and {shared['code'].n_unique() - 1:,} more)",
+                    + (f" (and {n_more:,} more)" if n_more else ""),
                     path=release.path("CONSO"),
                     field="CODE",
                     fix="import with shared_codes=merge if they mean the same, or with shared_codes=prefix to write "

@@ -99,6 +99,12 @@ def _writable(content: Content, writing: Writing) -> Content:
         ],
     )
     content = replace(content, concepts=content.concepts.drop("good", "good_successor"))
+    says = Check(pl.col("text").str.contains(_IS_TEXT), "text", "some text", "text", "a value that is read as blank")
+    content = replace(
+        content,
+        names=writing.keep_writable(content.names, "names", [says]),
+        definitions=writing.keep_writable(content.definitions, "definitions", [says]),
+    )
     references = content.cross_references
     good = pl.Series([_CODE_OF(code) == code for code in references["code"]], dtype=pl.Boolean)
     references = writing.keep_writable(
@@ -158,6 +164,10 @@ def _without_what_is_lost(content: Content, writing: Writing) -> Content:
         definitions=told(definitions, "definitions", ["row"]),
         cross_references=told(said, "cross-references", ["row", "code", "relation"]),
     )
+
+
+_IS_TEXT = r"[^\s\x1c-\x1f]"
+"""White space is what `str.strip` takes for it, with which labels are read: these four signs of control too."""
 
 
 def _stripped(texts: pl.Series) -> pl.Series:
