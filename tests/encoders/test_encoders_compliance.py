@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from tiny_encoders import FAMILIES, MAX_TOKENS, NAMES, write_tiny
+from tiny_encoders import FAMILIES, MAX_TOKENS, NAMES, OTHER_FAMILIES, write_tiny
 from tokenizers import Tokenizer
 from tokenizers.models import BPE, Unigram, WordPiece
 from tokenizers.pre_tokenizers import Metaspace
@@ -416,11 +416,19 @@ def test_foreign_onnx_model_is_pooled_here(plain: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_other_families_are_exported_by_tracing(tmp_path: Path) -> None:
-    folder = export_encoder(write_tiny(tmp_path / "albert", "albert"), tmp_path / "out")
+@pytest.mark.parametrize("family", [family for family in OTHER_FAMILIES if family != "canine"])
+def test_other_families_are_exported_by_tracing(family: str, tmp_path: Path) -> None:
+    folder = export_encoder(write_tiny(tmp_path / "plain", family), tmp_path / "out")
     by_onnx, by_torch = open_encoder(folder.path), open_encoder(folder.path, backend="torch")
     assert isinstance(by_onnx, OnnxEncoder)
     np.testing.assert_allclose(by_onnx.encode(NAMES), by_torch.encode(NAMES), atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_family_that_does_not_run_is_refused_in_words(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"of the family 'canine' does not run.*Take a base of another family"):
+        export_encoder(write_tiny(tmp_path / "plain", "canine"), tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["plain"]
 
 
 def test_a_tokeniser_that_may_give_no_token_gives_the_vector_zero(plain: Path, tmp_path: Path) -> None:

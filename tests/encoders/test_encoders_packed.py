@@ -33,7 +33,7 @@ def pooled(encoder: PackedEncoder, row: list[int]) -> torch.Tensor:
     return states[0] if encoder.pooling == "cls" else states.mean(0)
 
 
-@pytest.mark.parametrize("family", [*FAMILIES, "albert"])
+@pytest.mark.parametrize("family", [*FAMILIES, "camembert", "albert"])
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
 def test_every_length_equals_hugging_face(family: str, pooling: str) -> None:
     encoder = PackedEncoder(tiny_model(family), pooling=pooling, max_tokens=MAX_TOKENS).eval()  # type: ignore[arg-type]

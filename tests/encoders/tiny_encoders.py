@@ -17,6 +17,15 @@ torch.set_num_threads(1)
 
 MAX_TOKENS = 24
 FAMILIES = ("bert", "roberta", "xlm-roberta", "mpnet", "distilbert")
+OTHER_FAMILIES: dict[str, dict[str, Any]] = {
+    "albert": {"embedding_size": 16},
+    "electra": {"embedding_size": 16},
+    "deberta-v2": {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "position_buckets": 8},
+    "modernbert": {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3, "cls_token_id": 2, "sep_token_id": 3},
+    "flaubert": {"emb_dim": 32, "n_layers": 2, "n_heads": 4},
+    "canine": {"num_hash_buckets": 64, "num_hash_functions": 4, "type_vocab_size": 4, "local_transformer_stride": 8},
+}
+"""Some that do not run packed, and what they need besides the shape. Of the last no ONNX model can be made."""
 
 NAMES = [
     "heart attack",
@@ -71,15 +80,22 @@ def tiny_model(family: str, *, n_layers: int = 2) -> Any:
     }
     if family == "bert":
         config: Any = transformers.BertConfig(**common, **shape, max_position_embeddings=40)
-    elif family in {"roberta", "xlm-roberta"}:
-        kind = transformers.RobertaConfig if family == "roberta" else transformers.XLMRobertaConfig
+    elif family in {"roberta", "xlm-roberta", "camembert"}:
+        kind = {
+            "roberta": transformers.RobertaConfig,
+            "xlm-roberta": transformers.XLMRobertaConfig,
+            "camembert": transformers.CamembertConfig,
+        }[family]
         config = kind(**common, **shape, max_position_embeddings=42, pad_token_id=1, type_vocab_size=1)
     elif family == "mpnet":
         config = transformers.MPNetConfig(
             **common, **shape, max_position_embeddings=42, relative_attention_num_buckets=32
         )
-    elif family == "albert":
-        config = transformers.AlbertConfig(**common, **shape, max_position_embeddings=40, embedding_size=16)
+    elif family in OTHER_FAMILIES:
+        named = {} if "emb_dim" in OTHER_FAMILIES[family] else shape
+        config = transformers.AutoConfig.for_model(
+            family, **common, **named, max_position_embeddings=40, **OTHER_FAMILIES[family]
+        )
     else:
         config = transformers.DistilBertConfig(
             **common, dim=32, n_layers=n_layers, n_heads=4, hidden_dim=64, max_position_embeddings=40

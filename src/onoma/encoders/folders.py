@@ -334,7 +334,7 @@ def family_of(config: dict[str, Any]) -> str:
 
 
 def _width(config: Any, file: Path) -> int:
-    for key in ("hidden_size", "dim"):
+    for key in ("hidden_size", "dim", "emb_dim", "d_model"):  # BERT's and most, DistilBERT's, FlauBERT's, XLNet's
         if isinstance(config.get(key), int):
             return int(config[key])
     family = config.get("model_type") if isinstance(config, dict) else None

@@ -25,7 +25,7 @@ from onoma.encoders.onnx_precision import save_onnx
 from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.packing import pack, pack_lists
 from onoma.encoders.tokens import tokenise
-from onoma.errors import ConfigError, MismatchError, TrainingError
+from onoma.errors import ConfigError, MismatchError, OnomaError, TrainingError
 
 TOLERANCE = 1e-4
 """Largest allowed difference of any number of a unit vector between ONNX Runtime and torch; usual is 1e-6."""
@@ -49,6 +49,7 @@ def write_onnx(encoder: PackedEncoder, file: Path, *, tokenizer: Tokenizer) -> N
         tokenizer: For the comparison.
 
     Raises:
+        ConfigError: torch cannot export an encoder of this family, or what it exports, or the encoder, does not run.
         MismatchError: ONNX Runtime computes other vectors than torch; the file is removed.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -62,6 +63,17 @@ def write_onnx(encoder: PackedEncoder, file: Path, *, tokenizer: Tokenizer) -> N
             model = _traced(encoder)
         save_onnx(model, file)
         difference = _largest_difference(encoder, file, tokenizer)
+    except (OSError, OnomaError):
+        raise
+    except Exception as error:  # torch and ONNX Runtime have many kinds
+        if parts is not None:
+            raise
+        file.unlink(missing_ok=True)
+        family, said = family_of(encoder.model.config.to_dict()), " ".join(str(error).split())[:200]
+        raise ConfigError(
+            f"an encoder of the family '{family}' does not run on all names, or not in ONNX Runtime ({said}). Take a base of "
+            "another family."
+        ) from None
     finally:
         encoder.train(was_training)
     if math.isnan(difference) and not _is_finite(encoder):
