@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SOURCES := src tests benchmarks docs/extensions
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test test-all test-gpu test-kernels test-lowest lint types contracts docs bench bench-gpu pgvector fuzz pr format clean
+.PHONY: help quickstart test test-all test-gpu test-kernels test-clusters test-lowest lint types contracts docs bench bench-gpu pgvector fuzz pr format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,14 @@ test-gpu: $(VENV)/.dev ## what must hold on a GPU, on this machine's
 
 test-kernels: .triton/.created ## the tests of the kernels for GPUs, which Triton (1 GB, into .triton) interprets on a CPU
 	TRITON_INTERPRET=1 PYTHONPATH=.triton $(BIN)/python -m pytest --numprocesses 0 tests/encoders/test_encoders_short_attention.py
+
+.clusters/.created: | $(VENV)/.dev
+	rm -rf .clusters
+	$(PIP) --target .clusters 'ray[data]==2.60.0' 'pyspark[sql]==4.3.0'
+	@touch $@
+
+test-clusters: .clusters/.created ## the tests on Ray (a local cluster of two nodes) and Spark (which needs Java); both (1 GB) into .clusters
+	PYTHONPATH=$(CURDIR)/.clusters $(BIN)/python -m pytest tests/mapping/test_mapping_ray.py tests/mapping/test_mapping_preparing.py tests/mapping/test_mapping_spark.py
 
 LOWEST := .venv-lowest
 $(LOWEST)/.dev: pyproject.toml constraints.txt

@@ -22,7 +22,7 @@ from onoma.errors import TrainingError
 from onoma.pairs import PairSet, build_pairs
 from onoma.training import distributed
 from onoma.training.objective import objective
-from tiny import make_terminology, small_tokenizer
+from tiny import make_terminology, small_tokenizer, tiny_encoder
 
 WORLD = 3  # shares of ten names then differ, and of two names one is empty
 WORDS = ["heart", "lung", "liver", "bone", "skin", "eye"]
@@ -52,6 +52,30 @@ def finish(started: list[subprocess.Popen[str]]) -> list[str]:
     finally:
         for process in started:
             process.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        ["torch.distributed.run", "--nproc-per-node", "2", "--no-python"],
+        ["accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--no_python"],
+    ],
+)
+def test_launchers_that_the_guide_names(launcher: list[str], tmp_path: Path) -> None:
+    """On a CPU too: what a launcher does is to set the variables of each process."""
+    tiny_encoder(tmp_path / "base")
+    make_terminology(tmp_path / "t", {f"X:{word}": [f"{word} disease", f"disease of {word}"] for word in WORDS})
+    settings = [
+        f"--set={s}" for s in (f"base={tmp_path / 'base'}", "steps=2", "batch_pairs=8", "max_tokens=16", "device=cpu")
+    ]
+    run = ["train", "quickstart", "-t", str(tmp_path / "t"), "-o", str(tmp_path / "e"), *settings]
+    command = [sys.executable, "-m", *launcher, sys.executable, "-m", "onoma", *run]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert "on cpu in" in done.stderr
+    assert "in 2 processes" in done.stderr
+    assert (tmp_path / "e" / "onoma.json").exists()
 
 
 @pytest.fixture(scope="module")

@@ -71,8 +71,8 @@ def write_onnx(encoder: PackedEncoder, file: Path, *, tokenizer: Tokenizer) -> N
         file.unlink(missing_ok=True)
         family, said = family_of(encoder.model.config.to_dict()), " ".join(str(error).split())[:200]
         raise ConfigError(
-            f"an encoder of the family '{family}' does not run on all names, or not in ONNX Runtime ({said}). Take a base of "
-            "another family."
+            f"an encoder of the family '{family}' does not run on all names, or not in ONNX Runtime ({said}). "
+            "Take a base of another family."
         ) from None
     finally:
         encoder.train(was_training)

@@ -149,7 +149,10 @@ class CandidateBatches(Batches):
         started = time.perf_counter()
         data = self._data
         vectors = encode(data.rows)
-        dense, _ = ExactIndex(vectors[data.name_places]).search(vectors[data.query_places], k=self._n_candidates)
+        names, queries = vectors[data.name_places], vectors[data.query_places]
+        del vectors  # with a large encoder a dictionary's are hundreds of megabytes
+        dense, _ = ExactIndex(names).search(queries, k=self._n_candidates)
+        del names
         table = join_candidates(self._sparse[:, : self._n_sparse], dense, self._n_candidates)
         answered = int(data.is_right(np.arange(len(table)), table).any(1).sum())
         self._tell(

@@ -10,7 +10,7 @@ from onoma.encoders.encoding import length_batches
 from onoma.encoders.packed import PackedEncoder, pack
 from onoma.encoders.torch_encoder import BATCH_TOKENS
 from onoma.pairs import NameStore
-from onoma.training.distributed import gather, share
+from onoma.training.distributed import gather, share, world_size
 from onoma.training.precision import autocast, diverged
 from onoma.types import RowArray
 
@@ -37,6 +37,8 @@ def name_vectors(
     lengths = store.offsets[rows + 1] - store.offsets[rows]
     by_length = np.argsort(lengths, kind="stable")
     own = by_length[share(len(rows))]
+    is_alone = world_size() == 1
+    targets = own if is_alone else np.arange(len(own))
     vectors = torch.zeros(len(own), model.width, device=device)
     was_training = model.training
     model.eval()
@@ -46,10 +48,13 @@ def name_vectors(
             for places in length_batches(lengths[own], batch_tokens=batch_tokens, padded=False):
                 batch = pack(store.offsets, store.ids, rows=rows[own[places]], types=store.types).to(device)
                 part = model(batch).float()
-                vectors[torch.from_numpy(places).to(device)] = functional.normalize(part, dim=1) if unit else part
+                vectors[torch.from_numpy(targets[places]).to(device)] = (
+                    functional.normalize(part, dim=1) if unit else part
+                )
     finally:
         model.train(was_training)
-    everything = gather(vectors, len(rows))
-    if not torch.isfinite(everything).all():
+    if not is_alone:
+        vectors = gather(vectors, len(rows))[torch.from_numpy(np.argsort(by_length)).to(device)]
+    if not torch.isfinite(vectors).all():
         raise diverged("the encoder's vectors are not numbers", precision)
-    return everything[torch.from_numpy(np.argsort(by_length)).to(device)]
+    return vectors
