@@ -24,8 +24,9 @@ of the speed of fp32, and its variants are left out unless they are named.
 Each variant lives in a process of its own. They take turns, so that a busy machine slows all of them; the ratio is of
 median times, of the clock and of the processor. Shares are of what products of the step's shapes, in the variant's
 precision, reach in the same run: ``peak``, if all arithmetic ran as fast as the fastest of these products;
-``ceiling``, if a step took as long as these products alone. Peak memory is of the whole process. The curves are of
-runs without dropout.
+``ceiling``, if a step took as long as these products alone. Peak memory is of the whole process. The curves of the loss
+are compared without dropout, step by step, and with it (``--curve-seeds``), where each variant draws its own: by their
+means over several seeds.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ _RUNNING: dict[str, Reference | Ours] = {}
 
 def _begin(variant: str, setting: Setting) -> None:
     torch.set_num_threads(setting.threads)
-    torch.manual_seed(0)
+    torch.manual_seed(setting.seed)
     _RUNNING["variant"] = VARIANTS[variant](setting)
 
 
@@ -166,9 +167,32 @@ def compare(
 
 
 def loss_curves(setting: Setting, steps: int) -> dict[str, list[float]]:
-    """Losses of the same steps without dropout."""
-    with _processes(suited(CURVES), replace(setting, dropout=0.0)) as processes:
+    """Losses of the same steps."""
+    with _processes(suited(CURVES), setting) as processes:
         return {variant: process.submit(run_steps, 0, steps).result().losses for variant, process in processes.items()}
+
+
+def curves_by_seed(setting: Setting, steps: int, n_seeds: int) -> dict[str, list[list[float]]]:
+    """The same with dropout, by variant and seed."""
+    found = [loss_curves(replace(setting, seed=seed), steps) for seed in range(n_seeds)]
+    return {variant: [curves[variant] for curves in found] for variant in (found[0] if found else ())}
+
+
+def _dropout_in_words(curves: dict[str, list[list[float]]]) -> Iterator[str]:
+    """How far the mean curves of the variants are from the reference's, and what of it may be chance."""
+    by_variant = {variant: np.array(losses) for variant, losses in curves.items()}
+    expected = by_variant.get(CURVES[0], np.empty((0, 0)))
+    n_seeds, n_steps = expected.shape
+    for variant, losses in list(by_variant.items())[1:]:
+        off = np.abs(losses.mean(0) - expected.mean(0))
+        both = np.stack([losses, expected])
+        by_chance = np.sqrt((both.var(1, ddof=1) / n_seeds).sum(0)) if n_seeds > 1 else np.full(n_steps, np.nan)
+        chance = by_chance.mean() * np.sqrt(2 / np.pi)  # of the absolute value of what is normally distributed
+        first, last = expected.mean(0)[[0, -1]]
+        yield (
+            f"{variant}, dropout: the mean of {n_seeds} curves differs from the reference's ({first:.4f} to {last:.4f} "
+            f"in {n_steps} steps) by {off.mean():.1e} on average; the seeds alone would make {chance:.1e}."
+        )
 
 
 @dataclass(frozen=True)
@@ -202,7 +226,12 @@ def arithmetic(setting: Setting, precisions: Iterable[str]) -> Work:
     return Work(tokens=int(lengths.sum()), flop=whole, peak=peak, ceiling=ceiling)
 
 
-def as_markdown(rows: list[dict[str, Any]], work: Work, curves: dict[str, list[float]]) -> str:
+def as_markdown(
+    rows: list[dict[str, Any]],
+    work: Work,
+    curves: dict[str, list[float]],
+    with_dropout: dict[str, list[list[float]]],
+) -> str:
     """The report."""
     lines = [
         "| variant | names/s | x reference | (CPU time) | peak MiB | % of peak | % of ceiling | tokenise, pack % | "
@@ -244,6 +273,7 @@ def as_markdown(rows: list[dict[str, Any]], work: Work, curves: dict[str, list[f
                 f"{variant}, no dropout: loss differs from the reference's ({expected[0]:.4f} to {expected[-1]:.4f} in "
                 f"{len(off)} steps) by {off[0]:.1e} in the first step and {max(off):.1e} at most."
             )
+    lines += _dropout_in_words(with_dropout)
     return "\n".join(lines)
 
 
@@ -276,6 +306,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="turns of each variant")
     parser.add_argument("--steps", type=int, default=3, help="steps in a turn")
     parser.add_argument("--curve-steps", type=int, default=10, help="steps of the loss curves; 0: none")
+    parser.add_argument("--curve-seeds", type=int, default=3, help="of dropout, for curves with it; 0: none with it")
     parser.add_argument("-o", "--json", type=Path, help="write the figures as JSON")
     arguments = parser.parse_args()
 
@@ -284,8 +315,11 @@ def main() -> None:
     rows = compare(
         arguments.variants, setting, warm_up=arguments.warm_up, rounds=arguments.rounds, steps=arguments.steps
     )
-    curves = loss_curves(setting, arguments.curve_steps) if arguments.curve_steps else {}
-    print(as_markdown(rows, work, curves))
+    curves, with_dropout = {}, {}
+    if arguments.curve_steps:
+        curves = loss_curves(replace(setting, dropout=0.0), arguments.curve_steps)
+        with_dropout = curves_by_seed(setting, arguments.curve_steps, arguments.curve_seeds)
+    print(as_markdown(rows, work, curves, with_dropout))
     if arguments.json:
         about = {
             "base": setting.base,
@@ -295,7 +329,7 @@ def main() -> None:
             "torch": torch.__version__,
             "processor": platform.processor() or platform.machine(),
         }
-        found = {"about": about, "work": asdict(work), "rows": rows, "curves": curves}
+        found = {"about": about, "work": asdict(work), "rows": rows, "curves": curves, "with_dropout": with_dropout}
         arguments.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 

@@ -38,6 +38,8 @@ class Setting:
     threads: int
     learning_rate: float = 2e-5
     dropout: float = 0.1
+    seed: int = 0
+    """Of dropout."""
 
 
 class Reference:
@@ -126,6 +128,7 @@ class Ours:
                 "decay_all": True,
                 "precision": precision,
                 "device": "cpu",
+                "seed": setting.seed,
             }
         )
         pairs = pairs_of_texts(list(setting.texts), locate_encoder(setting.base).load_tokenizer())

@@ -114,11 +114,16 @@ def test_the_table_has_a_line_for_each_variant() -> None:
         tokens=100, flop=3e9, peak={"fp32": 1e9, "bf16": 12e9}, ceiling={"fp32": 1e9, "bf16": 10e9}
     )
     curves = {variant: [1.0, 0.5 + 0.01 * number] for number, variant in enumerate(training_step.CURVES)}
-    text = training_step.as_markdown([row], work, curves)
+    dropped = {variant: [[1.0, 0.4], [1.0, 0.6 + 0.1 * n]] for n, variant in enumerate(training_step.CURVES)}
+    text = training_step.as_markdown([row], work, curves, dropped)
     assert "| ours, bf16 | 1024 | 10.00 | 9.00 | 800 | 50 | 60 | 1.0 | 40.0 | 1.0 | 50.0 | 8.0 |" in text
     assert "bf16 products of its shapes: the fastest 12 GFLOP/s (peak)" in text
     assert "2.00 % of a step; packing 1.00 %" in text
     assert "by 0.0e+00 in the first step and 2.0e-02 at most" in text
+    # Means of the second step: 0.55 and 0.5, with standard errors of 0.15 and 0.1; of the first: equal, without any.
+    chance = (2 / np.pi * (0.15**2 + 0.1**2)) ** 0.5 / 2
+    assert "ours, fp32, dropout: the mean of 2 curves differs" in text
+    assert f"by 2.5e-02 on average; the seeds alone would make {chance:.1e}." in text
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])

@@ -62,6 +62,7 @@ def write_onnx(encoder: PackedEncoder, file: Path, *, tokenizer: Tokenizer) -> N
         else:
             model = _traced(encoder)
         save_onnx(model, file)
+        del model  # all weights once more, while ONNX Runtime reads them
         difference = _largest_difference(encoder, file, tokenizer)
     except (OSError, OnomaError):
         raise

@@ -233,7 +233,7 @@ class _Graph:
 
     def __init__(self) -> None:
         self._nodes: list[NodeProto] = []
-        self._weights: list[TensorProto] = []
+        self._weights: list[tuple[str, npt.NDArray[np.generic]]] = []
 
     def add(
         self, operator: str, inputs: list[str], *, domain: str = "", output: str | None = None, **attributes: Any
@@ -244,7 +244,7 @@ class _Graph:
 
     def constant(self, value: npt.NDArray[np.generic]) -> str:
         name = f"constant_{len(self._weights)}"
-        self._weights.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        self._weights.append((name, value))
         return name
 
     def weight(self, value: torch.Tensor) -> str:
@@ -270,11 +270,13 @@ class _Graph:
             "encoder",
             [helper.make_tensor_value_info(name, TensorProto.INT64, ["names", "tokens"]) for name in inputs],
             [helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)],
-            self._weights,
         )
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", 1)]
         # IR version 8 is what every ONNX Runtime since 1.12 reads; the library would write its own newest.
-        return helper.make_model(graph, opset_imports=opsets, ir_version=8, producer_name="onoma")
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=8, producer_name="onoma")
+        for name, value in self._weights:  # one after the other, as each message that is put into another is copied
+            model.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        return model
 
 
 def _array(value: torch.Tensor) -> npt.NDArray[np.float32]:
