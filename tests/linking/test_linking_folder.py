@@ -260,3 +260,30 @@ def test_a_build_that_was_killed_goes_on(place: Path, tmp_path: Path, monkeypatc
     ]
     assert written[0] == written[1]
     verify_artifact(tmp_path / "linker")
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="Linux tells what is mapped")
+@pytest.mark.parametrize("kind", ["exact", "sign-bits"])
+def test_vectors_are_mapped_and_shared(place: Path, tmp_path: Path, kind: str) -> None:
+    """Processes that open one folder have its vectors in memory once: pages of the file, none of their own."""
+    build_linker(place / "t", place / "letters", tmp_path / "linker", index=kind)
+    code = """if True:
+        import re, sys
+        from onoma import Linker
+        linker = Linker.open(sys.argv[1])
+        linker.link(["cold", "diabetes"])
+        blocks = re.split(r"(?m)^(?=[0-9a-f]+-[0-9a-f]+ )", open("/proc/self/smaps").read())
+        mapped = [block for block in blocks if "vectors.npy" in block.partition("\\n")[0]]
+        assert mapped
+        read = 0
+        for block in mapped:
+            kilobytes = {key: int(n) for key, n in re.findall(r"(\\w+):\\s+(\\d+) kB", block)}
+            assert block.split()[1] == "r--s", block
+            assert kilobytes["Anonymous"] == 0, block
+            read += kilobytes["Rss"]
+        assert read > 0
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "linker")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
