@@ -64,7 +64,7 @@ def write_onnx(encoder: PackedEncoder, file: Path, *, tokenizer: Tokenizer) -> N
         save_onnx(model, file)
         del model  # all weights once more, while ONNX Runtime reads them
         difference = _largest_difference(encoder, file, tokenizer)
-    except (OSError, OnomaError):
+    except (OSError, MemoryError, OnomaError):
         raise
     except Exception as error:  # torch and ONNX Runtime have many kinds
         if parts is not None:

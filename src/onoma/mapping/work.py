@@ -294,7 +294,8 @@ class WorkFolder:
         except NotADirectoryError:
             names = [""]
         known = ("lock", *_ENTRIES)
-        if any(name not in known and not name.startswith(tuple(f".{one}.partial-" for one in known)) for name in names):
+        begun = (".nfs", *(f".{one}.partial-" for one in known))  # NFS calls so what is removed while it is open
+        if any(name not in known and not name.startswith(begun) for name in names):
             raise ArtifactExistsError(
                 f"{self.folder} is where the unfinished work would lie, and is something else; it will not be touched. "
                 "Move it, or write to another place."
