@@ -106,4 +106,4 @@ fuzz: $(VENV)/.dev ## spoil the input of every reader for MINUTES (10) of proces
 pr: lint types contracts docs test-all ## everything a change must pass before it is offered
 
 clean: ## remove what was built (not the quickstart's folder)
-	rm -rf $(VENV) $(LOWEST) .triton site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(LOWEST) .triton .clusters site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

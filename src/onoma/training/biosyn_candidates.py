@@ -152,7 +152,6 @@ class CandidateBatches(Batches):
         names, queries = vectors[data.name_places], vectors[data.query_places]
         del vectors  # with a large encoder a dictionary's are hundreds of megabytes
         dense, _ = ExactIndex(names).search(queries, k=self._n_candidates)
-        del names
         table = join_candidates(self._sparse[:, : self._n_sparse], dense, self._n_candidates)
         answered = int(data.is_right(np.arange(len(table)), table).any(1).sum())
         self._tell(

@@ -99,11 +99,10 @@ class EnrichReport:
             )
         if self.n_contested:
             lines.append(f"  names that would have come to several concepts, not added: {self.n_contested:,}")
-        is_matched = any(part.n_matched for part in self.parts)
-        if not self.n_added and is_matched:
+        if not self.n_added and any(part.n_matched for part in self.parts):
             others = "all but these" if self.n_contested else "the other names"
             lines.append(f"  nothing was added: the concepts have {others} already")
-        elif not self.n_added and not is_matched:
+        elif not self.n_added:
             lines.append(
                 "  warning: nothing was added; see that names and languages are those of the other terminology, and "
                 "--vocabulary if codes have no prefix"
