@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -19,7 +21,7 @@ ON_GPU = torch.cuda.is_available()
 if not ON_GPU and os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("no GPU, and Triton is not told to interpret", allow_module_level=True)
 
-from onoma.encoders import short_attention  # noqa: E402
+from onoma.encoders import attention, short_attention  # noqa: E402
 from onoma.encoders.short_attention import Names, tile_of  # noqa: E402
 
 DEVICE = torch.device("cuda" if ON_GPU else "cpu")
@@ -140,6 +142,17 @@ def test_the_way_back_drops_what_the_way_there_dropped(first_only: bool) -> None
     torch.testing.assert_close(found.float(), expected, atol=4e-3, rtol=4e-3)
     for gradient, wanted in zip(gradients, torch.autograd.grad(expected, exact, pull.float()), strict=True):
         torch.testing.assert_close(gradient.float(), wanted, atol=8e-3, rtol=8e-3)
+
+
+@pytest.mark.skipif(not ON_GPU, reason="no GPU")
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "context", [torch.inference_mode, torch.no_grad, lambda: torch.autocast("cuda", torch.float16)]
+)
+def test_the_first_to_ask_may_want_no_gradient(context: Callable[[], AbstractContextManager[object]]) -> None:
+    attention._kernels.cache_clear()
+    with context():
+        assert attention.tile_on_gpu(16, 8) == 16
 
 
 def test_names_that_have_no_room() -> None:

@@ -279,8 +279,7 @@ def test_compiling_is_refused_where_it_cannot_be(base: Path, pairs: PairSet, tmp
 def test_compiled_layers_on_a_gpu(base: Path, pairs: PairSet, precision: str, tolerance: float) -> None:
     found = []
     for compiled in (False, True):
-        step, model, _ = made(base, pairs, torch.device("cuda"), precision=precision, dropout=0.0)
-        model.compiled = compiled
+        step, model, _ = made(base, pairs, torch.device("cuda"), precision=precision, dropout=0.0, compile=compiled)
         step._gradients([0])
         found.append(gradient(model))
     assert float((found[0] - found[1]).norm() / found[0].norm()) < tolerance
@@ -291,8 +290,7 @@ def test_compiled_layers_on_a_gpu(base: Path, pairs: PairSet, precision: str, to
 def test_compiled_layers_drop_on_a_gpu_and_meet_it_again(
     base: Path, pairs: PairSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    step, model, _ = made(base, pairs, torch.device("cuda"), precision="bf16", chunk_names=5)
-    model.compiled = True
+    step, _, _ = made(base, pairs, torch.device("cuda"), precision="bf16", chunk_names=5, compile=True)
     seen = watched(step, monkeypatch)
     step._gradients([0])
     half = len(seen) // 2
@@ -310,10 +308,8 @@ def test_recorded_steps_on_a_gpu(base: Path, pairs: PairSet, precision: str, com
     """The same batch again and again, until it is recorded, with weights that move and gradients that are cut."""
     ends, recordings = [], 0
     for is_recorded in (False, True):
-        step, model, _ = made(
-            base, pairs, torch.device("cuda"), precision=precision, dropout=0.0, max_gradient_norm=0.1, batch_pairs=24
-        )
-        model.compiled = compiled
+        changes = {"dropout": 0.0, "max_gradient_norm": 0.1, "batch_pairs": 24, "compile": compiled}
+        step, model, _ = made(base, pairs, torch.device("cuda"), precision=precision, **changes)
         if not is_recorded:
             step._recorded = None
         before = flat(model)

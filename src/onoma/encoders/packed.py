@@ -246,15 +246,16 @@ def _means(tokens: torch.Tensor, batch: PackedBatch, before: int, after: int) ->
     """Mean of each name's tokens between ``before`` first and ``after`` last ones, of all where none are there, (N, D).
 
     It knows names by their borders alone, so that passes with it can be recorded; tokens after the last border count
-    for none. The sums of a GPU are not the same to the bit each time.
+    for none. Sums are in the order of the tokens, so that they are the same to the bit each time on a GPU too.
     """
+    lengths = batch.borders.diff()
+    left_out = torch.where(lengths > before + after, before + after, 0)
     name = torch.searchsorted(batch.borders[1:], torch.arange(len(tokens), device=tokens.device), right=True)
-    lengths = functional.pad(batch.borders.diff(), (0, 1))[name]
-    is_between = (batch.positions >= before) & (batch.positions < lengths - after)
-    counted = (is_between | (lengths <= before + after)).to(torch.promote_types(tokens.dtype, torch.float32))
-    nothing = counted.new_zeros(batch.n_names + 1)
-    sums = nothing[:, None].expand(-1, tokens.shape[1]).index_add(0, name, tokens * counted[:, None])
-    return sums[:-1] / nothing.index_add(0, name, counted)[:-1, None]
+    of_name = functional.pad(torch.stack([lengths, left_out]), (0, 1))[:, name]
+    is_between = (batch.positions >= before) & (batch.positions < of_name[0] - after)
+    counted = (is_between | (of_name[1] == 0)).to(torch.promote_types(tokens.dtype, torch.float32))
+    sums = torch.segment_reduce(tokens * counted[:, None], "sum", offsets=batch.borders, axis=0, unsafe=True)
+    return sums / (lengths - left_out)[:, None]
 
 
 def _positions(parts: Architecture, batch: PackedBatch) -> torch.Tensor:

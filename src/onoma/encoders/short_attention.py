@@ -55,11 +55,12 @@ def tile_of(longest: int, head_width: int) -> int | None:
 
 
 def try_out() -> None:
-    """Compile kernels for a name, there and back: raises what Triton raises where it cannot."""
+    """Compile kernels for a name, there and back, whoever asks first: raises what Triton raises where it cannot."""
     borders = torch.tensor([0, 1], device="cuda")
     names = Names(borders, longest=1, n_heads=1, dropout=0.5, seed=torch.tensor([0], device="cuda"))
-    states = torch.zeros(1, 48, device="cuda", dtype=torch.bfloat16, requires_grad=True)
-    torch.autograd.grad(attention(None, states, names, layer=0).sum(), states)
+    with torch.inference_mode(mode=False), torch.enable_grad():
+        states = torch.zeros(1, 48, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+        torch.autograd.grad(attention(None, states, names, layer=0).sum(), states)
 
 
 def attention(query: Tensor | None, projected: Tensor, names: Names, *, layer: int) -> Tensor:
