@@ -36,7 +36,7 @@ test-all: $(VENV)/.dev ## all tests, slow ones too, one after the other with as 
 
 test-gpu: $(VENV)/.dev ## what must hold on a GPU, on this machine's
 	$(BIN)/python -c 'import torch; assert torch.cuda.is_available(), "torch sees no GPU here"'
-	$(BIN)/python -m pytest tests/training/test_training_devices.py tests/training/test_training_graphs.py tests/encoders/test_encoders_short_attention.py
+	$(BIN)/python -m pytest tests/training/test_training_devices.py tests/training/test_training_graphs.py tests/training/test_training_distributed.py tests/encoders/test_encoders_short_attention.py tests/encoders/test_encoders_compliance.py
 
 .triton/.created: | $(VENV)/.dev
 	rm -rf .triton

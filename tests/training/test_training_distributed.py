@@ -1,4 +1,4 @@
-"""Several real processes (gloo) against one."""
+"""Several real processes against one, on the CPU (gloo) and on GPUs (NCCL; gloo where fewer than processes)."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from onoma.training.objective import objective
 from tiny import make_terminology, small_tokenizer, tiny_encoder
 
 WORLD = 3  # shares of ten names then differ, and of two names one is empty
+NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 WORDS = ["heart", "lung", "liver", "bone", "skin", "eye"]
 
 
@@ -78,6 +79,11 @@ def test_launchers_that_the_guide_names(launcher: list[str], tmp_path: Path) -> 
     assert (tmp_path / "e" / "onoma.json").exists()
 
 
+@pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=NO_GPU)])
+def device(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
 def pairs(tmp_path_factory: pytest.TempPathFactory) -> PairSet:
     folder = tmp_path_factory.mktemp("pairs")
@@ -89,11 +95,12 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> PairSet:
 
 @pytest.fixture(scope="module")
 def together(
-    pairs: PairSet, tmp_path_factory: pytest.TempPathFactory
+    pairs: PairSet, device: str, tmp_path_factory: pytest.TempPathFactory
 ) -> list[tuple[dict[str, Any], dict[str, torch.Tensor]]]:
     """What each of several processes saw."""
     out = tmp_path_factory.mktemp("together")
-    said = finish(started := start(WORLD, str(Path(__file__).with_name("joint_steps.py")), str(pairs.path), str(out)))
+    script = str(Path(__file__).with_name("joint_steps.py"))
+    said = finish(started := start(WORLD, script, str(pairs.path), str(out), device))
     assert [process.returncode for process in started] == [0] * WORLD, said
     return [
         (json.loads((out / f"{rank}.json").read_text()), load_file(out / f"{rank}.safetensors"))
@@ -116,16 +123,18 @@ Together = list[tuple[dict[str, Any], dict[str, torch.Tensor]]]
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_gradients_are_those_of_one_process_on_the_joint_batch(together: Together, pairs: PairSet, case: str) -> None:
-    alone, loss = first_gradients(config_for(**CASES[case]), pairs)
+def test_gradients_are_those_of_one_process_on_the_joint_batch(
+    together: Together, pairs: PairSet, device: str, case: str
+) -> None:
+    alone, loss = first_gradients(config_for(device=device, **CASES[case]), pairs)
     assert not any("unused" in name for name in alone)
     for told, tensors in together:
         assert_close(under(case, tensors), alone)
         assert told[case] == pytest.approx(loss, rel=1e-6)
 
 
-def test_each_process_has_dropout_of_its_own(together: Together, pairs: PairSet) -> None:
-    config = config_for(dropout=0.3, chunk_names=3)
+def test_each_process_has_dropout_of_its_own(together: Together, pairs: PairSet, device: str) -> None:
+    config = config_for(device=device, dropout=0.3, chunk_names=3)
     _, model = make_step(config, pairs)
     step_batches = [_oracle_rows(pairs, number) for number in range(2)]
     for number, rows in enumerate(step_batches):
@@ -138,14 +147,16 @@ def test_each_process_has_dropout_of_its_own(together: Together, pairs: PairSet)
             share = order[rank::WORLD]
             for chunk in (share[:3], share[3:]):
                 if len(chunk):
-                    parts.append(model(pack(pairs.store.offsets, pairs.store.ids, rows=rows[chunk])))
+                    parts.append(
+                        model(pack(pairs.store.offsets, pairs.store.ids, rows=rows[chunk]).to(torch.device(device)))
+                    )
                     places.append(chunk)
-        vectors = torch.cat(parts)[torch.from_numpy(np.argsort(np.concatenate(places)))]
+        vectors = torch.cat(parts)[torch.from_numpy(np.argsort(np.concatenate(places))).to(device)]
         assert pairs.text_labels is not None
-        texts, labels = torch.from_numpy(pairs.text_labels[rows]), torch.from_numpy(pairs.labels[rows])
+        texts, labels = (torch.from_numpy(of[rows]).to(device) for of in (pairs.text_labels, pairs.labels))
         loss, _ = objective(config.loss, config.mining, vectors, labels, text_labels=texts)
         (loss / 2).backward()  # type: ignore[no-untyped-call]
-    expected = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    expected = {name: p.grad.cpu() for name, p in model.named_parameters() if p.grad is not None}
     for _, tensors in together:
         assert_close(under("dropout", tensors), expected)
 
