@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,12 +10,13 @@ import polars as pl
 import pytest
 from test_benchmarks_run import LetterEncoder
 
+from commands import run
 from onoma.artifacts import Manifest
 from onoma.artifacts.manifest import FileEntry
 from onoma.benchmarks import run_benchmark
 from onoma.errors import ConfigError, InputError
 from onoma.indexes import ExactIndex
-from onoma.linking import Linker, LinkerSettings, Preparation, build_dictionary, build_linker
+from onoma.linking import Asking, Filters, Linker, LinkerSettings, Preparation, build_dictionary, build_linker
 from onoma.linking.components import Components
 from onoma.linking.lookup import NameLookup
 from tiny import make_terminology
@@ -98,3 +100,76 @@ def test_how_mentions_are_made_ready_is_written_down(tmp_path: Path) -> None:
         run_benchmark(
             "ncbi-disease", tmp_path, linker=linker.preparing(Preparation(composites=True)), out=tmp_path / "c"
         )
+
+
+@pytest.fixture
+def typed(tmp_path: Path) -> Linker:
+    """ "cold" is a disease, a feeling and a drug in this order, "flu" a drug and, below the first, a disease."""
+    concepts = {"D1": ["cold", "coryza"], "D2": ["cold"], "D3": ["cold"], "D4": ["flu"], "D5": ["flu", "grippe"]}
+    types = {"D1": ["disease"], "D2": ["feeling"], "D3": ["drug"], "D4": ["drug"], "D5": ["disease"]}
+    make_terminology(tmp_path / "t", concepts, semantic_types=types, relations=[("D5", "broader", "D1")])
+    (tmp_path / "test_queries.txt").write_text("D2||cold\nD5||flu\nD5||grippe\nD1||coryza\n")
+    return build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True, stages=["exact", "sparse"])
+
+
+@pytest.mark.parametrize(
+    ("asking", "ranks", "n_names", "written"),
+    [
+        (Asking(), [2, 2, 1, 1], 4, {"stages": "exact, sparse"}),
+        (Asking(stages=("exact",)), [2, 2, 1, 1], 4, {"stages": "exact"}),
+        (Asking(expected_types=("feeling", "disease")), [2, 1, 1, 1], 4, {"expected_types": "disease, feeling"}),
+        (
+            Asking(filters=Filters.of(semantic_types=["feeling", "disease"])),
+            [2, 1, 1, 1],
+            4,
+            {"semantic_types": "disease, feeling"},
+        ),
+        (Asking(filters=Filters.of(under="D5")), [None, 1, 1, None], 2, {"under": "D5"}),
+    ],
+)
+def test_a_linker_is_asked_as_onoma_link_asks_it(
+    typed: Linker, asking: Asking, ranks: list[int | None], n_names: int, written: dict[str, str], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    result = run_benchmark("ncbi-disease", tmp_path, linker=typed, asking=asking, out=out)
+    found = pl.read_parquet(out / "predictions.parquet").unique("query").sort("query")["query_rank"]
+    assert found.to_list() == ranks
+    assert result.n_dictionary == n_names
+    assert result.coverage == sum(rank is not None for rank in ranks) / 4
+    assert {key: result.model[key] for key in written} == written
+    assert (" + filters" in str(result), " + expected types" in str(result)) == (
+        asking.filters.are_set,
+        bool(asking.expected_types),
+    )
+
+
+def test_what_cannot_be_asked(typed: Linker, tmp_path: Path) -> None:
+    asking = Asking(stages=("exact",))
+    with pytest.raises(ConfigError, match="are asked of a linker"):
+        run_benchmark("ncbi-disease", tmp_path, baseline="exact", asking=asking, out=tmp_path / "out")
+    with pytest.raises(ConfigError, match="no stage 'dense'"):
+        run_benchmark("ncbi-disease", tmp_path, linker=typed, asking=Asking(stages=("dense",)), out=tmp_path / "out")
+    drugs = Asking(filters=Filters.of(semantic_types="drug"))
+    with pytest.raises(InputError, match=r"codes such as D1, D2, D5.*found D3, D4"):
+        run_benchmark("ncbi-disease", tmp_path, linker=typed, asking=drugs, out=tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("option", "words", "written_as"),
+    [
+        ("--stages", ["exact"], "stages"),
+        ("--semantic-type", ["disease", "feeling"], "semantic_types"),
+        ("--expect-type", ["disease"], "expected_types"),
+        ("--under", ["D5"], "under"),
+    ],
+)
+def test_the_command_asks_as_onoma_link_does(
+    option: str, words: list[str], written_as: str, typed: Linker, tmp_path: Path
+) -> None:
+    run_task: list[str | Path] = ["benchmark", "run", "ncbi-disease", "--data", tmp_path, "-o", tmp_path / "out"]
+    options = [part for word in words for part in (option, word)]
+    run(*run_task, "--linker", typed.path, *options)
+    model = json.loads((tmp_path / "out" / "results.json").read_text())["model"]
+    assert model[written_as] == ", ".join(words)
+    with pytest.raises(ConfigError, match="are for --linker"):
+        run(*run_task, "--baseline", "exact", *options)

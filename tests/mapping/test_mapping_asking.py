@@ -12,12 +12,12 @@ from mapping_data import make_linker, make_parts_small, read_table, rows_of, wri
 from onoma.artifacts import amend_artifact
 from onoma.cli.map import map_
 from onoma.errors import ConfigError, InputError, MismatchError
-from onoma.linking import Linker, build_linker
+from onoma.linking import Asking, Linker, build_linker
 from onoma.linking.calibration import Calibration
 from onoma.linking.confidence_features import FEATURE_NAMES
 from onoma.linking.filters import Filters
 from onoma.linking.folder import FORMAT_VERSION, KIND
-from onoma.mapping import Asking, map_table
+from onoma.mapping import map_table
 from onoma.terminology import import_terminology
 
 ROWS = rows_of(60)

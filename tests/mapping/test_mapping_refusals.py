@@ -17,8 +17,8 @@ from mapping_data import make_linker_of, make_parts_small, read_table, write_tab
 
 from onoma.artifacts.parquet import scan_parquet
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, UnavailableError
+from onoma.linking import Asking
 from onoma.mapping import map_table
-from onoma.mapping.asking import Asking
 from onoma.mapping.outputs import write_part
 from onoma.mapping.work import WorkFolder
 
@@ -274,7 +274,7 @@ def test_what_a_tsv_cannot_hold(
 
 def test_asking_is_an_asking(linker: Path, tmp_path: Path) -> None:
     path = write_table(tmp_path / "x.csv", [{"mention": "cold"}])
-    with pytest.raises(ConfigError, match=r"asking is an onoma\.mapping\.Asking"):
+    with pytest.raises(ConfigError, match=r"asking is an onoma\.linking\.Asking"):
         map_table(linker, path, tmp_path / "y.csv", column="mention", asking={"stages": ["exact"]})  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"filters are onoma\.linking\.filters\.Filters\.of\(.*found dict"):
         Asking(filters={"sources": "A"})  # type: ignore[arg-type]

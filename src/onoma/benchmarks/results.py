@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from onoma._version import __version__
 from onoma.benchmarks.abstention import AbstentionResult, in_words
 from onoma.benchmarks.metrics import Accuracy
+from onoma.linking import Filters
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class BenchmarkResult:
         coverage: Share of queries of which at least one gold id occurs among the names' ids.
         model: Kind (encoder, linker or baseline), name and fingerprint of what was measured; of an encoder its
             precision, and the weight of n-grams if they were added ("sparse_weight"); of a linker its stages, and how
-            it makes mentions ready, if it does ("preparation").
+            it makes mentions ready, if it does ("preparation"); filters and "expected_types" that it was asked with.
         abstention: How well a calibrated linker knows when to answer; written to files of its own.
         seed: Of the confidence intervals.
         versions: Of Onoma, Python and the packages that took part.
@@ -122,6 +123,8 @@ def versions_in_use() -> dict[str, str]:
 
 
 def name_of(model: Mapping[str, str]) -> str:
-    """What was measured, for people: its name, how it makes mentions ready, and n-grams where they were added."""
-    ngrams = ["n-grams"] if "sparse_weight" in model else []
-    return " + ".join([*(model[part] for part in ("name", "preparation") if part in model), *ngrams])
+    """What was measured, for people: its name, how it makes mentions ready, and in a word what else was asked for."""
+    filters = {"filters": any(field.name in model for field in fields(Filters))}
+    others = {**filters, "expected types": "expected_types" in model, "n-grams": "sparse_weight" in model}
+    said = [model[part] for part in ("name", "preparation") if part in model]
+    return " + ".join([*said, *(what for what, is_so in others.items() if is_so)])

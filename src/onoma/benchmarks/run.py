@@ -22,7 +22,7 @@ from onoma.benchmarks.tasks import BenchmarkTask, get_task
 from onoma.codes import split_codes
 from onoma.encoders import Encoder, open_encoder
 from onoma.errors import ConfigError, InputError
-from onoma.linking import Linker
+from onoma.linking import Asking, Linker
 from onoma.linking.baselines import Baseline, get_baseline
 from onoma.types import CountProgress
 
@@ -36,6 +36,7 @@ def run_benchmark(
     linker: str | Path | Linker | None = None,
     baseline: str | Baseline | None = None,
     sparse: bool = False,
+    asking: Asking | None = None,
     split: str | None = None,
     seed: int = 0,
     overwrite: bool = False,
@@ -56,6 +57,8 @@ def run_benchmark(
         baseline: Baseline, or its name ("exact", "tfidf", "bm25", "fuzzy"). Exactly one of encoder, linker and
             baseline is given.
         sparse: Add to an encoder's cosine that of character 1-2-grams, times the weight that the encoder has.
+        asking: Of a linker: stages, filters and expected types in place of its own. What does not pass the filters is
+            no candidate, so that coverage falls with it.
         split: One of the task's; unset: the one to report.
         seed: Of the confidence intervals.
         overwrite: Replace earlier results at ``out``.
@@ -65,7 +68,7 @@ def run_benchmark(
         InputError: not exactly one thing to measure, files are missing or have bad lines, or the dictionary or the
             linker's terminology has none of the gold ids.
         ConfigError: there is no such baseline, or it cannot do without settings; the linker splits composite mentions;
-            or ``sparse`` is asked of what has no weight of n-grams.
+            ``sparse`` is asked of what has no weight of n-grams; or the linker cannot be asked so.
         ArtifactExistsError: ``out`` is taken.
     """
     declared = get_task(task) if isinstance(task, str) else task
@@ -78,9 +81,12 @@ def run_benchmark(
         raise InputError("give exactly one of encoder, linker and baseline")
     if sparse and encoder is None:
         raise ConfigError("n-grams by an encoder's weight are for encoders: a linker and a baseline have their own.")
+    if asking is not None and linker is None:
+        raise ConfigError("stages, filters and expected types are asked of a linker.")
     if linker is not None:
-        linking = Linker.open(linker) if isinstance(linker, str | Path) else linker
-        ranking = _rank_with_linker(linking, queries, k=k)
+        asked = Asking() if asking is None else asking
+        linking = asked.applied(Linker.open(linker) if isinstance(linker, str | Path) else linker)
+        ranking = _rank_with_linker(linking, queries, asked, k=k)
         dictionary_sha256 = linking.fingerprint_of_names
         protocol, tie_rule = declared.linker_protocol, declared.linker_tie_rule
     else:
@@ -229,7 +235,8 @@ def _rank_with_baseline(
     )
 
 
-def _rank_with_linker(linker: Linker, queries: Sequence[Query], *, k: int) -> _Ranking:
+def _rank_with_linker(linker: Linker, queries: Sequence[Query], asking: Asking, *, k: int) -> _Ranking:
+    """With a linker that answers as it is asked, but for expected types."""
     if linker.preparation.composites:
         raise ConfigError(
             "a benchmark says itself which mentions are composite, and how: measure the linker without splitting them."
@@ -247,7 +254,9 @@ def _rank_with_linker(linker: Linker, queries: Sequence[Query], *, k: int) -> _R
     calibrated = linker.is_calibrated
     # What a tuned linker holds back as "no such concept" is ranked too: that it abstains is measured by itself. A
     # cross-encoder's NIL is an answer, wrong where there is a concept.
-    links = linker.link(texts, top_k=k, no_concept_below=0.0 if calibrated else None)
+    links = linker.link(
+        texts, top_k=k, no_concept_below=0.0 if calibrated else None, expected_types=asking.expected_types
+    )
     first = {text: answers[0].confidence if answers else None for text, answers in zip(texts, links, strict=True)}
     return _Ranking(
         found=as_candidates(texts, links),
@@ -260,6 +269,8 @@ def _rank_with_linker(linker: Linker, queries: Sequence[Query], *, k: int) -> _R
             "fingerprint": linker.fingerprint,
             "stages": ", ".join(linker.settings.stages),
             **({"preparation": str(linker.preparation)} if linker.preparation.is_on else {}),
+            **{what: ", ".join(words) for what, words in vars(asking.filters).items() if words},
+            **({"expected_types": ", ".join(asking.expected_types)} if asking.expected_types else {}),
         },
         confidences=first if calibrated else None,
         thresholds=_thresholds(linker) if calibrated else {},

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from onoma.cli.asking import ExpectTypes, Languages, SemanticTypes, Sources, Stages, Under, divided
 from onoma.cli.options import Database, Force, Json, Precision, Settings, parse_assignments
 from onoma.cli.preparing import Spelling
 from onoma.errors import ConfigError
@@ -54,6 +55,12 @@ def run(
         ),
     ] = False,
     spelling: Spelling = False,
+    stages: Stages = None,
+    semantic_type: SemanticTypes = None,
+    source: Sources = None,
+    language: Languages = None,
+    under: Under = None,
+    expect_type: ExpectTypes = None,
     settings: Settings = None,
     split: Annotated[
         str | None, typer.Option(metavar="SPLIT", help="E.g. dev; unset: the one that is reported (test).")
@@ -72,8 +79,9 @@ def run(
     from onoma.benchmarks.tasks import doubts
     from onoma.cli import show
     from onoma.encoders import open_encoder
-    from onoma.linking import Linker, Preparation
+    from onoma.linking import Asking, Filters, Linker, Preparation
     from onoma.linking.baselines import get_baseline
+    from onoma.linking.settings import ordered_stages
 
     if sum(given is not None for given in (encoder, linker, baseline)) != 1:
         raise ConfigError("give one of --encoder, --linker and --baseline.")
@@ -89,11 +97,22 @@ def run(
         )
     if linker is None and spelling:
         raise ConfigError("--spelling is for --linker: it goes by the words of the linker's names.")
+    filters = Filters.of(semantic_types=semantic_type, sources=source, languages=language, under=under)
+    asking = Asking(stages=divided(stages), filters=filters, expected_types=tuple(expect_type or ()))
+    if linker is None and asking != Asking():
+        raise ConfigError(
+            "--stages, --semantic-type, --source, --language, --under and --expect-type are for --linker."
+        )
     if baseline is None and settings:
         raise ConfigError("--set is for --baseline; an encoder and a linker carry their own settings.")
     opened = None if encoder is None else open_encoder(encoder, precision=precision)
     chosen = None if baseline is None else get_baseline(baseline, parse_assignments(settings or []))
     linking = None if linker is None else Linker.open(linker, database=database)
+    if linking is not None:
+        asked = ordered_stages(asking.stages or linking.settings.stages)
+        show.calibration_out_of_force(linking.settings, asked)
+        if filters.are_set:
+            show.confidences_under_filters(linking.settings, asked)
     with show.progress_bar("encoding", "names") as update:
         result = run_benchmark(
             task,
@@ -102,6 +121,7 @@ def run(
             linker=None if linking is None else linking.preparing(Preparation(spelling=spelling)),
             baseline=chosen,
             sparse=sparse,
+            asking=None if linking is None else asking,
             out=out,
             split=split,
             seed=seed,

@@ -84,10 +84,10 @@ def map_(
     from onoma.artifacts import is_same
     from onoma.cli import show
     from onoma.errors import InputError
-    from onoma.linking import Linker, LinkerSettings
+    from onoma.linking import Asking, Linker, LinkerSettings
     from onoma.linking.filters import Filters
     from onoma.linking.settings import ordered_stages
-    from onoma.mapping import Asking, map_table
+    from onoma.mapping import map_table
 
     if abbreviations is not None and is_same(output, abbreviations):
         raise InputError(

@@ -1,5 +1,6 @@
 """Mentions to ranked concepts: by the stages of a linker (`Linker`) and by look-up alone (`ExactMatcher`)."""
 
+from onoma.linking.asking import Asking
 from onoma.linking.build import add_prior, add_reranker, build_linker
 from onoma.linking.dictionary import NameDictionary, build_dictionary
 from onoma.linking.exact_match import ExactMatcher
@@ -18,6 +19,7 @@ from onoma.linking.updating import update_linker
 __all__ = [
     "STAGES",
     "AbbreviationTable",
+    "Asking",
     "ExactMatcher",
     "Explanation",
     "Filters",

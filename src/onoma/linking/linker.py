@@ -173,8 +173,11 @@ class Linker:
 
     @property
     def n_texts(self) -> int:
-        """Distinct normalised texts that are known, each with one vector."""
-        return self.dictionary.n_texts
+        """Distinct normalised texts that can be found, each with one vector."""
+        entries = self._components.entries
+        if entries is None:
+            return self.dictionary.n_texts
+        return int(np.count_nonzero(np.logical_or.reduceat(entries, self.dictionary.entry_offsets[:-1])))
 
     @property
     def concept_ids(self) -> StringColumn:

@@ -17,11 +17,11 @@ from onoma._version import __version__
 from onoma.artifacts import ensure_file_writable, is_same, sha256_file, write_file
 from onoma.errors import ConfigError, InputError, whole_number
 from onoma.linking import Linker
+from onoma.linking.asking import Asking
 from onoma.linking.links import checked_top_k
 from onoma.linking.mentions import Preparation
 from onoma.mapping import collecting, parts
 from onoma.mapping.answers import ANSWER_TYPES, AnswerFiles, link_task
-from onoma.mapping.asking import Asking
 from onoma.mapping.collecting import collect_mentions
 from onoma.mapping.json_tables import JsonLinesTable
 from onoma.mapping.keyed_texts import KeyedTexts
@@ -148,7 +148,7 @@ def map_table(
     plain = Linker.open(linker, database=database)
     asking = Asking() if asking is None else asking
     if not isinstance(asking, Asking):
-        raise ConfigError(f"asking is an onoma.mapping.Asking(stages=..., ...); found {type(asking).__name__}.")
+        raise ConfigError(f"asking is an onoma.linking.Asking(stages=..., ...); found {type(asking).__name__}.")
     opened = asking.applied(plain).preparing(preparation)
     check_ids(opened.concept_ids, formats[1], Path(linker))
     if context is not None:

@@ -32,10 +32,10 @@ from onoma.artifacts import write_text_atomically
 from onoma.artifacts.files import fsync
 from onoma.artifacts.locking import open_locked
 from onoma.errors import ArtifactExistsError, DamagedArtifactError, MismatchError, UnavailableError
+from onoma.linking.asking import Asking
 from onoma.linking.expansion import AbbreviationTable
 from onoma.linking.filters import Filters
 from onoma.linking.mentions import Preparation
-from onoma.mapping.asking import Asking
 
 _ENTRIES = ("reading.json", "answers", "written", "mentions", "done", "whole", "settings.json", "abbreviations.json")
 """What lies in the folder besides the lock, in the order in which it is thrown away."""

@@ -1,12 +1,12 @@
-"""How a linker is asked for the links of a table."""
+"""How a linker is asked for many links: of a table, of a benchmark."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from onoma.errors import ConfigError, check_several
-from onoma.linking import Linker
 from onoma.linking.filters import Filters, filter_words
+from onoma.linking.linker import Linker
 from onoma.linking.settings import ordered_stages
 
 
