@@ -235,6 +235,38 @@ def test_who_waits_for_a_process_that_stopped_is_told(tmp_path: Path) -> None:
     assert started[0].returncode == 1
 
 
+GIVEN_ONE_GPU = """
+    import os
+    import sys
+    from types import SimpleNamespace
+    import torch
+    from torch import distributed as group
+    from onoma.training import distributed
+
+    join = group.init_process_group
+    group.init_process_group = lambda backend, **given: join("gloo", **given)
+    torch.cuda.is_available = lambda: True
+    torch.cuda.device_count = lambda: 1
+    torch.cuda.set_device = lambda number: None
+    torch.cuda.current_device = lambda: 0
+    torch.cuda.get_device_properties = lambda number: SimpleNamespace(uuid=sys.argv[1 + int(os.environ["RANK"])])
+    with distributed.processes("cuda"):
+        print(distributed.world_size(), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("gpus", [("GPU-1", "GPU-1"), ("GPU-1", "GPU-2")])
+def test_two_processes_that_were_shown_one_gpu_are_refused(
+    gpus: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A launcher may show each process its own GPU as the first: which it is, is told by its identity."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    said = finish(started := start(2, "-c", textwrap.dedent(GIVEN_ONE_GPU), *gpus))
+    assert [process.returncode for process in started] == [int(len(set(gpus)) == 1)] * 2, said
+    for words in said:
+        assert ("2 processes have 1 GPUs between them" in words) is (len(set(gpus)) == 1)
+
+
 def test_processes_that_no_launcher_started_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.delenv("RANK", raising=False)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import socket
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import TypeVar
@@ -51,7 +52,7 @@ def processes(device: str = "auto") -> Iterator[None]:
         device: As in `TrainingConfig`. On GPUs each process takes that of its ``LOCAL_RANK``.
 
     Raises:
-        TrainingError: there are fewer GPUs than processes, or the others are not to be reached.
+        TrainingError: there are fewer GPUs than processes, two have the same one, or the others are not to be reached.
     """
     if _joined() or _started() == 1:
         yield
@@ -192,6 +193,22 @@ def _join(*, on_gpus: bool) -> None:
             f"WORLD_SIZE says that {world} processes train together, but they could not be joined "
             f"({_first_line(error)}). Start them with torchrun or accelerate launch; for one process unset WORLD_SIZE."
         ) from None
+    if on_gpus:
+        _refuse_shared_gpus(world)
+
+
+def _refuse_shared_gpus(world: int) -> None:
+    """NCCL takes no two processes for one GPU; that says so on all of them, before any of them waits."""
+    own = (socket.gethostname(), str(torch.cuda.get_device_properties(torch.cuda.current_device()).uuid))
+    taken = [own] * world
+    with _failures_in_words():
+        distributed.all_gather_object(taken, own)  # between the CPUs
+    if len(set(taken)) < world:
+        shown = os.environ.get("CUDA_VISIBLE_DEVICES")
+        raise TrainingError(
+            f"{world} processes have {len(set(taken))} GPUs between them: each needs one of its own. "
+            + ("Start one for each GPU." if shown is None else f"Here CUDA_VISIBLE_DEVICES={shown}: show more of them.")
+        )
 
 
 def _buckets(gradients: list[Tensor]) -> Iterator[list[Tensor]]:
