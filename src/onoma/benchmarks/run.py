@@ -245,9 +245,11 @@ def _rank_with_linker(linker: Linker, queries: Sequence[Query], asking: Asking, 
     _require_common_ids(
         queries,
         known,
-        of="the linker's terminology",
+        of="what passes the filters" if asking.filters.are_set else "the linker's terminology",
         path=linker.path,
-        fix="build the linker from a terminology with the benchmark's codes, e.g. from its own dictionary "
+        fix="ask for less: what does not pass the filters is no candidate"
+        if asking.filters.are_set
+        else "build the linker from a terminology with the benchmark's kind of codes, e.g. from its own dictionary "
         "(onoma terminology import biosyn)",
     )
     texts = _distinct_parts(queries)
@@ -362,7 +364,7 @@ def _require_common_ids(queries: Sequence[Query], known: set[str], *, of: str, p
     gold = {concept_id for query in queries for concept_id in query.gold}
     if known.isdisjoint(gold):
         raise InputError(
-            f"{of} has none of the benchmark's concepts: their codes are of another kind",
+            f"{of} has none of the benchmark's concepts",
             path=path,
             expected=f"codes such as {', '.join(sorted(gold)[:3])}",
             found=", ".join(sorted(known)[:3]),
