@@ -15,13 +15,15 @@ import pytest
 import torch
 from torch import Tensor
 
+from onoma.encoders import attention
+
 if importlib.util.find_spec("triton") is None:
     pytest.skip("Triton is not installed", allow_module_level=True)
 ON_GPU = torch.cuda.is_available()
 if not ON_GPU and os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("no GPU, and Triton is not told to interpret", allow_module_level=True)
 
-from onoma.encoders import attention, short_attention  # noqa: E402
+from onoma.encoders import short_attention  # noqa: E402
 from onoma.encoders.short_attention import Names, tile_of  # noqa: E402
 
 DEVICE = torch.device("cuda" if ON_GPU else "cpu")
