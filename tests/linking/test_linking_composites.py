@@ -109,6 +109,10 @@ SPLIT = [
     ("diabetes, TYPES 1 AND 2", "diabetes TYPE 1; diabetes TYPE 2"),
     ("diabetes type 1, type 2 and type 3", "diabetes type 1; diabetes type 2; diabetes type 3"),
     ("chest pain and vomiting.", "chest pain; vomiting"),
+    # brackets and quotation marks around all
+    ("(breast and ovarian cancer)", "breast cancer; ovarian cancer"),
+    ("“fever and headache”", "fever; headache"),
+    ('"fever" and "joint pain"', '"fever"; "joint pain"'),
     # suspended hyphens
     ("T- and B-cell lymphoma", "T-cell lymphoma; B-cell lymphoma"),
     ("non-small-cell and small cell lung cancer", "non-small-cell lung cancer; small cell lung cancer"),
@@ -130,6 +134,10 @@ def test_split(mention: str, expected: str) -> None:
 
 
 WHOLE = [
+    "(acute or chronic) renal failure",
+    "(B and T cell) lymphoma",
+    'acute "liver and kidney" failure',
+    "acute “liver and kidney” failure",
     "",
     "  ",
     "and",

@@ -200,6 +200,26 @@ def test_names_that_cannot_be_an_answer_do_not_keep_a_mention_whole(linker: Link
     assert unknown.prepare([mention])[0].parts == ("Spinal muscular atrophy", "bulbar muscular atrophy")
 
 
+def test_a_name_is_what_the_stages_that_are_asked_for_look_up(linker: Linker) -> None:
+    whole = "spinal, and bulbar muscular atrophy"  # a name where look-up is loose
+    preparing = linker.preparing(Preparation(composites=True))
+    loose, exact = ("exact", "loose", "dense"), ("exact", "dense")
+    built = preparing.tuned(LinkerSettings(stages=loose))
+    opened: Linker
+    stages: tuple[str, ...] | None
+    for opened, stages in ((preparing, loose), (built, None)):
+        assert opened.prepare([whole], stages=stages)[0].parts == (whole,)
+        (links,) = opened.link([whole], stages=stages, top_k=1)
+        assert [(link.concept_id, link.read_as) for link in links] == [("D4", None)]
+        assert opened.link(opened.prepare([whole], stages=stages), stages=stages, top_k=1) == [links]
+        assert opened.explain(whole, stages=stages).parts == ()
+    for opened, stages in ((preparing, None), (built, exact)):
+        assert len(opened.prepare([whole], stages=stages)[0].parts) == 2
+        assert len(opened.link([whole], stages=stages, top_k=1)[0]) == 2
+    with pytest.raises(ConfigError, match="sparse"):
+        preparing.prepare([whole], stages=["sparse"])
+
+
 def test_a_part_without_an_answer(linker: Linker) -> None:
     preparing = linker.preparing(EVERYTHING).tuned(LinkerSettings(stages=("exact",)))
     prepared = preparing.prepare(["OC and hepatitis E", "hepatitis E"])

@@ -215,6 +215,14 @@ def test_ways_to_say_that_a_class_is_deprecated(tmp_path: Path) -> None:
     assert terminology.concepts().collect()["status"].to_list() == ["obsolete"] * 4 + ["active"]
 
 
+def test_a_successor_in_dublin_core(tmp_path: Path) -> None:
+    head = TURTLE_HEAD + "@prefix dct: <http://purl.org/dc/terms/> .\n"
+    old = 'obo:X_1 a skos:Concept ; skos:prefLabel "old" ; owl:deprecated true ; dct:isReplacedBy obo:X_2 .\n'
+    terminology, _ = read(tmp_path, head + old + 'obo:X_2 a skos:Concept ; skos:prefLabel "new" .')
+    concepts = terminology.concepts().select("concept_id", "status", "replaced_by").collect().rows()
+    assert concepts == [("X:1", "obsolete", "X:2"), ("X:2", "active", None)]
+
+
 def test_private_language(tmp_path: Path) -> None:
     terminology, _ = read(tmp_path, TURTLE_HEAD + 'obo:X_1 a owl:Class ; rdfs:label "a"@x-mine , "b"@zh-hant-TW .')
     assert names(terminology) == [(0, "label", "a", "x-mine"), (0, "label", "b", "zh-Hant-TW")]
@@ -338,6 +346,15 @@ def test_what_has_no_label_is_told_by_what_it_has(tmp_path: Path) -> None:
         read(tmp_path, text)
     terminology, report = read(tmp_path, text, on_error="skip")
     assert (terminology.n_concepts, report.n_rejected) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "after", ["<!-- " + "c" * 70_000 + " -->", " " * 70_000, "\n" * 140_000 + "<?p " + "d" * 70_000 + "?>\n"]
+)
+def test_much_may_follow_the_root(after: str, tmp_path: Path) -> None:
+    assert read(tmp_path, XML + "</rdf:RDF>" + after, "x.owl")[0].n_concepts == 1
+    with pytest.raises(InputError, match="the XML is cut off"):
+        read(tmp_path, XML + after, "x.owl")
 
 
 def test_prefixes_and_blank_names(tmp_path: Path) -> None:

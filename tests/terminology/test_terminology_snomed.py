@@ -427,6 +427,24 @@ def test_several_editions_in_one_folder(tmp_path: Path) -> None:
     assert report.notes["rows that stand in several files or twice, kept once"] == 1
 
 
+@pytest.mark.parametrize("other", ["Full", "Delta"])
+def test_an_edition_of_another_kind_is_not_lost_in_silence(other: str, tmp_path: Path) -> None:
+    write_rf2(tmp_path / "in" / "a", named(A, B))
+    for kind in ("Full", "Delta"):  # of the same edition: nothing is missed
+        write_rf2(tmp_path / "in" / "a", named(A, B), kind)
+    run(tmp_path / "in", tmp_path / "alone")
+    write_rf2(tmp_path / "in" / "b", named(A, B, C), other, edition="XX1000999")
+    with pytest.raises(InputError, match=rf"sct2_Concept_{other}_XX1000999_20240101.*is not here as a Snapshot"):
+        run(tmp_path / "in", tmp_path / "out")
+    report, found = run(tmp_path / "in", tmp_path / "out", release="snapshot")
+    assert sorted(concepts_of(found)) == [A, B]
+    file = f"sct2_Concept_{other}_XX1000999_20240101.txt"
+    assert report.notes[f"editions that are not here as a Snapshot, left out: {file}"] == 1
+    write_rf2(tmp_path / "in" / "b", named(A, B, C), edition="XX1000999")
+    _, found = run(tmp_path / "in", tmp_path / "both")
+    assert sorted(concepts_of(found)) == [A, B, C]
+
+
 def test_two_states_from_one_day(tmp_path: Path) -> None:
     contents = named(A)
     contents["sct2_Description"].append(description("911011", A, "something else"))

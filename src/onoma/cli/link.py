@@ -116,7 +116,7 @@ def link(
         if explain:
             _explain(opened, wanted, contexts, asked, as_json=as_json)
             continue
-        prepared = opened.prepare(wanted, contexts=contexts)
+        prepared = opened.prepare(wanted, contexts=contexts, stages=asked["stages"])
         found = opened.link(prepared, **asked)
         if not as_json:
             _table(prepared, found)

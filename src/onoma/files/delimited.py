@@ -65,17 +65,7 @@ def read_delimited(
             data, numbers = _good_lines(block, division, path, reading, skip_blank_lines)
             if not data:
                 continue
-        # Polars takes U+FEFF at the beginning of what it reads for a byte order mark; here it belongs to a field.
-        begins_with_mark = data.startswith("\ufeff".encode())
-        first_row = separator.encode() * division.n_separators + b"\n" if begins_with_mark else b""
-        rows = pl.read_csv(
-            io.BytesIO(first_row + data),
-            separator=separator,
-            has_header=False,
-            quote_char=None,
-            infer_schema=False,
-            columns=wanted,
-        ).slice(int(begins_with_mark))
+        rows = division.rows(data, wanted)
         rows.columns = [fields[position] for position in wanted]
         yield rows.select(numbers.alias(line_column), pl.col(list(keep)).fill_null(""))
 
@@ -83,7 +73,9 @@ def read_delimited(
 def read_columns(
     source: TextSource, reading: Reading, *, separator: str, columns: Sequence[str], optional: Sequence[str] = ()
 ) -> Iterator[pl.DataFrame]:
-    """Yield blocks of rows of a file whose first line, blank ones aside, names its columns, else as `read_delimited`.
+    """Yield blocks of rows of a file whose first line names its columns, else as `read_delimited`.
+
+    Blank lines are passed over.
 
     Args:
         source: Plain or gzip, on disk or in an archive.
@@ -117,7 +109,10 @@ def read_columns(
     wanted = [known.index(name.casefold()) for name in present]
     fields = [str(position) for position in range(len(header))]
     keep = [fields[position] for position in wanted]
-    for rows in read_delimited(source, reading, separator=separator, fields=fields, keep=keep, skip_lines=line):
+    blocks = read_delimited(
+        source, reading, separator=separator, fields=fields, keep=keep, skip_lines=line, skip_blank_lines=True
+    )
+    for rows in blocks:
         yield rows.select(
             "line",
             *(pl.col(field).alias(name) for field, name in zip(keep, present, strict=True)),
@@ -188,6 +183,24 @@ class _Division:
         if not (array[ends] == _LINE_FEED).all():
             return False
         return not self.ends_with_separator or bool((ends - marks[width - 2 :: width] == 1).all())
+
+    def rows(self, data: bytes, wanted: Sequence[int]) -> pl.DataFrame:
+        """The fields at the wanted positions, of good lines."""
+        separator = chr(self.separator)
+        if b"\r" in data:  # Polars leaves it out at the end of a field
+            lines = [line.split(separator) for line in data.decode().removesuffix("\n").split("\n")]
+            return pl.DataFrame({str(position): [line[position] for line in lines] for position in wanted})
+        # Polars takes U+FEFF at the beginning of what it reads for a byte order mark; here it belongs to a field.
+        begins_with_mark = data.startswith("\ufeff".encode())
+        first_row = separator.encode() * self.n_separators + b"\n" if begins_with_mark else b""
+        return pl.read_csv(
+            io.BytesIO(first_row + data),
+            separator=separator,
+            has_header=False,
+            quote_char=None,
+            infer_schema=False,
+            columns=list(wanted),
+        ).slice(int(begins_with_mark))
 
     def problem(self, line: bytes) -> tuple[str, str] | None:
         """Expected and found, if the line has other fields."""

@@ -34,7 +34,6 @@ _BY_EXTENSION = {
 }
 _SNIFFED_BYTES = 1 << 16
 _COMMENTS = re.compile(rb"\s+|#[^\n]*\n")
-_XML_ASIDES = re.compile(rb"<!--.*?-->|<\?.*?\?>", re.DOTALL)
 _XML_PROLOG = re.compile(rb"\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE(?:[^\[>]|\[.*?\]\s*(?=>))*>", re.DOTALL)
 _XML_ROOT = re.compile(rb"<((?:[\w.-]+:)?([\w.-]+))(?=[\s/>])")
 _BLOCK_BYTES = 1 << 16
@@ -119,6 +118,7 @@ class _Feed:
             if not piece:
                 return b""
             self._ready = piece if self._texts is None else self._texts.plain(piece)
+            self._keep_tail()
             problem = self._guard.problem(self._ready) if self._ready else None
             if problem:
                 raise InputError(problem, path=self._file.path, fix="get the file from its publisher")
@@ -137,7 +137,6 @@ class _Feed:
             if self._is_first:
                 self._data = without_byte_order_mark(self._data, self._file.path)
                 self._is_first = False
-            self._tail = (self._tail + self._data)[-_BLOCK_BYTES:]
         end = len(self._data) if size < 0 else min(self._position + size, len(self._data))
         if self._by_line:
             end = min(end, (self._data.find(b"\n", self._position) + 1) or end)
@@ -146,11 +145,16 @@ class _Feed:
         self._position, self._begins_line = end, piece.endswith(b"\n")
         return piece
 
+    def _keep_tail(self) -> None:
+        """Keep the last bytes of the text without comments; white space after the end may be of any length."""
+        if not (self._ready.isspace() and self._tail.rstrip().endswith(b">")):
+            self._tail = (self._tail + self._ready)[-_BLOCK_BYTES:]
+
     def _check_end(self) -> None:
         root = self._syntax.root
         if not root:
             return
-        tail = _XML_ASIDES.sub(b"", self._tail).rstrip()
+        tail = self._tail.rstrip()
         is_closed = re.search(rb"</" + re.escape(root) + rb"\s*>$", tail)
         is_open = self._texts is not None and self._texts.is_open
         if is_open or (not is_closed and not re.search(rb"<" + re.escape(root) + rb"(?:\s[^<]*)?/>$", tail)):

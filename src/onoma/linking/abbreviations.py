@@ -34,6 +34,8 @@ _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*\s+(?=[^\Wa-z_]|[\"'“‘(\[])
 _NO_SENTENCE_END = frozenset({"e.g", "i.e", "vs", "cf", "dr", "st", "no", "nos", "fig", "figs", "approx", "ca"})
 _QUOTES_AND_OPENERS = "\"'“”‘’«»([{"
 _QUOTES = "\"'“”‘’«»"
+_BEFORE_BRACKETS = _QUOTES_AND_OPENERS + " ,;:–—"
+"""What may stand between a long form and the bracket behind it."""
 _LOOK_BACK = 1_000
 """Characters before a bracket in which its long form is looked for: more than 15 words ever have."""
 _AB3P_SHORT_FORM, _AB3P_WORDS = 90, 500
@@ -139,7 +141,7 @@ def _pair(before: str, inside: str) -> tuple[str, str] | None:
         short = words[-1].strip(_QUOTES_AND_OPENERS) if words else ""
         if not _is_short_form(short) or len(inside.split()) > _max_words(short):
             return None
-        candidate = inside
+        candidate = inside.rstrip(".")
     long = _shortest_long_form(short, candidate)
     if long is None or len(long) < len(short) or _contains(long.casefold(), short.casefold()):
         return None
@@ -185,7 +187,7 @@ def _shortest_long_form(short: str, candidate: str) -> str | None:
         if end < 0:
             return None
     begin = candidate.rfind(" ", 0, end) + 1
-    return candidate[begin:].lstrip(_QUOTES_AND_OPENERS + " ")
+    return candidate[begin:].lstrip(_QUOTES_AND_OPENERS + " ").rstrip(_BEFORE_BRACKETS)
 
 
 def _last_match(wanted: str, text: str, end: int, *, begins_word: bool) -> int:

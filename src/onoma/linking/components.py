@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import cast
 
 import numpy as np
@@ -70,22 +70,22 @@ class Components:
     entries: BoolArray | None = None
     preparation: Preparation = field(default_factory=Preparation)
 
-    @cached_property
+    @functools.cached_property
     def texts(self) -> AllowedTexts:
         """Texts that may be an answer."""
         return AllowedTexts.of(self.entries, self.dictionary)
 
-    @cached_property
+    @functools.cached_property
     def dense(self) -> DenseSearch | None:
         """Search by vectors among these texts."""
         return None if self.index is None else DenseSearch(self.index, self.vectors, self.texts)
 
-    @cached_property
+    @functools.cached_property
     def sparse(self) -> SparseSearch | None:
         """Search by character n-grams among these texts."""
         return None if self.ngrams is None else SparseSearch(self.ngrams, self.texts)
 
-    @cached_property
+    @functools.cached_property
     def spelling(self) -> Spelling:
         """Corrections by the words of these texts; words that the encoder's tokeniser has whole are right too."""
         texts, mask = self.dictionary.texts, self.texts.mask
@@ -96,7 +96,7 @@ class Components:
             as_in_names=lambda word: normalise(word, self.dictionary.normalisation),
         )
 
-    @cached_property
+    @functools.cached_property
     def weighted_prior(self) -> WeightedPrior | None:
         """What it adds to scores how often each concept is meant, if that was counted and learned."""
         if self.prior is None or self.settings.prior_weight is None:
@@ -110,7 +110,7 @@ class Components:
             return self.settings.rerank_weight
         return 0.0 if self.reranker is None else self.reranker.about.weight
 
-    @cached_property
+    @functools.cached_property
     def confidence(self) -> Confidence | None:
         """What the settings say of it."""
         return Confidence.of(self.settings)
@@ -169,9 +169,12 @@ class Components:
         return self.facts
 
     def prepare(
-        self, mentions: Iterable[str | PreparedMention], contexts: Sequence[str | None] | None
+        self,
+        mentions: Iterable[str | PreparedMention],
+        contexts: Sequence[str | None] | None,
+        stages: tuple[Stage, ...],
     ) -> list[PreparedMention]:
-        """Mentions made ready, if they are not; names that can be an answer are names of the terminology.
+        """Mentions made ready, if they are not; names are those that these stages look up, and that can be an answer.
 
         Raises:
             InputError: a mention or context is not text, these are not as many, or only some mentions are ready.
@@ -189,13 +192,16 @@ class Components:
         # That they are text is checked there.
         spelling = self.spelling if self.preparation.spelling else None
         return self.preparation.prepare(
-            cast("list[str]", given), contexts=contexts, is_name=self._is_name, spelling=spelling
+            cast("list[str]", given),
+            contexts=contexts,
+            is_name=functools.partial(self._is_name, stages=stages),
+            spelling=spelling,
         )
 
-    def _is_name(self, text: str) -> bool:
+    def _is_name(self, text: str, *, stages: tuple[Stage, ...]) -> bool:
         normalised = normalise(text, self.dictionary.normalisation)
         found = [self.lookup.exact(normalised)]
-        if "loose" in self.settings.stages:
+        if "loose" in stages:
             found.append(self.lookup.loose(normalised))
         return any(len(rows) if self.texts.mask is None else self.texts.mask[rows].any() for rows in found)
 

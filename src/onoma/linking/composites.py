@@ -69,7 +69,8 @@ _FIXED_PAIRS = re.compile(
     r"|non \w+)\b",
     re.IGNORECASE,
 )
-_IN_BRACKETS = re.compile(r"(?<=\S)\s?(?:\([^()]*\)|\[[^\[\]]*\])")
+_IN_BRACKETS = re.compile(r"(?:^|(?<=\S)\s?)(?:\([^()]*\)|\[[^\[\]]*\])")
+_AROUND = {"(": ")", "[": "]", '"': '"', "“": "”", "«": "»", "'": "'", "‘": "’"}
 _ENUMERATOR = re.compile(r"-?\d{1,3}[A-Za-z]?|[IVX]{1,5}[A-Za-z]?|[A-Z]\d{0,2}|[a-z]", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,3}[A-Za-z]?", re.ASCII)
 _ROMAN = re.compile(r"[IVX]{1,5}[ab]?")
@@ -125,8 +126,11 @@ def split_composite(
     if is_name is not None and is_name(mention):
         return [mention]
     wholes = [*wholes]
+    if (inner := _unwrapped(mention)) is not None:
+        within = split_composite(inner, is_name=is_name, wholes=wholes)
+        return within if len(within) > 1 else [mention]
     parts = _split_once(_tokens(mention, wholes), is_name)
-    if len(parts) == 1 or max(map(len, parts)) >= len(mention):
+    if len(parts) == 1 or max(map(len, parts)) >= len(mention) or _tears_pairs(mention, parts):
         return [mention]
     # A part is split as any mention is, from its text: what comes back is therefore not split any further.
     found: dict[str, str] = {}
@@ -134,6 +138,29 @@ def split_composite(
         for smaller in split_composite(part, is_name=is_name, wholes=wholes):
             found.setdefault(smaller.casefold(), smaller)
     return list(found.values()) if 1 < len(found) <= _MAX_PARTS else [mention]
+
+
+def _unwrapped(mention: str) -> str | None:
+    """What stands in brackets or quotation marks, if all of the mention does."""
+    text = mention.strip()
+    closer = _AROUND.get(text[:1])
+    inner = text[1:-1]
+    if closer is None or len(text) < 3 or not text.endswith(closer) or text[0] in inner or closer in inner:
+        return None
+    return inner
+
+
+def _tears_pairs(mention: str, parts: list[str]) -> bool:
+    """Whether a bracket or quotation mark of a part lacks the other of its pair, which the mention has."""
+    return any(
+        _is_paired(mention, opener, closer) and not all(_is_paired(part, opener, closer) for part in parts)
+        for opener, closer in _AROUND.items()
+        if opener != "'"  # an apostrophe as well
+    )
+
+
+def _is_paired(text: str, opener: str, closer: str) -> bool:
+    return text.count(opener) % 2 == 0 if opener == closer else text.count(opener) == text.count(closer)
 
 
 def _split_once(words: _Words, is_name: Callable[[str], bool] | None) -> list[str]:

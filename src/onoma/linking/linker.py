@@ -305,10 +305,20 @@ class Linker:
         return self._components.preparation
 
     def prepare(
-        self, mentions: Iterable[str], *, contexts: Sequence[str | None] | None = None
+        self,
+        mentions: Iterable[str],
+        *,
+        contexts: Sequence[str | None] | None = None,
+        stages: Iterable[str] | None = None,
     ) -> list[PreparedMention]:
-        """What `link` links in place of mentions, to be looked at and then given to it."""
-        return self._components.prepare(mentions, contexts)
+        """What `link` links in place of mentions, to be looked at and then given to it.
+
+        Args:
+            mentions: Texts.
+            contexts: Where each stands.
+            stages: Those that `link` will be asked for; a name that "loose" finds is one where that is on.
+        """
+        return self._components.prepare(mentions, contexts, self._components.chosen_stages(stages))
 
     @property
     def answers_nil(self) -> bool:

@@ -100,7 +100,7 @@ def ask_all(
         InputError, ConfigError: what `onoma.linking.Linker.link` says of these arguments.
     """
     chosen = components.chosen_stages(stages)
-    prepared = components.prepare(mentions, contexts)
+    prepared = components.prepare(mentions, contexts, chosen)
     if any(mention.context is not None for mention in prepared):
         components.check_contexts(chosen)
     reranker = components.reranker if "rerank" in chosen else None

@@ -16,7 +16,8 @@ efo:alternative_term, NCIt's P90            likewise; option ``scopes`` says whi
 IAO_0000115, skos:definition,               a definition: the first in ``language``, else the first
 efo:definition, NCIt's P97
 owl:deprecated, owl:DeprecatedClass         status "obsolete"
-IAO_0100001 (term replaced by)              ``replaced_by``; from the second on (rare) a relation "replaced_by"
+IAO_0100001 (term replaced by),             ``replaced_by``; from the second on (rare) a relation "replaced_by"
+dcterms:isReplacedBy
 oboInOwl:consider                           a relation "consider"
 oboInOwl:hasAlternativeId                   an obsolete concept without names, replaced by the term
 oboInOwl:hasDbXref                          a cross-reference; exactMatch, broadMatch, ... where the source on its
@@ -113,6 +114,7 @@ _KIND_OF = {
     _NCIT + "P106": "namespace",
     _OWL + "deprecated": "deprecated",
     OBO + "IAO_0100001": "replaced_by",
+    "http://purl.org/dc/terms/isReplacedBy": "replaced_by",
     OBO_IN_OWL + "consider": "consider",
     OBO_IN_OWL + "hasAlternativeId": "alternative",
     OBO_IN_OWL + "hasOBONamespace": "namespace",

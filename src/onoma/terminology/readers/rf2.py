@@ -32,6 +32,7 @@ _FILE_NAME = re.compile(
     r"x?(?:sct2_(?P<component>Concept|Description|TextDefinition|Relationship)|der2_[a-z]*Refset)"
     r"_(?P<summary>[A-Za-z0-9]*?)(?P<release>Snapshot|Full|Delta)(?![A-Za-z0-9]).*\.txt(?:\.gz)?"
 )
+_DATE = re.compile(r"_[0-9]{8}.*")
 _WHAT_TO_GIVE = "give the release zip, its unpacked folder, or its Snapshot or Full folder"
 
 
@@ -53,15 +54,16 @@ class Release:
         return tuple(file for content in contents for file in self.files.get(content, ()))
 
 
-def find_release(source: Path, wanted: str) -> Release:
+def find_release(source: Path, wanted: str, reading: Reading) -> Release:
     """Find the files of a release below a folder or in an archive.
 
     Args:
         source: Folder or zip archive.
         wanted: "snapshot", "full", or "auto": the snapshot if it is there.
+        reading: Told of editions that are there as another kind of release alone.
 
     Raises:
-        InputError: there is none, or nothing but a Delta.
+        InputError: there is none, or nothing but a Delta; under "auto" also an edition of another kind alone.
     """
     found: dict[str, dict[str, list[SourceFile]]] = {"Snapshot": {}, "Full": {}, "Delta": {}}
     for file in source_files(source):
@@ -73,6 +75,18 @@ def find_release(source: Path, wanted: str) -> Release:
     for release in order:
         if "Concept" in found[release] and "Description" in found[release]:
             files = {content: tuple(files) for content, files in found[release].items()}
+            chosen = {_edition(file.base) for file in files["Concept"]}
+            others = [one for kind in found.values() for one in kind.get("Concept", ())]
+            left_out = [file for file in others if _edition(file.base) not in chosen]
+            if left_out and wanted == "auto":
+                raise InputError(
+                    f"an edition or extension is not here as a {release}, as the others are",
+                    path=left_out[0].path,
+                    expected=f"a sct2_Concept file of it of the type {release}",
+                    fix=f"give the {release} of it too, or choose with release=snapshot or release=full what is read",
+                )
+            for file in left_out:
+                reading.note(f"editions that are not here as a {release}, left out: {file.base}", 1)
             return Release(release.lower(), files)
     there = [release for release, files in found.items() if "Concept" in files]
     if there == ["Delta"]:
@@ -91,6 +105,13 @@ def find_release(source: Path, wanted: str) -> Release:
         found=f"a {there[0]} release" if there else "no file of a SNOMED CT release in Release Format 2",
         fix=_WHAT_TO_GIVE,
     )
+
+
+def _edition(name: str) -> tuple[str, str]:
+    """Which edition or extension a file is of: what its name says, type of release and date aside."""
+    match = _FILE_NAME.fullmatch(name)
+    assert match is not None
+    return match["summary"], _DATE.sub("", name[match.end("release") :])
 
 
 def _content(name: str) -> tuple[str, str] | None:

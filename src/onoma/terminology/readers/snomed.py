@@ -3,7 +3,8 @@
 Tab-separated text with a line of column names, no quoting; specification:
 https://docs.snomed.org/snomed-ct-specifications/snomed-ct-release-file-specification. SOURCE is the release zip, its
 unpacked folder, or one of its Snapshot and Full folders. All files below it that match by name are read together, so an
-extension may lie beside the International Edition that it needs; of a component that stands in several, the latest
+extension may lie beside the International Edition that it needs, as the same type of release (else it is refused, or,
+with ``release=...``, left out and noted); of a component that stands in several, the latest
 state counts. A Full release gives the state of any day (``date=20230731``). A Delta alone is refused.
 
 ==============================  ====================================================================================
@@ -85,7 +86,7 @@ def read_snomed(source: str, options: SnomedOptions, reading: Reading) -> Source
     Raises:
         InputError: no release there; a filter names what it does not have; under "strict" also a bad row.
     """
-    release = find_release(Path(source), options.release)
+    release = find_release(Path(source), options.release, reading)
     path = release.of("Concept")[0].path
     if options.date and release.kind != "full":
         raise InputError(

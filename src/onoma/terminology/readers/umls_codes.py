@@ -177,7 +177,9 @@ class SourceAtoms:
         own = self.atoms.select(concept_id="code", code=pl.concat_str("SAB", "CODE", separator=":")).unique()
         pairs = self._pairs.with_columns(is_alone=is_alone)
         others = (
-            codes.join(pairs, left_on="concept_id", right_on="CUI", how="inner", suffix="_own", maintain_order="left")
+            codes.join(
+                pairs, left_on="concept_id", right_on="CUI", how="inner", suffix="_own", maintain_order="left_right"
+            )
             .with_columns(
                 concept_id="code_own",
                 relation=pl.when((pl.col("relation") == exact) & pl.col("is_alone")).then(exact).otherwise(unsure),
