@@ -37,6 +37,7 @@ _COMMENTS = re.compile(rb"\s+|#[^\n]*\n")
 _XML_PROLOG = re.compile(rb"\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE(?:[^\[>]|\[.*?\]\s*(?=>))*>", re.DOTALL)
 _XML_ROOT = re.compile(rb"<((?:[\w.-]+:)?([\w.-]+))(?=[\s/>])")
 _BLOCK_BYTES = 1 << 16
+_TAIL_BYTES = 4 * _BLOCK_BYTES
 _TRIPLES_PER_TELL = 1 << 12
 _OTHER_SYNTAXES = (
     (re.compile(rb"(?:Prefix\s*\(|Ontology\s*\()"), "OWL functional syntax"),
@@ -107,7 +108,7 @@ class _Feed:
         self._texts = XmlTexts() if syntax.root else None
         self._blocks = read_bytes(file, block_bytes=_BLOCK_BYTES)
         self._data, self._position = b"", 0
-        self._tail, self._ready = b"", b""
+        self._tail, self._ready = bytearray(), b""
         self._decoder = TextDecoder(file.path)
         self._is_first = self._begins_line = True
 
@@ -146,15 +147,18 @@ class _Feed:
         return piece
 
     def _keep_tail(self) -> None:
-        """Keep the last bytes of the text without comments; white space after the end may be of any length."""
-        if not (self._ready.isspace() and self._tail.rstrip().endswith(b">")):
-            self._tail = (self._tail + self._ready)[-_BLOCK_BYTES:]
+        """Keep the last bytes of the text without comments; of white space, which may follow at any length, some."""
+        if self._ready.isspace() and self._tail[-1:].isspace():
+            return
+        self._tail += self._ready
+        if len(self._tail) > 2 * _TAIL_BYTES:
+            del self._tail[:-_TAIL_BYTES]
 
     def _check_end(self) -> None:
         root = self._syntax.root
         if not root:
             return
-        tail = self._tail.rstrip()
+        tail = bytes(self._tail.rstrip())
         is_closed = re.search(rb"</" + re.escape(root) + rb"\s*>$", tail)
         is_open = self._texts is not None and self._texts.is_open
         if is_open or (not is_closed and not re.search(rb"<" + re.escape(root) + rb"(?:\s[^<]*)?/>$", tail)):
