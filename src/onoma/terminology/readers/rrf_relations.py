@@ -61,12 +61,12 @@ def read_relations(
         if options.trade_names:
             pairs.add(_trade_names(rows))
         if options.relations:
-            coded = to_ends(rows) if to_ends else rows
-            reading.note("relations that are not between the chosen codes", len(rows) - len(coded))
-            ends = coded.filter(pl.col("CUI1") != pl.col("CUI2"))
-            reading.note(
-                f"relations between atoms of one {'code' if to_ends else 'concept'}, left out", len(coded) - len(ends)
-            )
+            ends = rows
+            if to_ends:
+                coded = to_ends(rows)
+                reading.note("relations that are not between the chosen codes", len(rows) - len(coded))
+                ends = coded.filter(pl.col("CUI1") != pl.col("CUI2"))
+                reading.note("relations between atoms of one code, left out", len(coded) - len(ends))
             relation = pl.when(pl.col("RELA") != "").then("RELA").otherwise("REL")
             parts.append(ends.select(head="CUI2", relation=relation, tail="CUI1", source="SAB", line="line"))
     return Relations(pl.concat(parts), pairs.table())

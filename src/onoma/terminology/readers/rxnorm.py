@@ -13,8 +13,8 @@ RXNCONSO        a concept for each RXCUI, a name for each row: STR, LAT as BCP 4
 RXNSTY          semantic types: STY
 RXNREL          relations. As in MRREL the SECOND is something to the first: RXCUI1|REL|RXCUI2|RELA becomes "RXCUI2 RELA
                 RXCUI1". Relations of RxNorm itself stand between RXCUIs, those of other sources between atoms (RXAUI1,
-                RXAUI2), which count for their concepts (two atoms of one concept: left out). Rows of releases before
-                2013 with REL SY and a CUI of the UMLS as the second are cross-references (``UMLS:C0004057``)
+                RXAUI2), which count for their concepts. Rows of releases before 2013 with REL SY and a CUI of the UMLS
+                as the second are cross-references (``UMLS:C0004057``)
 RXNATOMARCHIVE  retired RXCUIs: those with names of RxNorm there and none in RXNCONSO become obsolete concepts with the
                 names they had, replaced by MERGED_TO_RXCUI, or by what that was merged into and so on, if this ends
                 with one concept that is there. ``retired=no`` leaves them out. RXNCUI, which says this too but only of

@@ -12,8 +12,7 @@ MRCONSO      a concept for each CUI, a name for each atom: STR, LAT as BCP 47, S
 MRSTY        semantic types: STY, e.g. "Disease or Syndrome"
 MRREL        relations. REL and RELA say what the SECOND concept is to the first, so a row CUI1|REL|CUI2|RELA becomes
              head CUI2, tail CUI1, which reads as a sentence: "CUI2 isa CUI1". The relation is RELA, or REL where that
-             is empty. Rows between atoms count for their concepts: those between atoms of one concept are left out,
-             rows that then say the same are kept once
+             is empty. Rows between atoms count for their concepts; rows that then say the same are kept once
 MRDEF        definitions
 MRCUI        retired CUIs: obsolete concepts, replaced by CUI2 where REL is SY (merged). Broader, narrower or other CUIs
              (RB, RN, RO) are no replacement, nor is a choice of several. In the UMLS they have no names; where a file
