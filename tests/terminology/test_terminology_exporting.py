@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from small_terminologies import Name, Record, content, record, write
 
@@ -112,6 +112,7 @@ def ontology_terms(records: list[Record]) -> list[Record]:
 @pytest.mark.parametrize("format", ["umls", "biosyn", "obographs"])
 @settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(records=ANY | ORDINARY | ORDINARY.map(ontology_terms))
+@example(records=[Record("C1", [Name("heart", "en", "", "")], relations=[("is_a", "C1", "")])])  # of itself
 def test_nothing_is_lost_silently(format: str, records: list[Record], tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp(format)
     try:
