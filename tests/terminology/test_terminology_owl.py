@@ -349,7 +349,9 @@ def test_what_has_no_label_is_told_by_what_it_has(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "after", ["<!-- " + "c" * 70_000 + " -->", " " * 70_000, "\n" * 140_000 + "<?p " + "d" * 70_000 + "?>\n"]
+    "after",
+    [f"<!-- {'c' * 70_000} -->", " " * 70_000, "\n" * 140_000 + f"<?p {'d' * 70_000}?>\n"],
+    ids=["comment", "spaces", "lines and an instruction"],
 )
 def test_much_may_follow_the_root(after: str, tmp_path: Path) -> None:
     assert read(tmp_path, XML + "</rdf:RDF>" + after, "x.owl")[0].n_concepts == 1

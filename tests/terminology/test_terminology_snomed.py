@@ -561,3 +561,11 @@ def test_files_that_may_be_missing(tmp_path: Path) -> None:
 )
 def test_names_of_files(name: str, content: tuple[str, str] | None) -> None:
     assert rf2._content(name) == content
+
+
+def test_the_edition_is_told_by_the_name_whatever_its_ending() -> None:
+    assert rf2._edition("sct2_Concept_Full_INT_20230101.txt.gz") == rf2._edition(
+        "xsct2_Concept_Snapshot_INT_20240101.txt"
+    )
+    assert rf2._edition("sct2_Concept_Full.txt.gz") == rf2._edition("sct2_Concept_Snapshot.txt")
+    assert rf2._edition("sct2_Concept_UKCLFull_GB1000000.txt") != rf2._edition("sct2_Concept_UKDGFull_GB1000000.txt")

@@ -70,6 +70,7 @@ _FIXED_PAIRS = re.compile(
     re.IGNORECASE,
 )
 _IN_BRACKETS = re.compile(r"(?:^|(?<=\S)\s?)(?:\([^()]*\)|\[[^\[\]]*\])")
+# What may stand around a whole mention, and is never taken apart.
 _AROUND = {"(": ")", "[": "]", '"': '"', "“": "”", "«": "»", "'": "'", "‘": "’"}
 _ENUMERATOR = re.compile(r"-?\d{1,3}[A-Za-z]?|[IVX]{1,5}[A-Za-z]?|[A-Z]\d{0,2}|[a-z]", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,3}[A-Za-z]?", re.ASCII)
@@ -462,7 +463,7 @@ def _core(word: str) -> str:
 
 
 def _tokens(mention: str, wholes: Iterable[str]) -> _Words:
-    """Words, commas and coordinators; brackets belong to the word before them."""
+    """Words, commas and coordinators; brackets belong to the word before them, at the beginning they are one."""
     text = " ".join(mention.split()).rstrip(".;")
     for whole in sorted((" ".join(one.split()) for one in wholes), key=len, reverse=True):
         if _LISTS.search(whole):

@@ -49,7 +49,7 @@ MATCH_OF_SCOPE: dict[Scope, str] = {
 _NUMBERS = (
     (re.compile(r"(\d{2,7}-\d\d-\d)"), "CAS"),
     (re.compile(r"([0-9A-Z]{10})"), "UNII"),
-    (re.compile(r"EC\s+([\d.nB-]+)"), "EC"),
+    (re.compile(r"EC\s+([\d.n-]+)"), "EC"),
     (re.compile(r"txid(\d+)"), "NCBITaxon"),
 )
 _ENGLISH_TERM = re.compile(r"T\d+")

@@ -32,7 +32,7 @@ _FILE_NAME = re.compile(
     r"x?(?:sct2_(?P<component>Concept|Description|TextDefinition|Relationship)|der2_[a-z]*Refset)"
     r"_(?P<summary>[A-Za-z0-9]*?)(?P<release>Snapshot|Full|Delta)(?![A-Za-z0-9]).*\.txt(?:\.gz)?"
 )
-_DATE = re.compile(r"_[0-9]{8}.*")
+_AFTER_EDITION = re.compile(r"(_[0-9]{8}.*|\.txt(\.gz)?)$")
 _WHAT_TO_GIVE = "give the release zip, its unpacked folder, or its Snapshot or Full folder"
 
 
@@ -108,10 +108,10 @@ def find_release(source: Path, wanted: str, reading: Reading) -> Release:
 
 
 def _edition(name: str) -> tuple[str, str]:
-    """Which edition or extension a file is of: what its name says, type of release and date aside."""
+    """Which edition or extension a file is of: what its name says, type of release, date and ending aside."""
     match = _FILE_NAME.fullmatch(name)
     assert match is not None
-    return match["summary"], _DATE.sub("", name[match.end("release") :])
+    return match["summary"], _AFTER_EDITION.sub("", name[match.end("release") :])
 
 
 def _content(name: str) -> tuple[str, str] | None:

@@ -3,9 +3,9 @@
 Tab-separated text with a line of column names, no quoting; specification:
 https://docs.snomed.org/snomed-ct-specifications/snomed-ct-release-file-specification. SOURCE is the release zip, its
 unpacked folder, or one of its Snapshot and Full folders. All files below it that match by name are read together, so an
-extension may lie beside the International Edition that it needs, as the same type of release (else it is refused, or,
-with ``release=...``, left out and noted); of a component that stands in several, the latest
-state counts. A Full release gives the state of any day (``date=20230731``). A Delta alone is refused.
+extension may lie beside the International Edition that it needs, as the same type of release (another is refused, or
+left out and noted with ``release=...``); of a component that stands in several, the latest state counts. A Full
+release gives the state of any day (``date=20230731``). A Delta alone is refused.
 
 ==============================  ====================================================================================
 file                            becomes
