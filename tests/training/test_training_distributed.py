@@ -216,23 +216,30 @@ def test_the_main_process_is_known_before_they_are_joined(monkeypatch: pytest.Mo
 
 
 LEFT_ALONE = """
+    import sys
+    from pathlib import Path
     from onoma.training import distributed
 
-    with distributed.processes("cpu"), distributed.processes("cpu"):
-        distributed.barrier()
-        if distributed.rank() == 1:
-            raise SystemExit("this one stops")
-        distributed.broadcast("and waits in vain")
-        distributed.barrier()
+    try:
+        with distributed.processes("cpu"), distributed.processes("cpu"):
+            distributed.barrier()
+            if distributed.rank() == 1:
+                raise SystemExit("this one stops")
+            distributed.broadcast("and waits in vain")
+            distributed.barrier()
+    finally:
+        names = [task.read_text() for task in Path("/proc/self/task").glob("*/comm")]  # none but on Linux
+        print([name for name in names if "gloo" in name], file=sys.stderr)
 """
 
 
-def test_who_waits_for_a_process_that_stopped_is_told(tmp_path: Path) -> None:
+def test_who_waits_for_a_process_that_stopped_is_told() -> None:
+    """Threads of gloo's that are left at a process's end may abort it, now and then."""
     waiting, stopped = finish(started := start(2, "-c", textwrap.dedent(LEFT_ALONE)))
-    # A process that ends without taking leave may end with a word of gloo's own threads.
-    assert stopped.splitlines()[0] == "this one stops"
+    assert stopped.splitlines() == ["[]", "this one stops"]
+    assert waiting.startswith("[]")
     assert "PeerError: another process of this run has stopped" in waiting
-    assert started[0].returncode == 1
+    assert [process.returncode for process in started] == [1, 1]
 
 
 GIVEN_ONE_GPU = """

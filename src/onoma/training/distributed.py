@@ -19,6 +19,7 @@ import contextlib
 import importlib
 import os
 import socket
+import traceback
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import TypeVar
@@ -44,7 +45,7 @@ class PeerError(TrainingError):
 
 @contextlib.contextmanager
 def processes(device: str = "auto") -> Iterator[None]:
-    """Join the processes that a launcher started; leave them when the block ends well.
+    """Join the processes that a launcher started, and leave them at the block's end.
 
     Does nothing when there is one process or the processes were joined before, so it may be nested.
 
@@ -57,9 +58,16 @@ def processes(device: str = "auto") -> Iterator[None]:
     if _joined() or _started() == 1:
         yield
         return
-    _join(on_gpus=device != "cpu" and torch.cuda.is_available())
-    yield
-    # After an error the process ends, which the others notice; leaving in order would wait for them.
+    on_gpus = device != "cpu" and torch.cuda.is_available()
+    try:
+        _join(on_gpus=on_gpus)
+        yield
+    except BaseException:
+        # gloo waits for nobody, and its threads abort a process that ends with them. NCCL would wait for processes that
+        # have not failed; they notice that this one ends.
+        if _joined() and not on_gpus:
+            distributed.destroy_process_group()
+        raise
     distributed.destroy_process_group()
 
 
@@ -204,6 +212,7 @@ def _refuse_shared_gpus(world: int) -> None:
     with _failures_in_words():
         distributed.all_gather_object(taken, own)  # between the CPUs
     if len(set(taken)) < world:
+        distributed.destroy_process_group()  # as all of them do: NCCL has not begun, so none waits
         shown = os.environ.get("CUDA_VISIBLE_DEVICES")
         raise TrainingError(
             f"{world} processes have {len(set(taken))} GPUs between them: each needs one of its own. "
@@ -229,6 +238,7 @@ def _failures_in_words() -> Iterator[None]:
     except torch.OutOfMemoryError:
         raise
     except RuntimeError as error:  # gloo has no error of its own
+        traceback.clear_frames(error.__traceback__)  # which would keep the group alive, and with it gloo's threads
         raise PeerError(
             "another process of this run has stopped, or has not answered for an hour; what it said last tells why "
             f"({_first_line(error)})."
