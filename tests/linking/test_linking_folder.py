@@ -186,6 +186,19 @@ def test_files_that_do_not_fit_are_refused_in_words(
         Linker.open(tmp_path / "linker")
 
 
+@pytest.mark.parametrize("kind", ["exact", "sign-bits", "approximate"])
+def test_a_damaged_vector_is_refused_when_it_is_read(place: Path, tmp_path: Path, kind: str) -> None:
+    """Of a large file, opening sees a sample only."""
+    linker = build_linker(place / "t", place / "letters", tmp_path / "linker", index=kind, stages=["dense"])
+    row, text = 1, list(linker.dictionary.texts)[1]
+    vectors = np.load(tmp_path / "linker" / "vectors.npy", mmap_mode="r+")
+    vectors.view(np.uint8)[row, 1] ^= 1
+    vectors.flush()
+    refit(tmp_path / "linker")
+    with pytest.raises(DamagedArtifactError, match=rf"vectors\.npy: the vector in row {row} has changed"):
+        Linker.open(tmp_path / "linker").link([text])
+
+
 def test_n_grams_of_other_names(place: Path, tmp_path: Path) -> None:
     from onoma.indexes.char_ngrams import CharNgramIndex
 

@@ -19,6 +19,7 @@ from onoma.encoders import export_encoder
 from onoma.errors import (
     ConfigError,
 )
+from onoma.indexes.row_sums import row_sums
 from onoma.linking import Linker, LinkerSettings, add_reranker, build_linker
 from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.known_vectors import KnownVectors
@@ -249,6 +250,7 @@ def test_a_scale_that_would_not_come_back_is_encoded_again(place: Path, int8: Pa
         pytest.fail("no such scale")
     scales[2] = scale
     np.save(int8 / "scales.npy", scales)
+    np.save(int8 / "vectors.sums.npy", row_sums(whole, scales))
     known = KnownVectors(int8, texts, written_with=encoder, encodes_with=encoder)
     vectors = known.encode(texts)
     assert encoder.texts == [texts[2]]

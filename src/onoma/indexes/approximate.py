@@ -37,7 +37,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field
 
 from onoma.errors import DamagedArtifactError
-from onoma.indexes.candidate_search import IN_REGISTERS, CandidateIndex
+from onoma.indexes.candidate_search import IN_REGISTERS, CandidateIndex, check_unchanged
 from onoma.indexes.centroids import QUERIES_AT_ONCE, Centroids
 from onoma.indexes.exact import ExactIndex
 from onoma.indexes.recall import AS_NEAR, N_QUERIES
@@ -155,17 +155,20 @@ class ApproximateIndex(CandidateIndex):
         *,
         candidates: int = CANDIDATES,
         early_stop: EarlyStop | None = None,
+        sha256: str | None = None,
     ) -> ApproximateIndex:
-        """What `save` wrote, and what `early_stop` was then.
+        """What `save` wrote, and what `early_stop` and the file's checksum were then.
 
         Raises:
-            DamagedArtifactError: the file is missing or not of these vectors.
+            DamagedArtifactError: the file is missing, has changed or is not of these vectors.
         """
         import faiss
 
         file = folder / LISTS_FILE
         if len(vectors) < LEAST_VECTORS:
             return cls(vectors, None, candidates=candidates)
+        if sha256 is not None and file.exists():
+            check_unchanged(file, sha256)
         try:
             lists = faiss.read_index(str(file))
         except (RuntimeError, MemoryError) as error:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from pathlib import Path
 
 import numpy as np
 
+from onoma.artifacts import sha256_file
+from onoma.errors import DamagedArtifactError
 from onoma.indexes.exact import ExactIndex
 from onoma.indexes.scoring import best_rows, best_rows_of_each, check_queries, checked_candidates
 from onoma.indexes.threads import on_threads
@@ -28,6 +31,16 @@ _ROWS_OF_A_THREAD = 1 << 13
 """Bound on vectors read together: 12 MB at a width of 384."""
 _CANDIDATES_AT_ONCE = 1 << 22
 """Bound on rows kept by the search for candidates (48 MiB): with very many candidates, fewer queries at a time."""
+
+
+def check_unchanged(file: Path, sha256: str) -> None:
+    """Refuse a file that is going to be read whole, if it is not as it was written.
+
+    Raises:
+        DamagedArtifactError: its content has another SHA-256.
+    """
+    if sha256_file(file) != sha256:
+        raise DamagedArtifactError(f"{file} has changed since it was written. Build the index again.")
 
 
 class CandidateIndex(ABC):

@@ -23,6 +23,7 @@ from typing import get_args
 
 import numpy as np
 
+from onoma.artifacts import sha256_file
 from onoma.errors import ArtifactExistsError, ConfigError, DamagedArtifactError, InputError, did_you_mean
 from onoma.indexes import approximate, sign_bits
 from onoma.indexes.candidate_search import CANDIDATES
@@ -132,6 +133,8 @@ def build_index(
             lists = approximate.ApproximateIndex.build(store, candidates=rescored or approximate.CANDIDATES)
             lists.save(place)
             early_stop = lists.early_stop
+        read_whole = place / sign_bits.SIGNS_FILE, place / approximate.LISTS_FILE
+        checksums = {file.name: sha256_file(file) for file in read_whole if file.exists()}
         record = IndexRecord(
             format_version=FORMAT_VERSION,
             kind=chosen,
@@ -141,8 +144,9 @@ def build_index(
             max_norm=store.max_norm,
             candidates=rescored,
             agreement=_agreement(given, store),
-            recall=truth.recall_of(_open(place, chosen, store, rescored, early_stop)),
+            recall=truth.recall_of(_open(place, chosen, store, rescored, early_stop, checksums)),
             early_stop=early_stop,
+            files=checksums or None,
         )
     except BaseException:
         for file in set(place.iterdir()) - there_before - {aside}:
@@ -186,7 +190,7 @@ def open_index(folder: str | Path, *, database: str | None = None) -> Index:
             f"{RECORD_FILE} says {record.n_vectors} of width {record.width} in {record.precision}. "
             "Build the index again."
         )
-    return _open(place, record.kind, store, record.candidates, record.early_stop)
+    return _open(place, record.kind, store, record.candidates, record.early_stop, record.files or {})
 
 
 def _open(
@@ -195,12 +199,16 @@ def _open(
     vectors: VectorStore,
     candidates: int | None,
     early_stop: approximate.EarlyStop | None,
+    checksums: dict[str, str],
 ) -> Index:
     if kind == "exact" or candidates is None:
         return ExactIndex(vectors)
     if kind == "sign-bits":
-        return sign_bits.SignBitIndex.open(folder, vectors, candidates=candidates)
-    return approximate.ApproximateIndex.open(folder, vectors, candidates=candidates, early_stop=early_stop)
+        signs = checksums.get(sign_bits.SIGNS_FILE)
+        return sign_bits.SignBitIndex.open(folder, vectors, candidates=candidates, sha256=signs)
+    return approximate.ApproximateIndex.open(
+        folder, vectors, candidates=candidates, early_stop=early_stop, sha256=checksums.get(approximate.LISTS_FILE)
+    )
 
 
 def _check_candidates(kind: IndexKind, candidates: int | None) -> int | None:

@@ -26,7 +26,7 @@ import numpy as np
 
 from onoma.artifacts.arrays import new_array
 from onoma.errors import DamagedArtifactError
-from onoma.indexes.candidate_search import CANDIDATES, CandidateIndex
+from onoma.indexes.candidate_search import CANDIDATES, CandidateIndex, check_unchanged
 from onoma.indexes.recall import TrueAnswers
 from onoma.indexes.scoring import checked_candidates
 from onoma.indexes.sign_scan import SignArray, SignScanner
@@ -85,6 +85,7 @@ class SignBitIndex(CandidateIndex):
             )
         self._signs, self._centre = np.asarray(signs), np.asarray(centre)
         self._scanner: SignScanner | None = None
+        self._checksum: tuple[Path, str] | None = None
 
     @classmethod
     def build(cls, vectors: VectorStore, *, candidates: int = CANDIDATES) -> SignBitIndex:
@@ -95,8 +96,16 @@ class SignBitIndex(CandidateIndex):
         return cls(vectors, signs, centre, candidates=candidates)
 
     @classmethod
-    def open(cls, folder: Path, vectors: VectorStore, *, candidates: int = CANDIDATES) -> SignBitIndex:
+    def open(
+        cls, folder: Path, vectors: VectorStore, *, candidates: int = CANDIDATES, sha256: str | None = None
+    ) -> SignBitIndex:
         """What `write_signs` wrote, memory-mapped.
+
+        Args:
+            folder: Where it wrote.
+            vectors: The same as then.
+            candidates: Rows scored exactly for each query.
+            sha256: Of the bits; if given, compared when they are read, which is at the first search.
 
         Raises:
             DamagedArtifactError: a file is missing or does not belong to these vectors.
@@ -106,7 +115,9 @@ class SignBitIndex(CandidateIndex):
             centre = np.load(folder / CENTRE_FILE)
         except (OSError, ValueError, EOFError) as error:
             raise DamagedArtifactError(f"{folder}: the index cannot be read ({error}). Build it again.") from None
-        return cls(vectors, signs, centre, candidates=candidates)
+        index = cls(vectors, signs, centre, candidates=candidates)
+        index._checksum = None if sha256 is None else (folder / SIGNS_FILE, sha256)
+        return index
 
     def rescoring(self, candidates: int) -> SignBitIndex:
         """The same index with another number of candidates."""
@@ -118,6 +129,8 @@ class SignBitIndex(CandidateIndex):
 
     def _scan(self) -> SignScanner:
         if self._scanner is None:  # opening a linker must not wait for it
+            if self._checksum is not None:
+                check_unchanged(*self._checksum)
             self._scanner = SignScanner(self._signs)
         return self._scanner
 

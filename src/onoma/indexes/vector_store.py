@@ -14,7 +14,8 @@ them than floating ones: scores with int16 are four times as near as with fp16, 
 of MONDO, 99.9 % kept their nearest in fp16, all in int16, 99.5 % in int8. The scale is chosen so that a vector
 keeps its length: a unit vector stays one.
 
-Files: ``vectors.npy``, shape (N, W), and where there are scales ``scales.npy``, shape (N,). They are memory-mapped, so
+Files: ``vectors.npy``, shape (N, W); where there are scales ``scales.npy``, shape (N,); and ``vectors.sums.npy``, shape
+(N,): a vector is compared with its sum when it is first read (`onoma.indexes.row_sums`). They are memory-mapped, so
 that several processes share one copy. What a process has looked at counts as its memory until the system needs it
 elsewhere; of a file larger than `WHOLE_BYTES` about `RESIDENT_BYTES` are kept, and the rest given back.
 """
@@ -30,6 +31,7 @@ import numpy as np
 from onoma.errors import DamagedArtifactError, InputError, ShapeError, did_you_mean
 from onoma.indexes.residency import ResidentWindows
 from onoma.indexes.row_files import RowFile, StoredArray
+from onoma.indexes.row_sums import SUMS_FILE, RowSums, row_sums
 from onoma.types import FloatArray, RowArray
 
 VectorPrecision: TypeAlias = Literal["fp32", "fp16", "int16", "int8"]
@@ -67,6 +69,7 @@ class VectorStore:
         scales: Of each vector of whole numbers, float32, shape (N,); only for these.
         max_norm: An upper bound of the vectors' lengths, if the caller knows one: then nothing is read here. Unset:
             all vectors are read once, to measure it and to refuse what is not finite.
+        sums: What rows are compared with as they are read; unset: nothing.
 
     Raises:
         ShapeError: ``values`` is no matrix or has no columns, or the scales do not fit it.
@@ -78,7 +81,14 @@ class VectorStore:
         [[0.0, -32.0]]
     """
 
-    def __init__(self, values: StoredArray, scales: FloatArray | None = None, *, max_norm: float | None = None) -> None:
+    def __init__(
+        self,
+        values: StoredArray,
+        scales: FloatArray | None = None,
+        *,
+        max_norm: float | None = None,
+        sums: RowSums | None = None,
+    ) -> None:
         values = values if isinstance(values, np.ndarray) else np.asarray(values, np.float32)
         if values.ndim != 2 or values.shape[1] == 0:
             raise ShapeError(f"an index needs vectors of shape (n, width > 0); found {values.shape}.")
@@ -92,6 +102,7 @@ class VectorStore:
             raise ShapeError(f"{len(values)} vectors need as many float32 scales; found {scales.shape}.")
         self._values: StoredArray = np.asarray(values)  # a plain view, also of a memory map
         self._scales = None if scales is None else np.asarray(scales)
+        self._sums = sums
         self._resident = ResidentWindows.of(values, most_bytes=RESIDENT_BYTES) if values.nbytes > WHOLE_BYTES else None
         self.max_norm = self._longest() if max_norm is None else max_norm
         """Upper bound of the vectors' lengths."""
@@ -106,7 +117,7 @@ class VectorStore:
         try:
             values = np.load(folder / VECTORS_FILE, mmap_mode="r")
             scales = np.load(folder / SCALES_FILE, mmap_mode="r") if values.dtype.kind == "i" else None
-            return cls(values, scales, max_norm=max_norm)
+            return cls(values, scales, max_norm=max_norm, sums=_open_sums(folder, values))
         except (OSError, ValueError, EOFError, InputError) as error:
             raise DamagedArtifactError(
                 f"{folder}: the vectors cannot be read ({error}). Build the index again."
@@ -130,7 +141,10 @@ class VectorStore:
         values = self._values[start:stop]
         if self._resident is not None and len(values):
             self._resident.before_part(start, start + len(values))
-        return self._as_fp32(values, None if self._scales is None else self._scales[start:stop])
+        scales = None if self._scales is None else self._scales[start:stop]
+        if self._sums is not None:
+            self._sums.check(slice(start, stop), values, scales)
+        return self._as_fp32(values, scales)
 
     def parts(self) -> Iterator[FloatArray]:
         """All vectors, some at a time."""
@@ -146,7 +160,10 @@ class VectorStore:
         if self._resident is not None:
             self._resident.before_rows(rows)
         scales = None if self._scales is None else self._scales[rows]
-        return self._as_fp32(np.take(self._values, rows, axis=0), scales)
+        values = np.take(self._values, rows, axis=0)
+        if self._sums is not None:
+            self._sums.check(rows, values, scales)
+        return self._as_fp32(values, scales)
 
     def _as_fp32(self, values: StoredArray, scales: FloatArray | None) -> FloatArray:
         found: FloatArray = (
@@ -162,6 +179,17 @@ class VectorStore:
         for number, part in enumerate(self.parts()):
             longest = max(longest, longest_of(part, first_row=number * PART_ROWS))
         return longest
+
+
+def _open_sums(folder: Path, values: StoredArray) -> RowSums | None:
+    """None for vectors of before there were sums."""
+    file = folder / SUMS_FILE
+    if not file.exists():
+        return None
+    sums = np.load(file, mmap_mode="r")
+    if sums.shape != (len(values),) or sums.dtype != np.uint64 or not values.flags.c_contiguous:
+        raise DamagedArtifactError(f"{file} does not belong to the vectors beside it. Build the index again.")
+    return RowSums(np.asarray(sums), folder / VECTORS_FILE)
 
 
 def _half_to_single(values: StoredArray) -> FloatArray:
@@ -234,7 +262,11 @@ def write_vectors(folder: Path, parts: Iterable[FloatArray], *, precision: Vecto
         ShapeError: a part is no matrix, or has another width than the first.
     """
     longest, n_rows = 0.0, 0
-    with RowFile.create(folder / VECTORS_FILE) as vectors, RowFile.create(folder / SCALES_FILE) as scales:
+    with (
+        RowFile.create(folder / VECTORS_FILE) as vectors,
+        RowFile.create(folder / SCALES_FILE) as scales,
+        RowFile.create(folder / SUMS_FILE) as sums,
+    ):
         for part in parts:
             check_part(part, width=vectors.width)
             longest_of(part, first_row=n_rows)  # before rounding, which would hide what was given
@@ -245,6 +277,7 @@ def write_vectors(folder: Path, parts: Iterable[FloatArray], *, precision: Vecto
                 vectors.append(stored[0])
                 if stored[1] is not None:
                     scales.append(stored[1])
+                sums.append(row_sums(*stored))
             n_rows += len(part)
     if vectors.width is None:
         raise InputError("there are no vectors to store", field="vectors", expected="at least one part")
