@@ -118,7 +118,7 @@ def _spoilt_file(draw: st.DrawFn, data: bytes) -> bytes:
     inside = draw(st.integers(0, 4))  # of compressed data mostly the content: on the outside a checksum finds it
     if inside and data[:2] == b"\x1f\x8b":
         with contextlib.suppress(OSError, EOFError, zlib.error):
-            return gzip.compress(draw(_spoilt_file(gzip.decompress(data))), 1)
+            return gzip.compress(draw(_spoilt_file(gzip.decompress(data))), 1, mtime=0)
     if inside and data[:4] == b"\x28\xb5\x2f\xfd":
         with contextlib.suppress(zstandard.ZstdError):
             return zstandard.compress(draw(_spoilt_file(zstandard.decompress(data, max_output_size=1 << 24))))
