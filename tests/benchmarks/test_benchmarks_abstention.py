@@ -90,6 +90,7 @@ def test_a_threshold_chosen_elsewhere_is_judged_here() -> None:
     assert result.as_tuned == result.chosen[0.95]
     assert "threshold of the linker as it was tuned: from confidence 0.900" in str(result)
     assert result.chosen[0.95].coverage == len(kept) / len(judged)
+    assert measure_abstention(judged, no_concept_below=0.0).as_tuned is None, "nothing is below 0"
 
 
 def test_perfect_confidences_show_what_they_should_and_others_more() -> None:

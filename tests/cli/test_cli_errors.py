@@ -142,6 +142,17 @@ def test_output_that_cannot_hold_all_or_is_closed(
     assert said in done.stdout
 
 
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_reader_that_has_left_is_no_error_of_the_user(options: list[str], tmp_path: Path) -> None:
+    make_terminology(tmp_path / "t", {"D1": ["thalassaemia"]})
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "onoma", "terminology", "search", str(tmp_path / "t"), "thal", *options]
+    done = subprocess.run(command, check=False, stdout=writing, stderr=subprocess.PIPE, text=True)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
 def test_json_can_be_read_whatever_the_output_is_written_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for encoding, letters in (("latin-1", "\\u03b2"), ("utf-8", "β")):
         with (tmp_path / encoding).open("w", encoding=encoding, errors="backslashreplace") as stream:

@@ -77,6 +77,10 @@ def test_refusals(encoder: Encoder, tmp_path: Path) -> None:
         encode_file(encoder, tmp_path / "n.txt", tmp_path / "v.csv")
     with pytest.raises(InputError, match="no such file"):
         encode_file(encoder, tmp_path / "none.txt", tmp_path / "v.npy")
+    (tmp_path / "names.npy").write_text("heart\n")
+    with pytest.raises(InputError, match="input and output are the same file"):
+        encode_file(encoder, tmp_path / "names.npy", tmp_path / "names.npy", overwrite=True)
+    assert (tmp_path / "names.npy").read_text() == "heart\n"
     (tmp_path / "v.npy").write_text("mine")
     with pytest.raises(ArtifactExistsError):
         encode_file(encoder, tmp_path / "n.txt", tmp_path / "v.npy")

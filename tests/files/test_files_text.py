@@ -195,7 +195,9 @@ def test_lines_of_a_pipe(tmp_path: Path) -> None:
         writer.join()
 
 
-@pytest.mark.parametrize(("data", "problem"), [("a\n".encode("utf-16"), "UTF-16"), (gzip.compress(b"a", mtime=0), "gzip")])
+@pytest.mark.parametrize(
+    ("data", "problem"), [("a\n".encode("utf-16"), "UTF-16"), (gzip.compress(b"a", mtime=0), "gzip")]
+)
 def test_a_stream_that_is_no_text_is_told(data: bytes, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         list(lines_of_bytes(data, Path("standard input")))

@@ -122,6 +122,12 @@ def test_suppressed_names_neither_count_nor_hide(tmp_path: Path) -> None:
         hold_out_synonyms(make_terminology(tmp_path / "t", {"C": ["first", "second", suppressed]}), n_names=1)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_text_that_is_hidden_already_is_not_chosen_in_another_spelling(tmp_path: Path, seed: int) -> None:
+    terminology = make_terminology(tmp_path / "t", {"A": ["a one", "Heart Attack", "heart attack", "b two"]})
+    assert hold_out_synonyms(terminology, n_names=1, seed=seed, hidden_names=[1]).texts == ("b two",)
+
+
 def test_concepts_with_many_synonyms_are_no_likelier(tmp_path: Path) -> None:
     letters = [f"{a}{b}" for a in "abcdefghij" for b in "abcdefghij"]
     concepts = {f"M:{n}": [f"m{n} {letter}" for letter in letters[:22]] for n in range(100)}

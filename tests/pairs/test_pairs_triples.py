@@ -119,6 +119,8 @@ def test_what_is_written_can_be_opened(terminology: Terminology, tmp_path: Path)
 def test_a_relation_that_is_not_there(terminology: Terminology, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no relation 'is_a'. Did you mean 'isa'.*some of inverse_isa, isa"):
         build_triples(terminology, small_tokenizer(), tmp_path / "s", relations=["is_a"])
+    with pytest.raises(InputError, match="put it in a list"):
+        build_triples(terminology, small_tokenizer(), tmp_path / "s", relations="isa")
 
 
 def test_arrays_that_do_not_fit_are_noticed(terminology: Terminology, tmp_path: Path) -> None:

@@ -318,6 +318,8 @@ def test_time_of_comparing_is_estimated_without_doing_it(tmp_path: Path) -> None
     assert 0 < once < 10
     assert each == once / 10
     assert list(tmp_path.iterdir()) == []
+    never_again = make(tmp_path, refresh_batches=10**12)  # what is asked for is counted, not listed
+    assert 0 < never_again.preparation_seconds(encode)[0] < 10
     assert PairBatches(PAIRS, batch_pairs=2, seed=0).preparation_seconds(encode) == (0, 0)
 
 

@@ -241,7 +241,7 @@ def measure_abstention(
         curve=_curve_points(curve),
         at_precision={wish: None if (found := _reaches(curve, wish)) is None else at(found) for wish in wished},
         chosen={wish: at(threshold) for wish, threshold in sorted((thresholds or {}).items())},
-        as_tuned=None if no_concept_below is None else at(no_concept_below),
+        as_tuned=at(no_concept_below) if no_concept_below else None,
         seed=seed,
     )
 

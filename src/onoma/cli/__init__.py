@@ -28,7 +28,8 @@ def main() -> None:
     """Entry point of the ``onoma`` command.
 
     Leaves with 0 when all went well, 1 on an error that Onoma explains in one sentence, 2 on wrong usage,
-    130 when interrupted, 143 or 129 when asked to end (SIGTERM, SIGHUP).
+    130 when interrupted, 143 or 129 when asked to end (SIGTERM, SIGHUP), 141 (as of SIGPIPE) where who reads its output
+    leaves before it is all written.
     """
     from onoma.cli.app import app
     from onoma.errors import OnomaError, missing_extra
@@ -60,6 +61,8 @@ def main() -> None:
                 sys.stderr.flush()
             except OSError:
                 os._exit(leaving.code)
+        if leaving.code == 1 and _reader_left(leaving):
+            sys.exit(_READER_LEFT)
         raise
     except Exception as error:
         if (status := _ended_by(error)) is not None:
@@ -83,6 +86,7 @@ def main() -> None:
         sys.exit(status)
 
 
+_READER_LEFT = 128 + 13  # SIGPIPE, which not every system has
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _OF_POLARS = re.compile(r"\(os error (\d+)\)")
 _OF_NUMPY = re.compile(r"\d+ requested and \d+ written")
@@ -122,6 +126,13 @@ def _open_streams() -> None:
 def printable(text: str, *, keep: str = "") -> str:
     """Text of a file may hold what a terminal would obey: control characters but those to keep are U+FFFD."""
     return "".join(c if c in keep or unicodedata.category(c) != "Cc" else "\ufffd" for c in text)
+
+
+def _reader_left(error: BaseException | None) -> bool:
+    """Whether a command leaves because its output is a pipe that nobody reads: what prints says only that it failed."""
+    while error is not None and not isinstance(error, BrokenPipeError):
+        error = error.__context__
+    return error is not None
 
 
 def _ended_by(error: BaseException) -> int | None:

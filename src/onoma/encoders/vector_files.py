@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from onoma.artifacts import ensure_file_writable, write_file
+from onoma.artifacts import ensure_file_writable, is_same, write_file
 from onoma.artifacts.arrays import new_array
 from onoma.encoders.kept_parts import KeptParts, encode_in_parts
 from onoma.encoders.protocol import Encoder
@@ -46,12 +46,15 @@ def encode_file(
         How many names there were.
 
     Raises:
-        InputError: the file is missing, not UTF-8 (with the line), or the ending of ``output`` is unknown.
+        InputError: the file is missing, not UTF-8 (with the line), or ``output`` itself; or the ending of ``output`` is
+            unknown.
         ArtifactExistsError: ``output`` exists.
     """
     output = Path(output)
     if output.suffix not in {".npy", ".parquet"}:
         raise InputError("unknown kind of file for vectors", path=output, expected="a name ending in .npy or .parquet")
+    if is_same(output, Path(names)):
+        raise InputError("input and output are the same file", path=output, fix="choose another output")
     ensure_file_writable(output, overwrite=overwrite)
     texts = read_lines(names)
     kept = KeptParts(output, n_names=len(texts), width=encoder.width)

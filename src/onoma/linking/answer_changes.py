@@ -32,6 +32,7 @@ from onoma.files.reading import Reading
 from onoma.files.table_rows import is_table, table_rows
 from onoma.files.text_files import only_file, text_lines
 from onoma.linking.concept_changes import GONE
+from onoma.linking.development import NO_CONCEPT
 from onoma.linking.linker import Linker
 from onoma.linking.links import Link, checked_mentions
 from onoma.linking.lookup import NameLookup
@@ -111,7 +112,8 @@ class EarlierAnswers:
     Args:
         linker: As it is before.
         mentions: Any text, repeats allowed.
-        answered: The codes that each was answered with, however it was asked; "" for none. Unset: not known.
+        answered: The codes that each was answered with, however it was asked; "" or one of
+            `onoma.linking.development.NO_CONCEPT` for none. Unset: not known.
         progress: Called with distinct mentions linked, their number, and "linking".
 
     Raises:
@@ -313,7 +315,7 @@ def lost_answers(
         (mention, n, code)
         for (mention, answer), n in given.items()
         for code in ([] if answer in there else split_codes(answer))
-        if code not in there
+        if code not in there and code not in NO_CONCEPT
     ]
     codes = pl.Series("concept_id", sorted({code for _, _, code in lost}), pl.String)
     said = terminology.concepts().filter(pl.col("concept_id").is_in(codes.implode())).collect()

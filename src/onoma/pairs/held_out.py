@@ -69,9 +69,13 @@ def hold_out_synonyms(
     terminology = as_terminology(terminology)
     check_languages(terminology, languages)
     usable = usable_names(terminology.concepts(), terminology.names())
-    usable[checked_name_rows(hidden_names, len(usable))] = False
-    names = normalised_names(terminology.names(), usable, normalisation)
-    spare = _spare_texts(names, terminology, languages)
+    is_hidden = np.zeros(len(usable), np.bool_)
+    is_hidden[checked_name_rows(hidden_names, len(usable))] = True
+    names = normalised_names(terminology.names(), usable & ~is_hidden, normalisation)
+    elsewhere = normalised_names(terminology.names(), is_hidden, normalisation)  # maybe spelt in another way here
+    spare = _spare_texts(names, terminology, languages).join(
+        elsewhere, on=["concept_row", "text"], how="anti", maintain_order="left"
+    )
     random = random_from(seed)
     # First one text of each concept, then the concepts: a concept with many synonyms is no likelier than another.
     order = pl.Series("order", random.permutation(len(spare)))

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from onoma.artifacts import Manifest, ensure_writable, open_artifact, write_artifact
 from onoma.artifacts.arrays import load_array
 from onoma.encoders.tokens import tokenizer_fingerprint
-from onoma.errors import DamagedArtifactError, InputError, did_you_mean
+from onoma.errors import DamagedArtifactError, InputError, check_several, did_you_mean
 from onoma.pairs.labelled_names import open_labelled_names, write_labelled_names
 from onoma.pairs.languages import check_languages
 from onoma.pairs.name_store import NameStore, own_tokenizer
@@ -194,6 +194,7 @@ def build_triples(
 
 
 def _relation_names(terminology: Terminology, wanted: Sequence[str] | None) -> list[str]:
+    check_several([] if wanted is None else wanted, "relations")
     known = terminology.relations().select(pl.col("relation").unique().sort()).collect()["relation"].to_list()
     for relation in () if wanted is None else wanted:
         if relation not in known:

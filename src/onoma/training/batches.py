@@ -288,7 +288,7 @@ class NeighbourBatches(Batches):
     def preparation_seconds(self, encode: Encode) -> tuple[float, float]:
         """About how long comparing takes, once and per batch that it serves; measured on a part of the names."""
         candidates = np.unique(self._pairs)
-        n_asking = min(len(self._seeds_of_window(self._warmup)), 2 * len(self._pairs))
+        n_asking = min(len(self._batches_of_window(self._warmup)) * self._seeds_at_once, 2 * len(self._pairs))
         sample = candidates[:: -(-len(candidates) // _TIMED_NAMES)]
         started = time.perf_counter()
         width = encode(sample).shape[1]
