@@ -89,6 +89,17 @@ def test_a_row_is_compared_when_it_is_read(tmp_path: Path, precision: Any, name:
             read()
 
 
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_vectors_in_any_order_of_memory_are_stored_alike(tmp_path: Path, precision: Any) -> None:
+    wide = unit_vectors(30, 128)
+    vectors = np.ascontiguousarray(wide[:, ::2])
+    for name, stored in {"a": vectors, "b": np.asfortranarray(vectors), "c": wide[:, ::2]}.items():
+        (tmp_path / name).mkdir()
+        write_vectors(tmp_path / name, [stored[:7], stored[7:]], precision=precision)
+        for file in (tmp_path / "a").iterdir():
+            assert (tmp_path / name / file.name).read_bytes() == file.read_bytes()
+
+
 def test_rows_in_each_others_places(tmp_path: Path) -> None:
     write_vectors(tmp_path, [unit_vectors(8, 6)])
     rows = np.load(tmp_path / "vectors.npy", mmap_mode="r+")

@@ -424,6 +424,19 @@ def test_the_cross_encoder_orders_homonyms_and_leaves_a_single_hit_alone(linker:
     assert model.asked == []
 
 
+@pytest.mark.parametrize("weight", [0.5, 1.0])
+def test_a_longer_answer_begins_with_the_shorter_one(linker: Linker, weight: float) -> None:
+    """Behind what the cross-encoder looked at all scores are 0 where it alone decides: equal, and not to be sorted."""
+    reranked = with_reranker(linker, FirstLetters({"cancer": 2.0}, depth=2, weight=weight))
+    for mention, types in itertools.product(["lung canser", "diabetis", "colds"], ["Disease", "Phenomenon"]):
+        asked: dict[str, Any] = {"stages": ["dense", "rerank"], "expected_types": types}
+        (longest,) = reranked.link([mention], top_k=9, **asked)
+        for top_k in range(1, 9):
+            assert reranked.link([mention], top_k=top_k, **asked) == [longest[:top_k]]
+        explained = reranked.explain(mention, top_k=3, near_misses=4, **asked)
+        assert [reason.concept_id for reason in explained.links] == [link.concept_id for link in longest[:3]]
+
+
 def test_contexts_are_for_the_cross_encoder(linker: Linker) -> None:
     model = FirstLetters({"Lung": 1.0})
     reranked, stages = with_reranker(linker, model), ["dense", "rerank"]

@@ -271,7 +271,7 @@ def write_vectors(folder: Path, parts: Iterable[FloatArray], *, precision: Vecto
             check_part(part, width=vectors.width)
             longest_of(part, first_row=n_rows)  # before rounding, which would hide what was given
             for start in range(0, max(len(part), 1), _ROWS_IN_CACHE):
-                stored = rounded(part[start : start + _ROWS_IN_CACHE], precision)
+                stored = rounded(np.ascontiguousarray(part[start : start + _ROWS_IN_CACHE]), precision)
                 # Rounding can lengthen a vector, and what is stored is what will be searched.
                 longest = max(longest, _longest_stored(stored, precision=precision, first_row=n_rows + start))
                 vectors.append(stored[0])

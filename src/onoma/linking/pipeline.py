@@ -26,8 +26,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from onoma.encoders.cross_encoder_tokens import END_MARK, START_MARK, split_context
 from onoma.linking.components import Components
@@ -305,7 +307,7 @@ class Run:
         searched = answer.ranked.scores * prior.search_share
         added = prior.added(concepts, answer.ranked.scores, unexpected)
         scores = (searched + added).round(SCORE_DECIMALS)
-        order = np.lexsort((np.arange(len(scores)), -prior.counts[concepts], unexpected, -scores))
+        order = _sorted_up_to(PRIOR_DEPTH, -scores, unexpected, -prior.counts[concepts])
         ranked = answer.ranked.scored(scores).take(order)
         return dataclasses.replace(answer, ranked=ranked, searched=searched[order], from_prior=added[order])
 
@@ -330,10 +332,10 @@ class Run:
             scores = np.array([link.score for link in found.links])
             if self._expected is not None:
                 unexpected = ~self._expected[_tier(answer).concepts[order]]
-                # Hits keep their score, and so have one and the same.
-                by_score = np.lexsort(
-                    (np.arange(len(order)), unexpected, np.zeros(len(order)) if answer.n_hits else -scores)
-                )
+                if answer.n_hits:  # they keep their score, and so have one and the same
+                    by_score = np.argsort(unexpected, kind="stable")
+                else:
+                    by_score = _sorted_up_to(reranker.about.depth, -scores, unexpected)
                 order, scores = order[by_score], scores[by_score]
             tier = _tier(answer).take(order)
             if not answer.n_hits:
@@ -385,6 +387,17 @@ class Run:
         return {
             stage: float(queries.scores(self._row_of[place], text_row)[0]) for stage, queries in self.queries.items()
         }
+
+
+def _sorted_up_to(depth: int, *keys: npt.NDArray[Any]) -> RowArray:
+    """Order by keys, the first one counting most, of the first ``depth`` places; what is behind stays.
+
+    What was not scored anew may lie nowhere but there in equal scores, and how much of it was ranked depends on how
+    many answers are wanted.
+    """
+    order = np.arange(len(keys[0]))
+    order[:depth] = np.lexsort([key[:depth] for key in reversed(keys)])
+    return order
 
 
 def runs(
