@@ -58,6 +58,19 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert [p.name for p in (tmp_path / "deep").iterdir()] == ["thing"], "nothing is left beside it"
 
 
+def test_equal_content_has_an_equal_fingerprint_whenever_it_was_written(tmp_path: Path) -> None:
+    manifests = []
+    for name, created in (("a", "2026-01-01"), ("b", "2026-01-02")):
+        with write_artifact(tmp_path / name, "thing") as folder:
+            (folder / "inner").mkdir()
+            (folder / "inner" / "data.bin").write_bytes(b"content")
+            (folder / "inner" / MANIFEST_NAME).write_text(created)
+        manifests.append(verify_artifact(tmp_path / name))
+    first, second = manifests
+    assert first.files != second.files
+    assert first.fingerprint == second.fingerprint
+
+
 def test_whoever_may_read_the_folder_may_read_its_files(tmp_path: Path) -> None:
     former = os.umask(0o027)
     try:
@@ -126,7 +139,10 @@ def test_truncated_missing_changed(tmp_path: Path) -> None:
         open_artifact(tmp_path / "x", "thing")
 
 
-def test_one_changed_byte_of_a_large_file_is_found_by_verify(tmp_path: Path) -> None:
+def test_one_changed_byte_of_a_large_file_is_found_by_who_reads_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onoma.artifacts.manifest._ALWAYS_VERIFIED_BYTES", 1 << 20)
     make(tmp_path / "x", bytes(2 << 20))
     data = tmp_path / "x" / "data.bin"
     verify_artifact(tmp_path / "x")
@@ -134,10 +150,15 @@ def test_one_changed_byte_of_a_large_file_is_found_by_verify(tmp_path: Path) -> 
     open_artifact(tmp_path / "x", "thing")
     with pytest.raises(DamagedArtifactError, match="has changed"):
         verify_artifact(tmp_path / "x")
+    with pytest.raises(DamagedArtifactError, match="has changed"):
+        open_artifact(tmp_path / "x", "thing", in_full=True)
 
 
 @pytest.mark.parametrize("change", ["all of it", "first byte", "last byte"])
-def test_another_large_file_of_the_same_size_is_found_at_once(tmp_path: Path, change: str) -> None:
+def test_another_large_file_of_the_same_size_is_found_at_once(
+    tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onoma.artifacts.manifest._ALWAYS_VERIFIED_BYTES", 1 << 20)
     size = (2 << 20) + 17
     make(tmp_path / "x", bytes(size))
     content = bytearray(size)
@@ -197,12 +218,13 @@ def test_a_reader_of_the_same_process_does_not_put_back_what_is_being_replaced(
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
-def test_a_folder_of_before_opens_without_samples(tmp_path: Path) -> None:
+def test_a_folder_of_before_opens_without_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onoma.artifacts.manifest._ALWAYS_VERIFIED_BYTES", 1 << 20)
     make(tmp_path / "x", bytes(2 << 20))
     file = tmp_path / "x" / "onoma.json"
-    manifest = json.loads(file.read_text())
-    assert len(manifest["files"]["data.bin"].pop("sample_sha256")) == 64
-    file.write_text(json.dumps({**manifest, "sha256": None}))
+    said = json.loads(file.read_text())
+    assert len(said["files"]["data.bin"].pop("sample_sha256")) == 64
+    file.write_text(json.dumps({**said, "sha256": None}))
     open_artifact(tmp_path / "x", "thing")
     verify_artifact(tmp_path / "x")
 

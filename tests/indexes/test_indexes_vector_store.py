@@ -67,7 +67,8 @@ def test_rows_and_parts_agree(precision: Precision) -> None:
     vectors=npst.arrays(
         np.float32,
         st.tuples(st.integers(0, 6), st.integers(1, 9)),
-        elements=st.floats(-1000, 1000, width=32, allow_subnormal=False),
+        # What is smaller would have a scale that single precision holds with fewer digits.
+        elements=st.floats(-1000, 1000, width=32).map(lambda x: x if abs(x) > 1e-30 else 0.0),
     ),
     kind=st.sampled_from([("int8", 127), ("int16", 32_767)]),
 )

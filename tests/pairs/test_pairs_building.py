@@ -156,6 +156,26 @@ def test_settings_that_cannot_be_leave_nothing_behind(terminology: Terminology, 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_changed_byte_is_noticed_however_large_the_file(
+    terminology: Terminology, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of folders that are not read whole, opening sees a sample of a large file, and here none."""
+    built = build_pairs(terminology, small_tokenizer(), tmp_path / "p")
+    monkeypatch.setattr("onoma.artifacts.manifest._ALWAYS_VERIFIED_BYTES", -1)
+    for folder, file, open_folder in (
+        (built.path, "pairs.npy", PairSet.open),
+        (terminology.path, "names.parquet", Terminology.open),
+    ):
+        open_folder(folder)
+        content = bytearray((folder / file).read_bytes())
+        content[len(content) // 2] ^= 1
+        (folder / file).write_bytes(content)
+        with pytest.raises(DamagedArtifactError, match=rf"{file} has changed"):
+            open_folder(folder)
+        content[len(content) // 2] ^= 1
+        (folder / file).write_bytes(content)
+
+
 def test_damage_is_noticed(terminology: Terminology, tmp_path: Path) -> None:
     built = build_pairs(terminology, small_tokenizer(), tmp_path / "p")
     ids = built.path / "names" / "ids.npy"

@@ -17,7 +17,7 @@ from onoma.artifacts.unfinished import is_moved_aside, leftovers, put_back
 from onoma.errors import DamagedArtifactError, FormatVersionError, InputError, NotAnArtifactError, OnomaError
 
 MANIFEST_NAME = "onoma.json"
-_ALWAYS_VERIFIED_BYTES = 1 << 20
+_ALWAYS_VERIFIED_BYTES = 1 << 24
 """Files up to this size are checksummed at every open; of larger ones a sample is, and all by `verify_artifact`."""
 _CHECKSUM = r"^[0-9a-f]{64}$"
 _ATTEMPTS, _MOMENT = 5, 0.01
@@ -75,9 +75,14 @@ class Manifest(_Record):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over kind, format and the checksums of all files: equal content, equal fingerprint."""
+        """SHA-256 over kind, format and the checksums of all files: equal content, equal fingerprint.
+
+        Manifests of folders inside, which have a date, do not count; their files do.
+        """
         digest = hashlib.sha256(f"{self.kind}/{self.format_version}".encode())
         for name in sorted(self.files):
+            if name.endswith(f"/{MANIFEST_NAME}"):
+                continue
             digest.update(f"\n{name} {self.files[name].sha256}".encode())
         return digest.hexdigest()
 
@@ -86,11 +91,17 @@ class Manifest(_Record):
         return Parent(kind=self.kind, fingerprint=self.fingerprint)
 
 
-def open_artifact(path: str | Path, kind: str, *, format_version: int = 1) -> Manifest:
+def open_artifact(path: str | Path, kind: str, *, format_version: int = 1, in_full: bool = False) -> Manifest:
     """Check that ``path`` is a whole artefact of this kind and return its manifest.
 
-    Every file must be there with its recorded size; files up to 1 MiB are checksummed too, of larger ones 64 blocks
+    Every file must be there with its recorded size; files up to 16 MiB are checksummed too, of larger ones 64 blocks
     spread over the file, which tells another file of the same size. Use `verify_artifact` to checksum everything.
+
+    Args:
+        path: The folder.
+        kind: That it must be of.
+        format_version: The newest that is understood.
+        in_full: Checksum everything, for what is going to be read whole.
 
     Raises:
         InputError: there is nothing at ``path``.
@@ -111,7 +122,7 @@ def open_artifact(path: str | Path, kind: str, *, format_version: int = 1) -> Ma
             )
         return manifest
 
-    return read_while_unchanged(folder, begin, lambda manifest: _check_files(folder, manifest, in_full=False))[0]
+    return read_while_unchanged(folder, begin, lambda manifest: _check_files(folder, manifest, in_full=in_full))[0]
 
 
 def read_while_unchanged(

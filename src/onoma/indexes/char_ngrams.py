@@ -238,6 +238,7 @@ class CharNgramIndex:
 
         Raises:
             InputError: something is not text, or ``k`` is less than 1.
+            DamagedArtifactError: a large file has changed, so that rows are named that there are not.
         """
         k = checked_k(k)
         checked = _checked_texts(texts)
@@ -246,8 +247,14 @@ class CharNgramIndex:
         rows, scores = np.empty((len(place_of), k), np.int64), np.empty((len(place_of), k), np.float32)
         if k:
             totals = np.empty(len(self))
-            for place, query in enumerate(self._queries(list(place_of))):
-                rows[place], scores[place] = self._search_one(query, k, totals)
+            try:
+                for place, query in enumerate(self._queries(list(place_of))):
+                    rows[place], scores[place] = self._search_one(query, k, totals)
+            except IndexError:
+                raise DamagedArtifactError(
+                    "The index of character n-grams has changed since it was written: it names rows that there are "
+                    "not. Make its folder again."
+                ) from None
         places = np.array([place_of[text] for text in checked], np.int64)
         return rows[places], scores[places]
 

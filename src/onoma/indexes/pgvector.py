@@ -259,7 +259,10 @@ class PgVectorIndex:
         """
         found = self._asked(lambda connection: read_fingerprint(connection, self._name, self.record))
         if found != self.record.fingerprint:
-            raise self._changed()
+            raise MismatchError(
+                f"The table '{self._name}' does not hold the vectors that were written: rows were changed, added or "
+                "removed. Build the index again."
+            )
 
     def close(self) -> None:
         """Give the connection back; a later search opens it again."""

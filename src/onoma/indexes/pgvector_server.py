@@ -49,7 +49,8 @@ class TableName:
             if not part or "\0" in part or "." in part or len(part.encode()) > limit:
                 raise ConfigError(
                     f"'{name}' cannot be the name of a table of vectors: give TABLE or SCHEMA.TABLE, without further "
-                    f"dots, and a TABLE of 1 to {longest} bytes."
+                    f"dots, and a TABLE of 1 to {longest} bytes. (A schema whose own name has a dot cannot be used: "
+                    "name another one, or another search_path.)"
                 )
         return cls(schema if dot else None, table)
 

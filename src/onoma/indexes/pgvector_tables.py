@@ -90,7 +90,9 @@ def read_record(connection: Connection, name: TableName) -> tuple[PgVectorRecord
     number, comment = found
     raw = _ours(comment)
     if raw is None:
-        raise NotAnArtifactError(f"The table '{name}' was not written by Onoma.")
+        raise NotAnArtifactError(
+            f"The table '{name}' was not written by Onoma, or its comment was changed. Build the index again."
+        )
     if isinstance(raw.get("format_version"), int) and raw["format_version"] > FORMAT_VERSION:
         raise FormatVersionError(
             f"The table '{name}' is of format {raw['format_version']}; this Onoma reads up to {FORMAT_VERSION}. Update "

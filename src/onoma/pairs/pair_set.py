@@ -56,7 +56,7 @@ class PairSet:
             ArtifactError: it is not a whole pair set of a format this Onoma reads.
         """
         folder = Path(path)
-        manifest = open_artifact(folder, KIND, format_version=FORMAT_VERSION)
+        manifest = open_artifact(folder, KIND, format_version=FORMAT_VERSION, in_full=True)
         store, labels, text_labels = open_labelled_names(folder, manifest)
         pairs = load_array(folder / "pairs.npy", (np.int32,), 2)
         if pairs.shape[1] != 2:

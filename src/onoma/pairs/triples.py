@@ -69,7 +69,7 @@ class TripleSet:
             ArtifactError: it is not a whole triple set of a format this Onoma reads.
         """
         folder = Path(path)
-        manifest = open_artifact(folder, KIND, format_version=FORMAT_VERSION)
+        manifest = open_artifact(folder, KIND, format_version=FORMAT_VERSION, in_full=True)
         store, labels, text_labels = open_labelled_names(folder, manifest)
         triples = load_array(folder / "triples.npy", (np.int32,), 2)
         name_offsets = load_array(folder / "name_offsets.npy", (np.int64,), 1)

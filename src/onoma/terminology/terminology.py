@@ -65,7 +65,7 @@ class Terminology:
             ArtifactError: it is no terminology, a damaged one, or one of a newer format.
         """
         folder = Path(path).absolute()
-        manifest = open_artifact(folder, KIND, format_version=FORMAT_VERSION)
+        manifest = open_artifact(folder, KIND, format_version=FORMAT_VERSION, in_full=True)
         for name, schema in SCHEMAS.items():
             file = f"{name}.parquet"
             if file not in manifest.files:
