@@ -109,7 +109,7 @@ def test_what_is_refused(place: Path, tmp_path: Path, schema: Schema) -> None:
     with pytest.raises(UnavailableError, match="cannot be reached"):
         run("link", tmp_path / "linker", "cold", "--database", "host=/nowhere")
     schema.run(f"UPDATE {schema.tables()[0]} SET embedding = embedding + embedding WHERE id = 2")
-    with pytest.raises(MismatchError, match="replaced, changed or removed"):
+    with pytest.raises(MismatchError, match="rows were changed, added or removed"):
         run("verify", tmp_path / "linker", "--database", schema.string)
     schema.run(f"ALTER TABLE {schema.tables()[0]} RENAME TO hidden")
     with pytest.raises(OnomaError, match="there is no table"):

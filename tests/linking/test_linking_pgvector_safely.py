@@ -318,7 +318,7 @@ def test_an_update_of_what_has_been_tampered_with(place: Path, tmp_path: Path, s
     linker = build(place, tmp_path / "linker", schema)
     schema.run(f"UPDATE {table_of(linker)} SET embedding = embedding + embedding WHERE id = 2")
     Linker.open(tmp_path / "linker", database=schema.string)
-    with pytest.raises(MismatchError, match="replaced, changed or removed"):
+    with pytest.raises(MismatchError, match="rows were changed, added or removed"):
         update_linker(tmp_path / "linker", place / "new", database=schema.string)
     assert schema.tables() == [table_of(linker)]
 
