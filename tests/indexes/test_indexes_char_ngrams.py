@@ -349,6 +349,18 @@ def test_damaged_files_are_refused(name: str, how: str, tmp_path: Path) -> None:
         CharNgramIndex.open(tmp_path)
 
 
+@pytest.mark.parametrize("bit", [30, 31])
+def test_a_row_that_there_is_not_is_refused_when_it_is_read(bit: int, tmp_path: Path) -> None:
+    """Of a large file opening reads a sample."""
+    names = random_names(300)
+    CharNgramIndex.write(tmp_path, names, ngrams=(2, 4))
+    rows = np.load(tmp_path / "char_ngrams.rows.npy", mmap_mode="r+")
+    rows.view(np.uint32)[...] ^= np.uint32(1 << bit)
+    rows.flush()
+    with pytest.raises(DamagedArtifactError, match=r"names rows that there are not.*Make its folder again"):
+        CharNgramIndex.open(tmp_path).search(names[:5])
+
+
 @pytest.mark.parametrize("ngrams", [(0, 1), (2, 1), (1,), (1, 2, 3), (1.0, 2), (True, 2), ("1", "2")])
 def test_lengths_that_are_none_are_refused(ngrams: Any) -> None:
     with pytest.raises(InputError, match="field ngrams"):

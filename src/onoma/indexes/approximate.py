@@ -157,7 +157,7 @@ class ApproximateIndex(CandidateIndex):
         early_stop: EarlyStop | None = None,
         sha256: str | None = None,
     ) -> ApproximateIndex:
-        """What `save` wrote, and what `early_stop` and the file's checksum were then.
+        """What `save` wrote, and what `early_stop` was then; the file's checksum is compared if it is given.
 
         Raises:
             DamagedArtifactError: the file is missing, has changed or is not of these vectors.

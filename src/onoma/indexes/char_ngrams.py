@@ -238,7 +238,7 @@ class CharNgramIndex:
 
         Raises:
             InputError: something is not text, or ``k`` is less than 1.
-            DamagedArtifactError: a large file has changed, so that rows are named that there are not.
+            DamagedArtifactError: a file has changed since it was opened, or is so large that opening read a sample.
         """
         k = checked_k(k)
         checked = _checked_texts(texts)
@@ -247,14 +247,8 @@ class CharNgramIndex:
         rows, scores = np.empty((len(place_of), k), np.int64), np.empty((len(place_of), k), np.float32)
         if k:
             totals = np.empty(len(self))
-            try:
-                for place, query in enumerate(self._queries(list(place_of))):
-                    rows[place], scores[place] = self._search_one(query, k, totals)
-            except IndexError:
-                raise DamagedArtifactError(
-                    "The index of character n-grams has changed since it was written: it names rows that there are "
-                    "not. Make its folder again."
-                ) from None
+            for place, query in enumerate(self._queries(list(place_of))):
+                rows[place], scores[place] = self._search_one(query, k, totals)
         places = np.array([place_of[text] for text in checked], np.int64)
         return rows[places], scores[places]
 
@@ -320,6 +314,11 @@ class CharNgramIndex:
             (self._postings.column(term), *self._postings.listed(term), weight)
             for term, weight in zip(query.terms[begin:end], query.weights[begin:end], strict=True)
         ]
+        if any(rows.min(initial=0) < 0 or rows.max(initial=0) >= len(self) for _, rows, _, _ in found):
+            raise DamagedArtifactError(
+                "The index of character n-grams names rows that there are not: it has changed since it was written. "
+                "Make its folder again."
+            )
         n_numbers = sum(len(rows) if column is None else len(self) for column, rows, _, _ in found)
         n_blocks = min(-(-len(self) // _BLOCK_ROWS), 1 + n_numbers // (_NUMBERS_AT_ONCE * max(1, len(found))))
         edges = np.linspace(0, len(self), n_blocks + 1).astype(np.int32)

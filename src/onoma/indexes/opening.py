@@ -17,13 +17,12 @@ checksums of all files belong into the manifest of the artefact that the folder 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import get_args
 
 import numpy as np
 
-from onoma.artifacts import sha256_file
 from onoma.errors import ArtifactExistsError, ConfigError, DamagedArtifactError, InputError, did_you_mean
 from onoma.indexes import approximate, sign_bits
 from onoma.indexes.candidate_search import CANDIDATES
@@ -133,8 +132,6 @@ def build_index(
             lists = approximate.ApproximateIndex.build(store, candidates=rescored or approximate.CANDIDATES)
             lists.save(place)
             early_stop = lists.early_stop
-        read_whole = place / sign_bits.SIGNS_FILE, place / approximate.LISTS_FILE
-        checksums = {file.name: sha256_file(file) for file in read_whole if file.exists()}
         record = IndexRecord(
             format_version=FORMAT_VERSION,
             kind=chosen,
@@ -144,9 +141,8 @@ def build_index(
             max_norm=store.max_norm,
             candidates=rescored,
             agreement=_agreement(given, store),
-            recall=truth.recall_of(_open(place, chosen, store, rescored, early_stop, checksums)),
+            recall=truth.recall_of(_open(place, chosen, store, rescored, early_stop, {})),
             early_stop=early_stop,
-            files=checksums or None,
         )
     except BaseException:
         for file in set(place.iterdir()) - there_before - {aside}:
@@ -161,13 +157,15 @@ def build_index(
     return record
 
 
-def open_index(folder: str | Path, *, database: str | None = None) -> Index:
+def open_index(folder: str | Path, *, database: str | None = None, checksums: Mapping[str, str] | None = None) -> Index:
     """Open what `build_index` built; vectors are mapped, not read.
 
     Args:
         folder: Where it lies.
         database: Connection string, where the vectors are in PostgreSQL; unset: that in the environment variable
             ONOMA_DATABASE.
+        checksums: SHA-256 of files in the folder, by name, as its manifest has them: what is read whole (sign bits,
+            inverted lists) is compared when it is read. Unset: it is not.
 
     Raises:
         InputError: there is no index, or the database does not have its table.
@@ -190,7 +188,7 @@ def open_index(folder: str | Path, *, database: str | None = None) -> Index:
             f"{RECORD_FILE} says {record.n_vectors} of width {record.width} in {record.precision}. "
             "Build the index again."
         )
-    return _open(place, record.kind, store, record.candidates, record.early_stop, record.files or {})
+    return _open(place, record.kind, store, record.candidates, record.early_stop, checksums or {})
 
 
 def _open(
@@ -199,7 +197,7 @@ def _open(
     vectors: VectorStore,
     candidates: int | None,
     early_stop: approximate.EarlyStop | None,
-    checksums: dict[str, str],
+    checksums: Mapping[str, str],
 ) -> Index:
     if kind == "exact" or candidates is None:
         return ExactIndex(vectors)

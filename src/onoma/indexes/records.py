@@ -19,8 +19,8 @@ IndexKind: TypeAlias = Literal["exact", "sign-bits", "approximate"]
 TableKind: TypeAlias = Literal["pgvector", "pgvector-hnsw"]
 """Of indexes whose vectors lie in a table of PostgreSQL."""
 RECORD_FILE = "index.json"
-FORMAT_VERSION = 3
-"""1 had no early stop, 2 no checksums."""
+FORMAT_VERSION = 2
+"""1 had no early stop."""
 
 
 class PrecisionAgreement(BaseModel):
@@ -50,8 +50,6 @@ class IndexRecord(BaseModel):
     recall: Recall
     early_stop: EarlyStop | None = None
     """Of an approximate index."""
-    files: dict[str, str] | None = None
-    """SHA-256 of each file that is read whole into memory, which is when it is compared."""
     fingerprint: str | None = None
     """Of the vectors, where they lie in a table; see `PgVectorRecord`."""
 
@@ -75,7 +73,7 @@ class IndexRecord(BaseModel):
 
 def write_index_record(folder: str | Path, record: IndexRecord) -> None:
     """Write ``index.json``."""
-    left_out = {name for name in ("early_stop", "files", "fingerprint") if getattr(record, name) is None}
+    left_out = {name for name in ("early_stop", "fingerprint") if getattr(record, name) is None}
     text = record.model_dump_json(indent=1, exclude=left_out)
     (Path(folder) / RECORD_FILE).write_text(text + "\n", encoding="utf-8")
 

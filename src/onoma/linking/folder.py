@@ -23,6 +23,7 @@ an encoder.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 
 from onoma.artifacts import Manifest
@@ -73,7 +74,8 @@ def open_components(folder: Path, manifest: Manifest, *, database: str | None = 
     try:
         dictionary = NameDictionary.open(folder, normalisation=str(manifest.config["normalisation"]))
         if encoder is not None:
-            index, vectors = open_vectors(folder, database=database)
+            checksums = {name: entry.sha256 for name, entry in manifest.files.items()}
+            index, vectors = open_vectors(folder, database=database, checksums=checksums)
             _check_shape(folder, (len(index), index.width), (dictionary.n_texts, encoder.width))
         components = Components(
             dictionary=dictionary,
@@ -95,8 +97,10 @@ def open_components(folder: Path, manifest: Manifest, *, database: str | None = 
         raise DamagedArtifactError(f"{folder} cannot be read ({error}). Build the linker again.") from None
 
 
-def open_vectors(folder: Path, *, database: str | None = None) -> tuple[Index, StoredVectors]:
-    """The index of a linker's vectors, and the vectors.
+def open_vectors(
+    folder: Path, *, database: str | None = None, checksums: Mapping[str, str] | None = None
+) -> tuple[Index, StoredVectors]:
+    """The index of a linker's vectors, and the vectors; see `open_index`.
 
     Raises:
         OnomaError: they cannot be opened; see `open_components`.
@@ -104,7 +108,7 @@ def open_vectors(folder: Path, *, database: str | None = None) -> tuple[Index, S
     if not (folder / RECORD_FILE).exists():  # format 1 has vectors alone, and they were compared one by one
         stored = VectorStore.open(folder, max_norm=MAX_NORM)
         return ExactIndex(stored), stored
-    index = open_index(folder, database=database)
+    index = open_index(folder, database=database, checksums=checksums)
     if isinstance(index, PgVectorIndex):
         return index, index
     return index, VectorStore.open(folder, max_norm=read_index_record(folder).max_norm)
