@@ -18,6 +18,7 @@ from linking_data import write_small_linker
 from onoma.artifacts import MANIFEST_NAME, sha256_file, verify_artifact
 from onoma.encoders import kept_parts, open_encoder
 from onoma.errors import ConfigError, DamagedArtifactError, FormatVersionError, InputError, NotAnArtifactError
+from onoma.indexes import SignBitIndex
 from onoma.linking import Linker, add_reranker, build_linker
 from onoma.linking.dictionary import NameDictionary
 from tiny import make_terminology, tiny_encoder
@@ -197,6 +198,22 @@ def test_a_damaged_vector_is_refused_when_it_is_read(place: Path, tmp_path: Path
     refit(tmp_path / "linker")
     with pytest.raises(DamagedArtifactError, match=rf"vectors\.npy: the vector in row {row} has changed"):
         Linker.open(tmp_path / "linker").link([text])
+
+
+def test_damaged_sign_bits_are_refused_when_they_are_read(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the manifest's checksum. So few names are all compared, without the bits, unless fewer candidates will do."""
+    build_linker(place / "t", place / "letters", tmp_path / "linker", index="sign-bits", stages=["dense"])
+    signs = tmp_path / "linker" / "signs.npy"
+    content = bytearray(signs.read_bytes())
+    content[-1] ^= 1
+    signs.write_bytes(content)
+    monkeypatch.setattr("onoma.artifacts.manifest._ALWAYS_VERIFIED_BYTES", -1)  # as if it were large
+    index = Linker.open(tmp_path / "linker")._components.index
+    assert isinstance(index, SignBitIndex)
+    with pytest.raises(DamagedArtifactError, match=r"signs\.npy has changed since it was written\. Build"):
+        index.rescoring(1)
 
 
 def test_n_grams_of_other_names(place: Path, tmp_path: Path) -> None:
