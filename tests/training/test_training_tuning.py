@@ -22,7 +22,7 @@ from onoma.errors import ConfigError
 from onoma.pairs import PairSet, build_pairs
 from onoma.training.alignment import train_encoder
 from onoma.training.config import TrainingConfig, load_recipe
-from onoma.training.config_parts import Adapter, Everything, Lora
+from onoma.training.config_parts import Adapter, Everything, Layers, Lora
 from onoma.training.settings import resolve
 from onoma.training.step import StepReport
 from onoma.training.tuning import load_base, tune
@@ -118,6 +118,19 @@ def test_only_what_is_trained_needs_gradients(base: Path) -> None:
         assert trained
         assert all(any(part in name for part in parts) for name in trained)
         assert all(any(part in name for name in trained) for part in parts)
+
+
+def test_layers_are_all_but_the_tables_of_embeddings(base: Path, pairs: PairSet, tmp_path: Path) -> None:
+    train_encoder(config_for(base, "layers", steps=3, base_share=0.25), pairs, tmp_path / "e")
+    before, after = weights(base), weights(tmp_path / "e")
+    kept = {name for name, tensor in before.items() if torch.equal(after[name], tensor)}
+    tables = {f"embeddings.{what}_embeddings.weight" for what in ("word", "position", "token_type")}
+    assert {name for name in kept if "pooler" not in name} == tables
+    assert not (tmp_path / "e" / "adapter").exists()
+    encoder = load_packed(base)
+    encoder.model.embeddings = torch.nn.Identity()
+    with pytest.raises(ConfigError, match="no tables of embeddings"):
+        tune(encoder, Layers())
 
 
 def test_training_everything_leaves_the_encoder_and_the_generator_as_they_are(base: Path) -> None:

@@ -104,6 +104,12 @@ class Everything(Choice):
     name: Literal["all"] = "all"
 
 
+class Layers(Choice):
+    """All weights but the tables of token, position and type vectors are trained."""
+
+    name: Literal["layers"] = "layers"
+
+
 class Adapter(Choice):
     """Bottlenecks after the layers' feed-forward blocks are trained, the encoder stays (Pfeiffer et al. 2020)."""
 
@@ -151,5 +157,5 @@ Loss: TypeAlias = Annotated[
     Field(discriminator="name"),
     BeforeValidator(named),
 ]
-Tuning: TypeAlias = Annotated[Everything | Adapter | Lora, Field(discriminator="name"), BeforeValidator(named)]
+Tuning: TypeAlias = Annotated[Everything | Layers | Adapter | Lora, Field(discriminator="name"), BeforeValidator(named)]
 Batches: TypeAlias = Annotated[RandomBatches | NeighbourBatches, Field(discriminator="name"), BeforeValidator(named)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from torch import nn
+
 from onoma.encoders.adapters import insert_adapters
 from onoma.encoders.architectures import read_architecture
 from onoma.encoders.loading import load_packed
@@ -12,7 +14,7 @@ from onoma.encoders.sources import locate_encoder
 from onoma.errors import ConfigError
 from onoma.terminology import normalise
 from onoma.training.config import TrainingConfig
-from onoma.training.config_parts import Adapter, Everything, Tuning
+from onoma.training.config_parts import Adapter, Everything, Layers, Tuning
 from onoma.training.distributed import is_main
 from onoma.training.objective import check_widths
 from onoma.training.precision import check_compiles, compile_encoder, training_device
@@ -86,9 +88,22 @@ def tune(encoder: PackedEncoder, tuning: Tuning) -> None:
     """
     if isinstance(tuning, Everything):
         return
+    if isinstance(tuning, Layers):
+        _freeze_embeddings(encoder.model)
+        return
     encoder.model.requires_grad_(False)
     if isinstance(tuning, Adapter):
         insert_adapters(encoder.model, reduction=tuning.reduction, invertible=tuning.invertible)
     else:
         insert_lora(encoder.model, rank=tuning.rank, alpha=tuning.alpha, dropout=tuning.dropout)
     encoder.architecture = read_architecture(encoder.model)
+
+
+def _freeze_embeddings(model: nn.Module) -> None:
+    tables = [
+        table for name, table in model.named_modules() if isinstance(table, nn.Embedding) and "embeddings" in name
+    ]
+    if not tables:
+        raise ConfigError("this encoder has no tables of embeddings to leave as they are; set tuning=all.")
+    for table in tables:
+        table.requires_grad_(False)
