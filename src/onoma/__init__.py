@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from onoma.training.biosyn import train_biosyn
     from onoma.training.biosyn_config import load_biosyn_recipe
     from onoma.training.config import TrainingConfig, load_recipe
+    from onoma.training.distillation import distil_encoder
+    from onoma.training.distillation_config import load_distillation_recipe
     from onoma.training.run import train_on_terminology
 
 _HOME = {
@@ -43,9 +45,11 @@ _HOME = {
     "TrainingConfig": "onoma.training.config",
     "build_linker": "onoma.linking",
     "build_pairs": "onoma.pairs",
+    "distil_encoder": "onoma.training.distillation",
     "hold_out_synonyms": "onoma.pairs",
     "import_terminology": "onoma.terminology",
     "load_biosyn_recipe": "onoma.training.biosyn_config",
+    "load_distillation_recipe": "onoma.training.distillation_config",
     "load_recipe": "onoma.training.config",
     "normalise": "onoma.terminology",
     "open_encoder": "onoma.encoders",
@@ -68,9 +72,11 @@ __all__ = [
     "__version__",
     "build_linker",
     "build_pairs",
+    "distil_encoder",
     "hold_out_synonyms",
     "import_terminology",
     "load_biosyn_recipe",
+    "load_distillation_recipe",
     "load_recipe",
     "normalise",
     "open_encoder",

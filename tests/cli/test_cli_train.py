@@ -208,7 +208,12 @@ def test_recipes_and_grids_are_listed_and_shown(place: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "shown"),
-    [("batch_queries = 3", "sparse_weight"), ("depth = 3", "own_names"), ("batch_pairs = 3", "mining")],
+    [
+        ("batch_queries = 3", "sparse_weight"),
+        ("depth = 3", "own_names"),
+        ("batch_pairs = 3", "mining"),
+        ("batch_names = 6", "temperature"),
+    ],
 )
 def test_a_recipe_of_ones_own_is_shown_whatever_it_is_for(text: str, shown: str, tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
@@ -217,7 +222,7 @@ def test_a_recipe_of_ones_own_is_shown_whatever_it_is_for(text: str, shown: str,
     assert shown in done.stdout
     assert "as onoma" not in done.stderr
     own.write_text("steps = 5\n")
-    told = "as onoma train takes it; onoma train-biosyn and onoma reranker train would take it with defaults"
+    told = "as onoma train takes it; onoma train-biosyn, onoma reranker train and onoma distil would take it with"
     assert told in invoke("recipes", "show", own).stderr
 
 

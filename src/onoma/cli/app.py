@@ -9,6 +9,7 @@ import typer
 from onoma._version import __version__
 from onoma.cli import (
     benchmark,
+    distil,
     encode,
     encoder,
     link,
@@ -55,6 +56,7 @@ app.add_typer(pairs.app, name="pairs")
 app.add_typer(recipes.app, name="recipes")
 app.command("train")(train.train)
 app.command("train-biosyn")(train_biosyn.train_biosyn)
+app.command("distil")(distil.distil)
 app.add_typer(linker.app, name="linker")
 app.add_typer(reranker.app, name="reranker")
 app.command("link")(link.link)

@@ -12,8 +12,11 @@ from onoma.cli.options import Settings, parse_assignments
 if TYPE_CHECKING:
     from onoma.training.biosyn_config import BiosynRecipe
     from onoma.training.config import Recipe
+    from onoma.training.distillation_config import DistillationRecipe
     from onoma.training.reranking_config import RerankingRecipe
     from onoma.training.run_config import RunConfig
+
+    _AnyRecipe = Recipe | BiosynRecipe | RerankingRecipe | DistillationRecipe
 
 app = typer.Typer(help="The training recipes shipped with Onoma.", no_args_is_help=True)
 
@@ -24,6 +27,7 @@ def list_recipes() -> None:
     from onoma.cli import show
     from onoma.training.biosyn_config import biosyn_recipe_names, load_biosyn_recipe
     from onoma.training.config import load_recipe, recipe_names
+    from onoma.training.distillation_config import distillation_recipe_names, load_distillation_recipe
     from onoma.training.grid import grid_names, load_grid
     from onoma.training.reranking_config import load_reranking_recipe, reranking_recipe_names
 
@@ -39,6 +43,11 @@ def list_recipes() -> None:
         [[name, load_reranking_recipe(name).description] for name in reranking_recipe_names()],
     )
     show.out.print()
+    show.table(
+        ["recipe of onoma distil", "what it is"],
+        [[name, load_distillation_recipe(name).description] for name in distillation_recipe_names()],
+    )
+    show.out.print()
     show.table(["grid", "what it varies"], [[name, load_grid(name).description] for name in grid_names()])
 
 
@@ -50,21 +59,24 @@ def show_recipe(
     from onoma.cli import show
     from onoma.training.biosyn_config import BiosynConfig, load_biosyn_recipe
     from onoma.training.config import TrainingConfig, load_recipe
+    from onoma.training.distillation_config import DistillationConfig, load_distillation_recipe
     from onoma.training.reranking_config import RerankingConfig, load_reranking_recipe
     from onoma.training.settings import settings_of, settings_of_other_choices
     from onoma.training.shipped import read_shipped, shipped_names
 
-    kinds: dict[str, tuple[str, type[RunConfig], Callable[[str], Recipe | BiosynRecipe | RerankingRecipe]]] = {
+    kinds: dict[str, tuple[str, type[RunConfig], Callable[[str], _AnyRecipe]]] = {
         "recipe": ("onoma train", TrainingConfig, load_recipe),
         "biosyn-recipe": ("onoma train-biosyn", BiosynConfig, load_biosyn_recipe),
         "reranking-recipe": ("onoma reranker train", RerankingConfig, load_reranking_recipe),
+        "distillation-recipe": ("onoma distil", DistillationConfig, load_distillation_recipe),
     }
     if name.endswith(".toml"):  # of the first kind that has all its settings
         keys = read_shipped("recipe", name).keys() - {"description"}
         fitting = [kind for kind, (_, config, _) in kinds.items() if keys <= config.model_fields.keys()]
         kind = fitting[0] if fitting else "recipe"
         if len(fitting) > 1:
-            others = " and ".join(kinds[other][0] for other in fitting[1:])
+            *first, last = (kinds[other][0] for other in fitting[1:])
+            others = f"{', '.join(first)} and {last}" if first else last
             show.remark(f"as {kinds[kind][0]} takes it; {others} would take it with defaults of their own")
     else:
         kind = next((kind for kind in kinds if name in shipped_names(kind)), "recipe")

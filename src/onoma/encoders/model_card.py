@@ -203,6 +203,7 @@ def _data(
 ) -> str:
     told = report.get("data", {})
     rows = [("trained before", str(config["earlier"]))] if config.get("earlier") else []
+    rows += [("learnt from", f"the vectors of {config['teacher']}")] if config.get("teacher") else []
     rows += [(what, f"{told[what]:,}") for what in ("pairs", "queries", "names", "concepts") if what in told]
     for key, label in (("vocabularies", "names of"), ("corpora", "annotated mentions of")):
         if config.get(key):

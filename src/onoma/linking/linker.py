@@ -27,10 +27,11 @@ from onoma.linking.links import Link, checked_top_k
 from onoma.linking.mentions import Preparation, PreparedMention
 from onoma.linking.pipeline import Answer, Asked, Run, ask_all, runs
 from onoma.linking.reranking import Reranker
+from onoma.linking.searching import DenseSearch
 from onoma.linking.settings import LinkerSettings, Stage
 from onoma.linking.strings import StringColumn
 from onoma.terminology.tables import checked_name_rows
-from onoma.types import RowArray
+from onoma.types import BoolArray, RowArray
 
 
 class Linker:
@@ -134,6 +135,22 @@ class Linker:
         if self._components.encoder is None:
             raise InputError("this linker was built without an encoder", path=self.path)
         return self._components.encoder
+
+    @property
+    def dense_search(self) -> DenseSearch:
+        """The search of its texts by vectors, and these vectors.
+
+        Raises:
+            InputError: this is a linker of look-up and n-grams alone.
+        """
+        if self._components.dense is None:
+            raise InputError("this linker was built without an encoder", path=self.path)
+        return self._components.dense
+
+    @property
+    def allowed_entries(self) -> BoolArray | None:
+        """Which entries of its dictionary can be an answer, bool, shape (E,); unset: all."""
+        return self._components.entries
 
     def encoding_with(self, encoder: Encoder) -> Linker:
         """The same linker with its encoder opened otherwise, e.g. with other threads, or in a wrapper that remembers.

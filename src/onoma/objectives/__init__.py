@@ -11,10 +11,12 @@ It reads the similarity of an anchor (row) to its marked positives and negatives
 without the pairs that a loss needs have value zero. **The loss of a batch is the mean of all B values,
 zeros included**, as SapBERT's; libraries that average only what is not zero give larger numbers.
 
-Two are exceptions: `tiled_multi_similarity_loss` does mining, loss and gradient of a large batch in one pass, without
-a (B, B) matrix, and `marginal_likelihood_loss` takes the scores of candidates of each query (BioSyn).
+Three are exceptions: `tiled_multi_similarity_loss` does mining, loss and gradient of a large batch in one pass, without
+a (B, B) matrix; `marginal_likelihood_loss` takes the scores of candidates of each query (BioSyn); `distillation_loss`
+compares the similarities with those of another encoder.
 """
 
+from onoma.objectives.distillation import distillation_loss
 from onoma.objectives.margin_losses import cosine_loss, lifted_structure_loss, triplet_loss
 from onoma.objectives.marginal_likelihood import marginal_likelihood_loss
 from onoma.objectives.mining import (
@@ -38,6 +40,7 @@ __all__ = [
     "circle_loss",
     "cosine_loss",
     "cosine_similarities",
+    "distillation_loss",
     "euclidean_distances",
     "hard_triplet_masks",
     "info_nce_loss",

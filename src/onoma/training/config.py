@@ -21,12 +21,12 @@ from onoma.training.config_parts import (
     NeighbourBatches,
     RandomBatches,
 )
-from onoma.training.run_config import RunConfig
+from onoma.training.run_config import EncoderRunConfig
 from onoma.training.settings import NamedSettings, load_settings
 from onoma.training.shipped import shipped_names
 
 
-class TrainingConfig(RunConfig):
+class TrainingConfig(EncoderRunConfig):
     """Settings of one self-alignment run (SapBERT, Liu et al. 2021)."""
 
     include_suppressed: bool = Field(
@@ -53,14 +53,6 @@ class TrainingConfig(RunConfig):
     matryoshka: tuple[int, ...] = Field(
         (), description="also train the first so many numbers of each vector, e.g. [64, 128]; unset: whole vectors only"
     )
-    base_share: float = Field(
-        0.0,
-        ge=0,
-        lt=1,
-        description="share of the weights before training in those that are evaluated and saved; keeps more of what "
-        "the base knows of other texts",
-    )
-    decay_all: bool = Field(False, description="decay biases and layer norms too, as the released SapBERT code does")
 
     @field_validator("matryoshka", mode="before")
     @classmethod

@@ -29,7 +29,7 @@ class RunConfig(BaseModel):
         "tokens, of all and padding; unset: as the base encoder does",
     )
 
-    tuning: Tuning = Field(default_factory=Everything, description="what is trained: all, adapter or lora")
+    tuning: Tuning = Field(default_factory=Everything, description="what is trained: all, layers, adapter or lora")
 
     normalisation: str = Field("sapbert", description="preset of name normalisation, for training and use alike")
     languages: tuple[str, ...] | None = Field(
@@ -115,3 +115,16 @@ class RunConfig(BaseModel):
     def completed(cls, known: Mapping[str, Any]) -> dict[str, Any]:
         """Settings that an earlier version of Onoma wrote down: those that it did not have are as by default."""
         return {**cls.model_construct().model_dump(mode="json"), **known}
+
+
+class EncoderRunConfig(RunConfig):
+    """Settings of runs that train an encoder and nothing beside it, by AdamW."""
+
+    base_share: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="share of the weights before training in those that are evaluated and saved; keeps more of what "
+        "the base knows of other texts",
+    )
+    decay_all: bool = Field(False, description="decay biases and layer norms too, as the released SapBERT code does")

@@ -19,7 +19,7 @@ from onoma.training.shipped import read_shipped
 C = TypeVar("C", bound=BaseModel)
 R = TypeVar("R", bound="NamedSettings[Any]")
 _LENGTHS = {"steps", "epochs", "minutes"}
-_BATCHES = ("batch_pairs", "batch_queries", "batch_mentions")
+_BATCHES = ("batch_pairs", "batch_queries", "batch_mentions", "batch_names")
 _CALLED_ELSEWHERE = {
     "lr": "learning_rate",
     "num_epochs": "epochs",

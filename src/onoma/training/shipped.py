@@ -13,6 +13,7 @@ _COMMANDS = {
     "recipe": "onoma train",
     "biosyn-recipe": "onoma train-biosyn",
     "reranking-recipe": "onoma reranker train",
+    "distillation-recipe": "onoma distil",
 }
 """What takes recipes of each kind."""
 

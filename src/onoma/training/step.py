@@ -14,6 +14,7 @@ from onoma.training.batches import Batches
 from onoma.training.config import TrainingConfig
 from onoma.training.objective import objective
 from onoma.training.optimiser_step import BatchReport, DoneStep, OptimiserStep
+from onoma.training.run_config import EncoderRunConfig
 from onoma.types import RowArray
 
 
@@ -82,7 +83,7 @@ class Step(OptimiserStep[StepReport]):
         return StepReport(**common, hard_positives=positives, hard_negatives=negatives)
 
 
-def make_optimiser(config: TrainingConfig, model: PackedEncoder) -> torch.optim.Optimizer:
+def make_optimiser(config: EncoderRunConfig, model: PackedEncoder) -> torch.optim.Optimizer:
     """AdamW over what is trained; biases and norms decay only if the recipe says so."""
     decayed: list[torch.nn.Parameter] = []
     free: list[torch.nn.Parameter] = []

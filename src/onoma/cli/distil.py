@@ -1,0 +1,72 @@
+"""``onoma distil``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from onoma.cli.options import Database, Force, Settings, Track, parse_assignments
+
+
+def distil(
+    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe (onoma recipes list) or a .toml file.")],
+    linker: Annotated[
+        Path,
+        typer.Option("--linker", metavar="LINKER", help="Built with the encoder to learn from: its teacher."),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="ENCODER", help="Where to write the encoder folder.")],
+    settings: Settings = None,
+    development: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--development",
+            metavar="FILE",
+            help="Measure on these mentions: lines id||mention, or a .csv, .tsv, .parquet or .jsonl with the columns "
+            "mention and concept_id; may be given several times.",
+        ),
+    ] = None,
+    development_dictionary: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="NAMES",
+            help="The names they are looked for in: a terminology folder, or a file of lines id||name. Unset: the "
+            "linker's.",
+        ),
+    ] = None,
+    database: Database = None,
+    track: Track = None,
+    force: Force = False,
+) -> None:
+    """Train a small encoder to find names as near one another as a large one does (distillation).
+
+    The large one is the encoder of a linker: onoma linker build -t DIR -e LARGE --index sign-bits -o LINKER. The
+    linker's names are what is learnt from, and no synonym need be known.
+
+    Stopped at any moment, the same command goes on from the last checkpoint, which lies with the unfinished
+    run in ENCODER.run. Settings of a recipe: onoma recipes show RECIPE.
+    """
+    from onoma.cli import show
+    from onoma.linking import Linker
+    from onoma.training.distillation import distil_encoder
+    from onoma.training.distillation_config import load_distillation_recipe
+    from onoma.training.distributed import is_main
+
+    loaded = load_distillation_recipe(recipe, parse_assignments(settings or []))
+    opened = Linker.open(linker, database=database)
+    with show.training_bar() as bar:
+        report = distil_encoder(
+            loaded,
+            opened,
+            out,
+            development=development or [],
+            development_dictionary=development_dictionary,
+            trackers=track or [],
+            overwrite=force,
+            on_step=bar.on_step,
+            on_evaluation=bar.on_evaluation,
+            on_event=show.remark,
+        )
+    if is_main():
+        show.training_report(report, out)

@@ -1,0 +1,65 @@
+"""What can be set about distillation, and the recipes that set it (``training/distillation-recipes``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from onoma.training.run_config import EncoderRunConfig
+from onoma.training.settings import NamedSettings, load_settings
+from onoma.training.shipped import shipped_names
+
+
+class DistillationConfig(EncoderRunConfig):
+    """Settings of an encoder that learns from a linker's vectors which names are near one another."""
+
+    languages: None = Field(None, description="not for distillation: the linker says which names there are")
+
+    batch_names: int = Field(512, ge=2, description="names in a batch, about: a name drawn twice is taken once")
+    neighbours: int = Field(
+        5, ge=0, description="names that come with each name of a batch, drawn from those nearest to it for the linker"
+    )
+    nearest: int = Field(16, ge=1, description="how many of the nearest names they are drawn from")
+    temperature: float = Field(
+        0.05, gt=0, description="cosine units per factor e; smaller looks at nearer neighbours only"
+    )
+
+    @model_validator(mode="after")
+    def _neighbours_fit(self) -> DistillationConfig:
+        if self.neighbours >= self.batch_names:
+            raise ValueError(
+                f"a name and its {self.neighbours} neighbours do not fit into a batch of {self.batch_names} names; set "
+                "neighbours below batch_names"
+            )
+        if self.neighbours > self.nearest:
+            raise ValueError(
+                f"{self.neighbours} neighbours cannot be drawn from the {self.nearest} nearest names; set neighbours "
+                "to nearest at most"
+            )
+        return self
+
+
+class DistillationRecipe(NamedSettings[DistillationConfig]):
+    """A recipe of distillation."""
+
+
+def distillation_recipe_names() -> list[str]:
+    """Names of the recipes of distillation shipped with Onoma.
+
+    Example:
+        >>> distillation_recipe_names()
+        ['distil']
+    """
+    return shipped_names("distillation-recipe")
+
+
+def load_distillation_recipe(name: str = "distil", overrides: Mapping[str, Any] | None = None) -> DistillationRecipe:
+    """Load a recipe of distillation; arguments and errors as of `onoma.training.settings.load_settings`.
+
+    Example:
+        >>> load_distillation_recipe(overrides={"steps": "100"}).config.steps
+        100
+    """
+    return load_settings("distillation-recipe", name, DistillationRecipe, overrides)
