@@ -35,7 +35,7 @@ from onoma.training.biosyn_data import ranking_data
 from onoma.training.biosyn_measure import BiosynMeasure
 from onoma.training.biosyn_step import BiosynModel, BiosynStep, BiosynStepReport, make_optimiser
 from onoma.training.course import Course
-from onoma.training.development import DevelopmentSet, queries_over, read_dictionary
+from onoma.training.development import DevelopmentSet, Dictionary, queries_over, read_dictionary
 from onoma.training.evaluating import Evaluation, check_development
 from onoma.training.loop import Tell, Watching, take_course
 from onoma.training.report import TrainingReport
@@ -44,9 +44,6 @@ from onoma.training.settings import config_of
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_base, load_base
 from onoma.training.vectors import name_vectors
-
-Dictionary = Terminology | str | Path
-"""A terminology or its folder, or a file with a line ``id||name`` for each name."""
 
 _MEASURED_TEXTS = 1024
 """Texts whose vectors' lengths say what a learnt weight is worth beside a cosine."""

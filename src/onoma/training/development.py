@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,8 @@ from onoma.terminology.readers.biosyn import BiosynOptions, read_biosyn
 from onoma.terminology.tables import checked_name_rows
 from onoma.types import RowArray
 
+Dictionary: TypeAlias = Terminology | str | Path
+"""A terminology or its folder, or a file with a line ``id||name`` for each name."""
 HIDDEN = "hidden synonyms"
 """Name of the development set that is made of them."""
 

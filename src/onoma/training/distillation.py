@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import polars as pl
 
@@ -21,9 +21,8 @@ from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.saving import save_encoder
 from onoma.errors import ConfigError, check_several
 from onoma.linking import Linker
-from onoma.terminology import Terminology
 from onoma.training.course import Course
-from onoma.training.development import DevelopmentSet, queries_over, read_dictionary
+from onoma.training.development import DevelopmentSet, Dictionary, queries_over, read_dictionary
 from onoma.training.distillation_config import DistillationConfig, DistillationRecipe
 from onoma.training.distillation_data import NeighbourhoodBatches, taught_names
 from onoma.training.distillation_step import DistillationStep, DistillationStepReport
@@ -38,9 +37,6 @@ from onoma.training.step import make_optimiser
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_base, load_base
 from onoma.training.vectors import name_vectors
-
-Dictionary: TypeAlias = Terminology | str | Path
-"""A terminology or its folder, or a file with a line ``id||name`` for each name."""
 
 
 def distil_encoder(
