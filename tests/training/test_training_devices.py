@@ -23,6 +23,7 @@ from onoma.encoders.loading import load_packed
 from onoma.encoders.packed import PackedBatch, PackedEncoder, pack
 from onoma.encoders.torch_encoder import TorchEncoder
 from onoma.errors import ConfigError, TrainingError
+from onoma.linking import build_linker
 from onoma.linking.reranking import Reranker
 from onoma.pairs import PairSet
 from onoma.training import clock
@@ -31,11 +32,13 @@ from onoma.training.batches import PairBatches
 from onoma.training.biosyn import train_biosyn
 from onoma.training.checkpoints import Progress, load_checkpoint, save_checkpoint
 from onoma.training.config import TrainingConfig
+from onoma.training.distillation import distil_encoder
+from onoma.training.distillation_config import DistillationConfig
 from onoma.training.precision import autocast, compile_encoder, training_precision
 from onoma.training.reranking import train_reranker
 from onoma.training.reranking_config import RerankingConfig
 from onoma.training.step import Step, make_optimiser
-from tiny import WORDS, tiny_encoder
+from tiny import WORDS, make_terminology, tiny_encoder
 from tiny_rerankers import TableLinker, links
 
 NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
@@ -211,6 +214,19 @@ def test_biosyn_is_the_same_on_every_device(base: Path, device: torch.device, tm
     for where in ("cpu", device.type):
         recipe = recipe_of(config_for(base, steps=4, learning_rate=1e-4, device=where))
         report = train_biosyn(recipe, *files, tmp_path / where, development=[files[0]], overwrite=True)
+        losses.append([line["loss"] for line in report.log])
+    np.testing.assert_allclose(losses[0], losses[1], rtol=0, atol=1e-4)
+
+
+def test_distillation_is_the_same_on_every_device(base: Path, device: torch.device, tmp_path: Path) -> None:
+    teacher = tiny_encoder(tmp_path / "teacher", extra_tokens=WORDS, seed=7, weight_std=0.25)
+    concepts = {word: [f"{word} pain", f"{word} disease"] for word in WORDS}
+    linker = build_linker(make_terminology(tmp_path / "t", concepts), teacher, tmp_path / "linker")
+    values = {"base": str(base), "steps": 4, "batch_names": 12, "neighbours": 2, "nearest": 4, "tuning": "layers"}
+    losses = []
+    for where in ("cpu", device.type):
+        set_here = {**values, "learning_rate": 1e-4, "dropout": 0.0, "precision": "fp32", "device": where}
+        report = distil_encoder(DistillationConfig.model_validate(set_here), linker, tmp_path / where, overwrite=True)
         losses.append([line["loss"] for line in report.log])
     np.testing.assert_allclose(losses[0], losses[1], rtol=0, atol=1e-4)
 
