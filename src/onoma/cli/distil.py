@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from onoma.cli.options import Database, Force, Settings, Track, parse_assignments
+from onoma.cli.options import Database, Development, Force, Settings, Track, parse_assignments
 
 
 def distil(
@@ -18,15 +18,7 @@ def distil(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="ENCODER", help="Where to write the encoder folder.")],
     settings: Settings = None,
-    development: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--development",
-            metavar="FILE",
-            help="Measure on these mentions: lines id||mention, or a .csv, .tsv, .parquet or .jsonl with the columns "
-            "mention and concept_id; may be given several times.",
-        ),
-    ] = None,
+    development: Development = None,
     development_dictionary: Annotated[
         Path | None,
         typer.Option(

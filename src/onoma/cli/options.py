@@ -60,6 +60,15 @@ Track = Annotated[
         help="Show the curves in tensorboard, wandb or mlflow too; may be given several times.",
     ),
 ]
+Development = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--development",
+        metavar="FILE",
+        help="Measure on these mentions: lines id||mention, or a .csv, .tsv, .parquet or .jsonl with the columns "
+        "mention and concept_id; may be given several times.",
+    ),
+]
 Database = Annotated[
     str | None,
     typer.Option(

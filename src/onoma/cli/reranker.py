@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from onoma.cli.options import Database, Force, Settings, Track, parse_assignments
+from onoma.cli.options import Database, Development, Force, Settings, Track, parse_assignments
 
 app = typer.Typer(help="Train rerankers, which rank a linker's candidates anew.", no_args_is_help=True)
 
@@ -27,10 +27,7 @@ def train(
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="RERANKER", help="Where to write the folder.")],
-    development: Annotated[
-        list[Path] | None,
-        typer.Option("--development", metavar="FILE", help="Measure on these mentions; may be given several times."),
-    ] = None,
+    development: Development = None,
     context: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="Column of the files with the sentence that each mention stands in."),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from onoma.cli.options import Force, Settings, Track, parse_assignments
+from onoma.cli.options import Development, Force, Settings, Track, parse_assignments
 from onoma.errors import ConfigError, TrainingError
 
 if TYPE_CHECKING:
@@ -33,15 +33,7 @@ def train(
             "--hide", min=0, metavar="N", help="Hide N synonyms from training and measure how many are found again."
         ),
     ] = 0,
-    development: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--development",
-            metavar="FILE",
-            help="Measure on these mentions: lines id||mention, or a .csv, .tsv, .parquet or .jsonl with the columns "
-            "mention and concept_id; may be given several times.",
-        ),
-    ] = None,
+    development: Development = None,
     development_terminology: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Whose names they are looked for in. Unset: those trained on."),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from onoma.cli.options import Force, Settings, Track, parse_assignments
+from onoma.cli.options import Development, Force, Settings, Track, parse_assignments
 
 
 def train_biosyn(
@@ -31,10 +31,7 @@ def train_biosyn(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="ENCODER", help="Where to write the encoder folder.")],
     settings: Settings = None,
-    development: Annotated[
-        list[Path] | None,
-        typer.Option("--development", metavar="FILE", help="Measure on these mentions; may be given several times."),
-    ] = None,
+    development: Development = None,
     development_dictionary: Annotated[
         Path | None,
         typer.Option(metavar="NAMES", help="The names they are looked for in. Unset: those trained on."),

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Never, Self
+from typing import Never, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,8 @@ from onoma.linking.settings import LinkerSettings, Stage
 from onoma.linking.strings import StringColumn
 from onoma.terminology.tables import checked_name_rows
 from onoma.types import BoolArray, RowArray
+
+_Part = TypeVar("_Part")
 
 
 class Linker:
@@ -132,9 +134,7 @@ class Linker:
         Raises:
             InputError: this is a linker of look-up and n-grams alone.
         """
-        if self._components.encoder is None:
-            raise InputError("this linker was built without an encoder", path=self.path)
-        return self._components.encoder
+        return self._built_with_encoder(self._components.encoder)
 
     @property
     def dense_search(self) -> DenseSearch:
@@ -143,9 +143,7 @@ class Linker:
         Raises:
             InputError: this is a linker of look-up and n-grams alone.
         """
-        if self._components.dense is None:
-            raise InputError("this linker was built without an encoder", path=self.path)
-        return self._components.dense
+        return self._built_with_encoder(self._components.dense)
 
     @property
     def allowed_entries(self) -> BoolArray | None:
@@ -488,6 +486,11 @@ class Linker:
             return []
         links = self.dictionary.links(answer.ranked.take(slice(0, top_k)))
         return [dataclasses.replace(link, confidence=answer.confidence) if link.rank == 1 else link for link in links]
+
+    def _built_with_encoder(self, part: _Part | None) -> _Part:
+        if part is None:
+            raise InputError("this linker was built without an encoder", path=self.path)
+        return part
 
     def _with(self, components: Components) -> Linker:
         return Linker(self.path, self.manifest, components)

@@ -35,8 +35,8 @@ def distillation_loss(similarity: Tensor, teacher_similarity: Tensor, *, tempera
 
     Source:
         Hinton et al. 2015 for the temperature; Passalis and Tefas 2018, "Learning deep representations with
-        probabilistic knowledge transfer", equations 3 and 5, for neighbours in the batch as what is taught. Differs: a
-        softmax of cosines with a temperature in place of their shifted cosines.
+        probabilistic knowledge transfer", for neighbours in the batch as what is taught. Differs: a softmax of cosines
+        with a temperature in place of their shifted cosines.
     """
     shape = tuple(similarity.shape)
     is_square = len(shape) == 2 and shape[0] == shape[1]

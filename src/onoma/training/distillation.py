@@ -147,14 +147,15 @@ class _Distillation(Course[DistillationConfig, DistillationStepReport]):
 
     @property
     def names_in_step(self) -> int:
-        return min(self.config.batch_names, len(self._names.rows))
+        drawn = self.config.batch_names // (1 + self.config.neighbours)
+        return min(drawn * (1 + self.config.neighbours), len(self._names.rows))
 
     @property
     def fingerprint(self) -> str:
         return self._names.fingerprint
 
     def batch_in_words(self) -> str:
-        return f"{self.names_in_step * self.config.accumulation} names, neighbours among them"
+        return f"up to {self.names_in_step * self.config.accumulation} names, neighbours among them"
 
     def data_in_words(self) -> str:
         return f"{len(self._names.rows):,} names as {self._linker.encoder_name} sees them"
