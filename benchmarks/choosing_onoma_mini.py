@@ -1,9 +1,9 @@
-"""What rank and weight of n-grams of onoma-mini were chosen by: development figures of encoders and updates.
+"""What onoma-mini and its weight of n-grams were chosen by: development figures of encoders and updates.
 
     python benchmarks/choosing_onoma_mini.py UPDATE_OR_ENCODER ... --ncbi DIR --bc5cdr DIR --askapatient DIR
         [--weights 0 0.1 0.15 0.25]
 
-An update is a file that ``benchmarks/onoma_mini.py publish --rank R`` writes; everything else is an encoder, as all
+An update is a file that ``benchmarks/onoma_mini.py publish`` writes; everything else is an encoder, as all
 commands take it. The folders hold the tasks' files (docs/benchmarks.md), those of the first two MEDIC as
 ``dictionary.txt`` too, whose names alone are the rows "ontology". Dictionary lines are ranked, by vectors of bf16;
 printed are acc@1 / acc@5, and the same with each distinct mention counted once.

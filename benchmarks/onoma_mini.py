@@ -11,12 +11,20 @@
         -o mentions
     onoma pairs build -t mondo -e all-MiniLM-L6-v2 --max-pairs 2 --ambiguous mark -o synonyms
     onoma pairs merge mentions synonyms -o both
-    onoma train onoma-mini-finetune --pairs both --set base=first --set base_share=0.5 -o trained
-    python benchmarks/onoma_mini.py publish trained onoma-mini.safetensors
+    onoma train onoma-mini-finetune --pairs both --set base=first --set tuning=layers --set base_share=0.5 -o trained
+
+    (the two commands "pairs" with -e LARGE, merged as both-large; LARGE: benchmarks/joined_base.py)
+    onoma train onoma-mini-finetune --pairs both-large --set base=LARGE --set learning_rate=6e-5
+        --set batch_pairs=256 --set warmup_steps=20 --set steps=400 -o all-mpnet-base-v2-mentions
+    onoma linker build -t names -e all-mpnet-base-v2-mentions --precision bf16 --index sign-bits --vectors fp16
+        -o teacher
+    onoma distil distil --linker teacher --set base=trained --set steps=2200 -o small
+    python benchmarks/onoma_mini.py publish small onoma-mini.safetensors
 
 First names, then mentions: those of diseases in the training part of BC5CDR (BioSyn's ``train_queries.txt``), with the
 names that MeSH, MONDO and DOID have for them. ``mesh`` (descriptors and supplementary concepts), ``mondo`` and ``doid``
-are folders that ``onoma terminology import`` made.
+are folders that ``onoma terminology import`` made. Last from an encoder of BERT-base's size that learnt these mentions,
+which of all names are near one another.
 
 A table has lines ``id<TAB>name``, preferred name first; ``onoma terminology fetch`` and ``export`` get such names. The
 tables of the release: MeSH descriptors, MONDO (2026-05), DOID, HPO (2025-01), Orphanet, EFO, ICD-10-CM (April 2026),
@@ -282,13 +290,13 @@ def write_names(out: Path, tables: Sequence[Path], wordnet: Path | None) -> None
     print(f"{out}: {len({row[0] for row in kept}):,} concepts, {len(kept):,} names")
 
 
-def publish(trained: Path, out: Path, *, rank: int) -> None:
+def publish(trained: Path, out: Path) -> None:
     """The file that Onoma carries, from an encoder that ``onoma train`` wrote."""
     config: Mapping[str, object] = json.loads((trained / "onoma.json").read_text(encoding="utf-8"))["config"]
     report = json.loads((trained / "train.json").read_text(encoding="utf-8"))
     report.pop("log", None)
-    about = {"config": {**config, "rank_of_update": rank}, "train": json.dumps(report, indent=1)}
-    write_update(load_packed("all-MiniLM-L6-v2"), load_packed(trained), out, rank=rank, about=about)
+    about = {"config": config, "train": json.dumps(report, indent=1)}
+    write_update(load_packed("all-MiniLM-L6-v2"), load_packed(trained), out, about=about)
     print(f"{out}: {out.stat().st_size / 1e6:.1f} MB")
 
 
@@ -306,8 +314,7 @@ def main() -> None:
     published = commands.add_parser("publish", help="write the update that Onoma carries")
     published.add_argument("trained", type=Path)
     published.add_argument("out", type=Path)
-    published.add_argument("--rank", type=int, default=64)
-    published.set_defaults(run=lambda given: publish(given.trained, given.out, rank=given.rank))
+    published.set_defaults(run=lambda given: publish(given.trained, given.out))
     given = parser.parse_args()
     given.run(given)
 

@@ -43,6 +43,7 @@ def tiny_encoder(
     seed: int = 0,
     weight_std: float = 0.02,
     type_vocab_size: int = 2,
+    intermediate_size: int = 32,
 ) -> Path:
     """A random BERT of two layers and width 16 as a plain Hugging Face folder.
 
@@ -59,7 +60,7 @@ def tiny_encoder(
             hidden_size=16,
             num_hidden_layers=2,
             num_attention_heads=2,
-            intermediate_size=32,
+            intermediate_size=intermediate_size,
             max_position_embeddings=32,
             initializer_range=weight_std,
             type_vocab_size=type_vocab_size,

@@ -1,8 +1,9 @@
 """A trained encoder as a small file: what is to be added to the weights of the encoder that it was trained from.
 
-The difference of two encoders of one architecture is kept as the product of two narrow matrices for each weight matrix
-of a layer (the best of its rank: Eckart and Young 1936), and whole for biases and layer norms. Embeddings stay those of
-the base. A small encoder so needs a few MB in place of ninety, and travels inside Onoma.
+The difference of two encoders of one architecture is kept in four bits a number for each weight matrix of a layer, each
+block of 64 numbers with a scale of its own (as Dettmers et al. 2023, QLoRA, keep weights; levels are evenly spaced
+here), and whole for biases and layer norms. Embeddings stay those of the base. A small encoder so needs a few MB in
+place of ninety, and travels inside Onoma.
 """
 
 from __future__ import annotations
@@ -17,30 +18,30 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from onoma.encoders.packed import PackedEncoder
-from onoma.errors import ConfigError, DamagedArtifactError, MismatchError
+from onoma.errors import DamagedArtifactError, MismatchError
 
-_LEFT, _RIGHT = ".left", ".right"
+_LEVELS, _SCALES = ".levels", ".scales"
 _ABOUT = "about"
+_BLOCK = 64
+"""Numbers that share a scale."""
+_TOP = 7
+"""Levels are the whole numbers from -7 to 7, kept as 1 to 15, two in a byte."""
+_SHARES_OF_LARGEST = tuple(one / 20 for one in range(12, 21))
+"""What the top level may stand for, as shares of a block's largest number."""
 
 
-def write_update(
-    base: PackedEncoder, trained: PackedEncoder, file: str | Path, *, rank: int, about: Mapping[str, Any]
-) -> None:
-    """Write what turns ``base`` into ``trained``, as nearly as the rank allows.
+def write_update(base: PackedEncoder, trained: PackedEncoder, file: str | Path, *, about: Mapping[str, Any]) -> None:
+    """Write what turns ``base`` into ``trained``, as nearly as four bits a number allow.
 
     Args:
         base: Before training.
         trained: After it; of the same architecture.
         file: A ``.safetensors`` file; replaced if it is there.
-        rank: Of the update of each matrix.
-        about: What `read_about` gives back; JSON.
+        about: What `add_update` gives back; JSON.
 
     Raises:
         MismatchError: the two are not of one architecture.
-        ConfigError: the rank is below 1.
     """
-    if rank < 1:
-        raise ConfigError(f"the rank of an update is 1 or more; found {rank}.")
     before, after = base.model.state_dict(), trained.model.state_dict()
     if {name: weight.shape for name, weight in before.items()} != {name: w.shape for name, w in after.items()}:
         raise MismatchError("the trained encoder is not of the architecture of its base, so there is no difference.")
@@ -48,15 +49,11 @@ def write_update(
     for name, weight in before.items():
         if not weight.is_floating_point() or _is_embedding(name, weight):
             continue
-        change = (after[name] - weight).double()
+        change = after[name].float() - weight.float()
         if weight.dim() < 2:
-            tensors[name] = change.float()
-            continue
-        left, sizes, right = torch.linalg.svd(change, full_matrices=False)
-        # Each side takes the square root of the size, so that both keep well within half precision.
-        roots = sizes[:rank].sqrt()
-        tensors[name + _LEFT] = (left[:, :rank] * roots).half().contiguous()
-        tensors[name + _RIGHT] = (roots[:, None] * right[:rank]).half().contiguous()
+            tensors[name] = change
+        else:
+            tensors[name + _LEVELS], tensors[name + _SCALES] = _in_four_bits(change)
     save_file(tensors, file, metadata={_ABOUT: json.dumps(dict(about))})
 
 
@@ -77,17 +74,53 @@ def add_update(base: PackedEncoder, file: str | Path) -> dict[str, Any]:
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise DamagedArtifactError(f"{file} is not a readable update of an encoder ({error}).") from None
     weights = base.model.state_dict()
+    changes = {}
+    for name in tensors:
+        if name.endswith(_SCALES):
+            continue
+        target = weights.get(name.removesuffix(_LEVELS))
+        change = None if target is None else _change(tensors, name, target)
+        if target is None or change is None:
+            raise MismatchError(f"{file} is an update of another encoder: {name} does not fit.")
+        changes[name] = target, change
     with torch.no_grad():
-        for name, tensor in tensors.items():
-            target = weights.get(name.removesuffix(_LEFT).removesuffix(_RIGHT))
-            if name.endswith(_RIGHT):
-                continue
-            other = tensors.get(name.removesuffix(_LEFT) + _RIGHT) if name.endswith(_LEFT) else None
-            change = tensor if other is None else tensor.float() @ other.float()
-            if target is None or target.shape != change.shape:
-                raise MismatchError(f"{file} is an update of another encoder: {name} does not fit.")
+        for target, change in changes.values():
             target.add_(change)
     return about
+
+
+def _in_four_bits(change: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Levels, two in a byte, and the scale of each block; a short last block is filled up with noughts."""
+    flat = change.flatten()
+    blocks = torch.nn.functional.pad(flat, (0, -flat.numel() % _BLOCK)).view(-1, _BLOCK)
+    largest = blocks.abs().amax(dim=1, keepdim=True)
+    best_scales = torch.zeros_like(largest)
+    best_errors = torch.full_like(largest, torch.inf)
+    # A top level below the largest number cuts that one off and is nearer to the many others.
+    for share in _SHARES_OF_LARGEST:
+        scales = (largest * share / _TOP).half().float()
+        errors = (blocks - _levels(blocks, scales) * scales).square().sum(dim=1, keepdim=True)
+        better = errors < best_errors
+        best_scales, best_errors = torch.where(better, scales, best_scales), torch.where(better, errors, best_errors)
+    kept = (_levels(blocks, best_scales) + _TOP + 1).to(torch.uint8).view(-1, 2)
+    return kept[:, 0] | kept[:, 1] << 4, best_scales.flatten().half()
+
+
+def _levels(blocks: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+    return torch.where(scales > 0, blocks / scales, 0.0).round().clamp(-_TOP, _TOP)
+
+
+def _change(tensors: Mapping[str, torch.Tensor], name: str, target: torch.Tensor) -> torch.Tensor | None:
+    """What is to be added to a weight; None if it is of another shape."""
+    if not name.endswith(_LEVELS):
+        return tensors[name] if tensors[name].shape == target.shape else None
+    levels, scales = tensors[name], tensors.get(name.removesuffix(_LEVELS) + _SCALES)
+    n_blocks = -(-target.numel() // _BLOCK)
+    if levels.shape != (n_blocks * _BLOCK // 2,) or scales is None or scales.shape != (n_blocks,):
+        return None
+    numbers = torch.stack([levels & 15, levels >> 4], dim=1).float() - (_TOP + 1)
+    change = numbers.view(-1, _BLOCK) * scales.float()[:, None]
+    return change.flatten()[: target.numel()].view(target.shape)
 
 
 def _is_embedding(name: str, weight: torch.Tensor) -> bool:
