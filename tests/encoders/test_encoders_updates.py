@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from onoma.artifacts import sha256_file
 from onoma.encoders import export_encoder, open_encoder
@@ -79,6 +79,13 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     save_file({"encoder.layer.9.bias": torch.zeros(3)}, tmp_path / "w.safetensors", metadata={"about": "{}"})
     with pytest.raises(MismatchError, match="update of another encoder"):
         add_update(load_packed(base), tmp_path / "w.safetensors")
+    name = "encoder.layer.0.output.dense.weight"
+    for kept in ({f"{name}.levels": torch.zeros(256, dtype=torch.uint8)}, {f"{name}.scales": torch.zeros(7)}):
+        whole = load_file(tmp_path / "u.safetensors")
+        left = {key: tensor for key, tensor in whole.items() if not key.startswith(name)} | kept
+        save_file(left, tmp_path / "w.safetensors", metadata={"about": "{}"})
+        with pytest.raises(MismatchError, match=r"update of another encoder: .*output\.dense\.weight"):
+            add_update(load_packed(base), tmp_path / "w.safetensors")
     with pytest.raises(MismatchError, match="not of the architecture"):
         write_update(load_packed(base), load_packed(other), tmp_path / "v.safetensors", about={})
     (tmp_path / "v.safetensors").write_bytes((tmp_path / "u.safetensors").read_bytes()[:-50])

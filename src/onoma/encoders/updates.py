@@ -75,10 +75,8 @@ def add_update(base: PackedEncoder, file: str | Path) -> dict[str, Any]:
         raise DamagedArtifactError(f"{file} is not a readable update of an encoder ({error}).") from None
     weights = base.model.state_dict()
     changes = {}
-    for name in tensors:
-        if name.endswith(_SCALES):
-            continue
-        target = weights.get(name.removesuffix(_LEVELS))
+    for name in dict.fromkeys(one.removesuffix(_LEVELS).removesuffix(_SCALES) for one in tensors):
+        target = weights.get(name)
         change = None if target is None else _change(tensors, name, target)
         if target is None or change is None:
             raise MismatchError(f"{file} is an update of another encoder: {name} does not fit.")
@@ -111,12 +109,12 @@ def _levels(blocks: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
 
 
 def _change(tensors: Mapping[str, torch.Tensor], name: str, target: torch.Tensor) -> torch.Tensor | None:
-    """What is to be added to a weight; None if it is of another shape."""
-    if not name.endswith(_LEVELS):
+    """What is to be added to a weight; None if it is of another shape, or not whole."""
+    if name in tensors:
         return tensors[name] if tensors[name].shape == target.shape else None
-    levels, scales = tensors[name], tensors.get(name.removesuffix(_LEVELS) + _SCALES)
+    levels, scales = tensors.get(name + _LEVELS), tensors.get(name + _SCALES)
     n_blocks = -(-target.numel() // _BLOCK)
-    if levels.shape != (n_blocks * _BLOCK // 2,) or scales is None or scales.shape != (n_blocks,):
+    if levels is None or levels.shape != (n_blocks * _BLOCK // 2,) or scales is None or scales.shape != (n_blocks,):
         return None
     numbers = torch.stack([levels & 15, levels >> 4], dim=1).float() - (_TOP + 1)
     change = numbers.view(-1, _BLOCK) * scales.float()[:, None]
