@@ -22,12 +22,13 @@ from tiny import tiny_encoder
 
 
 def moved(folder: Path) -> PackedEncoder:
-    """Another encoder of the same architecture."""
+    """Another encoder of the same architecture, with the same embeddings."""
     encoder = load_packed(folder)
     torch.manual_seed(1)
     with torch.no_grad():
-        for weight in encoder.model.parameters():
-            weight.add_(0.05 * torch.randn_like(weight))
+        for name, weight in encoder.model.named_parameters():
+            if weight.dim() < 2 or "embeddings" not in name:
+                weight.add_(0.05 * torch.randn_like(weight))
     return encoder
 
 
@@ -45,7 +46,7 @@ def by_loops(change: np.ndarray, shares: list[float]) -> np.ndarray:
     return out.reshape(change.shape)
 
 
-def test_an_update_gives_the_trained_weights_in_four_bits_but_for_the_embeddings(tmp_path: Path) -> None:
+def test_an_update_gives_the_trained_weights_in_four_bits(tmp_path: Path) -> None:
     base = tiny_encoder(tmp_path / "base", intermediate_size=37)  # 37 x 16: the last block is not whole
     trained = moved(base)
     write_update(load_packed(base), trained, tmp_path / "u.safetensors", about={"config": {"a": 1}})
@@ -91,6 +92,16 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     (tmp_path / "v.safetensors").write_bytes((tmp_path / "u.safetensors").read_bytes()[:-50])
     with pytest.raises(DamagedArtifactError, match="not a readable update"):
         add_update(load_packed(base), tmp_path / "v.safetensors")
+
+
+def test_trained_embeddings_are_refused_as_an_update_has_no_room_for_them(tmp_path: Path) -> None:
+    base = tiny_encoder(tmp_path / "base")
+    trained = moved(base)
+    with torch.no_grad():
+        trained.model.get_parameter("embeddings.word_embeddings.weight")[5] += 0.1
+    with pytest.raises(MismatchError, match=r"word_embeddings.*tuning=layers"):
+        write_update(load_packed(base), trained, tmp_path / "u.safetensors", about={})
+    assert not (tmp_path / "u.safetensors").exists()
 
 
 def test_the_update_that_onoma_carries_is_the_published_one() -> None:

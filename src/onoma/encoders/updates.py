@@ -40,14 +40,20 @@ def write_update(base: PackedEncoder, trained: PackedEncoder, file: str | Path, 
         about: What `add_update` gives back; JSON.
 
     Raises:
-        MismatchError: the two are not of one architecture.
+        MismatchError: the two are not of one architecture, or their embeddings differ.
     """
     before, after = base.model.state_dict(), trained.model.state_dict()
     if {name: weight.shape for name, weight in before.items()} != {name: w.shape for name, w in after.items()}:
         raise MismatchError("the trained encoder is not of the architecture of its base, so there is no difference.")
     tensors = {}
     for name, weight in before.items():
-        if not weight.is_floating_point() or _is_embedding(name, weight):
+        if not weight.is_floating_point():
+            continue
+        if _is_embedding(name, weight):
+            if not torch.equal(after[name], weight):
+                raise MismatchError(
+                    f"{name} was trained too, and an update has no room for embeddings: use tuning=layers."
+                )
             continue
         change = after[name].float() - weight.float()
         if weight.dim() < 2:
