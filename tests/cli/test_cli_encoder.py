@@ -1,4 +1,4 @@
-"""``onoma encoder``: info, export, join, card."""
+"""``onoma encoder``: info, export, join, average, card."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from huggingface_hub import ModelCard
+from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 from onoma.artifacts import verify_artifact
@@ -147,6 +148,23 @@ def test_an_adapter_and_its_base_are_joined(tmp_path: Path) -> None:
     with torch.inference_mode():
         expected = encoder.eval()(pack_lists([joined.folder.load_tokenizer().encode("heart attack").ids]))[0].numpy()
     np.testing.assert_allclose(joined.encode(["heart attack"])[0], expected / np.linalg.norm(expected), atol=1e-5)
+
+
+def test_encoders_are_averaged_by_shares(place: Path) -> None:
+    encoder = load_packed(place / "encoder")
+    with torch.no_grad():
+        for weight in encoder.model.parameters():
+            weight.mul_(1.1)
+    save_encoder(encoder, place / "later")
+    run("average", place / "encoder", place / "later", "-o", place / "both", "--shares", "3,1")
+    name = "encoder.layer.0.output.dense.weight"
+    before, both = (load_file(place / folder / "model.safetensors")[name] for folder in ("encoder", "both"))
+    torch.testing.assert_close(both, before * 1.025)
+    assert "encoder (0.75), later (0.25)" in (place / "both" / "README.md").read_text()
+    with pytest.raises(ConfigError, match=r"expected numbers divided by commas, such as 2,1,1; found '3;1'"):
+        run("average", place / "encoder", place / "later", "-o", place / "other", "--shares", "3;1")
+    with pytest.raises(ConfigError, match="two encoders or more"):
+        run("average", place / "encoder", "-o", place / "other")
 
 
 def test_what_a_name_stands_for_is_not_added_to(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from onoma.encoders import Agreement
     from onoma.encoders.folders import OnnxPrecision
 
-app = typer.Typer(help="Look at an encoder, make it smaller, write its card.", no_args_is_help=True)
+app = typer.Typer(help="Look at an encoder, make it smaller, average several, write its card.", no_args_is_help=True)
 
 Source = Annotated[
     str, typer.Argument(metavar="ENCODER", help="A folder, a catalogue name (all-MiniLM-L6-v2) or a hub id.")
@@ -155,6 +155,34 @@ def join(
 
 
 @app.command()
+def average(
+    encoders: Annotated[
+        list[str],
+        typer.Argument(metavar="ENCODER...", help="Two or more: folders, catalogue names or hub ids."),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="ENCODER", help="Where to write the encoder folder.")],
+    shares: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBERS",
+            help="How much each counts, in their order, divided by commas: 2,1,1. Unset: all the same.",
+        ),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Make one encoder of several that were trained from one: the average of their weights.
+
+    As runs with other seeds are, or with other data. It is as fast as one of them, and may be better than each:
+    measure it. Encoders that differ in more than their weights are refused, and so are those not trained from one.
+    """
+    from onoma.cli import show
+    from onoma.encoders.averages import average_encoders
+
+    made = average_encoders(encoders, out, shares=None if shares is None else _numbers(shares), overwrite=force)
+    show.remark(f"{out}: the average of {len(encoders)} encoders, {made.width} numbers a vector")
+
+
+@app.command()
 def card(
     encoder: Annotated[Path, typer.Argument(metavar="ENCODER", help="A folder that Onoma wrote.")],
     results: Annotated[
@@ -187,6 +215,13 @@ def card(
     told = [_described(folder) for folder in terminology or []]
     found = add_to_card(encoder, results=results or [], terminologies=told, licence=licence)
     show.out.print(f"{found.path / 'README.md'}")
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError:
+        raise ConfigError(f"--shares: expected numbers divided by commas, such as 2,1,1; found '{text}'.") from None
 
 
 def _names(preset: str, terminology: Path | None, file: Path | None, sample: int) -> list[str]:

@@ -76,7 +76,7 @@ def model_card(
     sections = [
         _head(folder, source, origin, config, is_adapted=_is_adapted(architecture)),
         f"# {plain(about['name'])}",
-        _what_it_is(folder, source, about, architecture, origin, preset),
+        _what_it_is(folder, source, about, config, architecture, origin, preset),
         _use(folder, source, about["name"], preset, is_adapted=_is_adapted(architecture)),
         _data(about, config, report, parents) if training else "",
         _training(training, config, report, seed) if training else "",
@@ -113,11 +113,14 @@ def _what_it_is(
     folder: Path,
     source: EncoderFolder,
     about: Mapping[str, Any],
+    config: Mapping[str, Any],
     architecture: Mapping[str, Any],
     origin: Origin,
     preset: str | None,
 ) -> str:
     rows = []
+    if averaged := config.get("averaged"):
+        rows.append(("average of", ", ".join(f"{one['name']} ({one['share']:.3g})" for one in averaged)))
     if origin.base:
         rows.append(("trained from", _known_as(origin.base, origin.base_hub_id, origin.base_licence)))
     elif origin.hub_id:
@@ -260,8 +263,12 @@ def _training(
     # What the pairs were made with stands with the pairs; what a recipe says of it does not hold for those made before.
     elsewhere = {"base", "seed", *(_PAIRS if "pairs" in config else ()), *config.get("pairs", {})}
     settings = [(key, _shown(value)) for key, value in _flat(training) if key not in elsewhere and value is not None]
-    parts = ["## How it was trained", table(("", ""), rows), "### Settings", table(("setting", "value"), settings)]
-    return "\n\n".join(parts)
+    parts = ["## How it was trained", *([table(("", ""), rows)] if rows else [])]
+    if config.get("averaged"):
+        parts.append("### Settings that all averaged encoders have")
+    else:
+        parts.append("### Settings")
+    return "\n\n".join([*parts, table(("setting", "value"), settings)])
 
 
 def _scores(folder: Path, report: Mapping[str, Any]) -> str:

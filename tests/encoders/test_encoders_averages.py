@@ -1,0 +1,142 @@
+"""The average of several encoders' weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from onoma.artifacts import read_manifest, verify_artifact
+from onoma.encoders import locate_encoder, open_encoder, save_encoder
+from onoma.encoders.averages import average_encoders
+from onoma.encoders.loading import load_packed
+from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError
+from onoma.training.config_parts import Adapter
+from onoma.training.tuning import tune
+from tiny import tiny_encoder
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> Callable[..., Path]:
+    """Writes an encoder that began as ``base`` and moved a little."""
+    tiny_encoder(tmp_path / "base", weight_std=0.3)
+
+    def make(name: str, seed: int, *, settings: dict[str, Any] | None = None, **options: Any) -> Path:
+        encoder = load_packed(tmp_path / "base", pooling=options.pop("pooling", "cls"), max_tokens=12)
+        torch.manual_seed(seed)
+        with torch.no_grad():
+            for weight in encoder.model.parameters():
+                weight.add_(0.03 * torch.randn_like(weight))
+        config = {"training": {"normalisation": "sapbert", "batch_pairs": 8, **(settings or {})}, "terminology": [name]}
+        save_encoder(encoder, tmp_path / name, config=config, seed=seed, **options)
+        return tmp_path / name
+
+    return make
+
+
+def test_each_weight_is_the_mean_by_shares(trained: Callable[..., Path], tmp_path: Path) -> None:
+    folders = [
+        trained("a", 1, settings={"seed": 1}, sparse_weight=0.1),
+        trained("b", 2, settings={"seed": 2}, sparse_weight=0.2),
+        trained("c", 3, settings={"seed": 3}, sparse_weight=0.6),
+    ]
+    made = average_encoders(folders, tmp_path / "out", shares=[2, 1, 1])
+    verify_artifact(tmp_path / "out")
+    parts = [load_file(folder / "model.safetensors") for folder in folders]
+    found = load_file(tmp_path / "out" / "model.safetensors")
+    assert found.keys() == parts[0].keys()
+    for name, weight in found.items():
+        expected = sum(
+            share * part[name].double().numpy() for share, part in zip((0.5, 0.25, 0.25), parts, strict=True)
+        )
+        np.testing.assert_allclose(weight.numpy(), expected, atol=1e-6, err_msg=name)
+    assert made.sparse_weight == pytest.approx(0.25)
+    assert (made.name, made.origin.base, made.normalisation) == ("out", "base", "sapbert")
+    manifest = read_manifest(tmp_path / "out")
+    assert [parent.fingerprint for parent in manifest.parents] == [locate_encoder(one).fingerprint for one in folders]
+    assert manifest.config == {
+        "averaged": [{"name": "a", "share": 0.5}, {"name": "b", "share": 0.25}, {"name": "c", "share": 0.25}],
+        "training": {"normalisation": "sapbert", "batch_pairs": 8},
+        "terminology": ["a", "b", "c"],
+    }
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "| average of | a (0.5), b (0.25), c (0.25) |" in card
+    assert "Settings that all averaged encoders have" in card
+    torch_vectors = open_encoder(tmp_path / "out", backend="torch").encode(["heart attack", "flu"])
+    np.testing.assert_allclose(open_encoder(tmp_path / "out").encode(["heart attack", "flu"]), torch_vectors, atol=1e-5)
+
+
+def test_shares_are_equal_unless_said_and_their_sum_does_not_matter(
+    trained: Callable[..., Path], tmp_path: Path
+) -> None:
+    folders = [trained("a", 1), trained("b", 2)]
+    one = average_encoders(folders, tmp_path / "one")
+    two = average_encoders(folders, tmp_path / "two", shares=[7, 7])
+    assert one.weights_sha256 == two.weights_sha256
+    with pytest.raises(ArtifactExistsError):
+        average_encoders(folders, tmp_path / "one")
+    assert (
+        average_encoders(folders, tmp_path / "one", shares=[1, 3], overwrite=True).weights_sha256 != one.weights_sha256
+    )
+
+
+def test_the_average_of_an_encoder_with_itself_is_itself(trained: Callable[..., Path], tmp_path: Path) -> None:
+    folder = trained("a", 1)
+    made = average_encoders([folder, folder], tmp_path / "out")
+    expected = load_file(folder / "model.safetensors")
+    for name, weight in load_file(tmp_path / "out" / "model.safetensors").items():
+        torch.testing.assert_close(weight, expected[name], msg=name)
+    assert made.width == 16
+
+
+def test_bottlenecks_are_averaged_too(tmp_path: Path) -> None:
+    tiny_encoder(tmp_path / "base", weight_std=0.3)
+    for seed in (1, 2):
+        encoder = load_packed(tmp_path / "base", pooling="cls", max_tokens=12)
+        tune(encoder, Adapter(reduction=4))
+        torch.manual_seed(seed)
+        with torch.no_grad():
+            for weight in encoder.model.parameters():
+                if weight.requires_grad:
+                    weight.add_(0.1 * torch.randn_like(weight))
+        save_encoder(encoder, tmp_path / str(seed))
+    average_encoders([tmp_path / "1", tmp_path / "2"], tmp_path / "out")
+    one, two, both = (load_file(tmp_path / name / "model.safetensors") for name in ("1", "2", "out"))
+    assert any("adapter" in name for name in both)
+    for name, weight in both.items():
+        torch.testing.assert_close(weight, (one[name] + two[name]) / 2, msg=name)
+    open_encoder(tmp_path / "out").encode(["heart attack"])
+
+
+def test_what_cannot_be_averaged_is_refused(trained: Callable[..., Path], tmp_path: Path) -> None:
+    a = trained("a", 1)
+    with pytest.raises(ConfigError, match="two encoders or more"):
+        average_encoders([a], tmp_path / "out")
+    for shares in ([1.0], [1.0, 0.0], [1.0, float("nan")], [1.0, -1.0]):
+        with pytest.raises(ConfigError, match="shares are positive numbers"):
+            average_encoders([a, a], tmp_path / "out", shares=shares)
+    with pytest.raises(InputError, match="written over one of its encoders"):
+        average_encoders([a, trained("b", 2)], a, overwrite=True)
+    stranger = load_packed(tiny_encoder(tmp_path / "x", weight_std=0.3, seed=5), pooling="cls", max_tokens=12)
+    save_encoder(stranger, tmp_path / "stranger")
+    with pytest.raises(MismatchError, match=r"not trained from one encoder \(cosine of their weights -?0\.\d\d;"):
+        average_encoders([a, tmp_path / "stranger"], tmp_path / "out")
+    wider = load_packed(tiny_encoder(tmp_path / "y", intermediate_size=64), pooling="cls", max_tokens=12)
+    save_encoder(wider, tmp_path / "wider")
+    with pytest.raises(MismatchError, match="differ in architecture"):
+        average_encoders([a, tmp_path / "wider"], tmp_path / "out")
+    for what, options in (
+        ("poolings", {"pooling": "mean"}),
+        ("preparations of names", {"settings": {"normalisation": "biosyn"}}),
+        ("a weight of n-grams", {"sparse_weight": 0.3}),
+        ("longest names", {"max_tokens": 9}),
+    ):
+        other = trained(what, 2, **options)
+        with pytest.raises(MismatchError, match=f"cannot be averaged: they differ in {what}"):
+            average_encoders([a, other], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
