@@ -39,7 +39,7 @@ def average_encoders(
 ) -> EncoderFolder:
     """Write the weighted average of the weights of several encoders that were trained from one and the same.
 
-    It runs as fast as one of them, and is often better than each: runs with other seeds, other data or one after the
+    It runs as fast as one of them, and can be better than each: of runs with other seeds, other data or one after the
     other. Whether it is has to be measured.
 
     Args:
@@ -71,7 +71,8 @@ def average_encoders(
         raise ConfigError(
             f"shares are positive numbers, one for each encoder ({len(sources)} here); found {list(shares or ())}."
         )
-    weights = [weight / math.fsum(weights) for weight in weights]
+    relative = [weight / max(weights) for weight in weights]  # of the largest, so that no sum overflows
+    weights = [weight / math.fsum(relative) for weight in relative]
     folders = [locate_encoder(source) for source in sources]
     if Path(out).resolve() in {folder.path.resolve() for folder in folders}:
         raise InputError("the average would be written over one of its encoders", path=out, fix="choose another place")
