@@ -85,6 +85,19 @@ def test_shares_are_equal_unless_said_and_their_sum_does_not_matter(
     )
 
 
+def test_a_trained_encoder_is_drawn_back_to_the_one_it_began_as(trained: Callable[..., Path], tmp_path: Path) -> None:
+    folder = trained("a", 1, sparse_weight=0.4)
+    untrained = load_packed(tmp_path / "base", pooling="cls", max_tokens=20)
+    save_encoder(untrained, tmp_path / "before")
+    made = average_encoders([folder, tmp_path / "before"], tmp_path / "out", shares=[1, 3])
+    assert made.max_tokens == 12
+    assert made.sparse_weight == pytest.approx(0.1)
+    [after, before, found] = (load_file(tmp_path / name / "model.safetensors") for name in ("a", "before", "out"))
+    for name, weight in found.items():
+        torch.testing.assert_close(weight, after[name] / 4 + before[name] * 3 / 4, msg=name)
+    assert average_encoders([tmp_path / "before"] * 2, tmp_path / "two").sparse_weight is None
+
+
 def test_the_average_of_an_encoder_with_itself_is_itself(trained: Callable[..., Path], tmp_path: Path) -> None:
     folder = trained("a", 1)
     made = average_encoders([folder, folder], tmp_path / "out")
@@ -133,8 +146,6 @@ def test_what_cannot_be_averaged_is_refused(trained: Callable[..., Path], tmp_pa
     for what, options in (
         ("poolings", {"pooling": "mean"}),
         ("preparations of names", {"settings": {"normalisation": "biosyn"}}),
-        ("a weight of n-grams", {"sparse_weight": 0.3}),
-        ("longest names", {"max_tokens": 9}),
     ):
         other = trained(what, 2, **options)
         with pytest.raises(MismatchError, match=f"cannot be averaged: they differ in {what}"):

@@ -173,7 +173,7 @@ def average(
     """Make one encoder of several that were trained from one: the average of their weights.
 
     As runs with other seeds are, or with other data. It is as fast as one of them, and may be better than each:
-    measure it. Encoders that differ in more than their weights are refused, and so are those not trained from one.
+    measure it. Those of another tokeniser, pooling or architecture are refused, and so are those not trained from one.
     """
     from onoma.cli import show
     from onoma.encoders.averages import average_encoders

@@ -23,10 +23,8 @@ _LEAST_COSINE = 0.5
 _DECIDES_BESIDES_WEIGHTS: Mapping[str, Callable[[EncoderFolder], object]] = {
     "tokenisers": lambda one: one.tokenizer_fingerprint[:12],
     "poolings": lambda one: one.pooling,
-    "longest names, in tokens": lambda one: one.max_tokens,
     "preparations of names": lambda one: one.normalisation,
     "lower-casing": lambda one: one.lower_case,
-    "a weight of n-grams": lambda one: one.sparse_weight is not None,
 }
 
 
@@ -49,13 +47,14 @@ def average_encoders(
         overwrite: Replace an encoder that is there.
 
     Returns:
-        The folder written. Its weight of n-grams is averaged too; its manifest names all encoders with their shares,
-        and keeps the settings of training that all have in common.
+        The folder written. It cuts names where the encoder that reads the fewest tokens cuts them; the weight of
+        n-grams is averaged too, none being nought. The manifest names all encoders with their shares, and keeps the
+        settings of training that all have in common.
 
     Raises:
         ConfigError: there are fewer than two, or a share is missing or not positive.
-        MismatchError: they differ in architecture, tokeniser, pooling, longest name or preparation of names, one alone
-            has a weight of n-grams, or their weights have so little in common that they were not trained from one.
+        MismatchError: they differ in architecture, tokeniser, pooling or preparation of names, or their weights have so
+            little in common that they were not trained from one.
         InputError: one of them is no encoder, or lies where the average shall be written.
         ArtifactExistsError: ``out`` is taken.
         UnavailableError: one of them, or torch, is not on this machine.
@@ -90,15 +89,15 @@ def average_encoders(
             if weight.is_floating_point():
                 weight.add_(other[name], alpha=share)
     encoder.source = dataclasses.replace(folders[0], **_common_origin(folders))
-    sparse_weights = [folder.sparse_weight for folder in folders]
+    learnt = [(share, folder.sparse_weight) for share, folder in zip(weights, folders, strict=True)]
+    has_learnt = any(weight is not None for _, weight in learnt)
     return save_encoder(
         encoder,
         out,
+        max_tokens=min(folder.max_tokens for folder in folders),
         config=_config(folders, weights),
         parents=[Parent(kind=ENCODER_KIND, fingerprint=folder.fingerprint) for folder in folders],
-        sparse_weight=None
-        if None in sparse_weights
-        else math.fsum(share * (one or 0) for share, one in zip(weights, sparse_weights, strict=True)),
+        sparse_weight=math.fsum(share * (weight or 0) for share, weight in learnt) if has_learnt else None,
         overwrite=overwrite,
     )
 
