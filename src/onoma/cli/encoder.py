@@ -158,7 +158,7 @@ def join(
 def average(
     encoders: Annotated[
         list[str],
-        typer.Argument(metavar="ENCODER...", help="Two or more: folders, catalogue names or hub ids."),
+        typer.Argument(metavar="ENCODER", help="Two or more: folders, catalogue names or hub ids."),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="ENCODER", help="Where to write the encoder folder.")],
     shares: Annotated[

@@ -263,12 +263,9 @@ def _training(
     # What the pairs were made with stands with the pairs; what a recipe says of it does not hold for those made before.
     elsewhere = {"base", "seed", *(_PAIRS if "pairs" in config else ()), *config.get("pairs", {})}
     settings = [(key, _shown(value)) for key, value in _flat(training) if key not in elsewhere and value is not None]
+    of_whom = " that all averaged encoders have" if config.get("averaged") else ""
     parts = ["## How it was trained", *([table(("", ""), rows)] if rows else [])]
-    if config.get("averaged"):
-        parts.append("### Settings that all averaged encoders have")
-    else:
-        parts.append("### Settings")
-    return "\n\n".join([*parts, table(("setting", "value"), settings)])
+    return "\n\n".join([*parts, f"### Settings{of_whom}", table(("setting", "value"), settings)])
 
 
 def _scores(folder: Path, report: Mapping[str, Any]) -> str:
