@@ -88,6 +88,16 @@ def test_another_address_is_asked_without_conditions(server: FileServer, tmp_pat
     assert report.path.read_bytes() == NEWER
 
 
+def test_another_release_by_the_query_of_an_address(server: FileServer, tmp_path: Path) -> None:
+    url = f"{server.url}/x.obo?release="
+    server.answers["/x.obo?release=2"] = [serve(NEWER, etag=None, last_modified=LAST_MODIFIED)]
+    server.answers["/x.obo?release=1"] = [serve(DATA, etag=None, last_modified=LAST_MODIFIED)]
+    fetch("mondo", tmp_path, url=f"{url}2")
+    report = fetch("mondo", tmp_path, url=f"{url}1")  # not newer than what is there
+    assert report.path.read_bytes() == DATA
+    assert not report.is_unchanged
+
+
 @pytest.mark.parametrize("has_record", [True, False])
 def test_what_was_not_fetched_is_not_touched(server: FileServer, tmp_path: Path, has_record: bool) -> None:
     if has_record:

@@ -145,6 +145,30 @@ def test_cross_references(tmp_path: Path) -> None:
     assert relations == [(0, "equivalent_to", 1)]
 
 
+def test_ids_that_are_iris_stand_for_codes(tmp_path: Path) -> None:
+    iri = "http://purl.obolibrary.org/obo/X_"
+    body = (
+        term(
+            "http://www.orpha.net/ORDO/Orphanet_58",
+            "name: a",
+            f"alt_id: {iri}9",
+            f"is_a: {iri}1",
+            "relationship: http://purl.obolibrary.org/obo/BFO_0000050 X:1",
+            f"equivalent_to: {iri}1",
+        )
+        + term(f"{iri}1", "name: b", "is_a: Orphanet:58")
+        + term("X:2", "name: c", "is_obsolete: true", f"replaced_by: {iri}1", f"consider: {iri}1")
+    )
+    terminology, report = read(tmp_path, body)
+    concepts = terminology.concepts().select("concept_id", "replaced_by").collect().rows()
+    assert concepts == [("Orphanet:58", None), ("X:1", None), ("X:2", "X:1"), ("X:9", "Orphanet:58")]
+    relations = terminology.relations().select("head_row", "relation", "tail_row").collect().rows()
+    assert set(relations) == {
+        (0, "is_a", 1), (0, "BFO:0000050", 1), (0, "equivalent_to", 1), (1, "is_a", 0), (2, "consider", 1),
+    }  # fmt: skip
+    assert "relations to or from terms that are not among the concepts, left out" not in report.notes
+
+
 def test_concept_that_replaces_itself(tmp_path: Path) -> None:
     terminology, report = read(
         tmp_path, term("X:1", "name: a", "replaced_by: X:1") + term("X:2", "name: b", "alt_id: X:2")
@@ -238,8 +262,9 @@ def test_prefixes(tmp_path: Path) -> None:
     terminology, report = read(tmp_path, term("X:1", "name: a") + term("Y:1", "name: b"), prefixes="X")
     assert terminology.n_concepts == 1
     assert report.notes == {"terms with other prefixes, left out": 1}
-    with pytest.raises(InputError, match="no concept with a name"):
-        read(tmp_path, term("X:1", "name: a"), prefixes="Q")
+    for prefixes in ("Q", "XY,Q"):
+        with pytest.raises(InputError, match=r"x\.obo.*field prefixes.*nothing of 'Q'.*some of XY"):
+            read(tmp_path, term("XY:1", "name: a"), prefixes=prefixes)
     cells, _ = read(tmp_path, term("CVCL_1", "name: a") + term("CVCL:2", "name: b"), prefixes="CVCL")
     assert cells.n_concepts == 2
 

@@ -194,11 +194,14 @@ def test_codes_with_another_prefix(tmp_path: Path) -> None:
 
 def test_markup_is_taken_out(tmp_path: Path) -> None:
     entry = disorder(
-        "1", "<i>ACTB</i>-related, p < 0.5", ["H<sub>2</sub>O"], definition="With <I>genu valgum</I><br />."
+        "1",
+        "<i>ACTB</i>-related, p < 0.5",
+        ["H<sub>2</sub>O"],
+        definition="<p>With <I>genu valgum</I><br />.<br/>Rare.</p> <p>Mild</p>",
     )
     report, terminology = read(tmp_path, entry)
     assert [name for name, _, _ in names(terminology, "ORPHA:1")] == ["ACTB-related, p < 0.5", "H2O"]
-    assert terminology.definitions().collect()["text"].to_list() == ["With genu valgum."]
+    assert terminology.definitions().collect()["text"].to_list() == ["With genu valgum. Rare. Mild"]
     assert report.notes == {"texts with markup, taken out": 3}
 
 

@@ -334,6 +334,17 @@ def test_the_same_name_in_two_languages(tmp_path: Path) -> None:
     assert names(terminology) == [(0, "label", "Diabetes", "en"), (0, "label", "Diabetes", "de")]
 
 
+def test_what_is_said_of_a_synonym_in_one_language(tmp_path: Path) -> None:
+    synonyms = 'obo:X_1 a owl:Class ; rdfs:label "a"@en ; oio:hasExactSynonym "ABC"@en , "ABC"@de .\n'
+    said = "[] a owl:Axiom ; owl:annotatedSource obo:X_1 ; owl:annotatedProperty oio:hasExactSynonym ; "
+    said += 'owl:annotatedTarget "ABC"@de ; oio:hasSynonymType <http://purl.obolibrary.org/obo/hp#abbreviation> .'
+    terminology, _ = read(tmp_path, TURTLE_HEAD + synonyms + said)
+    assert set(names(terminology)[1:]) == {
+        (0, "exact_synonym", "ABC", "en"),
+        (0, "exact_synonym/abbreviation", "ABC", "de"),
+    }
+
+
 def test_what_has_no_label_is_told_by_what_it_has(tmp_path: Path) -> None:
     text = TURTLE_HEAD + 'obo:X_1 a owl:Class ; rdfs:label "a" .\nobo:X_2 a owl:Class ; skos:altLabel "b"@en .\n'
     _, report = read(tmp_path, text + "obo:X_3 a owl:Class .\n")
@@ -367,6 +378,8 @@ def test_prefixes_and_blank_names(tmp_path: Path) -> None:
     terminology, report = read(tmp_path, text, on_error="skip", prefixes="X")
     assert (terminology.n_concepts, report.n_rejected) == (1, 1)
     assert report.notes == {"terms with other prefixes, left out": 1}
+    with pytest.raises(InputError, match=r"field prefixes.*nothing of 'Z'.*some of X, Y"):
+        read(tmp_path, text, on_error="skip", prefixes="X,Z")
 
 
 XML = (

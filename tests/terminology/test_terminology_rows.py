@@ -142,6 +142,19 @@ def test_several_names_in_a_row(tmp_path: Path) -> None:
     assert named(terminology) == {"1": ["a", "b", "c"], "2": ["d"]}  # a name given twice is kept once
 
 
+def test_the_first_of_several_columns_has_the_preferred_name(tmp_path: Path) -> None:
+    data = "code,label,alias,best\n1,,x,n\n1,a,b,n\n1,c,d,n\n2,,y,n\n3,e,f,n\n3,,z,y\n"
+    terminology, _ = read(tmp_path, "table", "t.csv", data, id="code", name="label,alias")
+    assert named(terminology) == {"1": ["a", "x", "b", "c", "d"], "2": ["y"], "3": ["e", "f", "z"]}
+    terminology, _ = read(tmp_path, "table", "t.csv", data, id="code", name="label,alias", preferred="best")
+    assert named(terminology)["3"] == ["z", "e", "f"], "but for one that is marked"
+
+
+def test_blank_lines_in_a_table_of_one_column(tmp_path: Path) -> None:
+    terminology, _ = read(tmp_path, "table", "t.csv", "name\nfoo\n\n \t\nbar\n\n", id="name", name="name")
+    assert named(terminology) == {"foo": ["foo"], "bar": ["bar"]}
+
+
 def test_columns_whose_names_have_commas(tmp_path: Path) -> None:
     data = 'code,"Term, preferred",other\n1,a,b\n'
     terminology, _ = read(tmp_path, "table", "t.csv", data, id="code", name='"Term, preferred", other')

@@ -305,6 +305,23 @@ def test_successors(
     assert sentences(found) == relations
 
 
+@pytest.mark.parametrize("link", [SAME_AS, REPLACED_BY, POSSIBLY])
+def test_a_whole_edition_has_what_replaces_its_concepts(link: str, tmp_path: Path) -> None:
+    contents = named(A, B, inactive=A)
+    contents["sct2_Concept"].append(ROOT)
+    contents["sct2_Description"].append(ROOT_NAME)
+    contents["der2_cRefset_Association"] = [
+        member("a", link, A, "1999999003"),
+        member("b", MOVED_FROM, B, "1999999003"),  # came from an extension
+    ]
+    source = write_rf2(tmp_path / "in", contents)
+    with pytest.raises(InputError, match=r"a concept that the release does not have.*1999999003"):
+        run(source, tmp_path / "out")
+    report, found = run(source, tmp_path / "out", on_error="skip")
+    assert report.n_rejected == 1
+    assert concepts_of(found)[A]["replaced_by"] is None
+
+
 def test_associations_that_are_not_read_are_counted(tmp_path: Path) -> None:
     contents = named(A, B, inactive=A)
     contents["der2_cRefset_Association"] = [

@@ -237,7 +237,10 @@ def test_retired_concepts(tmp_path: Path) -> None:
     assert report.notes["retired concepts that have names"] == 1
     filtered, _ = read(tmp_path, files, options={"languages": "en"})
     assert filtered.concepts().collect()["concept_id"].to_list() == ["C1", "C8", "C2"]
+    files |= {"MRSTY": types(("C2", "T047", "Disease or Syndrome")), "MRREL": relation("C1", "RB", "C8", "isa")}
     without, report = read(tmp_path, files, options={"retired": "no"})
+    assert report.n_rejected == 0, "what is left out is known all the same"
+    assert report.notes["relations of concepts that a filter left out"] == 1
     assert without.concepts().collect()["concept_id"].to_list() == ["C1"], "nor is one with names active by that"
     assert report.notes["names of retired concepts, left out"] == 1
 

@@ -7,6 +7,7 @@ for all lines at once. Only a block that is not good is looked at line by line, 
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from onoma.files.reading import Reading
 from onoma.files.text_files import LineBlock, TextSource, line_problem, read_blocks, reject_line
 
 _LINE_FEED = 10
+_BLANK_LINE = re.compile(rb"^[ \t\r\f\v]*\n", re.MULTILINE)
 
 
 def read_delimited(
@@ -38,7 +40,7 @@ def read_delimited(
         source: Plain or gzip, on disk or in an archive.
         reading: Where bad rows go.
         separator: One ASCII character.
-        fields: Names of all fields of a line, at least two.
+        fields: Names of all fields of a line.
         keep: Those wanted.
         ends_with_separator: Whether a separator stands after the last field too (UMLS).
         skip_lines: Lines to pass over at the beginning.
@@ -61,7 +63,10 @@ def read_delimited(
             continue
         data, lines = block.data, pl.int_range(block.first_line, block.first_line + block.n_lines, dtype=pl.UInt32)
         numbers = pl.select(lines).to_series()
-        if not (is_text(data) and division.holds(data, block.n_lines)):
+        is_plain = is_text(data) and division.holds(data, block.n_lines)
+        if skip_blank_lines and len(fields) == 1:  # a blank line has one field, too
+            is_plain = is_plain and _BLANK_LINE.search(data) is None
+        if not is_plain:
             data, numbers = _good_lines(block, division, path, reading, skip_blank_lines)
             if not data:
                 continue

@@ -232,10 +232,15 @@ class _There:
         return self.record is not None and self.sha256 in (self.record.sha256, self.record.replaced_sha256)
 
     def version_from(self, address: str) -> Version | None:
-        """What the server of an address called it, if it came from there."""
-        if self.record is None or self.record.sha256 != self.sha256 or self.record.url != without_secrets(address):
+        """What the server of an address called it, if it came from there.
+
+        What is not written down of an address, as its query, may name another release, which may be older: then a date
+        says nothing.
+        """
+        written = without_secrets(address)
+        if self.record is None or self.record.sha256 != self.sha256 or self.record.url != written:
             return None
-        return Version(etag=self.record.etag, last_modified=self.record.last_modified)
+        return Version(etag=self.record.etag, last_modified=self.record.last_modified if address == written else None)
 
 
 def _address(entry: CatalogueEntry, given: str | None) -> str:

@@ -48,7 +48,7 @@ import polars as pl
 from pydantic import Field
 
 from onoma.errors import InputError
-from onoma.files.reading import Reading
+from onoma.files.reading import Reading, check_chosen
 from onoma.files.xml_files import Element, XmlFile, find_xml, line_of, text_of, xml_elements
 from onoma.terminology.assembly import SOURCE_RELATIONS, SourceTables
 from onoma.terminology.formats import Format
@@ -100,6 +100,10 @@ class _Found:
     """(code, tree number, line)."""
     headings: list[tuple[str, str, str, int | None]] = field(default_factory=list)
     """(code, relation, record, line)."""
+    branches: set[str] = field(default_factory=set)
+    """All there are, "C01" of "C01.150.252"."""
+    trees_with_records: set[str] = field(default_factory=set)
+    """Of those that were asked for."""
 
     def relations(self, reading: Reading) -> pl.DataFrame:
         """Of trees and headings, each once."""
@@ -140,6 +144,8 @@ def read_mesh(source: str, options: MeshOptions, reading: Reading) -> SourceTabl
         )
         for file in files
     ]
+    unseen = [tree for tree in options.trees if tree not in found.trees_with_records]
+    check_chosen("trees", unseen, found.branches, path=source)
     tables = join_tables(parts)
     return replace(tables, relations=pl.concat([tables.relations, found.relations(reading)]))
 
@@ -196,11 +202,15 @@ def _is_below(record: Record, found: _Found) -> bool:
     wanted = found.options.trees
     if record.kind.record == "SupplementalRecord":
         return any(relation == "mapped_to" and heading in found.concept_of for relation, heading in record.headings)
-    return any(
-        number.startswith(tree if tree in CATEGORIES else f"{tree}.") or number == tree
+    found.branches.update(number.partition(".")[0] for number in record.tree_numbers)
+    trees = {
+        tree
         for number in record.tree_numbers
         for tree in wanted
-    )
+        if number.startswith(tree if tree in CATEGORIES else f"{tree}.") or number == tree
+    }
+    found.trees_with_records |= trees
+    return bool(trees)
 
 
 def _terms_of(record: Record, found: _Found, reading: Reading) -> Iterator[OntologyTerm]:

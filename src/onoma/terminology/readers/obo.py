@@ -41,12 +41,13 @@ from onoma.files.reading import Reading
 from onoma.files.text_files import marked_lines, read_blocks, reject_line
 from onoma.terminology.assembly import SourceTables
 from onoma.terminology.formats import Format
-from onoma.terminology.iris import code_maker, mapping_relation, synonym_type
+from onoma.terminology.iris import code_maker, mapping_relation, relation_name, synonym_type
 from onoma.terminology.readers.ontology import (
     XREF,
     OntologyOptions,
     OntologyTerm,
     Synonym,
+    WantedPrefixes,
     tables_from_terms,
     with_equivalents,
 )
@@ -70,13 +71,19 @@ def read_obo(source: str, options: OboOptions, reading: Reading) -> SourceTables
     """
     path = Path(source)
     equivalents: list[tuple[list[str], int | None]] = []
-    terms = _terms(path, equivalents, options, reading)
+    wanted = WantedPrefixes(options, reading)
+    terms = _terms(path, equivalents, options, wanted, reading)
     tables = tables_from_terms(terms, path=path, language=options.language, reading=reading)
+    wanted.check(path)
     return with_equivalents(tables, equivalents, reading)
 
 
 def _terms(
-    path: Path, equivalents: list[tuple[list[str], int | None]], options: OboOptions, reading: Reading
+    path: Path,
+    equivalents: list[tuple[list[str], int | None]],
+    options: OboOptions,
+    wanted: WantedPrefixes,
+    reading: Reading,
 ) -> Iterator[OntologyTerm]:
     import fastobo
 
@@ -91,17 +98,16 @@ def _terms(
                 reading.note("individuals (instances of concepts), left out", 1)
             if not isinstance(frame, fastobo.term.TermFrame):
                 continue
-            term_id = _unescaped(frame.id)
-            if not options.keeps(term_id):
-                reading.note("terms with other prefixes, left out", 1)
+            written, term_id = _unescaped(frame.id), _code(frame.id)
+            if not wanted.keep(term_id):
                 continue
-            numbers = line_of.get(term_id, [])
+            numbers = line_of.get(written, [])
             line = numbers.pop(0) if len(numbers) > 1 else (numbers[0] if numbers else None)
             term = OntologyTerm(term_id, line=line)
             for clause in frame:
                 _add(term, clause, header, scopes, reading)
                 if clause.raw_tag() == "equivalent_to":
-                    equivalents.append(([term_id, _unescaped(clause.term)], line))
+                    equivalents.append(([term_id, _code(clause.term)], line))
             if header.namespace and not term.semantic_types:
                 term.semantic_types.append(header.namespace)
             yield term
@@ -184,15 +190,15 @@ def _add(term: OntologyTerm, clause: Any, header: _Header, scopes: Mapping[str, 
     elif tag == "is_obsolete":
         term.is_obsolete = clause.obsolete
     elif tag == "alt_id":
-        term.alternative_ids.append(_unescaped(clause.alt_id))
+        term.alternative_ids.append(_code(clause.alt_id))
     elif tag == "replaced_by":
-        term.replaced_by.append(_unescaped(clause.term))
+        term.replaced_by.append(_code(clause.term))
     elif tag in {"is_a", "consider"}:
-        term.relations.append((tag, _unescaped(clause.term)))
+        term.relations.append((tag, _code(clause.term)))
     elif tag == "relationship":
-        term.relations.append((_unescaped(clause.typedef), _unescaped(clause.term)))
+        term.relations.append((relation_name(_unescaped(clause.typedef), _CODE_OF), _code(clause.term)))
     elif tag == "xref":
-        code = _CODE_OF(_unescaped(clause.xref.id))
+        code = _code(clause.xref.id)
         relation = mapping_relation(qualifier.value for qualifier in clause.qualifiers or ())
         if relation == XREF:
             relation = header.relation_of.get(code.partition(":")[0], XREF)
@@ -200,7 +206,7 @@ def _add(term: OntologyTerm, clause: Any, header: _Header, scopes: Mapping[str, 
     elif tag == "property_value":
         relation = mapping_relation([_unescaped(clause.property_value.relation)])
         if relation != XREF:
-            term.cross_references.append((relation, _CODE_OF(_unescaped(clause.property_value.value))))
+            term.cross_references.append((relation, _code(clause.property_value.value)))
 
 
 def _frames(part: _Part, path: Path, reading: Reading) -> Iterator[Any]:
@@ -280,6 +286,11 @@ def _unescaped(identifier: Any) -> str:
     if hasattr(identifier, "prefix"):
         return f"{identifier.prefix}:{identifier.local}"
     return str(getattr(identifier, "unescaped", identifier))
+
+
+def _code(identifier: Any) -> str:
+    """The code that an id stands for, which may be an IRI."""
+    return _CODE_OF(_unescaped(identifier))
 
 
 _SEE_FORMAT = "see that it is an OBO file (onoma terminology formats lists what else is read)"

@@ -66,6 +66,7 @@ from onoma.terminology.readers.ontology import (
     OntologyOptions,
     OntologyTerm,
     Synonym,
+    WantedPrefixes,
     source_of,
     tables_from_terms,
     text_problem,
@@ -174,7 +175,8 @@ class _Document:
     """What is gathered while the nodes of a document go by."""
 
     def __init__(self, file: SourceFile, options: ObographsOptions, reading: Reading) -> None:
-        self._file, self._options, self._reading = file, options, reading
+        self._file, self._reading = file, reading
+        self._wanted = WantedPrefixes(options, reading)
         self._code_of = code_maker(options.iri_prefixes)
         self._term_types = {f"has{scope.capitalize()}Synonym": scope for scope in options.scopes}
         self._edges = Columns(SOURCE_RELATIONS)
@@ -212,6 +214,7 @@ class _Document:
 
     def completed(self, tables: SourceTables) -> SourceTables:
         """The tables with relations, equivalents and the default of semantic types."""
+        self._wanted.check(tables.path)
         edges = self._edges.frame()
         names = {
             predicate: predicate
@@ -281,8 +284,7 @@ class _Document:
                 self._reading.note("nodes without a type, left out", 1)
             return None
         term = OntologyTerm(self._code_of(node.id), is_obsolete=bool(node.meta.deprecated), line=line)
-        if not self._options.keeps(term.term_id):
-            self._reading.note("terms with other prefixes, left out", 1)
+        if not self._wanted.keep(term.term_id):
             return None
         label = (node.lbl or "").strip()
         if label or term.is_obsolete:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 import polars as pl
 from pydantic import BeforeValidator, Field
 
-from onoma.files.reading import Reading
+from onoma.files.reading import Reading, check_chosen
 from onoma.terminology.assembly import (
     SOURCE_CONCEPTS,
     SOURCE_CROSS_REFERENCES,
@@ -52,9 +52,27 @@ class OntologyOptions(ReaderOptions):
         default="en", description="language of the names (BCP 47); OBO Foundry labels are English"
     )
 
-    def keeps(self, term_id: str) -> bool:
+
+class WantedPrefixes:
+    """The filter of id prefixes, which counts what it leaves out and knows what there is."""
+
+    def __init__(self, options: OntologyOptions, reading: Reading) -> None:
+        self._wanted, self._reading = options.prefixes, reading
+        self._there: set[str] = set()
+
+    def keep(self, term_id: str) -> bool:
         """Whether a term has one of the prefixes wanted."""
-        return not self.prefixes or source_of(term_id) in self.prefixes
+        if not self._wanted:
+            return True
+        prefix = source_of(term_id)
+        self._there.add(prefix)
+        is_wanted = prefix in self._wanted
+        self._reading.note("terms with other prefixes, left out", not is_wanted)
+        return is_wanted
+
+    def check(self, path: Path) -> None:
+        """Once all terms were seen: refuse a prefix that none has."""
+        check_chosen("prefixes", self._wanted, self._there - {""}, path=path)
 
 
 class Synonym(NamedTuple):

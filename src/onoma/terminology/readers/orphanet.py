@@ -25,8 +25,9 @@ SummaryInformation             a definition, in the first language that has one
 ClassificationNode             ``is_a`` the node around it, in whichever classification
 =============================  =====================================================================================
 
-Italics and the like (``<i>``), which stand in texts as markup, are taken out. Not read: whether a mapping is validated,
-links, Orphadata's other products (genes, phenotypes, prevalence), which are counted if they lie in the folder.
+Italics and the like (``<i>``), which stand in texts as markup, are taken out; where lines break (``<br>``, ``<p>``)
+comes a space. Not read: whether a mapping is validated, links, Orphadata's other products (genes, phenotypes,
+prevalence), which are counted if they lie in the folder.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ _MATCHES = {"E": "exactMatch", "NTBT": "broadMatch", "BTNT": "narrowMatch"}
 _WRONG = "W"
 _MOVED_TO = "21471"
 _DEFINITION = "16907"
-_MARKUP = re.compile(r"</?(?:i|b|u|em|strong|sub|sup|br|p)\s?/?>", re.IGNORECASE)
+_MARKUP = re.compile(r"</?(?:i|b|u|em|strong|sub|sup)\s?/?>", re.IGNORECASE)
+_BREAKS = re.compile(r"\s*(?:</?(?:br|p)\s?/?>\s*)+([.,;:!?)]?)", re.IGNORECASE)
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _MAX_PREFERENCE = 255
 
@@ -260,8 +262,9 @@ def _plain(text: str, reading: Reading) -> str:
     if "<" not in text:
         return text
     plain, n_marks = _MARKUP.subn("", text)
-    reading.note("texts with markup, taken out", bool(n_marks))
-    return plain
+    plain, n_breaks = _BREAKS.subn(lambda found: found[1] or " ", plain)
+    reading.note("texts with markup, taken out", bool(n_marks or n_breaks))
+    return plain.strip() if n_breaks else plain
 
 
 def _hierarchy(files: Sequence[XmlFile], options: OrphanetOptions, reading: Reading) -> pl.DataFrame:

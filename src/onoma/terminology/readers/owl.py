@@ -77,6 +77,7 @@ from onoma.terminology.readers.ontology import (
     OntologyOptions,
     OntologyTerm,
     Synonym,
+    WantedPrefixes,
     tables_from_terms,
     text_problem,
     with_default_type,
@@ -226,6 +227,7 @@ class _Ontology:
 
     def __init__(self, statements: pl.DataFrame, options: OwlOptions, reading: Reading) -> None:
         self._statements, self._options, self._reading = statements, options, reading
+        self._wanted = WantedPrefixes(options, reading)
         self._code_of = code_maker(options.iri_prefixes)
         self._restrictions = (
             self._of("someValuesFrom")
@@ -242,7 +244,7 @@ class _Ontology:
         about = (
             self._statements.filter(pl.col("kind") != "class")
             .join(classes, on="subject", how="semi", maintain_order="left")
-            .join(self._details(), on=["subject", "kind", "value"], how="left", maintain_order="left")
+            .join(self._details(), on=["subject", "kind", "value", "language"], how="left", maintain_order="left")
             .join(self._restrictions.rename({"subject": "value"}), on="value", how="left", maintain_order="left")
         )
         gathered: _Gathered | None = None
@@ -262,6 +264,7 @@ class _Ontology:
 
     def completed(self, tables: SourceTables) -> SourceTables:
         """The tables with what stands elsewhere: the default of semantic types, and equivalent classes."""
+        self._wanted.check(tables.path)
         defaults = [value for value in self._of("default")["value"] if not text_problem(value)]
         if defaults:
             tables = with_default_type(tables, defaults[0])
@@ -273,7 +276,7 @@ class _Ontology:
         return self._statements.filter(pl.col("kind").is_in(kinds))
 
     def _details(self) -> pl.DataFrame:
-        """What axioms say of a synonym or cross-reference: subject, kind and value of it, and the detail."""
+        """What axioms say of a synonym or cross-reference: subject, kind, value and language of it, and the detail."""
         sources = self._of("source")
         telling = [source for source in sources["value"].unique() if mapping_relation([source]) != XREF]
         sources = sources.filter(pl.col("value").is_in(telling))
@@ -284,7 +287,7 @@ class _Ontology:
             kind=pl.col("value").replace_strict(_KIND_OF, default=None, return_dtype=_STATEMENTS["kind"]),
         )
         subjects = self._of("annotatedSource").select(axiom="subject", subject="value")
-        targets = self._of("annotatedTarget").select("value", axiom="subject")
+        targets = self._of("annotatedTarget").select("value", "language", axiom="subject")
         fits = pl.any_horizontal(
             (pl.col("about") == about) & pl.col("kind").is_in(kinds_of) for about, kinds_of in of_kinds.items()
         )
@@ -293,8 +296,8 @@ class _Ontology:
             .filter(fits)
             .join(subjects, on="axiom", maintain_order="left")
             .join(targets, on="axiom", maintain_order="left")
-            .unique(["subject", "kind", "value"], keep="first", maintain_order=True)
-            .select("subject", "kind", "value", "detail")
+            .unique(["subject", "kind", "value", "language"], keep="first", maintain_order=True)
+            .select("subject", "kind", "value", "language", "detail")
         )
 
     def _names_of(self, subjects: pl.DataFrame) -> dict[str, str]:
@@ -341,8 +344,7 @@ class _Ontology:
         term = gathered.term
         if gathered.iri.startswith((_OWL, _RDFS)):
             return
-        if not self._options.keeps(term.term_id):
-            self._reading.note("terms with other prefixes, left out", 1)
+        if not self._wanted.keep(term.term_id):
             return
         labels = sorted(gathered.labels, key=lambda label: (not label[1].strip(), label[0]))  # a blank one is rejected
         if labels:

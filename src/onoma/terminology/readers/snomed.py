@@ -159,16 +159,22 @@ def _read_associations(
     rows = read_state(files, reading, codes=codes, date=options.date).filter("active")
     is_used = pl.col("refsetId").is_in([*ASSOCIATIONS, MOVED_FROM]) & is_concept("referencedComponentId")
     reading.note("associations that are not read (MOVED TO, REFERS TO, national ones)", len(rows.filter(~is_used)))
-    rows = rows.filter(is_used)
-    moved = pl.col("refsetId") == MOVED_FROM
-    links = rows.select(
-        old=pl.when(moved).then("targetComponentId").otherwise("referencedComponentId"),
-        new=pl.when(moved).then("referencedComponentId").otherwise("targetComponentId"),
-        rank=pl.col("refsetId").replace_strict({SAME_AS: 0, REPLACED_BY: 1, MOVED_FROM: 2}, default=None),
-    ).filter(pl.col("rank").is_not_null())
+    moved = pl.col("refsetId") == MOVED_FROM  # of those a part is in another extension by nature
+    moves, rows = rows.filter(is_used & moved), rows.filter(is_used & ~moved)
+    if known.is_whole:  # an extension's concepts may be replaced by those of the edition that it extends
+        rows = known.only(rows, "associations", files, "referencedComponentId", "targetComponentId")
+    links = (
+        pl.concat([rows, moves])
+        .select(
+            old=pl.when(moved).then("targetComponentId").otherwise("referencedComponentId"),
+            new=pl.when(moved).then("referencedComponentId").otherwise("targetComponentId"),
+            rank=pl.col("refsetId").replace_strict({SAME_AS: 0, REPLACED_BY: 1, MOVED_FROM: 2}, default=None),
+        )
+        .filter(pl.col("rank").is_not_null())
+    )
     retired = concepts.filter(~pl.col("active"))["id"]
     successors = clear_successors(links.filter(pl.col("old").is_in(retired.implode())))
-    rest = rows.filter(~moved).join(
+    rest = rows.join(
         successors.with_columns(refsetId=pl.col("rank").replace_strict({0: SAME_AS, 1: REPLACED_BY}, default=None)),
         left_on=["refsetId", "referencedComponentId"],
         right_on=["refsetId", "old"],

@@ -130,10 +130,9 @@ def _is_text(column: str) -> pl.Expr:
 
 def _checked(rows: pl.DataFrame, options: TableOptions, path: Path, reading: Reading) -> pl.DataFrame:
     rows = rows.with_columns(pl.col(options.id).str.strip_chars())
-    rows = rows.with_columns(_names_of_row=pl.concat_list(_pieces(rows, column, options) for column in options.name))
-    rows = rows.with_columns(
-        pl.col("_names_of_row").list.eval(pl.element().filter(pl.element().str.strip_chars() != ""))
-    )
+    is_name = pl.element().str.strip_chars() != ""
+    columns = [_pieces(rows, column, options).list.eval(pl.element().filter(is_name)) for column in options.name]
+    rows = rows.with_columns(_names_of_row=pl.concat_list(columns), _n_in_first_column=columns[0].list.len())
     names, words = pl.col("_names_of_row"), ",".join(options.name)
     shown = options.name[0] if rows.schema[options.name[0]] == pl.String else options.id
     checks = [
@@ -164,15 +163,20 @@ def _names(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:
     if options.preferred:
         mark = pl.col(options.preferred).str.strip_chars().str.to_lowercase()
         is_marked = mark.replace_strict(_PREFERRED_WORDS, return_dtype=pl.Boolean)
-    return rows.select(
+    names = rows.select(
         concept_id=options.id,
         text="_names_of_row",
         language=language,
         source=pl.col(options.source) if options.source else pl.lit(""),
         term_type=pl.lit(""),
-        preference=pl.when(is_marked).then(0).otherwise(1).cast(pl.UInt8),
+        is_marked=is_marked,
+        at=pl.int_ranges(pl.col("_names_of_row").list.len()),
+        n_in_first_column="_n_in_first_column",
         is_suppressed=pl.lit(False),
-    ).explode("text")
+    ).explode("text", "at")
+    is_of_first_column = pl.col("at") < pl.col("n_in_first_column")
+    preference = (~pl.col("is_marked")).cast(pl.UInt8) * 2 + (~is_of_first_column).cast(pl.UInt8)
+    return names.with_columns(preference=preference).select(SOURCE_NAMES.names())
 
 
 def _delimiter(ending: str, options: TableOptions) -> str:

@@ -138,10 +138,12 @@ def _by_cui(release: Release, options: UmlsOptions, reading: Reading) -> SourceT
     if kept is not None:
         names = names.filter(pl.col("concept_id").is_in(kept.implode()))
     retired = _read_retired(release, reading)
+    left_out = [found.left_out(names)]
     if not options.retired:
         named = len(names)
         names = names.filter(~pl.col("concept_id").is_in(retired["concept_id"].implode()))
         reading.note("names of retired concepts, left out", named - len(names))
+        left_out.append(retired["concept_id"])
     note_trade_names(names, reading)
     return SourceTables(
         path=release.path("CONSO"),
@@ -151,7 +153,7 @@ def _by_cui(release: Release, options: UmlsOptions, reading: Reading) -> SourceT
         relations=relations.table,
         definitions=_read_definitions(release, options, reading).select(SOURCE_DEFINITIONS.names()),
         cross_references=codes.table(),
-        known_elsewhere=found.left_out(names),
+        known_elsewhere=pl.concat(left_out),
         paths=_paths(release),
     )
 
