@@ -106,6 +106,7 @@ def test_the_reasons_that_these_mentions_have(place: Path, linker: Path) -> None
         ("list.txt", "cold\n\nhead cold\nsugar\n"),
         ("coded.txt", "D1||cold\n\nD2|D3||head cold\nD4||sugar\n"),
         ("table.csv", 'row,mention\n1,cold\n2,\n3,"head cold"\n4,sugar\n'),
+        ("quoted.csv", '"row","mention"\n"1","cold"\n"2",""\n"3","head cold"\n"4","sugar"\n'),
         ("table.tsv", "row\tmention\n1\tcold\n2\t\n3\thead cold\n4\tsugar\n"),
         ("links.jsonl", '{"mention": "cold", "links": []}\n{"mention": "head cold"}\n{"mention": "sugar"}\n'),
     ],
@@ -116,6 +117,20 @@ def test_mentions_are_read(tmp_path: Path, name: str, content: str) -> None:
     if not name.endswith(".txt"):
         with pytest.raises(InputError, match=r"'mentoin'.*name the column"):
             read_asked_mentions(tmp_path / name, column="mentoin")
+
+
+@pytest.mark.parametrize("column", ["*", "^z$", "^.*$"])
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_a_column_whose_name_is_a_pattern_elsewhere(tmp_path: Path, kind: str, column: str) -> None:
+    table = pl.DataFrame({column: ["cold", "", "flu"], "z": ["a", "b", "c"], "concept_id": ["D1", "D2", "D3"]})
+    file = tmp_path / f"m.{kind}"
+    if kind == "csv":
+        table.write_csv(file)
+    elif kind == "jsonl":
+        table.write_ndjson(file)
+    else:
+        table.write_parquet(file)
+    assert read_asked_mentions(file, column=column) == (["cold", "flu"], ["D1", "D3"])
 
 
 def test_mentions_of_a_parquet_file(tmp_path: Path) -> None:

@@ -249,6 +249,14 @@ def test_a_context_may_be_a_column_that_is_read_anyway(tmp_path: Path, kind: str
     assert read.rows(named=True) == [{"mention": "a", "concept_id": "D1", "context": "a"}]
 
 
+@pytest.mark.parametrize("context", ["*", "^.*$"])
+def test_a_context_whose_name_is_a_pattern_elsewhere(tmp_path: Path, context: str) -> None:
+    rows = pl.DataFrame({"mention": ["a"], "concept_id": ["D1"], context: ["with a"]})
+    rows.write_csv(tmp_path / "m.csv")
+    read = read_mentions(tmp_path / "m.csv", context=context)
+    assert read.rows(named=True) == [{"mention": "a", "concept_id": "D1", "context": "with a"}]
+
+
 def test_contexts_that_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_text("mention,concept_id,sentence\nx,D1,y\n")
     with pytest.raises(InputError, match=r"no column 'sent'\. Did you mean 'sentence'\?;.*name the column.*--context"):

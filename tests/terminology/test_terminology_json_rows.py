@@ -44,11 +44,11 @@ def test_cells(tmp_path: Path) -> None:
     read(tmp_path, text, separator="|")
     assert named(tmp_path) == {
         "123456789012345678901234567890": ["a", "b", "c|d", "7"],
-        "1.50": ["e", "f", "true"],
+        "1.50": ["true", "e", "f"],  # the label first, whichever line has it
         "-0": ["é😀"],
     }
     read(tmp_path, text, name="x.ndjson")
-    assert named(tmp_path)["1.50"][0] == "e | f"
+    assert named(tmp_path)["1.50"] == ["true", "e | f"]
 
 
 BAD = {

@@ -155,6 +155,27 @@ def test_blank_lines_in_a_table_of_one_column(tmp_path: Path) -> None:
     assert named(terminology) == {"foo": ["foo"], "bar": ["bar"]}
 
 
+@pytest.mark.parametrize("name", ["*", "^term$", "^.*$", "_names_of_row"])
+@pytest.mark.parametrize("kind", ["csv", "quoted.csv", "tsv", "jsonl", "parquet"])
+def test_columns_whose_names_are_patterns_elsewhere(kind: str, name: str, tmp_path: Path) -> None:
+    table = pl.DataFrame({"id": ["a", "b"], name: ["cold", "flu"], "z": ["q", "r"], "^x$": ["D", "D"]})
+    path = tmp_path / f"t.{kind}"
+    if kind == "parquet":
+        table.write_parquet(path)
+    elif kind == "jsonl":
+        table.write_ndjson(path)
+    else:
+        is_quoted = kind == "quoted.csv"
+        table.write_csv(path, separator="\t" if kind == "tsv" else ",", quote_style="always" if is_quoted else "never")
+    options = {"id": "id", "name": name, "semantic_type": "^x$"}
+    import_terminology("table", path, tmp_path / "out", options=options)
+    terminology = Terminology.open(tmp_path / "out")
+    assert named(terminology) == {"a": ["cold"], "b": ["flu"]}
+    assert terminology.concept("b").semantic_types == ("D",)
+    import_terminology("table", path, tmp_path / "other", options={"id": name, "name": "id"})
+    assert named(Terminology.open(tmp_path / "other")) == {"cold": ["a"], "flu": ["b"]}
+
+
 def test_columns_whose_names_have_commas(tmp_path: Path) -> None:
     data = 'code,"Term, preferred",other\n1,a,b\n'
     terminology, _ = read(tmp_path, "table", "t.csv", data, id="code", name='"Term, preferred", other')

@@ -142,14 +142,14 @@ def test_names_that_the_teacher_cannot_read_take_no_part(base: Path, tmp_path: P
     names = names_of(linker, student)
     assert len(names.rows) == len(WORDS) + 2
     assert not linker.dense_search.vectors.take(np.array([0, 1])).any()
-    batches = NeighbourhoodBatches(names, config_for(student, neighbours=1, nearest=9, batch_names=2))
+    batches = NeighbourhoodBatches(names, config_for(student, neighbours=2, nearest=9, batch_names=3))
     found = [batches.of_batch(number) for number in range(batches.steps_per_epoch)]
-    assert sorted(len(one) for one in found) == [0, 0, *[2] * len(WORDS)]
+    assert sorted(len(one) for one in found) == [0, 0, *[3] * len(WORDS)]
     assert not {0, 1} & {int(row) for one in found for row in one}
     steps: list[DistillationStepReport] = []
-    config = config_for(student, neighbours=1, nearest=9, batch_names=2, steps=10)
+    config = config_for(student, neighbours=2, nearest=9, batch_names=3, steps=10)
     report = distil(config, linker, tmp_path / "e", on_step=steps.append)
-    assert sorted(one.names for one in steps) == [0, 0, *[2] * len(WORDS)]
+    assert sorted(one.names for one in steps) == [0, 0, *[3] * len(WORDS)]
     assert report.steps == 10
 
 
@@ -299,6 +299,8 @@ def test_what_cannot_be_is_refused(linker: Linker, base: Path, tmp_path: Path) -
     ("settings", "words"),
     [
         ({"neighbours": "600"}, "do not fit into a batch of 512 names"),
+        ({"batch_names": "2", "neighbours": "0"}, "batch_names"),
+        ({"batch_names": "3", "neighbours": "1"}, "teach nothing.*batch_names to 4 at least"),
         ({"neighbours": "20"}, "cannot be drawn from the 16 nearest"),
         ({"temperature": "0"}, "temperature"),
         ({"languages": "en"}, "languages"),

@@ -72,6 +72,12 @@ class TestFiles:
         with pytest.raises(ConfigError, match="varies seed; leave it out of --set"):
             combinations("quickstart", grid, {"seed": "3"})
 
+    def test_a_part_and_its_name_are_one_setting(self) -> None:
+        with pytest.raises(ConfigError, match="varies loss; leave it out of --set"):
+            combinations("quickstart", Grid("g", "", ({"loss": ("nca", "triplet")},)), {"loss.name": "circle"})
+        with pytest.raises(ConfigError, match=r"tuning and tuning\.name are one setting"):
+            combinations("quickstart", Grid("g", "", ({"tuning": ("lora",), "tuning.name": ("all",)},)))
+
     def test_names_are_good_for_folders_and_differ(self) -> None:
         grid = Grid("g", "", ({"base": ("a/b", "a:b", "A/B", "x" * 200)},))
         names = names_of(grid)

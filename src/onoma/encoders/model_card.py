@@ -292,7 +292,8 @@ def _scores(folder: Path, report: Mapping[str, Any]) -> str:
             (
                 result["task"] + (f", {result['split']}" if "split" in result else ""),
                 result.get("precision", "fp32"),
-                str(result.get("protocol", "")).partition(":")[0],
+                str(result.get("protocol", "")).partition(":")[0]
+                + (", n-grams added" if "sparse_weight" in result["model"] else ""),
                 f"{result['n_queries']:,}",
                 f"{result['n_dictionary']:,}",
                 *(_with_interval(result, key) for key in ("acc@1", "acc@5")),

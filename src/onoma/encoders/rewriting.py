@@ -104,7 +104,7 @@ def add_to_card(
     Args:
         source: A folder that Onoma wrote.
         results: ``results.json`` of benchmark runs with this encoder, or the folders they lie in. Of one task and
-            precision the newest given stays.
+            precision, with n-grams or without, the newest given stays.
         terminologies: Descriptions of terminologies that it was trained on: ``fingerprint``, ``name``, ``format``,
             ``files`` (name -> SHA-256), ``n_concepts``, ``n_names``, ``licence``.
         licence: Of the encoder; SPDX where there is such a name. Unset: what was said stays; "": it is taken back.
@@ -120,7 +120,8 @@ def add_to_card(
     with _rewritten(source, found, None, overwrite=True) as folder:
         for result in read:
             (folder / RESULTS_FOLDER).mkdir(exist_ok=True)
-            name = "-".join((*_file_name_parts(result), result["precision"]))
+            with_ngrams = ["n-grams"] if "sparse_weight" in result["model"] else []
+            name = "-".join((*_file_name_parts(result), result["precision"], *with_ngrams))
             write_json(folder / RESULTS_FOLDER / f"{name}.json", result)
         about = json.loads((folder / ABOUT_NAME).read_text("utf-8"))
         if terminologies:

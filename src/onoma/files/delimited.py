@@ -71,8 +71,7 @@ def read_delimited(
             if not data:
                 continue
         rows = division.rows(data, wanted)
-        rows.columns = [fields[position] for position in wanted]
-        yield rows.select(numbers.alias(line_column), pl.col(list(keep)).fill_null(""))
+        yield named_columns(rows, [wanted.index(fields.index(name)) for name in keep], numbers, [line_column, *keep])
 
 
 def read_columns(
@@ -123,6 +122,17 @@ def read_columns(
             *(pl.col(field).alias(name) for field, name in zip(keep, present, strict=True)),
             *(pl.lit("").alias(name) for name in optional if name not in present),
         )
+
+
+def named_columns(rows: pl.DataFrame, places: Sequence[int], lines: pl.Series, names: Sequence[str]) -> pl.DataFrame:
+    """Numbers of lines and the columns at these places, without nulls, under names of any kind.
+
+    Names come last: to an expression one such as "*" or "^a$" would be a pattern.
+    """
+    rows.columns = [str(place) for place in range(rows.width)]
+    found = rows.select(lines.alias("line"), *(pl.col(str(place)).fill_null("") for place in places))
+    found.columns = list(names)
+    return found
 
 
 def read_header(source: TextSource, reading: Reading, *, separator: str) -> tuple[int, list[str]]:

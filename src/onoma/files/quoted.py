@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from onoma.errors import InputError
-from onoma.files.delimited import is_text, without_first_lines
+from onoma.files.delimited import is_text, named_columns, without_first_lines
 from onoma.files.reading import Reading
 from onoma.files.text_files import (
     CARRIAGE_RETURN,
@@ -137,9 +137,8 @@ def _split(block: LineBlock, delimiter: str, fields: list[str], keep: Sequence[s
         infer_schema=False,
         columns=wanted,
     )
-    rows.columns = [fields[position] for position in wanted]
-    line = pl.int_range(block.first_line, block.first_line + block.n_lines, dtype=pl.UInt32)
-    return rows.select(line.alias(line_column), pl.col(list(keep)).fill_null(""))
+    lines = pl.int_range(block.first_line, block.first_line + block.n_lines, dtype=pl.UInt32, eager=True)
+    return named_columns(rows, [wanted.index(fields.index(name)) for name in keep], lines, [line_column, *keep])
 
 
 def _rows(

@@ -112,7 +112,9 @@ def parquet_rows(
         scanned = scan_parquet(path)
         schema = scanned.collect_schema()
         _check_columns(list(schema), columns, path)
-        rows = scanned.select(columns).collect()
+        # By their places: to an expression a name such as "*" or "^a$" would be a pattern.
+        places = {column: schema.names().index(column) for column in columns}
+        rows = scanned.select(pl.nth(place).alias(str(place)) for place in places.values()).collect()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:  # Polars panics on some damage
         raise InputError(
             "not a Parquet file, or a damaged one", path=path, found=str(error), fix="write or download it again"
@@ -120,15 +122,15 @@ def parquet_rows(
     reading.files.append(path)
     converted = []
     for column in columns:
-        dtype = schema[column]
+        dtype, cells = schema[column], pl.col(str(places[column]))
         of_list = dtype.inner if isinstance(dtype, pl.List | pl.Array) and column in may_be_lists else None
         if of_list is not None and _is_text(pl.Series(dtype=of_list).dtype):
-            as_list = pl.col(column).arr.to_list() if isinstance(dtype, pl.Array) else pl.col(column)
+            as_list = cells.arr.to_list() if isinstance(dtype, pl.Array) else cells
             converted.append(as_list.cast(pl.List(pl.String)))
         elif dtype == pl.Null:  # no cell has a value
-            converted.append(pl.lit("").alias(column))
+            converted.append(pl.lit("").alias(str(places[column])))
         elif _is_text(dtype):
-            converted.append(pl.col(column).cast(pl.String).fill_null(""))
+            converted.append(cells.cast(pl.String).fill_null(""))
         else:
             raise InputError(
                 "a column of a type that is no text",
@@ -140,6 +142,7 @@ def parquet_rows(
                 fix="write the table again with this column as text",
             )
     rows = rows.select(converted).with_row_index(LINE, offset=1)
+    rows.columns = [LINE, *columns]
     for batch in rows.iter_slices(ROWS_PER_BATCH):
         yield batch
         reading.tell(int(batch[LINE][-1]), len(rows), path.name)

@@ -29,7 +29,7 @@ from onoma.codes import split_codes
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
 from onoma.files.reading import Reading
-from onoma.files.table_rows import is_table, table_rows
+from onoma.files.table_rows import LINE, is_table, table_rows
 from onoma.files.text_files import only_file, text_lines
 from onoma.linking.concept_changes import GONE
 from onoma.linking.development import NO_CONCEPT
@@ -263,7 +263,8 @@ def read_asked_mentions(file: str | Path, *, column: str = "mention") -> tuple[l
         raise InputError(
             error.problem, path=path, field=column, expected=error.expected, fix="name the column of the mentions"
         ) from None
-    rows = rows.filter(pl.col(column).str.strip_chars() != "")
+    mentions = rows[column].alias("mention")  # by its own name, such as "*" or "^a$", an expression might find others
+    rows = rows.filter(mentions.str.strip_chars() != "")
     return rows[column].to_list(), rows[_ANSWER].to_list() if len(rows.columns) > 1 else None
 
 
@@ -277,9 +278,7 @@ def _has_answers(file: SourceFile) -> bool:
 
 def _rows(file: SourceFile, columns: Sequence[str]) -> pl.DataFrame:
     parts = table_rows(file, Reading(may_skip=False), columns=columns)
-    return pl.concat(
-        [pl.DataFrame(schema=dict.fromkeys(columns, pl.String)), *(part.select(columns) for part in parts)]
-    )
+    return pl.concat([pl.DataFrame(schema=dict.fromkeys(columns, pl.String)), *(part.drop(LINE) for part in parts)])
 
 
 Given = Counter[tuple[str, str]]

@@ -30,7 +30,9 @@ class Filters:
         semantic_types: It has one of these types, as the terminology calls them; or of a semantic group of the UMLS,
             by its code ("DISO") or name ("Disorders"). "T047" is "Disease or Syndrome".
         sources: The matched name comes from one of these sources, as the terminology calls them.
-        languages: The matched name is of one of these languages (BCP 47); ``en`` takes ``en-GB`` too.
+        languages: The matched name is of one of these languages (BCP 47); ``en`` takes ``en-GB`` too. Of spellings that
+            the linker's normalisation makes the same text ("Diabetes", "diabetes") the first of the concept is shown,
+            whichever of them a source or language has.
         under: It is one of these concepts, or below one of them in the hierarchy.
     """
 

@@ -134,8 +134,12 @@ def _read_table(file: SourceFile, reading: Reading, context: str | None) -> pl.D
         Check(pl.col("mention").str.strip_chars() != "", "mention", "text", "mention", "an empty cell"),
         Check(_HAS_CODE, "concept_id", "a code", "concept_id", "an empty cell"),
     ]
-    kept = [*map(pl.col, LABELLED), *([] if context is None else [pl.col(context).alias("context")])]
-    parts = [reading.keep_valid(block, checks, path=file.path, line_column=LINE).select(kept) for block in blocks]
+    good = [reading.keep_valid(block, checks, path=file.path, line_column=LINE) for block in blocks]
+    parts = [
+        # Not by an expression, to which a name such as "*" would be a pattern.
+        part.select(*LABELLED, *([] if context is None else [part[context].alias("context")]))
+        for part in good
+    ]
     n_joined = sum(part.filter(pl.col("concept_id").str.contains("+", literal=True)).height for part in parts)
     reading.note("codes with a '+', which divides codes in lines id||mention alone", n_joined)
     names = [*LABELLED, *([] if context is None else ["context"])]

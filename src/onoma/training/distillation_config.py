@@ -11,13 +11,18 @@ from onoma.training.run_config import EncoderRunConfig
 from onoma.training.settings import NamedSettings, load_settings
 from onoma.training.shipped import shipped_names
 
+FEWEST_NAMES = 3
+"""Of two each is the other's only one, which any student knows."""
+
 
 class DistillationConfig(EncoderRunConfig):
     """Settings of an encoder that learns from a linker's vectors which names are near one another."""
 
     languages: None = Field(None, description="not for distillation: the linker says which names there are")
 
-    batch_names: int = Field(512, ge=2, description="names in a batch, about: a name drawn twice is taken once")
+    batch_names: int = Field(
+        512, ge=FEWEST_NAMES, description="names in a batch, about: a name drawn twice is taken once"
+    )
     neighbours: int = Field(
         5, ge=0, description="names that come with each name of a batch, drawn from those nearest to it for the linker"
     )
@@ -32,6 +37,11 @@ class DistillationConfig(EncoderRunConfig):
             raise ValueError(
                 f"a name and its {self.neighbours} neighbours do not fit into a batch of {self.batch_names} names; set "
                 "neighbours below batch_names"
+            )
+        if self.batch_names // (1 + self.neighbours) * (1 + self.neighbours) < FEWEST_NAMES:
+            raise ValueError(
+                f"batches of two names teach nothing, as each has but one other; set batch_names to "
+                f"{2 * (1 + self.neighbours)} at least, or neighbours to 0"
             )
         if self.neighbours > self.nearest:
             raise ValueError(

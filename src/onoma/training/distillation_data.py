@@ -18,7 +18,7 @@ from onoma.linking.searching import AllowedTexts, DenseSearch
 from onoma.pairs import NameStore
 from onoma.terminology import normalise_expr
 from onoma.training.batches import Batches, ShuffledRows
-from onoma.training.distillation_config import DistillationConfig
+from onoma.training.distillation_config import FEWEST_NAMES, DistillationConfig
 from onoma.training.measuring import tokenise_distinct
 from onoma.types import RowArray
 
@@ -66,7 +66,7 @@ def taught_names(linker: Linker, tokenizer: Tokenizer, *, normalisation: str, ma
         max_tokens: Longer names are cut.
 
     Raises:
-        InputError: the linker has no vectors, or fewer than two names that differ for the student.
+        InputError: the linker has no vectors, or fewer than three names that differ for the student.
     """
     search, mask = linker.dense_search, AllowedTexts.of(linker.allowed_entries, linker.dictionary).mask
     texts = pl.DataFrame({"text": list(linker.dictionary.texts)}, schema={"text": pl.String}).with_row_index("row")
@@ -74,11 +74,11 @@ def taught_names(linker: Linker, tokenizer: Tokenizer, *, normalisation: str, ma
         texts = texts.filter(pl.Series(mask))
     texts = texts.with_columns(normalise_expr(pl.col("text"), normalisation)).filter(pl.col("text") != "")
     store, rows, places = tokenise_distinct(texts["text"], tokenizer, max_tokens)
-    if len(rows) < 2:
+    if len(rows) < FEWEST_NAMES:
         raise InputError(
             "the linker has too few names to learn from",
             path=linker.path,
-            expected="two or more that differ for the encoder to be trained",
+            expected="three or more that differ for the encoder to be trained",
             found=f"{linker.dictionary.n_texts:,} texts, {len(rows):,} after normalisation and tokenisation",
         )
     text_rows = texts["row"].to_numpy().astype(np.int64)

@@ -31,6 +31,7 @@ from typing import Any
 
 from onoma.errors import ConfigError
 from onoma.training.config import Recipe, load_recipe
+from onoma.training.settings import without_name
 from onoma.training.shipped import read_shipped, shipped_names
 
 _LONGEST_NAME = 100
@@ -113,7 +114,7 @@ def combinations(recipe: str, grid: Grid, overrides: Mapping[str, Any] | None = 
     fixed = dict(overrides or {})
     found: dict[str, Combination] = {}
     for number, table in enumerate(grid.tables):
-        if both := sorted(fixed.keys() & table.keys()):
+        if both := sorted(set(map(without_name, fixed)) & set(map(without_name, table))):
             raise ConfigError(f"{grid.name} varies {', '.join(both)}; leave it out of --set.")
         for values in itertools.product(*table.values()):
             settings = dict(zip(table, values, strict=True))

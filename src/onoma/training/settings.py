@@ -68,6 +68,8 @@ def load_settings(kind: str, name: str, recipe: type[R], overrides: Mapping[str,
     description = str(values.pop("description", ""))
     if overrides:
         given = dict(overrides)
+        if twice := [key for key in given if key != without_name(key) and without_name(key) in given]:
+            raise ConfigError(f"{without_name(twice[0])} and {twice[0]} are one setting; give one of them.")
         if given.keys() & _LENGTHS:
             for length in _LENGTHS:
                 values.pop(length, None)
@@ -146,6 +148,11 @@ def resolve(model: type[C], values: Mapping[str, Any], *, source: str = "trainin
             found = f" (found {problem['input']!r})" if key else ""
             lines.append(f"{key + ': ' if key else ''}{problem['msg'].removeprefix('Value error, ')}{found}")
         raise ConfigError(f"{source}: " + "; ".join(lines) + ".") from None
+
+
+def without_name(key: str) -> str:
+    """The setting that a key means: ``loss.name`` is ``loss``."""
+    return key.removesuffix(".name")
 
 
 def settings_of(config: BaseModel) -> list[tuple[str, str, str]]:

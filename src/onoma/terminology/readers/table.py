@@ -88,13 +88,14 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
     file = only_file(Path(source))
     path = file.path
     names, types = [pl.DataFrame(schema=SOURCE_NAMES)], [pl.DataFrame(schema=SOURCE_TYPES)]
+    read_as = _renamed(options)
     for batch in _rows(file, options, reading):
-        rows = _checked(batch, options, path, reading)
-        names.append(_names(rows, options))
-        if options.semantic_type:
+        rows = _checked(batch.rename(_as_read), read_as, path, reading)
+        names.append(_names(rows, read_as))
+        if read_as.semantic_type:
             types.append(
                 rows.select(
-                    concept_id=options.id, semantic_type=_pieces(rows, options.semantic_type, options), line=LINE
+                    concept_id=read_as.id, semantic_type=_pieces(rows, read_as.semantic_type, read_as), line=LINE
                 )
                 .explode("semantic_type")
                 .filter(pl.col("semantic_type").str.strip_chars() != "")
@@ -115,6 +116,23 @@ def _rows(file: SourceFile, options: TableOptions, reading: Reading) -> Iterator
     return text_rows(file, reading, columns=columns, delimiter=delimiter, quoting=options.quoting, advice=advice)
 
 
+def _as_read(column: str) -> str:
+    """What a column of the file is called from then on: to Polars a name such as "*" would be a pattern."""
+    return column if column == LINE else f"={column}"
+
+
+def _as_written(column: str) -> str:
+    return column.removeprefix("=")
+
+
+def _renamed(options: TableOptions) -> TableOptions:
+    names = {name: _as_read(name) for name in options.columns}
+    of_one = {
+        option: names.get(getattr(options, option)) for option in ("preferred", "language", "semantic_type", "source")
+    }
+    return options.model_copy(update={"id": names[options.id], "name": tuple(map(_as_read, options.name)), **of_one})
+
+
 def _pieces(rows: pl.DataFrame, column: str, options: TableOptions) -> pl.Expr:
     """The texts of a cell, as a list."""
     if isinstance(rows.schema[column], pl.List):
@@ -133,22 +151,23 @@ def _checked(rows: pl.DataFrame, options: TableOptions, path: Path, reading: Rea
     is_name = pl.element().str.strip_chars() != ""
     columns = [_pieces(rows, column, options).list.eval(pl.element().filter(is_name)) for column in options.name]
     rows = rows.with_columns(_names_of_row=pl.concat_list(columns), _n_in_first_column=columns[0].list.len())
-    names, words = pl.col("_names_of_row"), ",".join(options.name)
+    names, words = pl.col("_names_of_row"), ",".join(map(_as_written, options.name))
     shown = options.name[0] if rows.schema[options.name[0]] == pl.String else options.id
     checks = [
-        Check(_is_text(options.id), options.id, "a code", shown),
-        Check(~pl.col(options.id).str.contains("\0", literal=True), options.id, "no NUL character", shown),
+        Check(_is_text(options.id), _as_written(options.id), "a code", shown),
+        Check(~pl.col(options.id).str.contains("\0", literal=True), _as_written(options.id), "no NUL character", shown),
         Check(names.list.len() > 0, words, "a name", options.id),
         Check(~names.list.join("").str.contains("\0", literal=True), words, "no NUL character", options.id),
     ]
     if options.language:
         tag = pl.col(options.language)
         is_tag = (tag == "") | tag.str.contains(LANGUAGE_TAG)
-        checks.append(Check(is_tag, options.language, "a BCP 47 tag, e.g. en", options.language))
+        checks.append(Check(is_tag, _as_written(options.language), "a BCP 47 tag, e.g. en", options.language))
     if options.preferred:
         mark = pl.col(options.preferred).str.strip_chars().str.to_lowercase()
         expected = "true or false, 1 or 0, yes or no"
-        checks.append(Check(mark.is_in(list(_PREFERRED_WORDS)), options.preferred, expected, options.preferred))
+        is_mark = mark.is_in(list(_PREFERRED_WORDS))
+        checks.append(Check(is_mark, _as_written(options.preferred), expected, options.preferred))
     return reading.keep_valid(rows, checks, path=path, line_column=LINE)
 
 
