@@ -2,6 +2,7 @@
 
     python benchmarks/fine_tuning.py OUT --data DIR --split validation --folds 0 1     # to choose settings
     python benchmarks/fine_tuning.py OUT --data DIR --split test                       # to report, once
+    python benchmarks/fine_tuning.py OUT --data DIR --split test --average 3           # three seeds, their average
 
 Trains on the training part of each fold, every different mention once, paired with the one name of its concept, and
 measures on the fold's validation or test part, each mention as often as it occurs:
@@ -42,6 +43,7 @@ from onoma.benchmarks.askapatient import N_FOLDS, as_queries, concept_names, fol
 from onoma.benchmarks.biosyn import DictionaryLine
 from onoma.benchmarks.tasks import BenchmarkTask
 from onoma.encoders import Encoder, locate_tokenizer, open_encoder
+from onoma.encoders.averages import average_encoders
 from onoma.encoders.precision import has_native_bf16
 from onoma.linking import Linker, build_linker, tune_linker
 from onoma.pairs import PairSet, build_mention_pairs
@@ -145,6 +147,17 @@ def abstention_of(results: Path) -> Abstention:
     return at | held | {"ece": found["ece"]["value"], "ece, perfect": found["ece"]["if_calibrated"]}
 
 
+def train(pairs: PairSet, settings: dict[str, str], n_seeds: int, out: Path) -> None:
+    """Train an encoder; or with several seeds, one after the other, whose average is kept."""
+    seeds = [str(int(settings.get("seed", "0")) + number) for number in range(n_seeds)]
+    encoders = [out] if n_seeds == 1 else [out.with_name(f"{out.name}-{seed}") for seed in seeds]
+    for seed, encoder in zip(seeds, encoders, strict=True):
+        recipe = load_recipe("sapbert-finetune-askapatient", {"pooling": "none", **settings, "seed": seed})
+        train_on_pairs(recipe, pairs, encoder)
+    if n_seeds > 1:
+        average_encoders(encoders, out)
+
+
 def opened(source: str | Path) -> Encoder:
     """With torch, in bf16 where the processor has it."""
     return open_encoder(source, backend="torch", precision="bf16" if has_native_bf16() else "fp32")
@@ -187,15 +200,17 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder with the files of AskAPatient")
     parser.add_argument("--split", choices=("validation", "test"), default="validation")
     parser.add_argument("--folds", type=int, nargs="+", choices=range(N_FOLDS), default=list(range(N_FOLDS)))
+    parser.add_argument("--average", type=int, default=1, metavar="N", help="measure the average of N seeds' encoders")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a setting")
     arguments = parser.parse_args()
     out: Path = arguments.out
     out.mkdir(parents=True, exist_ok=True)
     settings = SETTINGS | dict(text.split("=", 1) for text in arguments.set)
     file = out / "fine_tuning.json"
-    wanted = {"settings": settings, "split": arguments.split}
+    wanted: dict[str, Any] = {"settings": settings, "split": arguments.split}
+    wanted |= {"average": arguments.average} if arguments.average > 1 else {}
     known: dict[str, Any] = json.loads(file.read_text()) if file.exists() else wanted | {"folds": {}}
-    if {key: known[key] for key in wanted} != wanted:
+    if {key: value for key, value in known.items() if key != "folds"} != wanted:
         sys.exit(f"{file} is of other settings: {known['settings']}, {known['split']}. Name another folder.")
     folds: dict[str, dict[str, Any]] = known["folds"]
     for fold in track(arguments.folds, description="folds"):
@@ -212,11 +227,10 @@ def main() -> None:
         tokenizer = locate_tokenizer(settings["base"])
         only_names = terminology_of(names, [], folder / "names")
         pairs = pairs_of(only_names, parts["train"], tokenizer, folder / "pairs")
-        recipe = load_recipe("sapbert-finetune-askapatient", {"pooling": "none", **settings})
         measured = {}
         for when in ("before", "after"):
             if when == "after":
-                train_on_pairs(recipe, pairs, folder / "encoder")
+                train(pairs, settings, arguments.average, folder / "encoder")
             encoder = opened(settings["base"] if when == "before" else folder / "encoder")
             scores, told = measure(encoder, only_names, with_mentions, parts, task, arguments.data, folder)
             measured[when] = {"scores": scores, "abstention": told}

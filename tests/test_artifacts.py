@@ -250,8 +250,11 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     manifest.write_text(json.dumps({**raw, "format_version": 2, "onoma_version": "9.1", "sha256": None}))
     with pytest.raises(FormatVersionError, match=r"format 2, written by Onoma 9\.1"):
         open_artifact(tmp_path / "x", "thing")
-    manifest.write_text(json.dumps({**raw, "surprise": True}))
+    manifest.write_text(json.dumps({**raw, "surprise": True, "sha256": None}))
     with pytest.raises(FormatVersionError, match="surprise"):
+        open_artifact(tmp_path / "x", "thing")
+    manifest.write_text(json.dumps({**raw, "surprise": True}))  # which its checksum does not know
+    with pytest.raises(DamagedArtifactError, match="its content has changed"):
         open_artifact(tmp_path / "x", "thing")
 
 

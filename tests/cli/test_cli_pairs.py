@@ -69,6 +69,13 @@ def test_pairs_of_every_sort_and_an_encoder_from_all_of_them(place: Path) -> Non
     assert len(manifest["config"]["terminology"]) == 1
 
 
+def test_pairs_of_a_class_of_translations_are_as_many_as_is_said(place: Path) -> None:
+    (place / "classes.tsv").write_text("".join(f"heart {word}\therz {word}\tS1\n" for word in ("a", "b", "c", "d")))
+    asked = ("pairs", "bitext", place / "classes.tsv", "--classes", "column")
+    assert "all: 28 pairs of 8 names" in run(*asked, *common(place, "all"))
+    assert "three: 3 pairs of" in run(*asked, "--max-pairs", "3", *common(place, "three"))
+
+
 def test_bad_lines_of_mentions_are_told(place: Path) -> None:
     (place / "bad.txt").write_text("X:heart||aching\nbroken\n")
     said = run("pairs", "mentions", place / "bad.txt", "-t", place / "t", *common(place, "some"), "--on-error", "skip")

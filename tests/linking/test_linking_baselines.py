@@ -323,7 +323,7 @@ def test_bad_requests(top_k: Any, dictionary: NameDictionary) -> None:
         ("bm25", {"k1": "-1"}, "setting 'k1'.*found '-1'"),
         ("bm25", {"b": "1.5"}, "setting 'b'"),
         ("bm25", {"b": "nan"}, "setting 'b'"),
-        ("tfidf", {"ngrams": "2"}, "setting 'ngrams'"),
+        ("tfidf", {"ngrams": "2"}, "setting 'ngrams': expected shortest and longest.*found '2'"),
         ("tfidf", {"ngrams": "3-2"}, "setting 'ngrams': expected the shortest"),
         ("fuzzy", {"scorer": "x"}, "setting 'scorer'.*jaro"),
         ("word-vectors", {}, "needs the setting 'vectors': file of word vectors"),

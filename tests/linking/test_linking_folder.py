@@ -16,7 +16,7 @@ import pytest
 from linking_data import write_small_linker
 
 from onoma.artifacts import MANIFEST_NAME, sha256_file, verify_artifact
-from onoma.encoders import kept_parts, open_encoder
+from onoma.encoders import export_encoder, kept_parts, open_encoder
 from onoma.errors import ConfigError, DamagedArtifactError, FormatVersionError, InputError, NotAnArtifactError
 from onoma.indexes import SignBitIndex
 from onoma.linking import Linker, add_reranker, build_linker
@@ -116,7 +116,10 @@ def test_a_cross_encoder_is_added_and_replaced(place: Path, tmp_path: Path) -> N
     shutil.copytree(place / "linker", tmp_path / "linker")
     before = Linker.open(tmp_path / "linker")
     inode = (tmp_path / "linker" / "vectors.npy").stat().st_ino
-    after = add_reranker(tmp_path / "linker", place / "reranker")
+    shutil.copytree(place / "reranker", tmp_path / "reranker")
+    (tmp_path / "reranker" / "notes.txt").write_text("not of the reranker")
+    after = add_reranker(tmp_path / "linker", tmp_path / "reranker")
+    assert not (tmp_path / "linker" / "reranker" / "notes.txt").exists()
     assert after.settings.stages == ("exact", "dense", "sparse", "rerank")
     assert (tmp_path / "linker" / "vectors.npy").stat().st_ino == inode
     verify_artifact(tmp_path / "linker")
@@ -214,6 +217,27 @@ def test_damaged_sign_bits_are_refused_when_they_are_read(
     assert isinstance(index, SignBitIndex)
     with pytest.raises(DamagedArtifactError, match=r"signs\.npy has changed since it was written\. Build"):
         index.rescoring(1)
+
+
+def test_a_damaged_encoder_is_not_built_into_a_linker(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy would get a checksum of its own, and nothing would tell any more."""
+    shutil.copytree(place / "letters", tmp_path / "encoder")
+    file = tmp_path / "encoder" / "onnx" / "model.onnx"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    monkeypatch.setattr("onoma.artifacts.manifest._ALWAYS_VERIFIED_BYTES", -1)  # as if it were large
+    said = r"encoder: the content of onnx/model\.onnx has changed"
+    with pytest.raises(DamagedArtifactError, match=said):
+        build_linker(place / "t", tmp_path / "encoder", tmp_path / "linker")
+    opened = open_encoder(tmp_path / "encoder", in_full=False)
+    with pytest.raises(DamagedArtifactError, match=said):
+        build_linker(place / "t", opened, tmp_path / "linker")
+    with pytest.raises(DamagedArtifactError, match=said):
+        export_encoder(tmp_path / "encoder", tmp_path / "copy")
+    assert not (tmp_path / "linker").exists()
 
 
 def test_n_grams_of_other_names(place: Path, tmp_path: Path) -> None:

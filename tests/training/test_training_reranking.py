@@ -405,6 +405,20 @@ def test_tables_to_develop_on_may_have_names(base: Path, tmp_path: Path) -> None
     assert set(report.evaluations[-1]["sets"]) == {"near", "far"}
 
 
+def test_development_mentions_of_concepts_that_the_linker_lacks(base: Path, linker: Linker, tmp_path: Path) -> None:
+    told = pl.DataFrame({"mention": ["ill heart", "ill lung"], "concept_id": ["heart", "lung"]})
+    none = told.with_columns(concept_id=pl.lit("X"))
+    config = config_for(base, steps=1)
+    with pytest.raises(InputError, match=r"concept of none of the development mentions.*found far: X"):
+        train_reranker(config, linker, told, tmp_path / "r", development={"near": told, "far": none})
+    events: list[str] = []
+    some = told.with_columns(concept_id=pl.Series(["heart", "Y"]))
+    train_reranker(config, linker, told, tmp_path / "r", development={"some": some}, on_event=events.append)
+    assert any(
+        "some: 1 of 2 development mentions mean a concept that the linker does not have (Y)" in e for e in events
+    )
+
+
 def test_tables_of_other_columns_are_refused(base: Path, tmp_path: Path) -> None:
     for table in (MENTIONS.rename({"mention": "text"}), MENTIONS.with_columns(concept_id=None)):
         with pytest.raises(InputError, match="no table of mentions"):

@@ -12,7 +12,7 @@ the next look at the place puts it back.)
 """
 
 from onoma.artifacts.amending import amend_artifact
-from onoma.artifacts.files import is_same, sha256_file, write_file, write_text_atomically
+from onoma.artifacts.files import copy_files, is_same, sha256_file, write_file, write_text_atomically
 from onoma.artifacts.manifest import (
     MANIFEST_NAME,
     FileEntry,
@@ -39,6 +39,7 @@ __all__ = [
     "Manifest",
     "Parent",
     "amend_artifact",
+    "copy_files",
     "ensure_file_writable",
     "ensure_outside",
     "ensure_plain_name",

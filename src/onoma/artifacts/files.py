@@ -6,7 +6,8 @@ import contextlib
 import glob
 import hashlib
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from onoma.artifacts.locking import held, is_held
@@ -40,6 +41,13 @@ def ensure_free(target: Path, *, overwrite: bool) -> None:
 def is_same(path: Path, other: Path) -> bool:
     """Whether both are there and one and the same, links followed: what is written to one is written over the other."""
     return path.exists() and other.exists() and path.samefile(other)
+
+
+def copy_files(names: Iterable[str], source: Path, target: Path) -> None:
+    """Copy files of a folder by their names, those in folders within it too; whatever else lies there stays behind."""
+    for name in names:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source / name, target / name)
 
 
 def sha256_of_sample(path: Path) -> str:

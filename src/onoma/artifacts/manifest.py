@@ -193,6 +193,9 @@ def read_manifest(path: str | Path) -> Manifest:
         raw = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, UnicodeDecodeError) as error:
         raise DamagedArtifactError(f"{file} is not readable as JSON ({error}). Make the folder again.") from None
+    written = raw.get("sha256") if isinstance(raw, dict) else None
+    if written not in (None, _checksum({name: value for name, value in raw.items() if name != "sha256"})):
+        raise DamagedArtifactError(f"{file} is not what was written: its content has changed. Make the folder again.")
     try:
         manifest = Manifest.model_validate(raw)
     except ValidationError as error:
@@ -204,8 +207,6 @@ def read_manifest(path: str | Path) -> Manifest:
                 f"it was written by Onoma {raw.get('onoma_version', 'of unknown version')}."
             ) from None
         raise NotAnArtifactError(f"{file} is not a manifest written by Onoma.") from None
-    if manifest.sha256 not in (None, _checksum({name: value for name, value in raw.items() if name != "sha256"})):
-        raise DamagedArtifactError(f"{file} is not what was written: its content has changed. Make the folder again.")
     return manifest
 
 

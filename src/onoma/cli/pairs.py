@@ -145,6 +145,7 @@ def bitext(
         Literal["pair", "column"],
         typer.Option(help="Each translation pair a class of its own (as published), or as the class column says."),
     ] = "pair",
+    max_pairs: Annotated[int, typer.Option(min=1, help="Random cap for each class (--classes column).")] = 50,
     on_error: OnError = "strict",
     normalisation: Preset = "sapbert",
     max_tokens: MaxTokens = 25,
@@ -165,6 +166,7 @@ def bitext(
             locate_tokenizer(encoder),
             out,
             classes=classes,
+            max_pairs_per_class=max_pairs,
             max_tokens=max_tokens,
             normalisation=normalisation,
             ambiguous=ambiguous,
@@ -182,7 +184,10 @@ def bitext(
 
 @app.command()
 def merge(
-    sets: Annotated[list[Path], typer.Argument(metavar="PAIRS...", help="Folders of pairs, two or more.")],
+    sets: Annotated[
+        list[Path],
+        typer.Argument(metavar="PAIRS...", help="Folders of pairs, two or more; one that is named twice counts twice."),
+    ],
     out: Out,
     force: Force = False,
 ) -> None:

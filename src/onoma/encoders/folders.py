@@ -127,6 +127,22 @@ class EncoderFolder:
                     "removed): what is read of it now would not fit. Open it again, or give the command again."
                 )
 
+    def check_content(self, *files: Path) -> None:
+        """Refuse files of a folder that Onoma wrote if any byte of them is another by now; large ones take a while.
+
+        Args:
+            files: To be read; unset: all that decide a vector.
+
+        Raises:
+            DamagedArtifactError: one of them is not what was written.
+        """
+        for file in (files or self.seen) if self.is_own else ():
+            written = self.seen[file].sha256 if file in self.seen else None
+            if written is not None and sha256_file(file) != written:
+                raise DamagedArtifactError(
+                    f"{self.path}: the content of {file.relative_to(self.path)} has changed. Make the folder again."
+                )
+
     @cached_property
     def weights_sha256(self) -> str:
         """SHA-256 of the weights file; of the list of such sums if there are several files."""

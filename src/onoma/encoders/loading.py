@@ -69,6 +69,7 @@ def load_model(folder: EncoderFolder) -> nn.Module:
 
     Raises:
         InputError: there are no weights, or they are not those of the configured model.
+        DamagedArtifactError: they are not what Onoma wrote.
         UnavailableError: transformers is not installed.
     """
     try:
@@ -87,6 +88,7 @@ def load_model(folder: EncoderFolder) -> nn.Module:
             path=folder.path,
             fix="open it with backend='onnx', or name the encoder that it was made from",
         )
+    folder.check_content(*folder.weights)
     raw = json.loads((folder.model_path / "config.json").read_text(encoding="utf-8"))
     adapted = str(raw.get("model_type", "")).startswith(ADAPTED_PREFIX)
     options: dict[str, Any] = {}

@@ -25,6 +25,7 @@ def open_encoder(
     max_tokens: int | None = None,
     dimensions: int | None = None,
     threads: int | None = None,
+    in_full: bool = True,
 ) -> Encoder:
     """Open an encoder for use.
 
@@ -44,6 +45,8 @@ def open_encoder(
         dimensions: Keep only the first so many numbers of each vector, and scale these to length 1. For encoders that
             were trained with ``matryoshka``; with others much of the meaning is lost.
         threads: Of the ONNX back end; all usable processors if not given. Torch has its own setting.
+        in_full: Whether every byte of an ONNX model that Onoma wrote is compared with its checksum, which takes 70 ms
+            for one of 90 MB, or of a large one a sample.
 
     Raises:
         InputError: there is no such encoder, or it cannot be run.
@@ -67,6 +70,7 @@ def open_encoder(
             max_tokens=max_tokens,
             dimensions=dimensions,
             threads=threads,
+            in_full=in_full,
         )
     folder = locate_encoder(source, pooling=pooling, max_tokens=max_tokens).cut(dimensions)
     obstacle = _onnx_obstacle(folder, precision)
@@ -74,7 +78,7 @@ def open_encoder(
         raise ConfigError(f"{folder.name} cannot be run by ONNX Runtime: {obstacle}. Open it with backend='torch'.")
     if backend == "torch" or obstacle is not None:
         return _open_torch(folder, bf16=precision == "bf16")
-    return OnnxEncoder(folder, threads=threads)
+    return _open_onnx(folder, threads=threads, in_full=in_full)
 
 
 def _open_lower(
@@ -86,6 +90,7 @@ def _open_lower(
     max_tokens: int | None,
     dimensions: int | None,
     threads: int | None,
+    in_full: bool,
 ) -> Encoder:
     assert precision != "bf16"  # the caller knows the difference
     if backend == "torch":
@@ -97,6 +102,12 @@ def _open_lower(
             f"the ONNX model of {folder.name} pools by '{folder.said_pooling}', not '{folder.pooling}', and in "
             f"{precision} there is no other."
         )
+    return _open_onnx(folder, threads=threads, in_full=in_full)
+
+
+def _open_onnx(folder: EncoderFolder, *, threads: int | None, in_full: bool) -> Encoder:
+    if in_full and folder.onnx is not None:
+        folder.check_content(folder.onnx)
     return OnnxEncoder(folder, threads=threads)
 
 

@@ -11,13 +11,12 @@ import contextlib
 import dataclasses
 import json
 import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onoma.artifacts import Manifest, read_manifest, verify_artifact, write_artifact
+from onoma.artifacts import Manifest, copy_files, read_manifest, verify_artifact, write_artifact
 from onoma.encoders.agreement import Agreement, measure_agreement, write_agreements
 from onoma.encoders.folders import (
     ABOUT_NAME,
@@ -160,9 +159,7 @@ def _rewritten(source: str | Path, found: EncoderFolder, out: str | Path | None,
         if manifest is None:
             fill_folder(folder, found)
         else:
-            for name in manifest.files:
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(found.path / name, folder / name)
+            copy_files(manifest.files, found.path, folder)
         yield folder
         write_card(folder, found, config=config, parents=parents, seed=seed)
 

@@ -175,6 +175,7 @@ def fill_folder(folder: Path, found: EncoderFolder, *, onnx_only: bool = False) 
             "weights for those of an encoder that keeps all. Write it with onnx_only, or whole."
         )
     found.check_unchanged()
+    found.check_content()  # the copy gets checksums of its own, which would vouch for what is damaged
     shutil.copyfile(found.model_path / "config.json", folder / "config.json")
     if not onnx_only:
         for file in (*found.weights, *found.model_path.glob("model.safetensors.index.json")):

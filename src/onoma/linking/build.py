@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,16 @@ from typing import Any, get_args
 import numpy as np
 import polars as pl
 
-from onoma.artifacts import Parent, amend_artifact, ensure_writable, open_artifact, verify_artifact, write_artifact
+from onoma.artifacts import (
+    MANIFEST_NAME,
+    Parent,
+    amend_artifact,
+    copy_files,
+    ensure_writable,
+    open_artifact,
+    verify_artifact,
+    write_artifact,
+)
 from onoma.encoders import Encoder, export_encoder, open_encoder
 from onoma.encoders.cross_encoder import RERANKER_FORMAT, RERANKER_KIND
 from onoma.encoders.folders import ENCODER_KIND
@@ -211,7 +219,7 @@ def add_reranker(linker: str | Path, reranker: str | Path, *, database: str | No
         dropping=[f"{RERANKER_FOLDER}/"],
         expected=before.manifest,
     ) as folder:
-        shutil.copytree(reranker, folder / RERANKER_FOLDER)
+        copy_files((MANIFEST_NAME, *manifest.files), Path(reranker), folder / RERANKER_FOLDER)
         settings.save(folder)
     return Linker.open(linker, database=database)
 

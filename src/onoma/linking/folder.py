@@ -147,7 +147,7 @@ def _open_encoder(folder: Path, manifest: Manifest) -> Encoder | None:
     if made_by is None:
         return None
     precision = manifest.config.get("precision", "fp32")
-    encoder = open_encoder(folder / ENCODER_FOLDER, backend="onnx", precision=precision)
+    encoder = open_encoder(folder / ENCODER_FOLDER, backend="onnx", precision=precision, in_full=False)
     if encoder.fingerprint != made_by:
         raise MismatchError(
             f"{folder}: its vectors were made by the encoder {str(made_by)[:12]}, but the encoder inside is "

@@ -30,6 +30,7 @@ from onoma.artifacts import (
     MANIFEST_NAME,
     Manifest,
     Parent,
+    copy_files,
     ensure_writable,
     read_manifest,
     remove_leftovers,
@@ -153,10 +154,11 @@ def update_linker(
             names = NameDictionary.open(folder, normalisation=before.normalisation)
             carried_prior = carry_prior(before.prior, before.dictionary, names, dict(replaced_by.iter_rows()))
             save_prior(folder, carried_prior.counts)
-        for models in (ENCODER_FOLDER, RERANKER_FOLDER):
-            if (place / models).is_dir():  # as they are: an export would tell anew where the encoder is from
-                shutil.rmtree(folder / models, ignore_errors=True)
-                shutil.copytree(place / models, folder / models)
+        models = (f"{ENCODER_FOLDER}/", f"{RERANKER_FOLDER}/")
+        for name in models:
+            shutil.rmtree(folder / name, ignore_errors=True)
+        # As they are: an export would tell anew where the encoder is from.
+        copy_files((name for name in before.manifest.files if name.startswith(models)), place, folder)
         config |= _carried(before.manifest, config, release.manifest.fingerprint, carried_prior)
         if read_manifest(place) != before.manifest:
             raise ArtifactExistsError(f"{place} was changed by another process meanwhile; try again.")

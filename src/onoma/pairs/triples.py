@@ -202,7 +202,9 @@ def _relation_names(terminology: Terminology, wanted: Sequence[str] | None) -> l
                 f"there is no relation '{relation}'.{did_you_mean(relation, known)}",
                 path=terminology.path,
                 field="relations",
-                expected="some of " + ", ".join(known[:20]) + (" ..." if len(known) > 20 else ""),
+                expected="some of " + ", ".join(known[:20]) + (" ..." if len(known) > 20 else "")
+                if known
+                else "a terminology that has relations",
             )
     return known if wanted is None else sorted(set(wanted))
 

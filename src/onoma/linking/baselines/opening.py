@@ -170,11 +170,14 @@ def get_baseline(name: str, settings: Mapping[str, object] | None = None) -> Bas
     except ValidationError as error:
         first = error.errors()[0]
         setting = str(first["loc"][0])
-        if first["type"] == "missing":
-            described = kind.model_fields[setting].description
+        described = kind.model_fields[setting].description
+        if first["type"] == "missing" and len(first["loc"]) == 1:
             raise ConfigError(f"The baseline {name} needs the setting '{setting}': {described}.") from None
         problem = first["msg"].removeprefix("Value error, ")
-        raise ConfigError(f"Baseline {name}, setting '{setting}': {problem}; found {first['input']!r}.") from None
+        found = (settings or {}).get(setting, first["input"])
+        if len(first["loc"]) > 1:  # of a part of the value
+            problem = f"expected {described}"
+        raise ConfigError(f"Baseline {name}, setting '{setting}': {problem}; found {found!r}.") from None
 
 
 def open_baseline(
