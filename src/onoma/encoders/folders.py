@@ -136,12 +136,13 @@ class EncoderFolder:
         Raises:
             DamagedArtifactError: one of them is not what was written.
         """
-        for file in (files or self.seen) if self.is_own else ():
-            written = self.seen[file].sha256 if file in self.seen else None
-            if written is not None and sha256_file(file) != written:
-                raise DamagedArtifactError(
-                    f"{self.path}: the content of {file.relative_to(self.path)} has changed. Make the folder again."
-                )
+        if not self.is_own:
+            return
+        written = read_manifest(self.path).files
+        for file in files or self.seen:
+            name = file.relative_to(self.path).as_posix()
+            if name in written and file.is_file() and sha256_file(file) != written[name].sha256:
+                raise DamagedArtifactError(f"{self.path}: the content of {name} has changed. Make the folder again.")
 
     @cached_property
     def weights_sha256(self) -> str:

@@ -107,7 +107,7 @@ def _open_lower(
 
 def _open_onnx(folder: EncoderFolder, *, threads: int | None, in_full: bool) -> Encoder:
     if in_full and folder.onnx is not None:
-        folder.check_content(folder.onnx)
+        folder.check_content(folder.onnx, folder.onnx.with_name(f"{folder.onnx.name}.data"))
     return OnnxEncoder(folder, threads=threads)
 
 
