@@ -76,8 +76,9 @@ def train_grid(
 ) -> list[Trained]:
     """Train a recipe with every combination of a grid, on a terminology or on pairs.
 
-    What no recipe can say, and no encoder has (a width), is refused before the first combination is trained. One that
-    fails (it diverges, memory does not suffice) is written down, and the others go on; the next call tries it again.
+    What no recipe can say, and a width that its encoder does not have, is refused before the first combination is
+    trained. One that fails (it diverges, memory does not suffice) is written down, and the others go on; the next call
+    tries it again.
 
     Args:
         recipe: See `load_recipe`.

@@ -46,11 +46,10 @@ from onoma.training.report import TrainingReport
 from onoma.training.reranking_config import RerankingConfig, RerankingRecipe
 from onoma.training.reranking_data import (
     Candidates,
-    ConceptLinker,
+    check_concepts,
     distinct_mentions,
     find_candidates,
     tokenise_candidates,
-    without_concept,
 )
 from onoma.training.reranking_measure import RerankingMeasure, judged_together, scores_together
 from onoma.training.reranking_step import (
@@ -157,7 +156,7 @@ def train_reranker(
                 found=name,
                 fix="give contexts to both, or to neither",
             )
-    means_nil = _check_concepts(linker, tables, nil=config.nil, tell=tell)
+    means_nil = check_concepts(linker, tables, nil=config.nil, tell=tell)
     found = find(table, own_names=config.own_names)
     telling = found.telling(nil=config.nil)
     _check_telling(config, found, telling, len(table))
@@ -173,41 +172,6 @@ def train_reranker(
         out,
         Watching(trackers, on_step, on_evaluation, on_event),
     )
-
-
-def _check_concepts(
-    linker: MentionLinker, tables: Mapping[str, pl.DataFrame], *, nil: bool, tell: Callable[[str], None]
-) -> dict[str, BoolArray | None]:
-    """For which mentions of each development set NIL is right, where that is to be learnt; tells of unknown concepts.
-
-    Raises:
-        InputError: the linker has the concept of none of a set, and NIL is no answer.
-        ConfigError: NIL is to be learnt, and the linker does not say which concepts it has.
-    """
-    is_unknown: dict[str, BoolArray] = {}
-    if nil or isinstance(linker, ConceptLinker):
-        is_unknown = {name: without_concept(linker, data) for name, data in tables.items()}
-    if nil:
-        if any(of_set.any() for of_set in is_unknown.values()):
-            return {**is_unknown}
-        if tables:
-            tell("the linker has the concepts of all development mentions, so that NIL will never be its answer")
-        return dict.fromkeys(tables)
-    for name, of_set in is_unknown.items():
-        first = tables[name]["concept_id"].to_list()[int(of_set.argmax())]
-        if of_set.all():
-            raise InputError(
-                "the linker has the concept of none of the development mentions",
-                field="development",
-                found=f"{name}: {first}",
-                fix="give mentions that were annotated with the linker's codes",
-            )
-        if of_set.any():
-            tell(
-                f"{name}: {of_set.sum():,} of {len(of_set):,} development mentions mean a concept that the linker does "
-                f"not have ({first}); they count as wrong"
-            )
-    return dict.fromkeys(tables)
 
 
 def _new_model(config: RerankingConfig, *, contexts: bool) -> tuple[PackedCrossEncoder, Tokenizer]:

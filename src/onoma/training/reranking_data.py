@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -195,6 +195,41 @@ def without_concept(linker: MentionLinker, mentions: pl.DataFrame) -> BoolArray:
     wanted = set().union(*codes)
     known = {code for concept_id in linker.concept_ids for code in split_codes(concept_id) if code in wanted}
     return np.array([known.isdisjoint(of_mention) for of_mention in codes], np.bool_)
+
+
+def check_concepts(
+    linker: MentionLinker, tables: Mapping[str, pl.DataFrame], *, nil: bool, tell: Callable[[str], None]
+) -> dict[str, BoolArray | None]:
+    """For which mentions of each development set NIL is right, where that is to be learnt; tells of unknown concepts.
+
+    Raises:
+        InputError: the linker has the concept of none of a set, and NIL is no answer.
+        ConfigError: NIL is to be learnt, and the linker does not say which concepts it has.
+    """
+    is_unknown: dict[str, BoolArray] = {}
+    if nil or isinstance(linker, ConceptLinker):
+        is_unknown = {name: without_concept(linker, data) for name, data in tables.items()}
+    if nil:
+        if any(of_set.any() for of_set in is_unknown.values()):
+            return {**is_unknown}
+        if tables:
+            tell("the linker has the concepts of all development mentions, so that NIL will never be its answer")
+        return dict.fromkeys(tables)
+    for name, of_set in is_unknown.items():
+        first = tables[name]["concept_id"].to_list()[int(of_set.argmax())]
+        if of_set.all():
+            raise InputError(
+                "the linker has the concept of none of the development mentions",
+                field="development",
+                found=f"{name}: {first}",
+                fix="give mentions that were annotated with the linker's codes",
+            )
+        if of_set.any():
+            tell(
+                f"{name}: {of_set.sum():,} of {len(of_set):,} development mentions mean a concept that the linker does "
+                f"not have ({first}); they count as wrong"
+            )
+    return dict.fromkeys(tables)
 
 
 def _n_looked_up(linker: MentionLinker, mentions: Sequence[str], found: Sequence[Sequence[Link]]) -> list[int]:
