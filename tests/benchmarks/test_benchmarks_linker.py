@@ -79,6 +79,17 @@ def test_figures_worked_out_by_hand(make_linker: LinkerMaker, data: Path, tmp_pa
     assert "preferred name" in result.tie_rule
 
 
+def test_results_say_of_which_settings_they_are(make_linker: LinkerMaker, data: Path, tmp_path: Path) -> None:
+    linker = make_linker(CONCEPTS)
+    counted = linker.with_prior([1] * len(linker.concept_ids))
+    others = (linker.tuned(linker.settings.replaced(stages=("exact",))), counted, counted.with_prior([2] * 6), linker)
+    models = [
+        run_benchmark("ncbi-disease", data, linker=one, out=tmp_path / f"{at}").model for at, one in enumerate(others)
+    ]
+    assert len({model["fingerprint"] for model in models}) == 1, "the folder is one"
+    assert len({model["settings_sha256"] for model in models}) == len(others)
+
+
 def test_codes_of_another_kind_are_refused(make_linker: LinkerMaker, data: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"codes such as 600, D1, D2.*found MONDO:1"):
         run_benchmark("ncbi-disease", data, linker=make_linker({"MONDO:1": ["aab"]}), out=tmp_path / "out")
@@ -149,6 +160,8 @@ def test_what_cannot_be_asked(typed: Linker, tmp_path: Path) -> None:
         run_benchmark("ncbi-disease", tmp_path, baseline="exact", asking=asking, out=tmp_path / "out")
     with pytest.raises(ConfigError, match="no stage 'dense'"):
         run_benchmark("ncbi-disease", tmp_path, linker=typed, asking=Asking(stages=("dense",)), out=tmp_path / "out")
+    with pytest.raises(ConfigError, match="leave no_concept_below out"):
+        run_benchmark("ncbi-disease", tmp_path, linker=typed, asking=Asking(no_concept_below=0.5), out=tmp_path / "out")
     drugs = Asking(filters=Filters.of(semantic_types="drug"))
     with pytest.raises(InputError, match=r"codes such as D1, D2, D5.*found D3, D4.*ask for less"):
         run_benchmark("ncbi-disease", tmp_path, linker=typed, asking=drugs, out=tmp_path / "out")

@@ -170,11 +170,13 @@ def test_rate_and_time_left_are_of_what_was_done_here(
     monkeypatch.setattr(show, "err", Console(stderr=True, highlight=False, soft_wrap=True, force_terminal=False))
     clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr(time, "monotonic", lambda: clock.now)
-    with show.progress_bar("encoding", "names") as update:
+    with show.progress_bar("encoding", "names", linking="mentions") as update:
         for clock.now, done in ((31.0, 8_000), (62.0, 8_031), (100.0, 8_690), (131.0, 9_000)):
             update(done, 10_000)
         for clock.now, done in ((165.0, 100), (200.0, 170)):
             update(done, 10_000, "comparing")
+        for clock.now, done in ((235.0, 0), (270.0, 70)):
+            update(done, 700, "linking")
     assert capsys.readouterr().err.splitlines() == [
         "encoding  8,000 of 10,000 names",
         "encoding  8,031 of 10,000 names  1 names/s  32 min 49 s left",
@@ -182,6 +184,8 @@ def test_rate_and_time_left_are_of_what_was_done_here(
         "encoding  9,000 of 10,000 names  10 names/s  1 min 40 s left",
         "comparing  100 of 10,000 names",
         "comparing  170 of 10,000 names  2 names/s",
+        "linking  0 of 700 mentions",
+        "linking  70 of 700 mentions  2 mentions/s  5 min 15 s left",
     ]
 
 

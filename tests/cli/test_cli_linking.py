@@ -263,7 +263,7 @@ def test_what_is_refused(place: Path, words: tuple[str, ...], said: str) -> None
 def test_what_leaving_a_stage_out_costs_among_five_is_said(
     at_5: float, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fused = Accuracies(0.8, 0.93)
+    fused = Accuracies(0.8, 0.93, 0.8)
     report = TuningReport(
         stages=("exact", "dense", "sparse", "prior", "rerank"),
         n_mentions=9,
@@ -272,10 +272,10 @@ def test_what_leaving_a_stage_out_costs_among_five_is_said(
         n_unknown=0,
         unknown=(),
         accuracy={
-            "dense alone": Accuracies(0.82, at_5),
-            "sparse alone": Accuracies(0.5, 0.99),
+            "dense alone": Accuracies(0.82, at_5, 0.82),
+            "sparse alone": Accuracies(0.5, 0.99, 0.5),
             BY_WEIGHTS: fused,
-            "without stage rerank": Accuracies(0.82, at_5),
+            "without stage rerank": Accuracies(0.82, at_5, 0.82),
             "after": fused,
         },
         weights={"dense": 0.9, "sparse": 0.1},
@@ -286,3 +286,28 @@ def test_what_leaving_a_stage_out_costs_among_five_is_said(
     told = " ".join(capsys.readouterr().err.split())
     assert f"leave the other one out (--stages exact,dense,prior,rerank{said}" in told
     assert f"leave it out (--stages exact,dense,sparse,prior{said}" in told
+
+
+@pytest.mark.parametrize(("right", "is_better"), [(0.9, True), (0.6, False)])
+def test_a_reranker_is_judged_by_its_nil_answers_too(
+    right: float, is_better: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = TuningReport(
+        stages=("exact", "dense", "rerank"),
+        n_mentions=9,
+        n_distinct=9,
+        n_no_concept=3,
+        n_unknown=0,
+        unknown=(),
+        accuracy={"without stage rerank": Accuracies(0.99, 0.99, 0.66), "after": Accuracies(0.98, 0.98, right)},
+        weights=None,
+        calibration=None,
+        no_concept_below=None,
+        rerank_weight=0.0,
+        answers_nil=True,
+    )
+    _show_learned(report)
+    told = capsys.readouterr()
+    assert "of no use" not in told.out, "it says NIL whatever its share"
+    assert f"{100 * right:.2f} % right, 66.00 % without the stage rerank" in " ".join(told.out.split())
+    assert ("right more often without its stage rerank" in told.err) != is_better

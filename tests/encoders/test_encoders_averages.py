@@ -109,21 +109,24 @@ def test_the_average_of_an_encoder_with_itself_is_itself(trained: Callable[..., 
 
 def test_bottlenecks_are_averaged_too(tmp_path: Path) -> None:
     tiny_encoder(tmp_path / "base", weight_std=0.3)
-    for seed in (1, 2):
+    for name, drawn, seed in (("1", 0, 1), ("2", 0, 2), ("stranger", 3, 3)):
         encoder = load_packed(tmp_path / "base", pooling="cls", max_tokens=12)
+        torch.manual_seed(drawn)
         tune(encoder, Adapter(reduction=4))
         torch.manual_seed(seed)
         with torch.no_grad():
             for weight in encoder.model.parameters():
                 if weight.requires_grad:
-                    weight.add_(0.1 * torch.randn_like(weight))
-        save_encoder(encoder, tmp_path / str(seed))
+                    weight.add_(0.003 * torch.randn_like(weight))
+        save_encoder(encoder, tmp_path / name)
     average_encoders([tmp_path / "1", tmp_path / "2"], tmp_path / "out")
     one, two, both = (load_file(tmp_path / name / "model.safetensors") for name in ("1", "2", "out"))
     assert any("adapter" in name for name in both)
     for name, weight in both.items():
         torch.testing.assert_close(weight, (one[name] + two[name]) / 2, msg=name)
     open_encoder(tmp_path / "out").encode(["heart attack"])
+    with pytest.raises(MismatchError, match=r"adapters began from different random weights \(cosine -?0\.\d\d\)"):
+        average_encoders([tmp_path / "1", tmp_path / "stranger"], tmp_path / "none")
 
 
 def test_what_cannot_be_averaged_is_refused(trained: Callable[..., Path], tmp_path: Path) -> None:

@@ -62,6 +62,13 @@ FOUND = [
     ("Huntington's disease (HD; MIM 143100)", {"HD": "Huntington's disease"}),
     ("Huntington disease (HD [MIM 143100])", {"HD": "Huntington disease"}),
     ("Huntington disease (HD, chorea)", {"HD": "Huntington disease"}),
+    (
+        "Huntington disease (HD; see ref. 12) and fish-eye disease (FED).",
+        {"HD": "Huntington disease", "FED": "fish-eye disease"},
+    ),
+    ("Huntington disease (HD; E. C. 1. 1. [No. 4])", {"HD": "Huntington disease"}),
+    ("It was seen (here. Fish-eye disease (FED) is rare.", {"FED": "Fish-eye disease"}),
+    ("fish-eye (of old.\n\nNow a disease) (FED)", {}),
     ('fish-eye disease ("FED")', {"FED": "fish-eye disease"}),
     ('"myocardial infarction" (MI)', {"MI": "myocardial infarction"}),
     ("“myocardial infarction” ((MI))", {"MI": "myocardial infarction"}),

@@ -136,3 +136,10 @@ def test_confidences_are_of_answers_that_are_given(tmp_path: Path) -> None:
         tuned.explain(mention) for mention, answer in zip(table["mention"], answers, strict=True) if not answer
     )
     assert explained.confidence is None
+    meant_by = [("NIL", "X9")[at % 2] if text.endswith("zz") else code for at, (text, code) in enumerate(table.rows())]
+    report = tune_linker(tmp_path / "linker", table.with_columns(concept_id=pl.Series(meant_by)), calibrate=False)
+    assert report.answers_nil
+    for name, stages in (("after", None), ("without stage rerank", ["exact", "dense"])):
+        found = [links[0].concept_id if links else None for links in tuned.link(mentions, stages=stages)]
+        right = [one == (code if code in names else None) for one, code in zip(found, meant_by, strict=True)]
+        assert report.accuracy[name].right == pytest.approx(sum(right) / len(right))

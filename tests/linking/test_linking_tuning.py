@@ -119,7 +119,7 @@ def test_the_report_is_what_happened(place: Path, tmp_path: Path) -> None:
     assert report.accuracy["learned weights"] == report.accuracy["after"], "nothing else was learned"
     for dense, sparse, fused, better in ((0.5, 0.4, 0.6, None), (0.7, 0.4, 0.6, "dense"), (0.7, 0.8, 0.6, "sparse")):
         scores = {"dense alone": dense, "sparse alone": sparse, "learned weights": fused}
-        tried = {name: Accuracies(score, 1.0) for name, score in scores.items()}
+        tried = {name: Accuracies(score, 1.0, score) for name, score in scores.items()}
         assert dataclasses.replace(report, accuracy=tried).better_alone == better
     assert report.accuracy["before"] == report.accuracy["reciprocal ranks"], "nothing was learned before"
     known = MENTIONS.filter(

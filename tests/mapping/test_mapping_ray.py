@@ -15,7 +15,7 @@ import pytest
 from interrupted import processes
 from mapping_data import rows_of, write_table
 
-from onoma.errors import UnavailableError
+from onoma.errors import ConfigError, UnavailableError
 from onoma.mapping import map_table
 
 HAS_RAY = importlib.util.find_spec("ray") is not None
@@ -80,6 +80,13 @@ def test_a_cluster_that_is_not_there_is_told_at_once(
         monkeypatch.setenv("RAY_ADDRESS", f"ray://{place}")
         with pytest.raises(UnavailableError, match=f"there is no Ray cluster at ray://{place}"):
             map_table(linker, source, tmp_path / "y.csv", column="mention", engine="ray")
+
+
+@needs_ray
+def test_what_is_no_address_is_refused_before_the_table_is_read(linker: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="'nonsense' is no address of a Ray cluster: HOST:PORT"):
+        map_table(linker, tmp_path / "x.csv", tmp_path / "y.csv", column="mention", engine="ray", address="nonsense")
+    assert not list(tmp_path.iterdir())
 
 
 def test_without_ray_the_extra_is_named(linker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mapping_data import rows_of, write_table
@@ -84,6 +86,32 @@ def test_killed_at_every_stage(linker: Path, source: Path, tmp_path: Path) -> No
         assert not (tmp_path / "y.csv").exists()
     assert mapped(linker, source, tmp_path / "y.csv") == expected
     assert sorted(path.name for path in tmp_path.iterdir()) == ["y.csv", "z.csv"]
+
+
+def test_killed_while_the_folder_is_thrown_away(
+    linker: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_done: int, _total: int | None, what: str) -> None:
+        if what == "writing":
+            raise KeyboardInterrupt
+
+    def rmtree(path: Path, *arguments: Any, **options: Any) -> None:
+        if path.name == "mentions":
+            raise KeyboardInterrupt
+        removed(path, *arguments, **options)
+
+    map_table(linker, source, tmp_path / "z.csv", column="mention")
+    with pytest.raises(KeyboardInterrupt):
+        map_table(linker, source, tmp_path / "y.csv", column="mention", progress=interrupt)
+    removed = shutil.rmtree
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", rmtree)
+        with pytest.raises(KeyboardInterrupt):
+            WorkFolder.beside(tmp_path / "y.csv").remove()
+    assert (tmp_path / ".y.csv.map" / "mentions").exists()
+    assert not (tmp_path / ".y.csv.map" / "reading.json").exists()
+    map_table(linker, source, tmp_path / "y.csv", column="mention")
+    assert (tmp_path / "y.csv").read_bytes() == (tmp_path / "z.csv").read_bytes()
 
 
 def test_killed_when_only_the_folder_was_left(linker: Path, source: Path, tmp_path: Path) -> None:

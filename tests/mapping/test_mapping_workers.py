@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mapping_data import rows_of, write_table
+from mapping_data import make_linker_of, rows_of, write_table
 from test_mapping_resuming import start
 
 from onoma.errors import UnavailableError
@@ -116,6 +117,24 @@ def test_what_a_worker_says_at_its_end_is_told(linker: Path, source: Path, tmp_p
 
     with pytest.raises(UnavailableError, match=r"A worker process died \(status 1: .*\)"):
         map_table(linker, source, tmp_path / "y.csv", column="mention", workers=2, progress=spoil)
+
+
+def test_a_linker_that_became_another_meanwhile_is_told_in_its_words(
+    linker: Path, source: Path, tmp_path: Path
+) -> None:
+    used = tmp_path / "used"
+    shutil.copytree(linker, used)
+    other = make_linker_of(tmp_path / "other", {"C1": ["fever"], "C2": ["cough"]})
+
+    def change(_done: int, _total: int | None, what: str) -> None:
+        if what == "linking" and other.exists():
+            shutil.rmtree(used)
+            other.rename(used)
+
+    with pytest.raises(UnavailableError) as caught:
+        map_table(used, source, tmp_path / "y.csv", column="mention", workers=2, progress=change)
+    assert "died" not in str(caught.value)
+    assert "(A worker process said so.) What was linked so far is kept, for the same linker" in str(caught.value)
 
 
 def test_workers_end_where_another_cannot_be_started(

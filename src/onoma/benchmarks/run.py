@@ -68,7 +68,7 @@ def run_benchmark(
         InputError: not exactly one thing to measure, files are missing or have bad lines, or the dictionary or the
             linker's terminology has none of the gold ids.
         ConfigError: there is no such baseline, or it cannot do without settings; the linker splits composite mentions;
-            ``sparse`` is asked of what has no weight of n-grams; or the linker cannot be asked so.
+            ``sparse`` is asked of what has no weight of n-grams; or the linker cannot be asked so, or for a threshold.
         ArtifactExistsError: ``out`` is taken.
     """
     declared = get_task(task) if isinstance(task, str) else task
@@ -83,6 +83,11 @@ def run_benchmark(
         raise ConfigError("n-grams by an encoder's weight are for encoders: a linker and a baseline have their own.")
     if asking is not None and linker is None:
         raise ConfigError("stages, filters and expected types are asked of a linker.")
+    if asking is not None and asking.no_concept_below is not None:
+        raise ConfigError(
+            "a benchmark ranks all answers, whatever their confidence, and measures every threshold: leave "
+            "no_concept_below out."
+        )
     if linker is not None:
         asked = Asking() if asking is None else asking
         linking = asked.applied(Linker.open(linker) if isinstance(linker, str | Path) else linker)
@@ -270,6 +275,7 @@ def _rank_with_linker(linker: Linker, queries: Sequence[Query], asking: Asking, 
             "name": linker.encoder_name,
             "fingerprint": linker.fingerprint,
             "stages": ", ".join(linker.settings.stages),
+            "settings_sha256": _sha256_of_settings(linker),
             **({"preparation": str(linker.preparation)} if linker.preparation.is_on else {}),
             **{what: ", ".join(words) for what, words in vars(asking.filters).items() if words},
             **({"expected_types": ", ".join(asking.expected_types)} if asking.expected_types else {}),
@@ -278,6 +284,12 @@ def _rank_with_linker(linker: Linker, queries: Sequence[Query], asking: Asking, 
         thresholds=_thresholds(linker) if calibrated else {},
         no_concept_below=linker.settings.no_concept_below if calibrated else None,
     )
+
+
+def _sha256_of_settings(linker: Linker) -> str:
+    """Of the settings and counts in use, which need not be those in the folder."""
+    counts = b"" if linker.prior is None else linker.prior.tobytes()
+    return hashlib.sha256(linker.settings.model_dump_json().encode() + counts).hexdigest()
 
 
 def _thresholds(linker: Linker) -> dict[float, float]:

@@ -254,11 +254,20 @@ def _show_learned(report: TuningReport) -> None:
     elif "without stage prior" in report.accuracy:
         show.out.print("stage prior off: counts order equally good concepts alone")
     if report.rerank_weight is not None:
-        useless = "" if report.rerank_weight else " (of no use by these mentions: leave the stage rerank out, --stages)"
+        is_idle = report.rerank_weight == 0 and not report.answers_nil
+        useless = " (of no use by these mentions: leave the stage rerank out, --stages)" if is_idle else ""
         show.out.print(f"share of the reranker: {report.rerank_weight:.3g}{useless}")
-    if (without := report.accuracy.get("without stage rerank")) and without.at_1 > report.accuracy["after"].at_1:
+    if (without := report.accuracy.get("without stage rerank")) is None:
+        return
+    after = report.accuracy["after"]
+    if report.answers_nil:
+        show.out.print(
+            f"of all mentions, NIL being right where the linker has no such concept: {100 * after.right:.2f} % right, "
+            f"{100 * without.right:.2f} % without the stage rerank"
+        )
+    if without.right > after.right:
         others = ",".join(stage for stage in report.stages if stage != "rerank")
-        lost = _lost_at_five(without, report.accuracy["after"])
+        lost = _lost_at_five(without, after)
         show.remark(f"the linker is right more often without its stage rerank: leave it out (--stages {others}{lost})")
 
 

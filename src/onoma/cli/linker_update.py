@@ -93,7 +93,7 @@ def update(
         ensure_file_writable(changed, overwrite=force)
     if encoder is None and precision != "fp32":
         raise ConfigError("--precision is of the encoder that encodes new names: give that too (--encoder).")
-    with show.progress_bar("encoding", "names") as bar:
+    with show.progress_bar("encoding", "names", linking="mentions") as bar:
         asked, answered = (
             (None, None) if mentions is None else read_asked_mentions(mentions, column=column or "mention")
         )

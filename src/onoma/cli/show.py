@@ -160,10 +160,11 @@ def confidences_under_filters(settings: LinkerSettings, stages: Sequence[str] | 
 
 
 @contextlib.contextmanager
-def progress_bar(label: str, unit: str) -> Iterator[Callable[..., None]]:
+def progress_bar(label: str, unit: str, **units: str) -> Iterator[Callable[..., None]]:
     """A bar with rate and time left; yields ``update(done, total, what=label)``.
 
     Where standard error is no terminal it gets a line each half minute instead. With the unit "MB" bytes are counted.
+    Others of single stages are given by their labels.
     """
     scale, decimals, counts = (1e6, 1, DownloadColumn()) if unit == "MB" else (1, 0, MofNCompleteColumn())
     bar = Progress(
@@ -189,14 +190,14 @@ def progress_bar(label: str, unit: str) -> Iterator[Callable[..., None]]:
             if (what or label) != stage:
                 # What is done when a stage first says so may have been done by an earlier run.
                 stage, started, before = what or label, now, done
-            elapsed = now - started
-            rate = f"{(done - before) / scale / elapsed:,.{decimals}f} {unit}/s" if elapsed > 1 else ""
+            elapsed, counted_in = now - started, units.get(stage, unit)
+            rate = f"{(done - before) / scale / elapsed:,.{decimals}f} {counted_in}/s" if elapsed > 1 else ""
             bar.update(task, completed=done, total=total, description=stage, rate=rate)
             if not err.is_terminal and now - last_line >= _LINE_SECONDS:
                 last_line = now
                 counted = f"{done / scale:,.{decimals}f}" + (f" of {total / scale:,.{decimals}f}" if total else "")
                 left = _left(elapsed, done - before, done, total)
-                remark(_line(f"{stage}  {counted} {unit}", rate, left))
+                remark(_line(f"{stage}  {counted} {counted_in}", rate, left))
 
         yield update
 
@@ -253,7 +254,8 @@ class TrainingBar(NamedTuple):
 def training_bar() -> Iterator[TrainingBar]:
     """A bar for training: names/s, loss, latest development score, what else a step has to say, time left.
 
-    Where standard error is no terminal, a line with the same after the first step, every half minute, after the last.
+    Where standard error is no terminal, a line with the same after the first step, every half minute, and
+    after the last, unless training stops early.
     """
     bar = Progress(
         TextColumn("{task.description}", markup=False),

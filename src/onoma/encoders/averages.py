@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from onoma.artifacts import Parent, read_manifest
+from onoma.encoders.adapters import is_adapter_name
 from onoma.encoders.folders import ENCODER_KIND, EncoderFolder, Origin
 from onoma.encoders.loading import load_folder
 from onoma.encoders.saving import save_encoder
@@ -18,7 +19,7 @@ from onoma.encoders.sources import locate_encoder
 from onoma.errors import ConfigError, InputError, MismatchError
 
 _LEAST_COSINE = 0.5
-"""Of all matrices of two encoders: near 1 if they were trained from one, near 0 if each began at random."""
+"""Of all matrices of two encoders, or those in adapters: near 1 if trained from one, near 0 if each began at random."""
 
 _DECIDES_BESIDES_WEIGHTS: Mapping[str, Callable[[EncoderFolder], object]] = {
     "tokenisers": lambda one: one.tokenizer_fingerprint[:12],
@@ -54,7 +55,7 @@ def average_encoders(
     Raises:
         ConfigError: there are fewer than two, or a share is missing or not positive.
         MismatchError: they differ in architecture, tokeniser, pooling or preparation of names, or their weights have so
-            little in common that they were not trained from one.
+            little in common that they were not trained from one, or their adapters so little that each began at random.
         InputError: one of them is no encoder, or lies where the average shall be written.
         ArtifactExistsError: ``out`` is taken.
         UnavailableError: one of them, or torch, is not on this machine.
@@ -121,18 +122,28 @@ def _refuse_strangers(
     """Averages of encoders that were not trained from one are worth nothing."""
     if {name: one.shape for name, one in weights.items()} != {name: one.shape for name, one in other_weights.items()}:
         raise MismatchError(f"{first.path} and {other.path} cannot be averaged: they differ in architecture.")
-    products = [0.0, 0.0, 0.0]
-    for name, weight in weights.items():
-        if weight.is_floating_point() and weight.dim() > 1:
-            pairs = ((weight, other_weights[name]), (weight, weight), (other_weights[name], other_weights[name]))
-            for at, (one, two) in enumerate(pairs):
-                products[at] += float((one.double() * two.double()).sum())
-    cosine = products[0] / math.sqrt(products[1] * products[2])
-    if not cosine >= _LEAST_COSINE:
+    matrices = [name for name, weight in weights.items() if weight.is_floating_point() and weight.dim() > 1]
+    if not (cosine := _cosine(weights, other_weights, matrices)) >= _LEAST_COSINE:
         raise MismatchError(
             f"{first.path} and {other.path} cannot be averaged: they were not trained from one encoder (cosine of "
             f"their weights {cosine:.2f}; of encoders that were, it is nearly 1)."
         )
+    in_adapters = [name for name in matrices if is_adapter_name(name)]  # each run of another seed draws its own
+    if in_adapters and not (cosine := _cosine(weights, other_weights, in_adapters)) >= _LEAST_COSINE:
+        raise MismatchError(
+            f"{first.path} and {other.path} cannot be averaged: their adapters began from different random weights "
+            f"(cosine {cosine:.2f}). Train them with one seed; seeds may differ where all, layers or lora is tuned."
+        )
+
+
+def _cosine(one: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor], names: Sequence[str]) -> float:
+    """Of some weights of two encoders, all numbers as one vector."""
+    products = [0.0, 0.0, 0.0]
+    for name in names:
+        pairs = ((one[name], other[name]), (one[name], one[name]), (other[name], other[name]))
+        for at, (left, right) in enumerate(pairs):
+            products[at] += float((left.double() * right.double()).sum())
+    return products[0] / math.sqrt(products[1] * products[2])
 
 
 def _common_origin(folders: Sequence[EncoderFolder]) -> dict[str, Any]:

@@ -31,6 +31,9 @@ _MAX_SHORT_FORM_WORDS = 2
 BRACKETS = (re.compile(r"\(([^()]*)\)"), re.compile(r"\[([^\[\]]*)\]"))
 _ADDITION = re.compile(r"[;,]\s|\s[\[(]")
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*\s+(?=[^\Wa-z_]|[\"'“‘(\[])|\n\s*\n")
+_PARAGRAPH_END = re.compile(r"\n\s*\n")
+_LONGEST_BRACKET = 200
+"""Characters in brackets that may be part of a sentence."""
 _NO_SENTENCE_END = frozenset({"e.g", "i.e", "vs", "cf", "dr", "st", "no", "nos", "fig", "figs", "approx", "ca"})
 _QUOTES_AND_OPENERS = "\"'“”‘’«»([{"
 _QUOTES = "\"'“”‘’«»"
@@ -122,13 +125,26 @@ def _definitions(document: str) -> Iterator[tuple[str, str]]:
 
 def _sentences(document: str) -> Iterator[str]:
     """Parts of the document that no definition spans."""
-    start = 0
+    start, inside = 0, _inside_brackets(document)
     for end in _SENTENCE_END.finditer(document):
+        if end.start() in inside:
+            continue
         word = document[max(start, end.start() - 10) : end.start()].rpartition(" ")[2].lstrip(_QUOTES_AND_OPENERS)
         if word.lower() not in _NO_SENTENCE_END:
             yield document[start : end.start() + 1]
             start = end.end()
     yield document[start:]
+
+
+def _inside_brackets(document: str) -> frozenset[int]:
+    """Places within short brackets of one paragraph, in which no sentence ends: "(MS; see ref. 12)"."""
+    return frozenset(
+        place
+        for pattern in BRACKETS
+        for bracket in pattern.finditer(document)
+        if len(bracket[1]) <= _LONGEST_BRACKET and _PARAGRAPH_END.search(bracket[1]) is None
+        for place in range(*bracket.span())
+    )
 
 
 def _pair(before: str, inside: str) -> tuple[str, str] | None:

@@ -28,10 +28,17 @@ CUTOFF = 5
 
 @dataclass(frozen=True)
 class Accuracies:
-    """Share of the mentions with a concept whose right concept is the first, or among the first five."""
+    """How many mentions are answered rightly.
+
+    Attributes:
+        at_1: Share of the mentions with a concept whose right concept comes first.
+        at_5: Share of these whose right concept is among the first five.
+        right: Share of all mentions whose first answer is right, none being right where the linker has no such concept.
+    """
 
     at_1: float
     at_5: float
+    right: float
 
 
 @dataclass(frozen=True)
@@ -176,13 +183,15 @@ class Trial:
         return found
 
     def accuracy(self, outcomes: dict[Key, Outcome]) -> Accuracies:
-        """Over the mentions with a concept, as often as they occur."""
-        n_all = sum(mention.n for mention in self._mentions if mention.has_concept)
-        at = [
-            sum(m.n for m in self._mentions if not m.concepts.isdisjoint(_of(outcomes, m).concepts[:cutoff])) / n_all
+        """Of the mentions, as often as they occur."""
+        n_all = sum(mention.n for mention in self._mentions)
+        n_meant = sum(mention.n for mention in self._mentions if mention.has_concept)
+        first, among_five = (
+            sum(m.n for m in self._mentions if not m.concepts.isdisjoint(_of(outcomes, m).concepts[:cutoff]))
             for cutoff in (1, CUTOFF)
-        ]
-        return Accuracies(*at)
+        )
+        none = sum(m.n for m in self._mentions if not m.concepts and not _of(outcomes, m).concepts)
+        return Accuracies(at_1=first / n_meant, at_5=among_five / n_meant, right=(first + none) / n_all)
 
     def pools(self, outcomes: dict[Key, Outcome], *, but: int | None = None) -> list[LabelledPool]:
         """Candidates of the mentions that look-up does not decide, without those of one fold."""

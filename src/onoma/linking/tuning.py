@@ -62,6 +62,7 @@ class TuningReport:
         rerank_weight: Share of the cross-encoder in the final score, if the stage "rerank" is on. Unset although it is:
             the mentions show nothing of it, and it has the one that its training chose.
         without_contexts: Whether a cross-encoder that is on reads contexts, and there were none.
+        answers_nil: Whether a cross-encoder that is on may answer that no concept is meant.
     """
 
     stages: tuple[Stage, ...]
@@ -80,6 +81,7 @@ class TuningReport:
     prior_weight: float | None = None
     rerank_weight: float | None = None
     without_contexts: bool = False
+    answers_nil: bool = False
 
     @property
     def better_alone(self) -> Stage | None:
@@ -185,6 +187,7 @@ def tune_linker(
         prior_weight=chosen.prior_weight,
         rerank_weight=chosen.rerank_weight if "rerank" in chosen.stages else None,
         without_contexts=not with_contexts and opened.tuned(chosen).reads_contexts,
+        answers_nil=opened.tuned(chosen).answers_nil,
     )
     tuning = dataclasses.asdict(report)
     of_prior = tuning.pop("prior")

@@ -221,7 +221,7 @@ def _check_options(engine: str, address: str | None, database: str | None) -> No
     if address is not None and engine != "ray":
         raise ConfigError("address is that of a Ray cluster; it needs the engine 'ray' (--engine ray).")
     if engine == "ray":
-        check_ray()
+        check_ray(address)
     if database is not None and engine == "ray":  # it may hold a password, and Ray shows what its actors are given
         raise ConfigError(
             "leave the database out, and set ONOMA_DATABASE in the environment of each node of the cluster."

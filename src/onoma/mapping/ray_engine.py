@@ -15,13 +15,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from onoma.errors import UnavailableError, missing_extra
+from onoma.errors import ConfigError, UnavailableError, missing_extra
 from onoma.mapping.answers import link_task
 from onoma.mapping.work import WorkFolder
 from onoma.mapping.worker import open_linker
+from onoma.mapping.workers import KEPT
 
 _PLACE = re.compile(r"(?:ray://)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^/:\[\]]+):(?P<port>\d{1,5})", re.ASCII)
+_NO_PLACES = ("", "auto", "local")
+"""Addresses for which Ray looks itself, or starts a cluster."""
 _SECONDS_TO_ANSWER = 10
+_OWN_ERROR = re.compile(r"\bonoma\.errors\.\w+: (?P<words>.+)")
+"""In the last line of a traceback."""
 
 
 class TaskLinker:
@@ -56,24 +61,29 @@ def _one_processor() -> Iterator[None]:
         os.sched_setaffinity(0, usable)
 
 
-def check_ray() -> None:
-    """Refuse to work without Ray.
+def check_ray(address: str | None) -> None:
+    """Refuse to work without Ray, or without the cluster.
+
+    Args:
+        address: As of `link_on_ray`.
 
     Raises:
-        UnavailableError: it is not installed.
+        ConfigError: the address is none.
+        UnavailableError: Ray is not installed, or nothing listens there, for which Ray itself tries for minutes.
     """
     if find_spec("ray") is None:
         raise missing_extra("ray", "ray", "Linking on a cluster (--engine ray)")
+    import ray
+
+    if not ray.is_initialized():
+        _check_reachable(address or os.environ.get("RAY_ADDRESS", ""))
 
 
 def _check_reachable(address: str) -> None:
-    """Refuse an address at which nothing listens: Ray itself tries for minutes.
-
-    Raises:
-        UnavailableError: nothing does.
-    """
     place = _PLACE.fullmatch(address)
-    if place is None:  # "auto", "local", none, or what Ray may make of it
+    if place is None:
+        if address not in _NO_PLACES and "://" not in address:  # other schemes are for Ray to know
+            raise ConfigError(f"'{address}' is no address of a Ray cluster: HOST:PORT, ray://HOST:PORT, auto or local.")
         return
     try:
         socket.create_connection((place["host"].strip("[]"), int(place["port"])), timeout=_SECONDS_TO_ANSWER).close()
@@ -105,15 +115,14 @@ def link_on_ray(
         progress: Called with how many mentions were linked since the last call.
 
     Raises:
+        ConfigError: the address is none.
         UnavailableError: Ray is not installed, or the cluster cannot be reached or gives up.
     """
-    check_ray()
+    check_ray(address)
     import ray
     import ray.data
 
     is_ours = not ray.is_initialized()
-    if is_ours:
-        _check_reachable(address or os.environ.get("RAY_ADDRESS", ""))
     try:
         if is_ours:
             ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
@@ -132,9 +141,11 @@ def link_on_ray(
         for row in linked.iter_rows():
             progress(row["mentions"])
     except (ray.exceptions.RayError, ConnectionError, ValueError) as error:
+        said = str(error).strip().splitlines()[-1]
+        if (own := _OWN_ERROR.search(said)) is not None:
+            raise UnavailableError(f"{own['words']} (A worker of the cluster said so.) {KEPT}") from error
         raise UnavailableError(
-            f"Ray could not do the work ({str(error).strip().splitlines()[-1]}). What was linked so far is kept: "
-            "run the command again to go on."
+            f"Ray could not do the work ({said}). What was linked so far is kept: run the command again to go on."
         ) from error
     finally:
         if is_ours:

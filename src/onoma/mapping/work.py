@@ -314,7 +314,9 @@ class WorkFolder:
         self.remove()
 
     def remove(self) -> None:
-        """Throw away all of the folder."""
+        """Throw away all of the folder, of which a run that is killed on the way leaves what the next one can read."""
+        with contextlib.suppress(OSError):
+            self.clear()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

@@ -14,6 +14,9 @@ from onoma.linking import Linker
 from onoma.mapping.answers import link_task
 from onoma.mapping.work import WorkFolder
 
+ONOMA_ERROR = 3
+"""Status of a process that ends with an error that says all there is to say."""
+
 
 def open_linker(folder: str | Path, work: WorkFolder) -> Linker:
     """Open the linker that the work was begun with, ready to prepare mentions and to answer as the work says.
@@ -46,7 +49,7 @@ def work(folder: str, linker: str) -> None:
             answers.flush()
     except (OnomaError, OSError) as error:
         sys.stderr.write(f"{error}\n")
-        sys.exit(1)
+        sys.exit(ONOMA_ERROR if isinstance(error, OnomaError) else 1)
 
 
 def _hear(tasks: queue.Queue[int]) -> None:

@@ -23,6 +23,7 @@ from typing import IO
 from onoma.errors import UnavailableError
 from onoma.indexes.pgvector_folder import DATABASE_VARIABLE
 from onoma.mapping.work import WorkFolder
+from onoma.mapping.worker import ONOMA_ERROR
 
 _START = """
 import os, sys
@@ -33,6 +34,8 @@ from onoma.mapping.worker import work
 work({folder!r}, {linker!r})
 """
 _ERROR_BYTES = 2000
+KEPT = "What was linked so far is kept, for the same linker and settings."
+"""To be told with an error of a worker, which may be that the linker has become another."""
 
 
 def link_in_processes(
@@ -72,9 +75,13 @@ def link_in_processes(
         while at_work:
             worker, line = heard.get()
             if not line:
+                status, said = worker.last_words()
+                if status == ONOMA_ERROR:
+                    raise UnavailableError(f"{said} (A worker process said so.) {KEPT}")
+                how = f"signal {-status}" if status < 0 else f"status {status}"
                 raise UnavailableError(
-                    f"A worker process died ({worker.last_words()}). What was linked so far is kept: mend that and run "
-                    "the command again to go on, with fewer workers if memory was short."
+                    f"A worker process died ({how}{said and f': {said}'}). What was linked so far is kept: mend that "
+                    "and run the command again to go on, with fewer workers if memory was short."
                 )
             progress(json.loads(line)["mentions"])
             at_work -= 1
@@ -143,14 +150,13 @@ class _Worker:
             self._process.stdin.write(f"{task}\n")
             self._process.stdin.flush()
 
-    def last_words(self) -> str:
-        """How it ended."""
+    def last_words(self) -> tuple[int, str]:
+        """The status that it ended with, and the last line that it said."""
         code = self._process.wait()
         self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(self._errors.tell() - _ERROR_BYTES, 0))
         said = self._errors.read().decode("utf-8", "replace").strip().splitlines()
-        how = f"signal {-code}" if code < 0 else f"status {code}"
-        return f"{how}: {said[-1]}" if said else how
+        return code, said[-1] if said else ""
 
     def end(self) -> None:
         """End it, whatever it is doing: files appear only when they are whole."""
