@@ -68,7 +68,7 @@ def check_ray(address: str | None) -> None:
         address: As of `link_on_ray`.
 
     Raises:
-        ConfigError: the address is none.
+        ConfigError: this is no address of a cluster.
         UnavailableError: Ray is not installed, or nothing listens there, for which Ray itself tries for minutes.
     """
     if find_spec("ray") is None:
@@ -115,7 +115,7 @@ def link_on_ray(
         progress: Called with how many mentions were linked since the last call.
 
     Raises:
-        ConfigError: the address is none.
+        ConfigError: this is no address of a cluster.
         UnavailableError: Ray is not installed, or the cluster cannot be reached or gives up.
     """
     check_ray(address)
