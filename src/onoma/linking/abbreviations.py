@@ -30,8 +30,8 @@ _SHORT_FORM_LENGTHS = range(2, 11)
 _MAX_SHORT_FORM_WORDS = 2
 BRACKETS = (re.compile(r"\(([^()]*)\)"), re.compile(r"\[([^\[\]]*)\]"))
 _ADDITION = re.compile(r"[;,]\s|\s[\[(]")
-_SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*\s+(?=[^\Wa-z_]|[\"'“‘(\[])|\n\s*\n")
 _PARAGRAPH_END = re.compile(r"\n\s*\n")
+_SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*\s+(?=[^\Wa-z_]|[\"'“‘(\[])|" + _PARAGRAPH_END.pattern)
 _LONGEST_BRACKET = 200
 """Characters in brackets that may be part of a sentence."""
 _NO_SENTENCE_END = frozenset({"e.g", "i.e", "vs", "cf", "dr", "st", "no", "nos", "fig", "figs", "approx", "ca"})
