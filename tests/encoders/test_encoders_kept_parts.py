@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -131,8 +132,15 @@ def test_vectors_of_anything_else_are_not_taken(folder: Path, encoder: Encoder, 
         np.testing.assert_allclose(np.load(files[1]), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("damage", ["cut", "empty", "shape", "type", "gone"])
-def test_a_part_that_is_not_whole_is_encoded_again(encoder: Encoder, tmp_path: Path, damage: str) -> None:
+def save_part(file: Path, vectors: Any) -> None:
+    """A part as it is kept, of whatever shape and type."""
+    with file.open("wb") as opened:
+        np.save(opened, vectors)
+        opened.write(hashlib.sha256(vectors.tobytes()).digest())
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "shape", "type", "bit", "unchecked", "gone"])
+def test_a_part_that_is_not_as_it_was_written_is_encoded_again(encoder: Encoder, tmp_path: Path, damage: str) -> None:
     stop(encoder, tmp_path, before=2)
     file = sorted((tmp_path / "v.npy.encoded").iterdir())[0]
     vectors = np.load(file)
@@ -142,9 +150,15 @@ def test_a_part_that_is_not_whole_is_encoded_again(encoder: Encoder, tmp_path: P
         case "empty":
             file.write_bytes(b"")
         case "shape":
-            np.save(file, vectors[:2])
+            save_part(file, vectors[:2])
         case "type":
-            np.save(file, vectors.astype(np.float64))
+            save_part(file, vectors.astype(np.float64))
+        case "bit":
+            content = bytearray(file.read_bytes())
+            content[len(content) // 2] ^= 1
+            file.write_bytes(content)
+        case "unchecked":
+            np.save(file, vectors)
         case "gone":
             file.unlink()
     rest = Watched(encoder)

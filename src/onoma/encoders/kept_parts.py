@@ -3,7 +3,8 @@
 Millions of names take hours. Their parts lie in ``OUT.encoded`` until OUT is whole. A part is a file, written aside and
 renamed, whose name is a digest of all that its vectors come from: names, encoder, precision, version of Onoma. So
 nothing of other names or of another encoder is ever taken for a part, and vectors are those of a run that was not
-stopped, to the last bit where the same back end goes on: no batch reaches over the end of a part.
+stopped, to the last bit where the same back end goes on: no batch reaches over the end of a part. A part ends in a
+checksum of its vectors; one that was damaged meanwhile is encoded again.
 """
 
 from __future__ import annotations
@@ -101,6 +102,7 @@ class KeptParts:
         vectors = encoder.encode(texts, progress=progress, unit_length=unit_length)
         with write_file(file, overwrite=True) as aside, aside.open("wb") as opened:
             np.save(opened, vectors)
+            opened.write(_checksum(vectors))
         return vectors
 
     def discard(self) -> None:
@@ -137,12 +139,18 @@ def _digest(encoder: Encoder, texts: Sequence[str], unit_length: bool) -> str:
 
 
 def _load(file: Path, shape: tuple[int, int]) -> FloatArray | None:
-    """A part, or ``None`` if it is not there or not whole."""
+    """A part, or ``None`` if it is not there or not as it was written."""
     try:
-        vectors = np.load(file, allow_pickle=False)
+        with file.open("rb") as opened:
+            vectors = np.load(opened, allow_pickle=False)
+            checksum = opened.read()
     except (OSError, ValueError, EOFError):
         return None
-    if vectors.shape != shape or vectors.dtype != np.float32:
+    if vectors.shape != shape or vectors.dtype != np.float32 or checksum != _checksum(vectors):
         return None
     found: FloatArray = vectors
     return found
+
+
+def _checksum(vectors: FloatArray) -> bytes:
+    return hashlib.sha256(np.ascontiguousarray(vectors).data).digest()
