@@ -156,6 +156,7 @@ def test_a_step_at_an_end_says_on_how_many_it_rests() -> None:
 
 @settings(deadline=None, max_examples=80)
 @given(pairs=scored, asked=st.lists(st.floats(-80, 80), min_size=2, max_size=30))
+@example(pairs=[(0.0, False), (0.0, True), (-2.0, False), (-3.0, False), (-(2.0**-52), False)], asked=[0.0, 0.0])
 def test_maps_rise_within_0_and_1(pairs: list[tuple[float, bool]], asked: list[float]) -> None:
     scores, correct = arrays(pairs)
     points = np.unique(np.concatenate([scores, asked]))

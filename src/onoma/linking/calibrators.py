@@ -244,9 +244,9 @@ def fit_log_odds(inputs: DoubleArray, targets: DoubleArray, *, l2: float) -> tup
 
 
 def sigmoid(log_odds: DoubleArray) -> DoubleArray:
-    """``1 / (1 + exp(-x))`` without overflow."""
-    small = np.exp(-np.abs(log_odds))
-    return np.where(log_odds >= 0, 1.0, small) / (1.0 + small)
+    """``1 / (1 + exp(-x))`` without overflow, and as written: each of its steps keeps the order, in rounding too."""
+    confidences: DoubleArray = 1.0 / (1.0 + np.exp(np.minimum(-log_odds, 700.0)))
+    return confidences
 
 
 def _check_finite(*numbers: float) -> None:
