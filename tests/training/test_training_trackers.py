@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import struct
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -197,6 +198,19 @@ class TestMLflow:
         (run / "trackers.json").unlink()
         log_steps("mlflow", run, after=3, up_to=5)
 
+    def test_names_that_it_cannot_tell_apart_stay_two(self, tmp_path: Path) -> None:
+        (tmp_path / "enc.run").mkdir()
+        for sitting in (0, 1):  # the second is given what the first had, too
+            trackers = open_trackers(["mlflow"], tmp_path / "enc.run", CONFIG, steps_done=sitting)
+            for step in range(2 + sitting):
+                trackers.log({"dev(1)/acc@1": 0.1, "dev[1]/acc@1": 0.2}, step)
+            trackers.close(finished=bool(sitting))
+        client = importlib.import_module("mlflow.tracking").MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
+        run = json.loads((tmp_path / "enc.run" / STATE_NAME).read_text())["mlflow"]["id"]
+        for name, value in (("dev_1_/acc_at_1", 0.1), ("dev_1_/acc_at_1 2", 0.2)):
+            points = client.get_metric_history(run, name)
+            assert [(point.step, point.value) for point in points] == [(0, value), (1, value), (2, value)]
+
 
 def wandb_records(content: bytes) -> Iterator[bytes]:
     """Records of a W&B file, which is a log of LevelDB: blocks of 32 KiB, records in parts with 7 bytes before each."""
@@ -248,6 +262,15 @@ class TestWeightsAndBiases:
         points = self.points(tmp_path)
         assert points["loss"] == list(range(1, 21))
         assert points["development/acc@1"] == [0, 5, 10, 15, 20]
+
+    def test_the_command_line_is_not_sent(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys, "argv", given := ["onoma", "distil", "--database", "postgresql://me:s3cret@host/db"])
+        log_steps("wandb", tmp_path / "enc.run", after=0, up_to=3)
+        assert self.points(tmp_path)["loss"] == [1, 2, 3]
+        files = [file for file in (tmp_path / "wandb").rglob("*") if file.is_file()]
+        assert any(file.suffix == ".wandb" for file in files)
+        assert not [file for file in files if b"s3cret" in file.read_bytes()]
+        assert sys.argv is given
 
     def test_an_evaluation_that_was_interrupted_is_given_when_it_is_done(self, tmp_path: Path) -> None:
         (tmp_path / "enc.run").mkdir()

@@ -12,14 +12,17 @@ know the run.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
+import itertools
 import json
 import os
 import re
+import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -40,6 +43,9 @@ _GONE = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
 """What MLflow says of a run that it does not have, or that was deleted."""
 _MLFLOW_SECONDS, _MLFLOW_VALUES = 5.0, 500
 """After so long, or so many values, they are written: one by one would take longer than a step of a small model."""
+
+_MLFLOW_PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20"}
+"""Unless these variables are set: training stands still as long as MLflow asks a server again, else four minutes."""
 
 
 class Tracker(Protocol):
@@ -212,15 +218,16 @@ class _WeightsAndBiases:
         self._state = state
         self._had = int(known.get("step", -1))
         self._waiting: tuple[int, dict[str, float]] | None = None
-        self._run = wandb.init(
-            project=os.environ.get("WANDB_PROJECT", _PROJECT),
-            name=os.environ.get("WANDB_NAME", _encoder_name(run)),
-            id=known.get("id", uuid.uuid4().hex[:12]),
-            resume="allow",
-            config=config,
-            dir=os.environ.get("WANDB_DIR", str(run.parent)),
-            settings=wandb.Settings(console="off"),  # it would wrap the terminal that the progress bar draws on
-        )
+        with _without_arguments():
+            self._run = wandb.init(
+                project=os.environ.get("WANDB_PROJECT", _PROJECT),
+                name=os.environ.get("WANDB_NAME", _encoder_name(run)),
+                id=known.get("id", uuid.uuid4().hex[:12]),
+                resume="allow",
+                config=config,
+                dir=os.environ.get("WANDB_DIR", str(run.parent)),
+                settings=wandb.Settings(console="off"),  # it would wrap the terminal that the progress bar draws on
+            )
         state.put("wandb", id=self._run.id)
 
     def log(self, values: Mapping[str, float], step: int) -> None:
@@ -254,6 +261,8 @@ class _MLflow:
     """One MLflow run, in ``mlflow.db`` or on the server that ``MLFLOW_TRACKING_URI`` names."""
 
     def __init__(self, run: Path, config: dict[str, str], _steps_done: int, state: _State) -> None:
+        for variable, value in _MLFLOW_PATIENCE.items():
+            os.environ.setdefault(variable, value)
         tracking: Any = importlib.import_module("mlflow.tracking")
         self._entities: Any = importlib.import_module("mlflow.entities")
         self._client = tracking.MlflowClient(
@@ -279,12 +288,13 @@ class _MLflow:
                     f"{_one_line(error).removesuffix('.')}. To begin another, without the steps before, take 'mlflow' "
                     f"out of {run / STATE_NAME}; or leave out --track mlflow."
                 ) from error
+        self._names: dict[str, str] = {}
         self._had: dict[str, int] = {}
         self._waiting: list[Any] = []
         self._written = time.monotonic()
 
     def log(self, values: Mapping[str, float], step: int) -> None:
-        for name, value in ((_allowed_by_mlflow(name), value) for name, value in values.items()):
+        for name, value in ((self._allowed(name), value) for name, value in values.items()):
             if name not in self._had:
                 history = self._client.get_metric_history(self._id, name)
                 self._had[name] = max((point.step for point in history), default=-1)
@@ -292,6 +302,14 @@ class _MLflow:
                 self._waiting.append(self._entities.Metric(name, value, int(time.time() * 1000), step))
         if len(self._waiting) >= _MLFLOW_VALUES or time.monotonic() - self._written > _MLFLOW_SECONDS:
             self.flush()
+
+    def _allowed(self, name: str) -> str:
+        """What MLflow can call it; two names that it cannot tell apart get a number, in the order they come in."""
+        if name not in self._names:
+            allowed, taken = _allowed_by_mlflow(name), set(self._names.values())
+            more = (f"{allowed} {number}" for number in itertools.count(2))
+            self._names[name] = next(one for one in itertools.chain([allowed], more) if one not in taken)
+        return self._names[name]
 
     def flush(self) -> None:
         if self._waiting:
@@ -312,6 +330,17 @@ _TRACKERS: dict[str, Callable[[Path, dict[str, str], int, _State], Tracker]] = {
 """By the name of the package, which is the name of the extra."""
 _PLACES = {"tensorboard": "tensorboard", "wandb": "wandb", "mlflow": "mlflow.db"}
 """What they make beside the encoder."""
+
+
+@contextlib.contextmanager
+def _without_arguments() -> Iterator[None]:
+    """For W&B, which keeps the command line with a run and sends it: --database may have a password in it."""
+    given = sys.argv
+    sys.argv = given[:1]
+    try:
+        yield
+    finally:
+        sys.argv = given
 
 
 def _advice(name: str) -> str:
