@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from onoma.artifacts import verify_artifact
 from onoma.cli import encoder as commands
-from onoma.encoders import locate_encoder, open_encoder, rewriting, save_encoder
+from onoma.encoders import export_encoder, locate_encoder, open_encoder, rewriting, save_encoder
 from onoma.encoders.adapter_folders import save_adapter
 from onoma.encoders.loading import load_packed
 from onoma.encoders.packed import pack_lists
@@ -66,6 +66,21 @@ def test_export_measures_on_a_terminology_and_info_tells_it(place: Path) -> None
     shown = run("info", encoder)
     for piece in ("bert, 2 layers", "16 numbers", "12 tokens", "sapbert", "onnx/model_int8.onnx", "same neighbour"):
         assert piece in shown
+
+
+def test_a_folder_of_a_lower_precision_alone_is_shown_and_described(place: Path, tmp_path: Path) -> None:
+    run("export", place / "encoder", "--precision", "int8", "-t", place / "terminology", "--threads", "1")
+    alone = tmp_path / "alone"
+    export_encoder(locate_encoder(place / "encoder", precision="int8"), alone, onnx_only=True)
+    found = json.loads(run("info", alone, "--json"))
+    assert found["precision"] == "int8"
+    assert found["fingerprint"] == open_encoder(place / "encoder", precision="int8").fingerprint
+    assert "int8, no fp32" in run("info", alone)
+    run("card", alone, "--licence", "mit")
+    assert "license: mit" in (alone / "README.md").read_text()
+    assert open_encoder(alone, precision="int8").fingerprint == found["fingerprint"]
+    with pytest.raises(InputError, match=r"in int8 only.*--precision int8.*made from"):
+        run("export", alone, "--precision", "int8-weights", "-t", place / "terminology", "-o", tmp_path / "more")
 
 
 def test_the_sample_is_the_same_every_time(place: Path) -> None:
@@ -171,7 +186,7 @@ def test_what_a_name_stands_for_is_not_added_to(place: Path, monkeypatch: pytest
     """All on the machine share it, and what is trained from it inherits what it says."""
     shared = locate_encoder(place / "encoder")
     before = {file: file.read_bytes() for file in shared.path.rglob("*") if file.is_file()}
-    monkeypatch.setattr(rewriting, "locate_encoder", lambda _: shared)
+    monkeypatch.setattr(rewriting, "locate_encoder", lambda _, **options: shared)
     with pytest.raises(ConfigError, match="not a folder that you wrote with Onoma"):
         rewriting.add_to_card("a-name", licence="cc0-1.0")
     with pytest.raises(ConfigError, match="not a folder that you wrote with Onoma"):

@@ -210,6 +210,22 @@ def test_the_code_in_the_card_gives_our_vectors(tmp_path: Path, pooling: str) ->
         np.testing.assert_allclose(np.asarray(place["vectors"]), expected, atol=1e-5)
 
 
+def test_the_card_of_a_lower_precision_alone_opens_it(tmp_path: Path) -> None:
+    """As linkers have it that were built in one."""
+    folder = save(tmp_path, name="whole", pooling="mean")
+    add_precisions(folder, ["int8"], [f"heart {number}" for number in range(120)], threads=1)
+    export_encoder(locate_encoder(folder, precision="int8"), tmp_path / "alone", onnx_only=True)
+    _, text = read_card(tmp_path / "alone")
+    (piece,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    place: dict[str, Any] = {}
+    exec(piece.replace('"path/to/whole"', repr(str(tmp_path / "alone"))), place)
+    expected = open_encoder(folder, precision="int8").encode(["heart attack", "myocardial infarction"])
+    np.testing.assert_allclose(place["vectors"], expected, atol=1e-6)
+    assert "in place of fp32" in text
+    assert "beside the one in fp32" not in text
+    assert "beside the one in fp32" in read_card(folder)[1]
+
+
 def test_what_others_cannot_open_is_said(tmp_path: Path) -> None:
     head, text = read_card(save(tmp_path, pooling="mean-all"))
     assert "library_name" not in head

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,8 @@ from onoma.artifacts import verify_artifact, write_text_atomically
 from onoma.encoders import add_precisions, open_encoder
 from onoma.errors import ConfigError, MismatchError
 from onoma.linking import Linker, build_linker
-from tiny import tiny_encoder
+from onoma.linking.updating import update_linker
+from tiny import make_terminology, tiny_encoder
 
 NAMES = [f"{a}{b} attack" for a in "abcdefghij" for b in "klmnopqrst"]
 
@@ -87,3 +89,42 @@ def test_a_linker_from_before_precisions_opens(place: Path, tmp_path: Path) -> N
     older = json.loads("\n".join(line for line in text.splitlines() if '"precision"' not in line))
     write_text_atomically(linker / "onoma.json", json.dumps({**older, "sha256": None}))
     assert Linker.open(linker).encoder.folder.precision == "fp32"
+
+
+@pytest.fixture(scope="module")
+def release(place: Path) -> Path:
+    """The terminology with a name more, beside what `place` has."""
+    make_terminology(place / "release", {"D1": ["Sugar disease", "bd attack"], "D2": ["Cold"]})
+    return place / "release"
+
+
+def test_an_update_opens_the_linkers_encoder_as_the_linker_does(place: Path, release: Path, tmp_path: Path) -> None:
+    """From the folder that it was built from, in the precision and with the numbers of a vector that it was."""
+    shortened = open_encoder(place / "encoder", precision="int8", dimensions=8)
+    build_linker(place / "terminology", shortened, tmp_path / "short")
+    for linker in (place / "linker", tmp_path / "short"):
+        report = update_linker(linker, release, tmp_path / "new", encoder=place / "encoder", overwrite=True)
+        assert report.n_encoded
+        updated = Linker.open(tmp_path / "new")
+        assert updated.encoder.fingerprint == Linker.open(linker).encoder.fingerprint
+        assert updated.manifest.config["names_encoded_in"] == ["int8"]
+    same = "is the same, opened in another way: open it in int8, with its own pooling"
+    with pytest.raises(MismatchError, match=rf"{same}\.$"):
+        update_linker(place / "linker", release, tmp_path / "x", encoder=place / "encoder", precision="fp32")
+    with pytest.raises(MismatchError, match=f"{same} and the first 8 numbers"):
+        update_linker(tmp_path / "short", release, tmp_path / "x", encoder=open_encoder(place / "encoder"))
+    with pytest.raises(ConfigError, match="give its folder or name"):
+        update_linker(place / "linker", release, tmp_path / "x", precision="fp32")
+    assert not (tmp_path / "x").exists()
+
+
+def test_what_names_were_encoded_in_is_known(place: Path, release: Path, tmp_path: Path) -> None:
+    """Torch's bf16 counts as fp32, and a linker that was built so says it."""
+    linker = tmp_path / "linker"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # where the processor has no bf16
+        build_linker(place / "terminology", open_encoder(place / "base", precision="bf16"), linker)
+    config = Linker.open(linker).manifest.config
+    assert (config["precision"], config["names_encoded_in"]) == ("fp32", ["bf16"])
+    update_linker(linker, release)
+    assert Linker.open(linker).manifest.config["names_encoded_in"] == ["bf16", "fp32"]

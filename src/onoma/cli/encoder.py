@@ -56,6 +56,7 @@ def info(encoder: Source, as_json: Json = False) -> None:
             " ".join(filter(None, (origin.base, f"({origin.base_hub_id})" if origin.base_hub_id else ""))),
         ),
         ("licence of that", origin.base_licence or "" if origin.base else ""),
+        ("precision", "" if found.precision == "fp32" else f"{found.precision}, no fp32"),
         ("fingerprint", found.fingerprint),
         *((f"made from {kind}", fingerprint) for kind, fingerprint in found.parents),
         ("written", found.created or ""),

@@ -42,7 +42,7 @@ def _facts(manifest: Manifest, settings: LinkerSettings, record: IndexRecord | N
     from onoma.linking.updating import is_of_earlier_release
 
     config = manifest.config
-    index = config.get("index", {})
+    index, encoded_in = config.get("index", {}), config.get("names_encoded_in")
     parents = {parent.kind: parent.fingerprint for parent in manifest.parents}
     return {
         "concepts": config.get("n_concepts"),
@@ -55,6 +55,7 @@ def _facts(manifest: Manifest, settings: LinkerSettings, record: IndexRecord | N
         "encoder": config.get("encoder_name"),
         "encoder_fingerprint": config.get("encoder_fingerprint"),
         "encoder_precision": config.get("precision"),
+        "names_encoded_in": None if encoded_in in (None, [config.get("precision")]) else encoded_in,
         "index": index.get("kind"),
         "vectors": index.get("vectors"),
         "dimensions": None if record is None else record.width,
@@ -79,6 +80,8 @@ def _facts(manifest: Manifest, settings: LinkerSettings, record: IndexRecord | N
 
 def _shown(value: Any) -> str:
     if isinstance(value, dict):
+        if not value["n_queries"]:
+            return "not measured: no name has another to find"
         return f"{value['at_1']} at 1, {value['at_10']} at 10 ({value['n_queries']:,} queries)"
     if isinstance(value, list):
         return ("-" if isinstance(value[0], int) else ", ").join(map(str, value))

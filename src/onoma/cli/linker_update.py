@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from onoma.cli.options import Database, Force, Json, LinkerFolder, Precision, TerminologyFolder
+from onoma.cli.options import PRECISION_HELP, Database, Force, Json, LinkerFolder, PrecisionName, TerminologyFolder
 from onoma.errors import ConfigError
 
 
@@ -49,7 +49,9 @@ def update(
             help="The linker's own encoder in another folder, to run it by torch. Unset: as it is in the linker.",
         ),
     ] = None,
-    precision: Precision = "fp32",
+    precision: Annotated[
+        PrecisionName | None, typer.Option(help=f"Of that encoder. {PRECISION_HELP} Unset: that of the linker.")
+    ] = None,
     database: Database = None,
     check: Annotated[
         bool, typer.Option("--check", help="Only say whether the linker is of this terminology; status 1 if not.")
@@ -64,16 +66,14 @@ def update(
     """
     from onoma.artifacts import ensure_file_writable, is_same
     from onoma.cli import show
-    from onoma.encoders import open_encoder
     from onoma.linking import Linker
     from onoma.linking.answer_changes import read_asked_mentions
     from onoma.linking.updating import check_terminology, update_linker
     from onoma.terminology import Terminology
 
     if check:
-        differs = None if precision == "fp32" else precision
         _refuse_unused(
-            out=out, mentions=mentions, changed=changed, encoder=encoder, precision=differs, json=as_json or None
+            out=out, mentions=mentions, changed=changed, encoder=encoder, precision=precision, json=as_json or None
         )
         release = Terminology.open(terminology)
         check_terminology(Linker.open(linker, database=database), release)
@@ -91,7 +91,7 @@ def update(
                 f"--changed would be written over the mentions themselves ({mentions}): choose another file."
             )
         ensure_file_writable(changed, overwrite=force)
-    if encoder is None and precision != "fp32":
+    if encoder is None and precision is not None:
         raise ConfigError("--precision is of the encoder that encodes new names: give that too (--encoder).")
     with show.progress_bar("encoding", "names", linking="mentions") as bar:
         asked, answered = (
@@ -101,7 +101,8 @@ def update(
             linker,
             terminology,
             out,
-            encoder=None if encoder is None else open_encoder(encoder, precision=precision),
+            encoder=encoder,
+            precision=precision,
             mentions=asked,
             answered=answered,
             database=database,

@@ -31,13 +31,12 @@ Encoder = Annotated[
         "--encoder", "-e", metavar="ENCODER", help="A folder, a catalogue name (all-MiniLM-L6-v2) or a hub id."
     ),
 ]
-Precision = Annotated[
-    Literal["fp32", "bf16", "fp16-weights", "int8-weights", "int8"],
-    typer.Option(
-        help="bf16 is several times as fast where the processor has it; needs torch (onoma[train]). The last three "
-        "are ONNX models that onoma encoder export made and measured; int8 changes some nearest names."
-    ),
-]
+PrecisionName = Literal["fp32", "bf16", "fp16-weights", "int8-weights", "int8"]
+PRECISION_HELP = (
+    "bf16 is several times as fast where the processor has it; needs torch (onoma[train]). The last three "
+    "are ONNX models that onoma encoder export made and measured; int8 changes some nearest names."
+)
+Precision = Annotated[PrecisionName, typer.Option(help=PRECISION_HELP)]
 Dimensions = Annotated[
     int | None,
     typer.Option(

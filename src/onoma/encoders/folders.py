@@ -206,9 +206,7 @@ class EncoderFolder:
     @property
     def lower_precisions(self) -> tuple[OnnxPrecision, ...]:
         """Other precisions that the folder has an ONNX model of."""
-        return tuple(
-            precision for precision in LOWER_PRECISIONS if self.is_own and (self.path / onnx_name(precision)).is_file()
-        )
+        return _lower_precisions(self.path) if self.is_own else ()
 
     @property
     def normalisation(self) -> str:
@@ -227,7 +225,7 @@ def read_folder(
     name: str | None = None,
     pooling: Pooling | None = None,
     max_tokens: int | None = None,
-    precision: OnnxPrecision = "fp32",
+    precision: OnnxPrecision | None = "fp32",
 ) -> EncoderFolder:
     """Read what a folder says about its encoder.
 
@@ -236,7 +234,8 @@ def read_folder(
         name: How to call it; the folder's own name if not given.
         pooling: Overrides what the folder says; a plain Hugging Face folder says nothing and takes ``"cls"``.
         max_tokens: Overrides the folder's; a plain Hugging Face folder takes `DEFAULT_MAX_TOKENS`.
-        precision: Of the ONNX model.
+        precision: Of the ONNX model; None: fp32, or in a folder that has its encoder in lower precisions only, the
+            first of these.
 
     Raises:
         InputError: no encoder lies there, its weights are a pickle, or it does something Onoma does not.
@@ -257,7 +256,7 @@ def read_folder(
 
 
 def _read_folder(
-    folder: Path, *, name: str | None, pooling: Pooling | None, max_tokens: int | None, precision: OnnxPrecision
+    folder: Path, *, name: str | None, pooling: Pooling | None, max_tokens: int | None, precision: OnnxPrecision | None
 ) -> EncoderFolder:
     about: dict[str, Any] = {}
     trained_on: str | None = None
@@ -283,6 +282,9 @@ def _read_folder(
     if not isinstance(config, dict):
         raise InputError("this is no configuration of a model", path=model_path / "config.json", expected="{...}")
     weights = weight_files(model_path)
+    lower = _lower_precisions(folder) if about else ()
+    if precision is None:
+        precision = "fp32" if weights or (folder / ONNX_NAME).is_file() or not lower else lower[0]
     onnx = folder / onnx_name(precision)
     if precision != "fp32" and not (about and onnx.is_file()):
         raise ConfigError(
@@ -345,6 +347,10 @@ def onnx_name(precision: OnnxPrecision) -> str:
     return ONNX_NAME if precision == "fp32" else f"onnx/model_{precision}.onnx"
 
 
+def _lower_precisions(folder: Path) -> tuple[OnnxPrecision, ...]:
+    return tuple(precision for precision in LOWER_PRECISIONS if (folder / onnx_name(precision)).is_file())
+
+
 def family_of(config: dict[str, Any]) -> str:
     """The family that a ``config.json`` names, adapters or not."""
     return str(config.get("model_type", "")).removeprefix(ADAPTED_PREFIX)
@@ -383,10 +389,11 @@ def _checked_max_tokens(asked: int | None, said: int | None, limit: int, folder:
 
 
 def _no_weights(folder: Path, whole: Path) -> InputError | UnavailableError:
-    others = [precision for precision in LOWER_PRECISIONS if (whole / onnx_name(precision)).is_file()]
-    if others:
+    if others := _lower_precisions(whole):
         return InputError(
-            f"this folder has its encoder in {' and '.join(others)} only", path=whole, fix="ask for that precision"
+            f"this folder has its encoder in {' and '.join(others)} only",
+            path=whole,
+            fix=f"open it in that precision (--precision {others[0]}), or name the encoder that it was made from",
         )
     if (folder / "pytorch_model.bin").exists() or list(folder.glob("*.bin")):
         return InputError(

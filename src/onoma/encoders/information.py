@@ -8,7 +8,7 @@ from pathlib import Path
 
 from onoma.artifacts import read_manifest
 from onoma.encoders.agreement import Agreement, read_agreements
-from onoma.encoders.folders import ABOUT_NAME, ADAPTED_PREFIX, Origin, family_of, trained_normalisation
+from onoma.encoders.folders import ABOUT_NAME, ADAPTED_PREFIX, OnnxPrecision, Origin, family_of, trained_normalisation
 from onoma.encoders.model_card import RESULTS_FOLDER
 from onoma.encoders.sentence_folders import read_json
 from onoma.encoders.sources import locate_encoder
@@ -29,7 +29,8 @@ class EncoderInfo:
         max_tokens: Longest name in tokens.
         sparse_weight: See `onoma.encoders.folders.EncoderFolder`.
         normalisation: Preset that its training names went through; None if nobody says.
-        fingerprint: In fp32.
+        precision: fp32, or of a folder that has lower ones only, the first of these.
+        fingerprint: In this precision.
         origin: Where it comes from.
         parents: (kind, fingerprint) of what it was made from.
         created: When Onoma wrote the folder; None if another tool did.
@@ -47,6 +48,7 @@ class EncoderInfo:
     max_tokens: int
     sparse_weight: float | None
     normalisation: str | None
+    precision: OnnxPrecision
     fingerprint: str
     origin: Origin
     parents: tuple[tuple[str, str], ...]
@@ -67,7 +69,7 @@ def encoder_info(source: str | Path) -> EncoderInfo:
         ArtifactError: the folder is damaged.
         UnavailableError: the encoder is not on this machine.
     """
-    found = locate_encoder(source)
+    found = locate_encoder(source, precision=None)
     manifest = read_manifest(found.path) if found.is_own else None
     config = json.loads((found.model_path / "config.json").read_text("utf-8"))
     layers = config.get("num_hidden_layers") or config.get("n_layers")
@@ -94,6 +96,7 @@ def encoder_info(source: str | Path) -> EncoderInfo:
         max_tokens=found.max_tokens,
         sparse_weight=found.sparse_weight,
         normalisation=trained_normalisation(about, config),
+        precision=found.precision,
         fingerprint=found.fingerprint,
         origin=found.origin,
         parents=tuple((parent.kind, parent.fingerprint) for parent in manifest.parents) if manifest else (),

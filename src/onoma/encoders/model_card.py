@@ -14,10 +14,18 @@ from typing import Any
 
 from onoma.artifacts import Parent
 from onoma.encoders.agreement import Agreement, read_agreements
-from onoma.encoders.folders import ABOUT_NAME, ADAPTED_PREFIX, EncoderFolder, Origin, family_of, trained_normalisation
+from onoma.encoders.folders import (
+    ABOUT_NAME,
+    ADAPTED_PREFIX,
+    ONNX_NAME,
+    EncoderFolder,
+    Origin,
+    family_of,
+    trained_normalisation,
+)
 from onoma.encoders.markdown import code, plain, table
 from onoma.encoders.pooling import Pooling
-from onoma.encoders.weight_files import count_parameters
+from onoma.encoders.weight_files import count_parameters, weight_files
 
 CARD_NAME = "README.md"
 TRAIN_NAME = "train.json"
@@ -81,7 +89,7 @@ def model_card(
         _data(about, config, report, parents) if training else "",
         _training(training, config, report, seed) if training else "",
         _scores(folder, report),
-        _precisions(read_agreements(folder).values()),
+        _precisions(folder, read_agreements(folder).values()),
         _limits(source, preset),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
@@ -150,12 +158,13 @@ def _what_it_is(
 
 def _use(folder: Path, source: EncoderFolder, name: str, preset: str | None, *, is_adapted: bool) -> str:
     place = json.dumps(f"path/to/{name}")
+    asked = "" if _has_fp32(folder) else f', precision="{source.precision}"'
     names = '["heart attack", "Myocardial infarction"]'
     prepare = f'names = [onoma.normalise(name, "{preset}") for name in {names}]' if preset else f"names = {names}"
     parts = [
         "## How to use it",
         "With Onoma, torch or not:",
-        code(["import onoma", "", prepare, f"vectors = onoma.open_encoder({place}).encode(names)"]),
+        code(["import onoma", "", prepare, f"vectors = onoma.open_encoder({place}{asked}).encode(names)"]),
     ]
     if not count_parameters(folder):  # of a source that was made by joining, there are no files
         return "\n\n".join([*parts, "The folder holds the ONNX model only, so other libraries cannot open it."])
@@ -307,7 +316,7 @@ def _scores(folder: Path, report: Mapping[str, Any]) -> str:
     return "\n\n".join(["## Scores", *(parts or ["No score was recorded in this folder."])])
 
 
-def _precisions(agreements: Iterable[Agreement]) -> str:
+def _precisions(folder: Path, agreements: Iterable[Agreement]) -> str:
     rows = [
         (
             one.precision,
@@ -323,10 +332,15 @@ def _precisions(agreements: Iterable[Agreement]) -> str:
     if not rows:
         return ""
     columns = ("precision", "size", "speed", "cosine, mean", "cosine, 1st percentile", "same neighbour", "names")
+    which = (
+        "ONNX models beside the one in fp32, each compared with it"
+        if _has_fp32(folder)
+        else "What the folder has in place of fp32, compared with the fp32 that it was made from"
+    )
     return "\n\n".join(
         [
             "## Lower precisions",
-            "ONNX models beside the one in fp32, each compared with it: size, names per second as a multiple of fp32 "
+            f"{which}: size, names per second as a multiple of fp32 "
             "on the machine that measured, cosine of a name's two vectors, share of names whose nearest other name "
             "stays the same, number of names measured.",
             table(columns, rows),
@@ -349,6 +363,10 @@ def _limits(source: EncoderFolder, preset: str | None) -> str:
 def megabytes(size: int) -> str:
     """``megabytes(22_900_000)`` is ``"22.9 MB"``."""
     return f"{size / 1e6:,.1f} MB"
+
+
+def _has_fp32(folder: Path) -> bool:
+    return bool(weight_files(folder)) or (folder / ONNX_NAME).is_file()
 
 
 def _opens_elsewhere(folder: Path, source: EncoderFolder, *, is_adapted: bool) -> bool:

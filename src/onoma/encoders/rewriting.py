@@ -114,7 +114,7 @@ def add_to_card(
         ConfigError: the source is no folder that Onoma wrote.
         ArtifactError: the source is damaged.
     """
-    found = locate_encoder(source)
+    found = locate_encoder(source, precision=None)
     read = [_read_result(Path(file), found) for file in results]
     with _rewritten(source, found, None, overwrite=True) as folder:
         for result in read:
@@ -130,7 +130,7 @@ def add_to_card(
         if licence is not None:
             about["origin"] = {**about.get("origin", {}), "licence": licence.strip() or None}
         write_json(folder / ABOUT_NAME, about)
-    return locate_encoder(source)
+    return locate_encoder(source, precision=found.precision)
 
 
 @contextlib.contextmanager

@@ -40,7 +40,7 @@ def locate_encoder(
     *,
     pooling: Pooling | None = None,
     max_tokens: int | None = None,
-    precision: OnnxPrecision = "fp32",
+    precision: OnnxPrecision | None = "fp32",
 ) -> EncoderFolder:
     """Find an encoder's folder, fetching it from the hub if it must be.
 

@@ -130,6 +130,7 @@ def build_linker(
             "encoder_name": opened.name,
             "encoder_fingerprint": opened.fingerprint,
             "precision": opened.folder.precision,
+            "names_encoded_in": [opened.precision],
         }
         parents.append(Parent(kind=ENCODER_KIND, fingerprint=opened.fingerprint))
     config |= {"n_concepts": dictionary.n_concepts, "n_texts": dictionary.n_texts}

@@ -38,6 +38,7 @@ from onoma.artifacts import (
     write_artifact,
 )
 from onoma.encoders import Encoder, open_encoder
+from onoma.encoders.folders import Precision
 from onoma.encoders.kept_parts import KeptParts
 from onoma.errors import ArtifactExistsError, ConfigError, MismatchError
 from onoma.indexes.pgvector_replacing import replacing_tables, tables_in
@@ -66,6 +67,7 @@ def update_linker(
     out: str | Path | None = None,
     *,
     encoder: Encoder | str | Path | None = None,
+    precision: Precision | None = None,
     mentions: Iterable[str] | None = None,
     answered: Sequence[str] | None = None,
     database: str | None = None,
@@ -83,7 +85,8 @@ def update_linker(
         terminology: The other release. Nothing in it says which of two is newer, so that a way back is an update too.
         out: Where the new linker shall lie; unset: in the place of the old one.
         encoder: What encodes new texts: the linker's encoder run in another way, such as by torch. Unset: as in the
-            linker.
+            linker. One that is given by its place keeps as many numbers of a vector as the linker's does.
+        precision: To open it in, if it is given by its place; see `open_encoder`. Unset: the linker's.
         mentions: Texts that were linked before. They are linked by both, as they stand, with the linker's own stages.
         answered: The code that each mention was answered with then, however it was asked; "" for none. Those of
             concepts that are no answer any more are counted, and listed.
@@ -97,7 +100,7 @@ def update_linker(
         ArtifactError: one of the folders is damaged, of another kind or of a newer format; ``out`` is taken; or the
             linker was changed by another process meanwhile.
         MismatchError: the encoder is not the linker's, or the terminology has none of the linker's concepts.
-        ConfigError: an encoder is given and the linker has none.
+        ConfigError: an encoder is given and the linker has none, or a precision without an encoder to open.
         OnomaError: the linker cannot be opened, see `Linker.open`.
 
     Warns:
@@ -110,7 +113,7 @@ def update_linker(
     ensure_writable(target, KIND, overwrite=overwrite or is_in_place)
     release = as_terminology(terminology)
     before = Linker.open(place, database=database)
-    encodes_with = _own_encoder(before, encoder)
+    encodes_with = _own_encoder(before, encoder, precision)
     if is_in_place and is_current(before, release) and _has_zeros(before):
         remove_leftovers(place.resolve())  # of an update that was killed as it cleaned up
         return _nothing_to_do(before, release, mentions, answered, started)
@@ -145,8 +148,12 @@ def update_linker(
             tables.written += tables_in(folder)
         parents += built.parents
         config |= built.config
-        if known is not None and known.n_copied:
-            config |= _said_of_index(place, folder, config)
+        if known is not None and encodes_with is not None:
+            encoded_in = {encodes_with.precision} if known.n_encoded else set()
+            if known.n_copied:
+                config |= _said_of_index(place, folder, config)
+                encoded_in |= {*before.manifest.config.get("names_encoded_in", [before.encoder.precision])}
+            config["names_encoded_in"] = sorted(encoded_in)
         before.settings.save(folder)
         carried_prior = None
         if before.prior is not None:
@@ -212,19 +219,31 @@ def check_terminology(linker: Linker, terminology: Terminology) -> None:
         )
 
 
-def _own_encoder(linker: Linker, encoder: Encoder | str | Path | None) -> Encoder | None:
+def _own_encoder(linker: Linker, encoder: Encoder | str | Path | None, precision: Precision | None) -> Encoder | None:
     """What encodes new texts; ``None`` if the linker has no encoder."""
+    if precision is not None and not isinstance(encoder, str | Path):
+        raise ConfigError("a precision is that of an encoder which is opened: give its folder or name.")
     has_encoder = linker.manifest.config.get("encoder_fingerprint") is not None
     if encoder is None:
         return linker.encoder if has_encoder else None
     if not has_encoder:
         raise ConfigError(f"{linker.path} was built without an encoder: give none.")
-    opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
+    own = linker.encoder.folder
+    opened = (
+        open_encoder(encoder, precision=precision or own.precision, dimensions=own.dimensions)
+        if isinstance(encoder, str | Path)
+        else encoder
+    )
     if opened.fingerprint != linker.encoder.fingerprint:
+        what = (
+            "another: their vectors cannot be compared. Build a linker with it (onoma linker build), or leave it out."
+        )
+        if opened.folder.weights_sha256 == own.weights_sha256:
+            kept = "" if own.dimensions is None else f" and the first {own.dimensions} numbers of a vector"
+            what = f"the same, opened in another way: open it in {own.precision}, with its own pooling{kept}."
         raise MismatchError(
             f"{linker.path} has the encoder {linker.encoder_name} ({linker.encoder.fingerprint[:12]}), and "
-            f"{opened.name} ({opened.fingerprint[:12]}) is another: their vectors cannot be compared. Build a linker "
-            "with it (onoma linker build), or leave it out."
+            f"{opened.name} ({opened.fingerprint[:12]}) is {what}"
         )
     return opened
 
