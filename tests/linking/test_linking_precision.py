@@ -32,6 +32,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def release(place: Path) -> Path:
+    """The terminology with a name more, beside what `place` has."""
+    make_terminology(place / "release", {"D1": ["Sugar disease", "bd attack"], "D2": ["Cold"]})
+    return place / "release"
+
+
 def test_mentions_are_encoded_as_the_names_were(place: Path) -> None:
     linker = Linker.open(place / "linker")
     verify_artifact(place / "linker")
@@ -82,20 +89,17 @@ def open_with_files_of(linker: Path) -> Linker:
     return Linker.open(linker)
 
 
-def test_a_linker_from_before_precisions_opens(place: Path, tmp_path: Path) -> None:
+def test_a_linker_from_before_precisions_opens(place: Path, release: Path, tmp_path: Path) -> None:
     linker = tmp_path / "linker"
     build_linker(place / "terminology", open_encoder(place / "encoder"), linker)
     text = (linker / "onoma.json").read_text()
     older = json.loads("\n".join(line for line in text.splitlines() if '"precision"' not in line))
     write_text_atomically(linker / "onoma.json", json.dumps({**older, "sha256": None}))
     assert Linker.open(linker).encoder.folder.precision == "fp32"
-
-
-@pytest.fixture(scope="module")
-def release(place: Path) -> Path:
-    """The terminology with a name more, beside what `place` has."""
-    make_terminology(place / "release", {"D1": ["Sugar disease", "bd attack"], "D2": ["Cold"]})
-    return place / "release"
+    del older["config"]["names_encoded_in"]
+    write_text_atomically(linker / "onoma.json", json.dumps({**older, "sha256": None}))
+    update_linker(linker, release)
+    assert Linker.open(linker).manifest.config["names_encoded_in"] is None, "nobody knows"
 
 
 def test_an_update_opens_the_linkers_encoder_as_the_linker_does(place: Path, release: Path, tmp_path: Path) -> None:

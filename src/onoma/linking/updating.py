@@ -148,12 +148,10 @@ def update_linker(
             tables.written += tables_in(folder)
         parents += built.parents
         config |= built.config
+        if known is not None and known.n_copied:
+            config |= _said_of_index(place, folder, config)
         if known is not None and encodes_with is not None:
-            encoded_in = {encodes_with.precision} if known.n_encoded else set()
-            if known.n_copied:
-                config |= _said_of_index(place, folder, config)
-                encoded_in |= {*before.manifest.config.get("names_encoded_in", [before.encoder.precision])}
-            config["names_encoded_in"] = sorted(encoded_in)
+            config["names_encoded_in"] = _names_encoded_in(before.manifest, known, encodes_with)
         before.settings.save(folder)
         carried_prior = None
         if before.prior is not None:
@@ -318,6 +316,12 @@ def _build(
         item.rename(folder / item.name)
     build.rmdir()
     return built
+
+
+def _names_encoded_in(before: Manifest, known: KnownVectors, encodes_with: Encoder) -> list[str] | None:
+    """The precisions that vectors were computed in; ``None`` where the linker they are copied from does not say."""
+    copied = before.config.get("names_encoded_in") if known.n_copied else []
+    return None if copied is None else sorted({*copied, *([encodes_with.precision] if known.n_encoded else [])})
 
 
 def _said_of_index(before: Path, folder: Path, config: dict[str, Any]) -> dict[str, Any]:
