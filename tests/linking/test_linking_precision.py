@@ -112,10 +112,10 @@ def test_an_update_opens_the_linkers_encoder_as_the_linker_does(place: Path, rel
         updated = Linker.open(tmp_path / "new")
         assert updated.encoder.fingerprint == Linker.open(linker).encoder.fingerprint
         assert updated.manifest.config["names_encoded_in"] == ["int8"]
-    same = "is the same, opened in another way: open it in int8, with its own pooling"
+    same = "is the same, opened otherwise: open it in int8, with its own pooling and max_tokens"
     with pytest.raises(MismatchError, match=rf"{same}\.$"):
         update_linker(place / "linker", release, tmp_path / "x", encoder=place / "encoder", precision="fp32")
-    with pytest.raises(MismatchError, match=f"{same} and the first 8 numbers"):
+    with pytest.raises(MismatchError, match=f"{same}, and keep the first 8 numbers"):
         update_linker(tmp_path / "short", release, tmp_path / "x", encoder=open_encoder(place / "encoder"))
     with pytest.raises(ConfigError, match="give its folder or name"):
         update_linker(place / "linker", release, tmp_path / "x", precision="fp32")

@@ -282,9 +282,10 @@ def _read_folder(
     if not isinstance(config, dict):
         raise InputError("this is no configuration of a model", path=model_path / "config.json", expected="{...}")
     weights = weight_files(model_path)
-    lower = _lower_precisions(folder) if about else ()
     if precision is None:
-        precision = "fp32" if weights or (folder / ONNX_NAME).is_file() or not lower else lower[0]
+        has_fp32 = weights or (folder / ONNX_NAME).is_file()
+        lower = () if has_fp32 or not about else _lower_precisions(folder)
+        precision = lower[0] if lower else "fp32"
     onnx = folder / onnx_name(precision)
     if precision != "fp32" and not (about and onnx.is_file()):
         raise ConfigError(

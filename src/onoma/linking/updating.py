@@ -237,8 +237,8 @@ def _own_encoder(linker: Linker, encoder: Encoder | str | Path | None, precision
             "another: their vectors cannot be compared. Build a linker with it (onoma linker build), or leave it out."
         )
         if opened.folder.weights_sha256 == own.weights_sha256:
-            kept = "" if own.dimensions is None else f" and the first {own.dimensions} numbers of a vector"
-            what = f"the same, opened in another way: open it in {own.precision}, with its own pooling{kept}."
+            kept = "" if own.dimensions is None else f", and keep the first {own.dimensions} numbers of a vector"
+            what = f"the same, opened otherwise: open it in {own.precision}, with its own pooling and max_tokens{kept}."
         raise MismatchError(
             f"{linker.path} has the encoder {linker.encoder_name} ({linker.encoder.fingerprint[:12]}), and "
             f"{opened.name} ({opened.fingerprint[:12]}) is {what}"

@@ -45,7 +45,7 @@ _MLFLOW_SECONDS, _MLFLOW_VALUES = 5.0, 500
 """After so long, or so many values, they are written: one by one would take longer than a step of a small model."""
 
 _MLFLOW_PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20"}
-"""Unless these variables are set: training stands still as long as MLflow asks a server again, else four minutes."""
+"""Where these variables are not set: training stands still while MLflow asks a server again, by itself four minutes."""
 
 
 class Tracker(Protocol):
