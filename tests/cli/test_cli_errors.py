@@ -189,6 +189,25 @@ def test_rate_and_time_left_are_of_what_was_done_here(
     ]
 
 
+_INTERRUPTED_AT_ONCE = """
+import sys
+from onoma.cli import main
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "onoma.cli.app":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+main()
+"""
+
+
+def test_ctrl_c_while_the_command_line_is_being_imported_is_told_in_words() -> None:
+    done = subprocess.run([sys.executable, "-c", _INTERRUPTED_AT_ONCE], check=False, capture_output=True, text=True)
+    assert done.returncode == 130
+    assert done.stderr.startswith("\nonoma: stopped.")
+    assert "Traceback" not in done.stderr
+
+
 def test_the_package_runs_as_the_command() -> None:
     done = subprocess.run([sys.executable, "-m", "onoma", "--version"], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == f"onoma {onoma.__version__}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from safetensors.torch import load_file
 from tiny_encoders import write_tiny
 
 from onoma.artifacts import open_artifact, verify_artifact
-from onoma.encoders import add_to_card, export_encoder, open_encoder, save_encoder
+from onoma.encoders import add_to_card, export_encoder, locate_encoder, open_encoder, save_encoder
 from onoma.encoders.adapter_folders import join_adapter, load_adapter, read_adapter, save_adapter
 from onoma.encoders.adapters import adapter_tensors
 from onoma.encoders.loading import load_packed
@@ -228,7 +229,16 @@ def test_a_joined_encoder_is_not_written_over_what_it_is_made_of(base: Path, tmp
         with pytest.raises(InputError, match="over the adapter or its base"):
             join_adapter(tmp_path / "e", place, base=tmp_path / "own", overwrite=True)
         verify_artifact(place)
+    with pytest.raises(InputError, match="over the adapter or its base"):  # which lies in what would be replaced
+        join_adapter(tmp_path / "e" / "adapter", tmp_path / "e", base=tmp_path / "own", overwrite=True)
+    verify_artifact(tmp_path / "e" / "adapter")
     join_adapter(tmp_path / "e", tmp_path / "joined", base=tmp_path / "own")
+
+
+def test_an_adapter_alone_is_no_encoder(base: Path, tmp_path: Path) -> None:
+    save_adapter(trained(base, "lora"), tmp_path / "a")
+    with pytest.raises(NotAnArtifactError, match=f"onoma encoder join {re.escape(str(tmp_path / 'a'))} -o ENCODER"):
+        locate_encoder(tmp_path / "a")
 
 
 @pytest.mark.parametrize("kind", ["bottleneck", "lora"])

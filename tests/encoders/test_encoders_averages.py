@@ -107,6 +107,17 @@ def test_the_average_of_an_encoder_with_itself_is_itself(trained: Callable[..., 
     assert made.width == 16
 
 
+def test_the_average_of_equal_encoders_is_not_taken_for_what_they_were_trained_from(
+    trained: Callable[..., Path], tmp_path: Path
+) -> None:
+    folder = trained("a", 1)
+    origin = locate_encoder(folder).origin
+    made = average_encoders([folder, folder], tmp_path / "out")
+    assert made.weights_sha256 == locate_encoder(folder).weights_sha256
+    assert origin.base == "base"
+    assert made.origin == origin
+
+
 def test_bottlenecks_are_averaged_too(tmp_path: Path) -> None:
     tiny_encoder(tmp_path / "base", weight_std=0.3)
     for name, drawn, seed in (("1", 0, 1), ("2", 0, 2), ("stranger", 3, 3)):

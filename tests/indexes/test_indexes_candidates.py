@@ -381,3 +381,33 @@ def test_one_answer_whatever_the_threads(kind: str) -> None:
         digests.add(run.stdout.strip())
     assert len(digests) == 1
     assert len(digests.pop()) == hashlib.sha256().digest_size * 2
+
+
+_FORKED = """
+import os, sys, threading, faiss, numpy as np
+from onoma.indexes import ApproximateIndex, SignBitIndex, VectorStore
+faiss.omp_set_num_threads(3)
+vectors = np.random.default_rng(0).standard_normal((6000, 48)).astype(np.float32)
+kind = {"sign-bits": SignBitIndex, "approximate": ApproximateIndex}[sys.argv[1]]
+index = kind.build(VectorStore(vectors), candidates=100)
+expected = index.search(vectors[:300], k=5)  # enough queries that FAISS shares them among its threads
+same = []
+def search(index):
+    found = index.search(vectors[:300], k=5)
+    same.append(all(np.array_equal(one, other) for one, other in zip(found, expected)))
+child = os.fork()
+if child == 0:
+    search(index)
+    search(kind.build(VectorStore(vectors), candidates=100))
+    thread = threading.Thread(target=search, args=(index,))  # how many threads FAISS may use is a thread's own
+    thread.start()
+    thread.join()
+    os._exit(0 if same == [True] * 3 else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.parametrize("kind", list(BUILDS))
+def test_a_forked_process_does_not_wait_for_threads_of_its_parent(kind: str) -> None:
+    assert subprocess.run([sys.executable, "-c", _FORKED, kind], timeout=60, check=False).returncode == 0

@@ -440,6 +440,16 @@ def test_a_server_that_is_not_there(tmp_path: Path) -> None:
     assert "secret" not in str(raised.value)
 
 
+def test_a_statement_that_takes_longer_than_the_server_allows(database: str) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    with (
+        psycopg.connect(database, options="-c statement_timeout=20") as connection,
+        pytest.raises(UnavailableError, match=r"broke a statement off \(.*timeout\).*raise statement_timeout"),
+        pgvector_server.in_words(),
+    ):
+        connection.execute("SELECT pg_sleep(20)")
+
+
 def test_an_unreadable_connection_string() -> None:
     pytest.importorskip("psycopg")
     with pytest.raises(ConfigError, match="postgresql://") as raised:

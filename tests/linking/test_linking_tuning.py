@@ -113,6 +113,7 @@ def test_the_report_is_what_happened(place: Path, tmp_path: Path) -> None:
     report = tune_linker(tmp_path / "linker", MENTIONS, progress=lambda *state: done.append(state))
     assert report.n_mentions == len(MENTIONS) - 1, "one is blank"
     assert (report.n_no_concept, report.n_unknown, report.unknown) == (21, 2, ("X1", "X2|X3"))
+    assert report.are_concepts == ()
     assert report.n_distinct == report.n_mentions - 1, "one occurs twice: of its two codes one is unknown"
     searches = ["dense alone", "sparse alone", "reciprocal ranks", "learned weights"]
     assert list(report.accuracy) == ["before", *searches, "after"]
@@ -143,6 +144,13 @@ def test_the_report_is_what_happened(place: Path, tmp_path: Path) -> None:
     told = json.loads(json.dumps(dataclasses.asdict(report)))
     assert told.pop("prior") is None
     assert tuned.manifest.config["tuning"] == told
+
+
+def test_where_a_concept_is_called_as_none_is_its_mentions_mean_it(tmp_path: Path) -> None:
+    write_letter_linker(tmp_path, {**CONCEPTS, "NIL": ["vzq"]})
+    report = tune_linker(tmp_path / "linker", MENTIONS)
+    assert report.are_concepts == ("NIL",)
+    assert report.n_no_concept == 1, "the one of CUI-less, which no concept is called"
 
 
 def test_learning_again_or_in_another_order_gives_the_same(place: Path, tmp_path: Path) -> None:

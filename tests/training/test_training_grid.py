@@ -553,6 +553,28 @@ def test_what_no_combination_can_be_is_refused_before_anything_is_written(place:
     assert not out.exists()
 
 
+def test_a_grid_does_not_go_on_from_another_base_of_that_name(place: Path, tmp_path: Path) -> None:
+    def go(*rates: str, base: str) -> list[Trained]:
+        return train_grid(
+            "quickstart",
+            Grid("g", "", ({"learning_rate": rates},)),
+            tmp_path / "out",
+            overrides=overrides(place) | {"base": str(tmp_path / base)},
+            terminology=place / "t",
+        )
+
+    tiny_encoder(tmp_path / "base")
+    tiny_encoder(tmp_path / "besides", seed=1)
+    go("1e-3", base="base")
+    go("1e-4", base="besides")
+    tiny_encoder(tmp_path / "other", seed=2)
+    shutil.rmtree(tmp_path / "base")
+    (tmp_path / "other").rename(tmp_path / "base")
+    with pytest.raises(MismatchError, match=r"a grid on something else \(the base .*base\)"):
+        go("1e-2", base="base")
+    go("1e-2", base="besides")
+
+
 def test_bases_that_the_pairs_do_not_fit_are_refused_before_anything_is_written(place: Path, tmp_path: Path) -> None:
     other = tiny_encoder(tmp_path / "other", extra_tokens=["extra"])
     pairs = build_pairs(Terminology.open(place / "t"), locate_tokenizer(str(place / "base")), tmp_path / "pairs")

@@ -12,7 +12,7 @@ the next look at the place puts it back.)
 """
 
 from onoma.artifacts.amending import amend_artifact
-from onoma.artifacts.files import copy_files, is_same, sha256_file, write_file, write_text_atomically
+from onoma.artifacts.files import copy_files, holds, is_same, sha256_file, write_file, write_text_atomically
 from onoma.artifacts.manifest import (
     MANIFEST_NAME,
     FileEntry,
@@ -44,6 +44,7 @@ __all__ = [
     "ensure_outside",
     "ensure_plain_name",
     "ensure_writable",
+    "holds",
     "is_same",
     "is_still",
     "leftovers",

@@ -43,6 +43,11 @@ def is_same(path: Path, other: Path) -> bool:
     return path.exists() and other.exists() and path.samefile(other)
 
 
+def holds(folder: Path, other: Path) -> bool:
+    """Whether the other is the folder or lies in it, links followed: where the folder is replaced, it is lost."""
+    return other.resolve().is_relative_to(folder.resolve())
+
+
 def copy_files(names: Iterable[str], source: Path, target: Path) -> None:
     """Copy files of a folder by their names, those in folders within it too; whatever else lies there stays behind."""
     for name in names:

@@ -31,13 +31,14 @@ def main() -> None:
     130 when interrupted, 143 or 129 when asked to end (SIGTERM, SIGHUP), 141 (as of SIGPIPE) where who reads its output
     leaves before it is all written.
     """
-    from onoma.cli.app import app
     from onoma.errors import OnomaError, missing_extra
 
     warnings.formatwarning = warning_in_words
     _open_streams()
     _end_in_order()
     try:
+        from onoma.cli.app import app  # within: it takes long enough to be interrupted
+
         app()
     except OnomaError as error:
         sys.stderr.write(f"onoma: {printable(str(error), keep=_OF_MESSAGES)}\n")

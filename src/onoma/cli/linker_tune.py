@@ -26,7 +26,8 @@ def tune(
         typer.Option(
             metavar="FILE",
             help="Development mentions: a table with the columns mention and concept_id (csv, tsv, parquet, jsonl), or "
-            "lines id||mention. The ids NIL, CUI-less and -1 mean 'no such concept'.",
+            "lines id||mention. The ids NIL, CUI-less and -1 mean 'no such concept', unless the "
+            "linker has a concept of that code.",
         ),
     ],
     context: Annotated[
@@ -194,6 +195,11 @@ def _show_mentions(report: TuningReport) -> None:
         meant = [code for code in report.unknown if code.upper() in {nil.upper() for nil in NO_CONCEPT}]
         hint = "" if not meant else f" (for 'no such concept' write {', '.join(NO_CONCEPT)})"
         show.remark(f"{unknown}, such as {codes}: every answer to them counts as wrong{hint}")
+    if report.are_concepts:
+        named = " and ".join(report.are_concepts)
+        show.remark(
+            f"the linker has concepts of the codes {named}: mentions with them mean these, not 'no such concept'"
+        )
     if report.without_contexts:
         show.remark(
             "the cross-encoder reads contexts, and was tuned as it answers without: confidences hold for mentions "

@@ -25,9 +25,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from onoma.artifacts import Parent, open_artifact, sha256_file, write_artifact
+from onoma.artifacts import Parent, holds, open_artifact, sha256_file, write_artifact
 from onoma.encoders.adapters import CoupledNorm, adapter_tensors, has_adapters, insert_saved
-from onoma.encoders.folders import ADAPTED_PREFIX, EncoderFolder, Origin
+from onoma.encoders.folders import ADAPTED_PREFIX, ADAPTER_KIND, EncoderFolder, Origin
 from onoma.encoders.loading import load_model, quiet_transformers
 from onoma.encoders.lora import has_lora, insert_saved_lora, lora_config, lora_tensors, merged
 from onoma.encoders.markdown import plain, table
@@ -38,7 +38,6 @@ from onoma.encoders.saving import save_encoder
 from onoma.encoders.sources import locate_encoder
 from onoma.errors import ConfigError, DamagedArtifactError, InputError, MismatchError, UnavailableError
 
-ADAPTER_KIND = "adapter"
 ADAPTER_ABOUT_NAME = "adapter.json"
 ADAPTER_WEIGHTS_NAME = "adapter_model.safetensors"
 """PEFT's name for them."""
@@ -264,7 +263,7 @@ def join_adapter(
 
     Raises:
         ArtifactExistsError: ``out`` is taken.
-        InputError: it is the adapter's place or that of the base.
+        InputError: it is the place of the adapter or of the base, or one of them lies in it.
         OnomaError: as `load_adapter`.
     """
     path = _adapter_path(folder)
@@ -272,7 +271,7 @@ def join_adapter(
     about = read_adapter(path)
     encoder = load_adapter(path, base)
     assert encoder.source is not None  # it was loaded from a folder
-    if Path(out).resolve() in {place.resolve() for place in (Path(folder), path, encoder.source.path)}:
+    if any(holds(Path(out), place) for place in (Path(folder), path, encoder.source.path)):
         raise InputError(
             "the joined encoder would be written over the adapter or its base", path=out, fix="choose another place"
         )

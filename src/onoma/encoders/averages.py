@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import torch
 
-from onoma.artifacts import Parent, read_manifest
+from onoma.artifacts import Parent, holds, read_manifest
 from onoma.encoders.adapters import is_adapter_name
 from onoma.encoders.folders import ENCODER_KIND, EncoderFolder, Origin
 from onoma.encoders.loading import load_folder
@@ -74,7 +75,7 @@ def average_encoders(
     relative = [weight / max(weights) for weight in weights]  # of the largest, so that no sum overflows
     weights = [weight / math.fsum(relative) for weight in relative]
     folders = [locate_encoder(source) for source in sources]
-    if Path(out).resolve() in {folder.path.resolve() for folder in folders}:
+    if any(holds(Path(out), folder.path) for folder in folders):
         raise InputError("the average would be written over one of its encoders", path=out, fix="choose another place")
     for folder in folders[1:]:
         _refuse_difference(folders[0], folder)
@@ -89,7 +90,12 @@ def average_encoders(
         for name, weight in average.items():
             if weight.is_floating_point():
                 weight.add_(other[name], alpha=share)
-    encoder.source = dataclasses.replace(folders[0], **_common_origin(folders))
+    encoder.source = dataclasses.replace(
+        folders[0],
+        **_common_origin(folders),
+        # Were all weights the same, so is the average, and would be called the one that they were trained from.
+        recorded_weights_sha256=hashlib.sha256("".join(one.fingerprint for one in folders).encode()).hexdigest(),
+    )
     learnt = [(share, folder.sparse_weight) for share, folder in zip(weights, folders, strict=True)]
     has_learnt = any(weight is not None for _, weight in learnt)
     return save_encoder(

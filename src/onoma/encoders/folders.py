@@ -27,11 +27,13 @@ from onoma.errors import (
     DamagedArtifactError,
     InputError,
     MismatchError,
+    NotAnArtifactError,
     OnomaError,
     UnavailableError,
 )
 
 ENCODER_KIND = "encoder"
+ADAPTER_KIND = "adapter"
 ABOUT_NAME = "encoder.json"
 """In a folder that Onoma wrote: what the files of sentence-transformers have no place for."""
 ONNX_NAME = "onnx/model.onnx"
@@ -264,6 +266,11 @@ def _read_folder(
     manifest: Manifest | None = None
     folder = folder.absolute()
     if (folder / MANIFEST_NAME).exists():
+        if read_manifest(folder).kind == ADAPTER_KIND:
+            raise NotAnArtifactError(
+                f"{folder} is an adapter without its base. Put both together, and give ENCODER instead: onoma encoder "
+                f"join {folder} -o ENCODER."
+            )
         manifest = open_artifact(folder, ENCODER_KIND)
         about = read_json(folder / ABOUT_NAME)
         # Folders written before say it as settings only.

@@ -41,7 +41,7 @@ from onoma.indexes.candidate_search import IN_REGISTERS, CandidateIndex, check_u
 from onoma.indexes.centroids import QUERIES_AT_ONCE, Centroids
 from onoma.indexes.exact import ExactIndex
 from onoma.indexes.recall import AS_NEAR, N_QUERIES
-from onoma.indexes.threads import single_thread
+from onoma.indexes.threads import own_threads, single_thread
 from onoma.indexes.vector_store import PART_ROWS, VectorStore
 from onoma.types import FloatArray, RowArray
 
@@ -226,7 +226,7 @@ class ApproximateIndex(CandidateIndex):
         lists = self._lists
         assert lists is not None
         search: Any = lists.search_preassigned  # its stub has the signature that it has in C++
-        with self._one_at_a_time:
+        with self._one_at_a_time, own_threads():
             lists.nprobe = near.shape[1]
             found: RowArray = search(directions, _LISTS_OF_A_VECTOR * n_rows, near, None)[1]
         return found

@@ -385,7 +385,8 @@ class PgVectorIndex:
     def _changed(self) -> MismatchError:
         return MismatchError(
             f"The table '{self._name}' is not the one that was opened: it has been replaced, changed or removed. Open "
-            "the index again; if that is refused too, build it again."
+            "the index again, on the command line by the same command: it may have been updated meanwhile. If that is "
+            "refused too, build it again."
         )
 
 

@@ -191,10 +191,15 @@ def in_words() -> Iterator[None]:
         raise UnavailableError(
             f"PostgreSQL does not allow it ({words_of(error)}). Ask the owner of the database for the right to do so."
         ) from None
+    except psycopg.errors.QueryCanceled as error:
+        raise UnavailableError(
+            f"PostgreSQL broke a statement off ({words_of(error)}). Where that is its limit of time, raise "
+            "statement_timeout for this user or in the connection string."
+        ) from None
     except psycopg.OperationalError as error:
         raise UnavailableError(
             f"PostgreSQL cannot be reached, or cannot go on ({words_of(error)}). See whether the server runs, and "
-            "whether the connection string names the right one."
+            "whether the connection string has the right server, database, user and password."
         ) from None
     except psycopg.Error as error:
         raise UnavailableError(f"PostgreSQL refused a statement ({words_of(error)}).") from None

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onoma.indexes.candidate_search import IN_REGISTERS
-from onoma.indexes.threads import on_threads
+from onoma.indexes.threads import on_threads, own_threads
 from onoma.types import FloatArray, RowArray
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ class SignScanner:
             return shard.search(directions, min(n_rows, shard.ntotal))
 
         if len(self._shards) == 1:
-            return search(self._shards[0])[1]
+            with own_threads():
+                return search(self._shards[0])[1]
         found = on_threads(search, self._shards)
         keys = [
             _keys(distances, rows + first) for (distances, rows), first in zip(found, self._first_rows, strict=True)

@@ -7,11 +7,14 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+_PROCESS = os.getpid()
+"""That imported this; a forked one has another."""
 
 
 def on_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
@@ -59,6 +62,11 @@ def single_thread() -> Iterator[None]:
         yield
     finally:
         faiss.omp_set_num_threads(before)
+
+
+def own_threads() -> AbstractContextManager[None]:
+    """FAISS starts threads of its own here, but in a process that was forked, which would wait for its parent's."""
+    return nullcontext() if os.getpid() == _PROCESS else single_thread()
 
 
 @functools.cache

@@ -58,6 +58,8 @@ class Development:
     mentions: list[Labelled]
     unknown: dict[str, int]
     """Codes of mentions of which the linker has no concept, and how often they occur."""
+    are_concepts: tuple[str, ...] = ()
+    """Those of `NO_CONCEPT` that mentions have and the linker has as concepts: they mean these."""
 
 
 def label_mentions(linker: Linker, mentions: pl.DataFrame, n_folds: int) -> Development:
@@ -94,7 +96,9 @@ def label_mentions(linker: Linker, mentions: pl.DataFrame, n_folds: int) -> Deve
             found=f"{n_known}" + (f"; unknown are {', '.join(sorted(unknown)[:SHOWN])}" if unknown else ""),
             fix="take more mentions, or codes as the linker's terminology has them",
         )
-    return Development(labelled, dict(unknown))
+    is_used = {code for label in meant for code in split_codes(label)}.intersection(NO_CONCEPT)
+    are_concepts = linker.dictionary.concept_rows(is_used).keys()
+    return Development(labelled, dict(unknown), tuple(code for code in NO_CONCEPT if code in are_concepts))
 
 
 def _meant(linker: Linker, labels: set[str]) -> dict[str, tuple[frozenset[int], bool]]:

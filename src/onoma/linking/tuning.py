@@ -63,6 +63,7 @@ class TuningReport:
             the mentions show nothing of it, and it has the one that its training chose.
         without_contexts: Whether a cross-encoder that is on reads contexts, and there were none.
         answers_nil: Whether a cross-encoder that is on may answer that no concept is meant.
+        are_concepts: Those of `NO_CONCEPT` that mentions have and the linker has as concepts: they mean these.
     """
 
     stages: tuple[Stage, ...]
@@ -82,6 +83,7 @@ class TuningReport:
     rerank_weight: float | None = None
     without_contexts: bool = False
     answers_nil: bool = False
+    are_concepts: tuple[str, ...] = ()
 
     @property
     def better_alone(self) -> Stage | None:
@@ -188,6 +190,7 @@ def tune_linker(
         rerank_weight=chosen.rerank_weight if "rerank" in chosen.stages else None,
         without_contexts=not with_contexts and opened.tuned(chosen).reads_contexts,
         answers_nil=opened.tuned(chosen).answers_nil,
+        are_concepts=development.are_concepts,
     )
     tuning = dataclasses.asdict(report)
     of_prior = tuning.pop("prior")

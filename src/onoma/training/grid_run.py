@@ -48,6 +48,7 @@ from onoma.training.tuning import check_base
 _OF_A_TRY = ("status", "why", "tries")
 """Fields of `Trained` that outlast a call that did not come to an end."""
 _PAIRS = ".pairs"
+_BASES = "bases"
 _OF_NAMES = ("normalisation", "max_tokens")
 _OF_PAIRS = (*SETTINGS_OF_PAIRS, *_OF_NAMES, "base", "seed")
 """Combinations that agree in these share their pairs."""
@@ -125,8 +126,10 @@ def train_grid(
     for config in {config.model_dump_json(include=_OF_BASE): config for config in configs}.values():
         check_base(config)
     made = None if pairs is None else PairSet.open(pairs)
+    bases: dict[str, str] = {}
     for base in dict.fromkeys(combination.recipe.config.base for combination in found):
         located = locate_encoder(base)
+        bases[base] = located.fingerprint
         if made is not None and located.tokenizer_fingerprint != made.tokenizer_fingerprint:
             raise MismatchError(
                 f"{made.path} was tokenised with another tokeniser than that of {base}; take bases that share one, or "
@@ -178,6 +181,7 @@ def train_grid(
         "development terminology": None
         if development_terminology is None
         else Terminology.open(development_terminology).manifest.fingerprint,
+        _BASES: bases,
     }
     return train_combinations(found, out, train, made_from=made_from, on_event=on_event)
 
@@ -198,7 +202,7 @@ def train_combinations(
         train: Trains a recipe into an encoder folder; the third argument is the folder for its pairs, which other
             combinations may have made.
         made_from: On what all combinations are trained and measured, JSON-serialisable. A grid is not continued on
-            something else.
+            something else; of "bases", a fingerprint by name, it may have others besides.
         on_event: Called with sentences worth telling.
 
     Returns, Raises:
@@ -206,7 +210,7 @@ def train_combinations(
     """
     out = Path(out)
     keys = list(dict.fromkeys(key for combination in found for key in combination.settings))
-    with processes(found[0].recipe.config.device), _alone(out, made_from):
+    with processes(found[0].recipe.config.device), _alone(out, made_from) as recorded:
         tell = on_event if on_event is not None and is_main() else lambda _: None
         table = {made.name: made for made in broadcast([state_of(out, combination, keys) for combination in found])}
         finished = sum(made.status == DONE for made in table.values())
@@ -218,7 +222,7 @@ def train_combinations(
             before = earlier.get(name, {})
             if made.status == WAITING and before.get("status") in (FAILED, BEGUN):
                 table[name] = replace(made, **{key: before[key] for key in _OF_A_TRY if key in before})
-        write_table(out, made_from, table)
+        write_table(out, recorded, table)
         refused: list[OnomaError] = []
         # One that ends all processes each time must not keep those behind it from their turn.
         in_order = sorted(found, key=lambda one: (table[one.name].tries, table[one.name].status in (FAILED, BEGUN)))
@@ -231,7 +235,7 @@ def train_combinations(
             if world_size() > 1:  # one of the processes may end all of them before this one can tell why
                 tried = table[combination.name]
                 write_table(
-                    out, made_from, table | {tried.name: replace(tried, status=BEGUN, why="", tries=tried.tries + 1)}
+                    out, recorded, table | {tried.name: replace(tried, status=BEGUN, why="", tries=tried.tries + 1)}
                 )
             try:
                 train(combination.recipe, folder, _pairs_folder(out, combination.recipe.config))
@@ -244,16 +248,16 @@ def train_combinations(
                 tries = tried.tries + (world_size() > 1)
                 table[tried.name] = replace(tried, status=FAILED, why=str(error), tries=tries)
                 if world_size() > 1:  # the others may not have failed, and would wait
-                    write_table(out, made_from, table)
+                    write_table(out, recorded, table)
                     raise
             except BaseException:  # it was interrupted, and goes on first
-                write_table(out, made_from, table)
+                write_table(out, recorded, table)
                 raise
             else:
                 table[combination.name] = broadcast(state_of(out, combination, keys))
-            write_table(out, made_from, table)
+            write_table(out, recorded, table)
         if refused and len(refused) == len(found):  # the data suit none of them: nothing has begun
-            write_table(out, made_from, {name: replace(made, status=WAITING, why="") for name, made in table.items()})
+            write_table(out, recorded, {name: replace(made, status=WAITING, why="") for name, made in table.items()})
             raise refused[0]
         if is_main() and all(made.status == DONE for made in table.values()):
             shutil.rmtree(out / _PAIRS, ignore_errors=True)
@@ -261,8 +265,11 @@ def train_combinations(
 
 
 @contextlib.contextmanager
-def _alone(out: Path, made_from: Mapping[str, Any]) -> Iterator[None]:
+def _alone(out: Path, made_from: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The grid's folder, for this process (and those that train with it) alone.
+
+    Yields:
+        ``made_from``, and bases of combinations that were in the grid's table before.
 
     Raises:
         ArtifactExistsError: the folder holds something else.
@@ -270,24 +277,25 @@ def _alone(out: Path, made_from: Mapping[str, Any]) -> Iterator[None]:
         TrainingError: another process works in it.
     """
     if not is_main():
-        yield
+        yield made_from
         return
     report = out / REPORT_NAME
-    is_other = False
+    differing: list[str] = []
+    all_bases = made_from.get(_BASES, {})
     if report.exists():
         try:
             written = json.loads(report.read_text(encoding="utf-8"))
             known = dict(written["made_from"])
+            all_bases = {**known.get(_BASES, {}), **all_bases}
             # What a combination that was killed after saving left is not in the table yet.
             is_there = any(out.glob("*.run")) or any(out.glob(f"*/{MANIFEST_NAME}"))
             has_begun = is_there or any(one["status"] != WAITING for one in written["combinations"])
-        except (KeyError, TypeError, ValueError):
+            differing = _differing(known, json.loads(json.dumps(made_from)))
+        except (AttributeError, KeyError, TypeError, ValueError):
             raise ArtifactExistsError(
                 f"{out} holds a {REPORT_NAME} that is no grid's, or a damaged one; write to another place."
             ) from None
-        is_other = known != json.loads(json.dumps(made_from))
-        if has_begun and is_other:
-            differing = sorted(key for key in {*known, *made_from} if known.get(key) != made_from.get(key))
+        if has_begun and differing:
             raise MismatchError(
                 f"{out} holds a grid on something else ({', '.join(differing)}). Write to another place, or remove it."
             )
@@ -300,11 +308,21 @@ def _alone(out: Path, made_from: Mapping[str, Any]) -> Iterator[None]:
     except Timeout:
         raise TrainingError(f"another process is training the grid {out} just now; wait for it.") from None
     try:
-        if is_other:  # nothing was trained on the pairs that were made from something else
+        if differing:  # nothing was trained on the pairs that were made from something else
             shutil.rmtree(out / _PAIRS, ignore_errors=True)
-        yield
+        yield {**made_from, _BASES: all_bases} if all_bases and not differing else made_from
     finally:
         lock.release()
+
+
+def _differing(known: Mapping[str, Any], made_from: Mapping[str, Any]) -> list[str]:
+    """What two grids are not on alike; a base that only one of them has is no difference."""
+    keys = {*known, *made_from} - {_BASES}
+    before = known.get(_BASES, {})
+    bases = [
+        name for name, fingerprint in made_from.get(_BASES, {}).items() if before.get(name, fingerprint) != fingerprint
+    ]
+    return sorted(key for key in keys if known.get(key) != made_from.get(key)) + [f"the base {name}" for name in bases]
 
 
 def _pairs_folder(out: Path, config: TrainingConfig) -> Path:
