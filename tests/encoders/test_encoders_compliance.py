@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -453,3 +454,27 @@ def test_onnx_encoding_imports_neither_torch_nor_transformers(plain: Path, tmp_p
     )
     done = subprocess.run([sys.executable, "-c", code, tmp_path / "out"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+_FORKED = """
+import os, sys, numpy as np
+from onoma.encoders import open_encoder
+names = ["heart attack and " * (number % 9) + "flu" for number in range(3000)]
+encoder = open_encoder(sys.argv[1], backend=sys.argv[2])
+if sys.argv[2] == "torch":
+    import torch
+    torch.set_num_threads(3)
+expected = encoder.encode(names)
+child = os.fork()
+if child == 0:
+    os._exit(0 if np.allclose(encoder.encode(names), expected, atol=1e-5) else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.parametrize("backend", ["torch", "onnx"])
+def test_a_forked_process_does_not_wait_for_threads_of_its_parent(backend: str, tmp_path: Path) -> None:
+    export_encoder(write_tiny(tmp_path / "base", "bert"), tmp_path / "own")
+    command = [sys.executable, "-c", _FORKED, str(tmp_path / "own"), backend]
+    assert subprocess.run(command, timeout=60, check=False).returncode == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterable
 from typing import Literal
 
@@ -21,6 +22,8 @@ BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_535}
 """Tokens per forward pass, by kind of device."""
 _MANY_NAMES = 4_096
 """Names from which it pays to have the C library of the process keep what a pass frees until the last pass."""
+_PROCESS = os.getpid()
+"""That imported this; a forked one has another."""
 
 
 class TorchEncoder(FolderEncoder):
@@ -51,8 +54,10 @@ class TorchEncoder(FolderEncoder):
     def encode(
         self, texts: Iterable[str], *, progress: CountProgress | None = None, unit_length: bool = True
     ) -> FloatArray:
-        """Vectors of names, shape (n, width); see `onoma.encoders.Encoder.encode`."""
+        """Vectors of names, shape (n, width); see `onoma.encoders.Encoder.encode`. A forked process uses one thread."""
         texts = checked_names(texts)
+        if os.getpid() != _PROCESS:  # torch would wait for threads of the process that this one was forked from
+            torch.set_num_threads(1)
         was_training = self._model.training
         self._model.eval()
         device = next(self._model.parameters()).device.type
