@@ -321,11 +321,11 @@ def test_a_picture_has_room_for_its_interval_and_its_title() -> None:
     assert figure.axes[0].get_ylim()[0] < all_right.curve[0].low < 0.9
     for drawing in (figure, draw_reliability(all_right, title=title)):
         drawing.draw_without_rendering()
-        (heading,) = drawing.texts
-        assert heading.get_text().replace("\n", " ") == title
-        box = heading.get_window_extent()
-        assert box.x0 >= 0
-        assert box.x1 <= drawing.bbox.x1
+        assert drawing.get_suptitle().replace("\n", " ") == title
+        for text in drawing.texts:
+            box = text.get_window_extent()
+            assert box.x0 >= 0
+            assert box.x1 <= drawing.bbox.x1
 
 
 def test_what_cannot_be_drawn(tmp_path: Path) -> None:

@@ -70,6 +70,11 @@ def test_bad_lines_are_named(tmp_path: Path, content: bytes, line: int, read: ty
         read(written(tmp_path, content))
 
 
+def test_a_blank_line_is_called_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"line 2: .*; found a blank line"):
+        read_queries(written(tmp_path, b"D1||a\n\nD2||b\n"))
+
+
 @pytest.mark.parametrize("content", [b"D1||a|\n", b"D1||+a\n", b"D1+||a\n"])
 def test_empty_parts_of_a_query_are_refused(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(InputError, match="line 1"):

@@ -169,3 +169,13 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     told = json.loads(capsys.readouterr().out)
     assert told == json.loads(json.dumps(compare_results(*folders).as_json()))
     assert list(told["differences"]) == ["acc@1", "acc@5"]
+
+
+def test_stages_are_told_where_they_are_what_differs(tmp_path: Path) -> None:
+    folders = [
+        written(tmp_path / name, FIRST, model={"name": "m", "kind": "linker", "stages": stages}, n_dictionary=7)
+        for name, stages in (("a", "exact, dense"), ("b", "exact, dense, rerank"), ("c", "exact, dense"))
+    ]
+    found = compare_results(folders[0], folders[1])
+    assert (found.first, found.second) == ("m (a; stages exact, dense)", "m (b; stages exact, dense, rerank)")
+    assert compare_results(folders[0], folders[2]).first == "m (a)"

@@ -23,6 +23,7 @@ from onoma.artifacts import verify_artifact
 from onoma.benchmarks import TASKS, BenchmarkResult, candidates, compare_results, run_benchmark
 from onoma.benchmarks.biosyn import DictionaryLine
 from onoma.benchmarks.candidates import equal_lines, nearest_lines
+from onoma.benchmarks.results import name_of
 from onoma.encoders import EncoderFolder
 from onoma.errors import ArtifactExistsError, ConfigError, InputError
 from onoma.types import BoolArray, FloatArray
@@ -332,6 +333,7 @@ def test_ngrams_are_added_where_they_are_asked_for(data: Path, tmp_path: Path) -
     rows = pl.read_parquet(tmp_path / "out" / "predictions.parquet")
     assert max(rows["scores"].explode()) == pytest.approx(1.5)
     assert compare_results(tmp_path / "plain", tmp_path / "out").second == "letters + n-grams (out)"
+    assert name_of({**result.model, "precision": "int8"}) == "letters + int8 + n-grams"
     nothing = LetterEncoder(sparse_weight=-0.2)
     without = run_benchmark("ncbi-disease", data, encoder=nothing, sparse=True, out=tmp_path / "nothing")
     assert without.accuracy == plain.accuracy

@@ -94,11 +94,11 @@ def test_nil_is_learnt_from_mentions_of_other_concepts_and_told(place: Path, tmp
     assert json.loads((tmp_path / "m" / "results.json").read_text())["model"]["stages"] == "exact, dense, rerank"
 
 
-def measure(folder: Path) -> Result:
+def measure(folder: Path, *words: str) -> Result:
     """A benchmark of one query."""
     (folder / "test_queries.txt").write_text("X:eye||bad eye\n")
     return invoke(
-        "benchmark", "run", "ncbi-disease", "--data", folder, "--linker", folder / "linker", "-o", folder / "m"
+        "benchmark", "run", "ncbi-disease", "--data", folder, "--linker", folder / "linker", "-o", folder / "m", *words
     )
 
 
@@ -122,6 +122,7 @@ def test_a_benchmark_has_no_contexts(place: Path, tmp_path: Path) -> None:
     measured = measure(tmp_path)
     assert "reads contexts, and the queries of a benchmark have none" in measured.stderr
     assert "no concept is meant" not in measured.stderr
+    assert "reads contexts" not in measure(tmp_path, "--stages", "exact,dense", "--force").stderr
 
 
 def test_a_linker_with_a_reranker_inside_uses_it_and_trains_another(place: Path, tmp_path: Path) -> None:

@@ -91,15 +91,10 @@ def draw_reliability(result: AbstentionResult, *, title: str = "") -> Figure:
     above.set_ylim(-0.02, 1.02)
     above.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=8, frameon=False, borderaxespad=0)
     error = result.ece
-    above.text(
-        0.98,
-        0.03,
-        f"{result.n_mentions:,} mentions, {result.accuracy:.1%} right,\nmean confidence {result.mean_confidence:.1%}\n"
-        f"calibration error {error.value:.3f} ({error.low:.3f} to {error.high:.3f});\n"
-        f"perfect confidences would show {error.if_calibrated:.3f}",
-        transform=above.transAxes,
-        ha="right",
-        va="bottom",
+    figure.supxlabel(
+        f"{result.n_mentions:,} mentions, {result.accuracy:.1%} right, mean confidence {result.mean_confidence:.1%}\n"
+        f"calibration error {error.value:.3f} ({error.low:.3f} to {error.high:.3f}); perfect confidences would show "
+        f"{error.if_calibrated:.3f}",
         fontsize=8,
         color=_TEXT,
     )
@@ -133,10 +128,13 @@ def draw_precision_coverage(result: AbstentionResult, *, title: str = "") -> Fig
         label=f"95 % interval{_OF_ALL}",
     )
     axes.plot(coverage, [point.precision for point in result.curve], color=_LINE, linewidth=1.5, marker=".", ms=3)
-    for (wish, scores), marker in zip(sorted(result.at_precision.items()), itertools.cycle("os^Dv"), strict=False):
+    marks = zip(itertools.cycle("os^Dv"), itertools.count(5, 3), strict=False)
+    for (wish, scores), (marker, size) in zip(sorted(result.at_precision.items()), marks, strict=False):
         if scores is not None and scores.precision is not None:
             label = f"{wish:.0%} right: {scores.coverage:.1%} answered, from confidence {scores.threshold:.2f}"
-            axes.plot(scores.coverage, scores.precision, marker, color=_MARK, ms=6, linestyle="none", label=label)
+            # Each larger, as several may be at one place.
+            hollow: dict[str, Any] = {"color": _MARK, "mfc": "none", "ms": size, "linestyle": "none"}
+            axes.plot(scores.coverage, scores.precision, marker, **hollow, label=label)
     shown = [point.low for point in result.curve if point.coverage >= _BAND_SHOWN_FROM] or [result.curve[-1].low]
     lowest = min(*shown, *(point.precision for point in result.curve))
     axes.set_xlim(0, 1.02)

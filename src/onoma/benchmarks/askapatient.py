@@ -40,7 +40,11 @@ def read_fold(path: Path) -> list[tuple[str, str, str]]:
             fields = text.split("\t")
             if len(fields) != 3 or not all(field.strip() for field in fields):
                 raise InputError(
-                    "a line of another form", path=path, line=number, expected="concept, name and mention", found=text
+                    "a line of another form",
+                    path=path,
+                    line=number,
+                    expected="concept, name and mention",
+                    found=text or "a blank line",
                 )
             rows.append((fields[0].strip(), fields[1].strip(), fields[2].strip()))
     return rows

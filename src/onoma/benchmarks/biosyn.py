@@ -163,5 +163,7 @@ def _fields(path: Path) -> Iterator[tuple[int, str, str]]:
         for number, text in enumerate(lines, first_line):
             fields = text.split("||")
             if len(fields) != 2 or not all(field.strip() for field in fields):
-                raise InputError("a line of another form", path=path, line=number, expected="id||name", found=text)
+                raise InputError(
+                    "a line of another form", path=path, line=number, expected="id||name", found=text or "a blank line"
+                )
             yield number, fields[0], fields[1]

@@ -143,8 +143,8 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
     return Comparison(
         task=about["task"],
         split=about["split"],
-        first=_name(about, Path(first)),
-        second=_name(other_about, Path(second)),
+        first=_name(about, Path(first), other_about),
+        second=_name(other_about, Path(second), about),
         n_queries=len(answers),
         n_distinct=int(clusters.max()) + 1,
         differences={
@@ -202,8 +202,11 @@ def _cutoffs(about: dict[str, Any]) -> set[int]:
     return {int(key.removeprefix("acc@")) for key in about if key.startswith("acc@")}
 
 
-def _name(about: dict[str, Any], folder: Path) -> str:
-    return f"{name_of(about['model'])} ({folder.resolve().name})"
+def _name(about: dict[str, Any], folder: Path, other: dict[str, Any]) -> str:
+    """What was measured and where that lies; of linkers that use different stages also these."""
+    stages = about["model"].get("stages")
+    differ = None not in {stages, other["model"].get("stages")} and stages != other["model"]["stages"]
+    return f"{name_of(about['model'])} ({folder.resolve().name}{f'; stages {stages}' if differ else ''})"
 
 
 def _right(answers: pl.DataFrame, k: int) -> BoolArray:

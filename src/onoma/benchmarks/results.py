@@ -123,8 +123,11 @@ def versions_in_use() -> dict[str, str]:
 
 
 def name_of(model: Mapping[str, str]) -> str:
-    """What was measured, for people: its name, how it makes mentions ready, and in a word what else was asked for."""
+    """What was measured, for people: its name, a precision other than fp32, how it makes mentions ready, and in a word
+    what else was asked for.
+    """
     filters = {"filters": any(field.name in model for field in fields(Filters))}
     others = {**filters, "expected types": "expected_types" in model, "n-grams": "sparse_weight" in model}
-    said = [model[part] for part in ("name", "preparation") if part in model]
+    parts = ["name", *(["precision"] if model.get("precision") != "fp32" else []), "preparation"]
+    said = [model[part] for part in parts if part in model]
     return " + ".join([*said, *(what for what, is_so in others.items() if is_so)])

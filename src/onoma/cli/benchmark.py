@@ -134,9 +134,10 @@ def run(
             f"names are ranked by the cosine of their vectors alone: the weight of n-grams that {opened.name} has, "
             f"{weight:.3g}, is left out (--sparse adds them)"
         )
-    if linking is not None and linking.reads_contexts:
+    answering = None if linking is None else asking.applied(linking)
+    if answering is not None and answering.reads_contexts:
         show.remark("the linker's cross-encoder reads contexts, and the queries of a benchmark have none")
-    if linking is not None and linking.answers_nil:
+    if answering is not None and answering.answers_nil:
         show.remark("the linker's cross-encoder may say that no concept is meant, which counts as wrong where one is")
     if (said := doubts(result.task, result.split, result.n_queries)) is not None:
         show.remark(said)
