@@ -44,7 +44,7 @@ def read_fold(path: Path) -> list[tuple[str, str, str]]:
                     path=path,
                     line=number,
                     expected="concept, name and mention",
-                    found=text or "a blank line",
+                    found=text.strip() or "a blank line",
                 )
             rows.append((fields[0].strip(), fields[1].strip(), fields[2].strip()))
     return rows

@@ -164,6 +164,10 @@ def _fields(path: Path) -> Iterator[tuple[int, str, str]]:
             fields = text.split("||")
             if len(fields) != 2 or not all(field.strip() for field in fields):
                 raise InputError(
-                    "a line of another form", path=path, line=number, expected="id||name", found=text or "a blank line"
+                    "a line of another form",
+                    path=path,
+                    line=number,
+                    expected="id||name",
+                    found=text.strip() or "a blank line",
                 )
             yield number, fields[0], fields[1]
