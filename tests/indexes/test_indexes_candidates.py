@@ -411,3 +411,29 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 @pytest.mark.parametrize("kind", list(BUILDS))
 def test_a_forked_process_does_not_wait_for_threads_of_its_parent(kind: str) -> None:
     assert subprocess.run([sys.executable, "-c", _FORKED, kind], timeout=60, check=False).returncode == 0
+
+
+_FORKED_BESIDE_A_SEARCH = """
+import os, signal, sys, threading, numpy as np
+from onoma.indexes import ApproximateIndex, VectorStore
+vectors = np.random.default_rng(0).standard_normal((6000, 48)).astype(np.float32)
+index = ApproximateIndex.build(VectorStore(vectors), candidates=100)
+taken, done = threading.Event(), threading.Event()
+def hold():
+    with index._turns.lock:
+        taken.set()
+        done.wait()
+threading.Thread(target=hold, daemon=True).start()
+taken.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(30)
+    os._exit(0 if index.search(vectors[:1], k=1)[0][0, 0] == 0 else 1)
+done.set()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_process_forked_while_another_thread_searches_has_its_turn() -> None:
+    assert subprocess.run([sys.executable, "-c", _FORKED_BESIDE_A_SEARCH], timeout=60, check=False).returncode == 0

@@ -27,7 +27,6 @@ there are fewer than `LEAST_VECTORS`; then every search compares with all.
 from __future__ import annotations
 
 import math
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +40,7 @@ from onoma.indexes.candidate_search import IN_REGISTERS, CandidateIndex, check_u
 from onoma.indexes.centroids import QUERIES_AT_ONCE, Centroids
 from onoma.indexes.exact import ExactIndex
 from onoma.indexes.recall import AS_NEAR, N_QUERIES
-from onoma.indexes.threads import own_threads, single_thread
+from onoma.indexes.threads import Turns, own_threads, single_thread
 from onoma.indexes.vector_store import PART_ROWS, VectorStore
 from onoma.types import FloatArray, RowArray
 
@@ -132,7 +131,7 @@ class ApproximateIndex(CandidateIndex):
         self._n_lists = 0 if lists is None else int(lists.nprobe)
         self.early_stop = early_stop
         """None: every query goes through as many lists."""
-        self._one_at_a_time = threading.Lock()
+        self._turns = Turns()
 
     @classmethod
     def build(cls, vectors: VectorStore, *, candidates: int = CANDIDATES) -> ApproximateIndex:
@@ -184,7 +183,7 @@ class ApproximateIndex(CandidateIndex):
         import faiss
 
         if self._lists is not None:
-            with self._one_at_a_time:
+            with self._turns.lock:
                 self._lists.nprobe = self._n_lists  # a search changes it
                 faiss.write_index(self._lists, str(folder / LISTS_FILE))
 
@@ -226,7 +225,7 @@ class ApproximateIndex(CandidateIndex):
         lists = self._lists
         assert lists is not None
         search: Any = lists.search_preassigned  # its stub has the signature that it has in C++
-        with self._one_at_a_time, own_threads():
+        with self._turns.lock, own_threads():
             lists.nprobe = near.shape[1]
             found: RowArray = search(directions, _LISTS_OF_A_VECTOR * n_rows, near, None)[1]
         return found

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from onoma.errors import ConfigError, UnavailableError, missing_extra
+from onoma.indexes.threads import Turns
 
 if TYPE_CHECKING:
     import psycopg
@@ -93,10 +94,13 @@ class Session:
 
     def __init__(self, connection_string: str, connection: Connection) -> None:
         self._connection_string = connection_string
-        self.lock = threading.RLock()
-        """Held by the thread whose turn it is."""
+        self._turns = Turns()
         self._use(connection)
-        _sessions.add(self)
+
+    @property
+    def lock(self) -> threading.RLock:
+        """Held by the thread whose turn it is."""
+        return self._turns.lock
 
     def connection(self) -> Connection:
         """The connection; only for the thread whose turn it is.
@@ -119,19 +123,6 @@ class Session:
     def _use(self, connection: Connection) -> None:
         self._connection, self._process = connection, os.getpid()
         self._closer = weakref.finalize(self, _close, connection, self._process)
-
-
-_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
-
-
-def _unlock() -> None:
-    """In a process that was forked: the thread whose turn it was is not there."""
-    for session in list(_sessions):
-        session.lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_unlock)
 
 
 def connect(connection_string: str) -> Connection:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import mmap
-import threading
 from pathlib import Path
 
 import numpy as np
 
 from onoma.indexes.row_files import StoredArray
+from onoma.indexes.threads import Turns
 from onoma.types import RowArray
 
 WINDOW_BYTES = 1 << 16
@@ -44,7 +44,7 @@ class ResidentWindows:
         self._read = np.zeros(-(-(self._before + len(below)) // WINDOW_BYTES), np.bool_)
         self._n_asked, self._most, self._next = 0, most_bytes, 0
         self._other_files = mapped_bytes() or 0
-        self._one_at_a_time = threading.Lock()
+        self._turns = Turns()
 
     @classmethod
     def of(cls, values: StoredArray, *, most_bytes: int) -> ResidentWindows | None:
@@ -77,7 +77,7 @@ class ResidentWindows:
         self._count(np.arange(bounds[0] // WINDOW_BYTES, (bounds[1] - 1) // WINDOW_BYTES + 1))
 
     def _count(self, windows: RowArray) -> None:
-        with self._one_at_a_time:
+        with self._turns.lock:
             self._n_asked += len(windows)
             if self._n_asked >= _WINDOWS_TO_A_LOOK:
                 self._n_asked = 0
