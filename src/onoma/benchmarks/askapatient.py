@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from onoma.benchmarks.biosyn import DictionaryLine, Query, find_file
+from onoma.benchmarks.biosyn import DictionaryLine, Query, fields_of, find_file
 from onoma.errors import InputError
 from onoma.files.reading import Reading
 from onoma.files.text_files import only_file, read_blocks
@@ -37,15 +37,7 @@ def read_fold(path: Path) -> list[tuple[str, str, str]]:
     for block in read_blocks(only_file(path), Reading(may_skip=False)):
         for number, line in enumerate(block.lines(), block.first_line):
             text = _decoded(line, path, number)
-            fields = text.split("\t")
-            if len(fields) != 3 or not all(field.strip() for field in fields):
-                raise InputError(
-                    "a line of another form",
-                    path=path,
-                    line=number,
-                    expected="concept, name and mention",
-                    found=text.strip() or "a blank line",
-                )
+            fields = fields_of(text, "\t", 3, path=path, line=number, expected="concept, name and mention")
             rows.append((fields[0].strip(), fields[1].strip(), fields[2].strip()))
     return rows
 

@@ -161,13 +161,18 @@ def _fields(path: Path) -> Iterator[tuple[int, str, str]]:
     """Line number, what stands before and what stands after ``||``."""
     for first_line, lines in text_lines(path, Reading(may_skip=False)):
         for number, text in enumerate(lines, first_line):
-            fields = text.split("||")
-            if len(fields) != 2 or not all(field.strip() for field in fields):
-                raise InputError(
-                    "a line of another form",
-                    path=path,
-                    line=number,
-                    expected="id||name",
-                    found=text.strip() or "a blank line",
-                )
-            yield number, fields[0], fields[1]
+            before, after = fields_of(text, "||", 2, path=path, line=number, expected="id||name")
+            yield number, before, after
+
+
+def fields_of(text: str, separator: str, n_fields: int, *, path: Path, line: int, expected: str) -> list[str]:
+    """The fields of a line.
+
+    Raises:
+        InputError: there are more or fewer, or one is blank.
+    """
+    fields = text.split(separator)
+    if len(fields) != n_fields or not all(field.strip() for field in fields):
+        found = text.strip() or "a blank line"
+        raise InputError("a line of another form", path=path, line=line, expected=expected, found=found)
+    return fields

@@ -134,7 +134,7 @@ def run(
             f"names are ranked by the cosine of their vectors alone: the weight of n-grams that {opened.name} has, "
             f"{weight:.3g}, is left out (--sparse adds them)"
         )
-    answering = None if linking is None else asking.applied(linking)
+    answering = None if linking is None else linking.tuned(linking.settings.replaced(stages=asked))
     if answering is not None and answering.reads_contexts:
         show.remark("the linker's cross-encoder reads contexts, and the queries of a benchmark have none")
     if answering is not None and answering.answers_nil:
