@@ -266,12 +266,15 @@ def _read_folder(
     manifest: Manifest | None = None
     folder = folder.absolute()
     if (folder / MANIFEST_NAME).exists():
-        if read_manifest(folder).kind == ADAPTER_KIND:
+        try:
+            manifest = open_artifact(folder, ENCODER_KIND)
+        except NotAnArtifactError:
+            if read_manifest(folder).kind != ADAPTER_KIND:
+                raise
             raise NotAnArtifactError(
                 f"{folder} is an adapter without its base. Put both together, and give ENCODER instead: onoma encoder "
                 f"join {folder} -o ENCODER."
-            )
-        manifest = open_artifact(folder, ENCODER_KIND)
+            ) from None
         about = read_json(folder / ABOUT_NAME)
         # Folders written before say it as settings only.
         trained_on = about.get("normalisation") or manifest.config.get("training", {}).get("normalisation")
