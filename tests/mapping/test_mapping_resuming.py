@@ -5,16 +5,17 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mapping_data import rows_of, write_table
+from mapping_data import make_linker_of, rows_of, write_table
 
 from onoma.errors import ArtifactExistsError, DamagedArtifactError, MismatchError
 from onoma.linking import Linker
 from onoma.linking.mentions import PreparedMention
-from onoma.mapping import map_table
+from onoma.mapping import map_table, work
 from onoma.mapping.work import WorkFolder
 
 SCRIPT = Path(__file__).with_name("interrupted.py")
@@ -114,15 +115,59 @@ def test_killed_while_the_folder_is_thrown_away(
     assert (tmp_path / "y.csv").read_bytes() == (tmp_path / "z.csv").read_bytes()
 
 
-def test_killed_when_only_the_folder_was_left(linker: Path, source: Path, tmp_path: Path) -> None:
-    expected = mapped(linker, source, tmp_path / "y.csv")
-    work = WorkFolder.beside(tmp_path / "y.csv")
-    work.folder.mkdir()
-    (work.folder / "done").touch()
+def finished_but_for(n_removed: int, linker: Path, source: Path, output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Map as `mapped`, and die when so many of the entries of the folder were removed."""
+
+    def remove(self: WorkFolder) -> None:
+        for name in work._ENTRIES[:n_removed]:
+            path = self.folder / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(WorkFolder, "remove", remove)
+        with pytest.raises(KeyboardInterrupt):
+            mapped(linker, source, output)
+
+
+@pytest.mark.parametrize("n_removed", range(len(work._ENTRIES)))
+def test_killed_when_only_the_folder_was_left(
+    linker: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_removed: int
+) -> None:
+    whole = map_table(linker, source, tmp_path / "z.csv", column="mention", top_k=2)
+    output = tmp_path / "y.csv"
+    finished_but_for(n_removed, linker, source, output, monkeypatch)
+    before = output.stat()
+    again = map_table(linker, source, output, column="mention", top_k=2)
+    assert replace(again, seconds=whole.seconds) == whole
+    assert (output.stat().st_ino, output.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert output.read_bytes() == (tmp_path / "z.csv").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["y.csv", "z.csv"]
     with pytest.raises(ArtifactExistsError):
-        mapped(linker, source, tmp_path / "y.csv")
-    assert not work.folder.exists()
-    assert (tmp_path / "y.csv").read_bytes() == expected
+        mapped(linker, source, output)
+
+
+@pytest.mark.parametrize("change", ["settings", "output", "input", "version"])
+def test_what_was_finished_was_something_else(
+    linker: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    table, output = Path(shutil.copy(source, tmp_path / "x.csv")), tmp_path / "y.csv"
+    finished_but_for(3, linker, table, output, monkeypatch)
+    if change == "output":
+        output.write_text("mine\n")
+    elif change == "input":
+        table.write_text("mention\nfever\n")
+    elif change == "version":
+        (tmp_path / ".y.csv.map" / "done").write_text('{"settings": {"seed": 1}}')
+    there = output.read_bytes()
+    top_k = 1 if change == "settings" else 2
+    with pytest.raises(ArtifactExistsError):
+        map_table(linker, table, output, column="mention", top_k=top_k)
+    assert output.read_bytes() == there
+    map_table(linker, table, output, column="mention", top_k=top_k, overwrite=True)
+    map_table(linker, table, tmp_path / "z.csv", column="mention", top_k=top_k)
+    assert output.read_bytes() == (tmp_path / "z.csv").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.csv", "y.csv", "z.csv"]
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -149,6 +194,11 @@ def test_interrupted_work_is_not_thrown_away_unasked(linker: Path, source: Path,
     changed = write_table(tmp_path / "x.csv", rows_of(3))
     with pytest.raises(MismatchError, match=r"\(input: [0-9a-f]{12}, now [0-9a-f]{12}\)"):
         map_table(linker, changed, output, column="mention", top_k=2)
+    other = make_linker_of(tmp_path / "other", {"C:1": ["old fever"], "C:2": ["cough"]})
+    with pytest.raises(
+        MismatchError, match=r"another linker \(linker: .*\)\. Put the linker back that it was begun with"
+    ):
+        map_table(other, source, output, column="mention", top_k=2)
     report = map_table(linker, changed, output, column="mention", top_k=1, overwrite=True)
     assert report.n_rows == 3
     assert not answers.exists()

@@ -139,11 +139,8 @@ def map_table(
     if is_same(target, source):
         raise InputError("input and output are the same file", path=target, fix="choose another output")
     work = WorkFolder.beside(target)
-    if work.is_done:  # all but taking the folder away
-        with work.locked():
-            if work.is_done:
-                work.remove()
-    ensure_file_writable(target, overwrite=overwrite)
+    if work.finished(target) is None:
+        ensure_file_writable(target, overwrite=overwrite)
     preparation = Preparation() if preparation is None else preparation
     plain = Linker.open(linker, database=database)
     asking = Asking() if asking is None else asking
@@ -166,8 +163,8 @@ def map_table(
     table = _open_table(source, formats, Wanted(column, context, answers))
     tell = progress or no_progress
     definitions = None if preparation.table is None else json.dumps(preparation.table.definitions, sort_keys=True)
+    least = opened.settings.no_concept_below if opened.is_calibrated else None  # nothing lies below 0
     with work.locked():
-        ensure_file_writable(target, overwrite=overwrite)  # whoever worked here until now may have written it
         before = source.stat()
         settings = Settings(
             input=sha256_file(source),
@@ -186,6 +183,14 @@ def map_table(
             polars=pl.__version__,
             sizes=f"{parts.PART_ROWS}/{parts.PART_BYTES}/{parts.TEXT_CELL_BYTES}/{collecting.task_sizes()}",
         )
+        finished = work.finished(target)  # all but taking the folder away
+        if finished is not None and finished.settings == settings:
+            work.remove()
+            counts = finished.n_rows, finished.n_mentions, finished.n_linked
+            return MapReport(*counts, least or None, opened.answers_nil, time.monotonic() - started)
+        if finished is not None and not overwrite:
+            work.remove()
+        ensure_file_writable(target, overwrite=overwrite)  # whoever worked here until now may have written it
         work.begin(settings, abbreviations=definitions, discard=overwrite)
         read = work.reading or _read(
             table, work, tell, formats[1], top_k=top_k, is_reranked="rerank" in opened.settings.stages
@@ -210,8 +215,7 @@ def map_table(
         _ensure_unchanged(source, before, work)
         n_mentions = sum(len(KeyedTexts(work.answers(task)).keys) for task in range(read.n_tasks))
         ensure_file_writable(target, overwrite=overwrite)
-        work.put_in_place(target)
-    least = opened.settings.no_concept_below if opened.is_calibrated else None  # nothing lies below 0
+        work.put_in_place(target, settings, n_rows=read.n_rows, n_mentions=n_mentions, n_linked=n_linked)
     return MapReport(read.n_rows, n_mentions, n_linked, least or None, opened.answers_nil, time.monotonic() - started)
 
 

@@ -11,7 +11,7 @@
     ├── answers/SHA/N.*     links of the mentions of task N, by the digest of the settings
     ├── written/N.*         part N of the output; N.json when it is there: rows, rows linked
     ├── whole               the output, put together
-    └── done                it is about to be moved to its place
+    └── done                it is about to be moved to its place: which file that is, and what the run came to
 
 Every file appears only when it is whole, and none is changed afterwards. Answers lie by what they were made with: a
 worker that outlived a run of other settings must not give this one its own.
@@ -24,7 +24,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from onoma.linking.expansion import AbbreviationTable
 from onoma.linking.filters import Filters
 from onoma.linking.mentions import Preparation
 
-_ENTRIES = ("reading.json", "answers", "written", "mentions", "done", "whole", "settings.json", "abbreviations.json")
+_ENTRIES = ("reading.json", "answers", "written", "mentions", "whole", "settings.json", "abbreviations.json", "done")
 """What lies in the folder besides the lock, in the order in which it is thrown away."""
 
 
@@ -121,6 +121,26 @@ class WrittenPart:
     """A part of the output: the rows of the input in it, and those of them that were linked."""
 
     n_rows: int
+    n_linked: int
+
+
+@dataclass(frozen=True)
+class Finished:
+    """Work whose output is in its place.
+
+    Attributes:
+        settings: Of the work.
+        size, modified_ns: Of the output.
+        n_rows: Of the input.
+        n_mentions: Different ones.
+        n_linked: Rows of the input that have a link.
+    """
+
+    settings: Settings
+    size: int
+    modified_ns: int
+    n_rows: int
+    n_mentions: int
     n_linked: int
 
 
@@ -240,9 +260,11 @@ class WorkFolder:
             there = None
         if there != settings:
             if there is not None and not may_go:
+                only_linker = replace(there, linker=settings.linker) == settings
+                fix = "Put the linker back that it was begun with" if only_linker else "Run the command as it was"
                 raise MismatchError(
-                    f"{self.folder} holds unfinished work with other settings ({there.differences(settings)}). Run the "
-                    "command as it was to finish that work, or start anew (--force)."
+                    f"{self.folder} holds unfinished work with {'another linker' if only_linker else 'other settings'} "
+                    f"({there.differences(settings)}). {fix} to finish that work, or start anew (--force)."
                 )
             self.clear()
         self._answers = self._answers_of(settings)
@@ -277,8 +299,8 @@ class WorkFolder:
 
     def clear(self) -> None:
         """Throw away what was done. The lock stays with who holds it."""
-        # First what says that a stage is done, last what says which work this is: if we are killed on the way, the next
-        # run finds less done, and nothing wrong.
+        # First what says that a stage is done, last what says which work this is, and that it is finished: if we are
+        # killed on the way, the next run finds less done, and nothing wrong.
         for name in _ENTRIES:
             path = self.folder / name
             if path.is_dir():
@@ -301,14 +323,28 @@ class WorkFolder:
                 "Move it, or write to another place."
             )
 
-    @property
-    def is_done(self) -> bool:
-        """Whether the output was put in its place, and only the folder is left."""
-        return (self.folder / "done").exists() and not self.whole.exists()
+    def finished(self, output: Path) -> Finished | None:
+        """What the work came to, if its output was put in its place and only the folder is left.
 
-    def put_in_place(self, output: Path) -> None:
+        Raises:
+            ArtifactExistsError: what is there is not such a folder.
+        """
+        self._ensure_own()
+        found = _read_json(self.folder / "done")
+        if found is None or not output.exists():
+            return None
+        try:
+            done = Finished(**{**found, "settings": Settings(**found["settings"])})
+        except (TypeError, KeyError):  # of another version of Onoma
+            return None
+        there = output.stat()
+        return done if (there.st_size, there.st_mtime_ns) == (done.size, done.modified_ns) else None
+
+    def put_in_place(self, output: Path, settings: Settings, *, n_rows: int, n_mentions: int, n_linked: int) -> None:
         """Make the whole file the output, and remove the folder."""
-        (self.folder / "done").touch()
+        there = self.whole.stat()
+        done = Finished(settings, there.st_size, there.st_mtime_ns, n_rows, n_mentions, n_linked)
+        write_text_atomically(self.folder / "done", json.dumps(asdict(done)))
         self.whole.replace(output)
         fsync(output.parent)  # not that after a power cut both are gone
         self.remove()
