@@ -53,6 +53,8 @@ _QUERIES_OF_A_PRODUCT = 64
 class Reference:
     """All scores, and then the best of them."""
 
+    is_approximate = False
+
     def __init__(self, vectors: FloatArray, *, sort: bool) -> None:
         self._vectors, self._sort = vectors, sort
         self.width = int(vectors.shape[1])
@@ -77,6 +79,8 @@ class Reference:
 class CountedBits:
     """Sign bits by the number of places in which query and row differ: the simpler way that was not taken."""
 
+    is_approximate = False
+
     def __init__(self, vectors: VectorStore, *, candidates: int) -> None:
         self._vectors, self._candidates = vectors, candidates
         self._centre = centre_of(vectors)
@@ -99,6 +103,8 @@ class CountedBits:
 
 class Graph:
     """usearch's graph of neighbours, exactly re-scored: the approximate search that was not taken."""
+
+    is_approximate = True
 
     def __init__(self, vectors: VectorStore, *, candidates: int) -> None:
         from usearch.index import Index as UsearchIndex

@@ -14,6 +14,8 @@ from onoma.types import FloatArray, RowArray
 class Forgetful:
     """Exact search that does not know some rows."""
 
+    is_approximate = True
+
     def __init__(self, vectors: FloatArray, forgotten: set[int]) -> None:
         self.vectors, self.forgotten = vectors, forgotten
         self.known = np.array([row for row in range(len(vectors)) if row not in forgotten])

@@ -143,6 +143,27 @@ def test_a_filter_takes_candidates_away(
         ]
 
 
+@pytest.mark.parametrize("stages", [["dense"], ["dense", "sparse"]])
+def test_an_approximate_index_is_not_asked_what_a_filter_lets_through(
+    linker: Linker, stages: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its nearest vectors may all be of names that do not pass."""
+    mentions = ["lung disease", "Lungenkrebs", "heart"]
+    expected = linker.only(languages="en").link(mentions, stages=stages)
+
+    def refuse(*_arguments: object, **_options: object) -> None:
+        raise AssertionError("asked")
+
+    monkeypatch.setattr(linker._components.index, "search", refuse)
+    with pytest.raises(AssertionError, match="asked"):  # more than a quarter pass
+        linker.only(languages="en").link(mentions, stages=stages)
+    monkeypatch.setattr(linker._components.index, "is_approximate", True)
+    assert linker.only(languages="en").link(mentions, stages=stages) == expected
+    monkeypatch.setattr("onoma.linking.searching.FEW_TEXTS", 3)
+    with pytest.raises(AssertionError, match="asked"):
+        linker.only(languages="en").link(mentions, stages=stages)
+
+
 def test_few_or_many_the_answers_are_the_same(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     letters = random.Random(0)
     names = {f"C{row}": ["".join(letters.choices("abcdef", k=7)) for _ in range(2)] for row in range(300)}

@@ -107,6 +107,7 @@ class ApproximateIndex(CandidateIndex):
         DamagedArtifactError: the lists do not belong to these vectors.
     """
 
+    is_approximate = True
     _candidates_per_result = 6  # 60 for ten results, about the default
 
     def __init__(

@@ -58,6 +58,7 @@ class CandidateIndex(ABC):
         InputError: fewer than one candidate.
     """
 
+    is_approximate = False
     _candidates_per_result = CANDIDATES_PER_RESULT
 
     def __init__(self, vectors: VectorStore, *, candidates: int) -> None:

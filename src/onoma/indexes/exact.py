@@ -47,6 +47,8 @@ class ExactIndex:
         ([[1, 2]], [[1.0, 0.800000011920929]])
     """
 
+    is_approximate = False
+
     def __init__(self, vectors: FloatArray | VectorStore, *, max_norm: float | None = None) -> None:
         self._vectors = vectors if isinstance(vectors, VectorStore) else VectorStore(vectors, max_norm=max_norm)
 

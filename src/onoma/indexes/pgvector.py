@@ -203,6 +203,11 @@ class PgVectorIndex:
         """Bound of the lengths of the stored vectors."""
         return self.record.max_norm
 
+    @property
+    def is_approximate(self) -> bool:
+        """See `Index.is_approximate`."""
+        return self.record.approximate is not None
+
     def __len__(self) -> int:
         return self.record.n_vectors
 

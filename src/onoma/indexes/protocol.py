@@ -17,6 +17,10 @@ class Index(Protocol):
     def width(self) -> int:
         """W, the number of components of a vector."""
 
+    @property
+    def is_approximate(self) -> bool:
+        """Whether it may miss rows more often than its recall says where the nearest ones are not wanted."""
+
     def __len__(self) -> int:
         """N, the number of vectors."""
 

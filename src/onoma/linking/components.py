@@ -24,7 +24,7 @@ from onoma.linking.lookup import NameLookup
 from onoma.linking.mentions import Preparation, PreparedMention
 from onoma.linking.prior import WeightedPrior, checked_prior
 from onoma.linking.reranking import Reranker
-from onoma.linking.searching import AllowedTexts, DenseSearch, SparseSearch
+from onoma.linking.searching import FEW_SHARE, AllowedTexts, DenseSearch, SparseSearch
 from onoma.linking.settings import SEARCHES, LinkerSettings, Stage, ordered_stages
 from onoma.linking.spelling import Spelling
 from onoma.terminology import normalise
@@ -73,7 +73,8 @@ class Components:
     @functools.cached_property
     def texts(self) -> AllowedTexts:
         """Texts that may be an answer."""
-        return AllowedTexts.of(self.entries, self.dictionary)
+        few_share = 1.0 if self.index is not None and self.index.is_approximate else FEW_SHARE
+        return AllowedTexts.of(self.entries, self.dictionary, few_share=few_share)
 
     @functools.cached_property
     def dense(self) -> DenseSearch | None:

@@ -22,7 +22,8 @@ from onoma.linking.settings import Stage
 from onoma.types import BoolArray, DoubleArray, FloatArray, RowArray
 
 FEW_TEXTS = 1 << 16
-"""So many texts that a filter leaves, or fewer, are searched alone, if they are no larger a part than this of all:"""
+"""So many texts that a filter leaves, or fewer, are searched alone, if they are no larger a part than this of all (with
+an approximate index however large a part: it misses more where its nearest texts do not pass):"""
 FEW_SHARE = 1 / 4
 _TEXTS_AT_ONCE = 1 << 22
 """Bound on the texts found for the mentions that are searched for at a time."""
@@ -35,23 +36,25 @@ class AllowedTexts:
     Attributes:
         mask: bool, shape (T,); unset: all.
         n_texts: T.
+        few_share: They are searched alone if they are `FEW_TEXTS` at most, and no larger a part than this of all.
     """
 
     mask: BoolArray | None
     n_texts: int
+    few_share: float = FEW_SHARE
 
     @classmethod
-    def of(cls, entries: BoolArray | None, dictionary: NameDictionary) -> AllowedTexts:
+    def of(cls, entries: BoolArray | None, dictionary: NameDictionary, *, few_share: float = FEW_SHARE) -> AllowedTexts:
         """Texts with an entry that may be an answer; unset: all."""
         if entries is None:
             return cls(None, dictionary.n_texts)
         before = np.concatenate([[0], np.cumsum(entries)])[dictionary.entry_offsets]
-        return cls(np.asarray(np.diff(before) > 0, np.bool_), dictionary.n_texts)
+        return cls(np.asarray(np.diff(before) > 0, np.bool_), dictionary.n_texts, few_share)
 
     @cached_property
     def few(self) -> RowArray | None:
         """Their rows, if they are few; ``None``: they are looked for among all."""
-        if self.mask is None or np.count_nonzero(self.mask) > min(FEW_TEXTS, FEW_SHARE * self.n_texts):
+        if self.mask is None or np.count_nonzero(self.mask) > min(FEW_TEXTS, self.few_share * self.n_texts):
             return None
         return np.flatnonzero(self.mask)
 
