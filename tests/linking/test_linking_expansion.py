@@ -175,6 +175,7 @@ def test_conflicting_definitions_are_listed_and_not_used(tmp_path: Path) -> None
         (b"HD\tHuntington\nMD\tM\xe9ni\xe8re\n", "t.tsv", 2, "save the file as UTF-8"),
         (b"\x1f\x8b\x08", "t.tsv.GZ", 1, "unpack the file"),
         ("MI\the\0art\n", "t.tsv", 1, "NUL byte"),
+        ("MI\tmyocardial infarction\n".encode("utf-16"), "t.tsv", 1, "is UTF-16.*iconv -f UTF-16 -t UTF-8"),
         ("-HD\tHuntington disease\n", "t.tsv", 1, "never looked for"),
         ("a b c d e f g\tseven\n", "t.tsv", 1, "never looked for"),
         ("HD\tHD of Huntington\n", "t.tsv", 1, "contains its short form"),
@@ -190,8 +191,10 @@ def test_bad_lines_are_refused(tmp_path: Path, content: str | bytes, name: str, 
 
 
 def test_tables_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no definitions"):
+    with pytest.raises(InputError, match="no definitions; expected short<TAB>long on"):
         table(tmp_path, "short\tlong\n")
+    with pytest.raises(InputError, match="no definitions; expected short,long on"):
+        table(tmp_path, "", "t.csv")
     with pytest.raises(InputError, match="cannot be read"):
         AbbreviationTable.from_file(tmp_path / "missing.tsv")
 

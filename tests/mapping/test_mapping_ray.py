@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import signal
 import socket
 import sys
@@ -13,10 +14,12 @@ from typing import Any
 
 import pytest
 from interrupted import processes
-from mapping_data import rows_of, write_table
+from mapping_data import make_linker_of, rows_of, write_table
 
 from onoma.errors import ConfigError, UnavailableError
 from onoma.mapping import map_table
+from onoma.mapping.ray_engine import TaskLinker
+from onoma.mapping.work import WorkFolder
 
 HAS_RAY = importlib.util.find_spec("ray") is not None
 needs_ray = pytest.mark.skipif(not HAS_RAY, reason="needs the package ray (pip install 'onoma[ray]')")
@@ -32,6 +35,35 @@ def cluster() -> Iterator[Any]:
     made.wait_for_nodes()
     yield made
     made.shutdown()
+
+
+def begun(linker: Path, source: Path, output: Path) -> WorkFolder:
+    """Work that was read, and no task of it done."""
+
+    def interrupt(_done: int, _total: int | None, what: str) -> None:
+        if what == "linking":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        map_table(linker, source, output, column="mention", progress=interrupt)
+    return WorkFolder.beside(output)
+
+
+def test_what_is_wrong_is_an_answer_of_an_actor(linker: Path, tmp_path: Path) -> None:
+    work = begun(linker, write_table(tmp_path / "x.csv", rows_of(20)), tmp_path / "y.csv")
+    task = {"task": 0}
+    assert TaskLinker(str(tmp_path / "gone"), str(work.folder))(task)["error"].startswith(f"{tmp_path}/gone: ")
+    not_seen = TaskLinker(str(linker), str(tmp_path / "elsewhere"))(task)
+    assert re.search(r"elsewhere is not seen from .*Write the output to a place that all nodes see", not_seen["error"])
+    other = make_linker_of(tmp_path / "other", {"C:1": ["old fever"]})
+    assert "is not the linker that this work was begun with" in TaskLinker(str(other), str(work.folder))(task)["error"]
+    actor = TaskLinker(str(linker), str(work.folder))
+    (work.folder / "mentions").rename(tmp_path / "aside")
+    assert "No such file" in actor(task)["error"]
+    assert actor(task)["mentions"] == 0
+    (tmp_path / "aside").rename(work.folder / "mentions")
+    assert actor(task)["error"] == ""
+    assert actor(task)["mentions"] > 0
 
 
 @needs_ray

@@ -401,3 +401,20 @@ def test_work_of_another_version(linker: Path, table: Path) -> None:
     (work.folder / "settings.json").write_text('{"format": 0}')
     with pytest.raises(MismatchError, match=r"another version of Onoma\. Remove that folder"):
         map_table(linker, table, table.with_name("y.csv"), column="mention")
+
+
+def test_what_polars_says_when_it_panics_is_told(linker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for a time zone that it does not know, which it cannot write."""
+    panic = (
+        "called `Result::unwrap()` on an `Err` value: ComputeError(ErrString(\"no time zone: '+05:30'.\\n\\nHint: x\"))"
+    )
+
+    def scan(path: Path) -> None:
+        raise pl.exceptions.PanicException(panic)
+
+    monkeypatch.setattr("onoma.mapping.parquet_tables.scan_parquet", scan)
+    pl.DataFrame({"mention": ["fever"]}).write_parquet(tmp_path / "x.parquet")
+    with pytest.raises(
+        InputError, match=r"x\.parquet: not a Parquet file.*; found no time zone: '\+05:30'\. To mend"
+    ):
+        map_table(linker, tmp_path / "x.parquet", tmp_path / "y.csv", column="mention")

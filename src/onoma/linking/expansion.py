@@ -7,7 +7,6 @@ define their own short form are added.
 
 from __future__ import annotations
 
-import codecs
 import csv
 import itertools
 import re
@@ -19,6 +18,7 @@ from typing import Literal
 
 from onoma.errors import InputError
 from onoma.files.quoted import csv_problem
+from onoma.files.text_files import without_byte_order_mark
 from onoma.linking.abbreviations import BRACKETS, one_line
 
 _MAX_WORDS = 6
@@ -63,7 +63,8 @@ class AbbreviationTable:
             short, long = _checked_definition(fields, file, line)
             long_forms.setdefault(short, {}).setdefault(long.casefold(), long)
         if not long_forms:
-            raise InputError("the table has no definitions", path=file, expected="short<TAB>long on each line")
+            expected = f"short{',' if _is_csv(file) else '<TAB>'}long on each line"
+            raise InputError("the table has no definitions", path=file, expected=expected)
         return cls(
             definitions={short: next(iter(longs.values())) for short, longs in long_forms.items() if len(longs) == 1},
             ambiguous={short: tuple(longs.values()) for short, longs in long_forms.items() if len(longs) > 1},
@@ -225,12 +226,16 @@ def _ends_with(text: str, long: str) -> bool:
 def _table_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
     """Number and fields of each line that is neither blank nor the heading, the short form first."""
     try:
-        lines = file.read_bytes().removeprefix(codecs.BOM_UTF8).splitlines()
+        lines = without_byte_order_mark(file.read_bytes(), file).splitlines()
     except OSError as error:
         raise InputError("the table cannot be read", path=file, found=error.strerror) from None
     decoded = (_table_line(raw, number, file) for number, raw in enumerate(lines, 1))
-    is_csv = file.suffix.lower() == ".csv"  # else a quote is an ordinary character
-    rows = csv.reader(decoded, strict=True) if is_csv else csv.reader(decoded, delimiter="\t", quoting=csv.QUOTE_NONE)
+    # In a .tsv a quote is an ordinary character.
+    rows = (
+        csv.reader(decoded, strict=True)
+        if _is_csv(file)
+        else csv.reader(decoded, delimiter="\t", quoting=csv.QUOTE_NONE)
+    )
     is_first, long_first = True, False
     while True:
         number = rows.line_num + 1
@@ -271,8 +276,12 @@ def _table_line(raw: bytes, number: int, file: Path) -> str:
     return raw.decode() + "\n"
 
 
+def _is_csv(file: Path) -> bool:
+    return file.suffix.lower() == ".csv"
+
+
 def _checked_definition(fields: list[str], file: Path, line: int) -> tuple[str, str]:
-    separator = "a comma" if file.suffix.lower() == ".csv" else "a tab"
+    separator = "a comma" if _is_csv(file) else "a tab"
     if len(fields) != 2 or not all(fields):
         raise InputError(
             "not a definition",

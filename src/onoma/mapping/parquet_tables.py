@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from onoma.mapping.parts import Wanted
 from onoma.types import Progress
 
 _ROWS_AT_ONCE = 1 << 16
+_IN_A_PANIC = re.compile(r"ErrString\(\"(?P<words>(?:(?!\\n).)*?)(?:\\n|\"\))")
+"""What Polars meant to say, without its advice, where it panics."""
 
 
 class ParquetTable:
@@ -77,6 +80,6 @@ def _in_words(path: Path) -> Iterator[None]:
         raise InputError(
             "not a Parquet file, a damaged one, or one with a type that Polars does not have",
             path=path,
-            found=str(error),
+            found=said["words"] if (said := _IN_A_PANIC.search(str(error))) is not None else str(error),
             fix="write or download it again, or without such a column",
         ) from None

@@ -15,7 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from onoma.errors import ConfigError, UnavailableError, missing_extra
+from onoma.errors import ConfigError, OnomaError, UnavailableError, missing_extra
+from onoma.linking import Linker
 from onoma.mapping.answers import link_task
 from onoma.mapping.work import WorkFolder
 from onoma.mapping.worker import open_linker
@@ -25,12 +26,12 @@ _PLACE = re.compile(r"(?:ray://)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^/:\[\]]+):(?P<por
 _NO_PLACES = ("", "auto", "local")
 """Addresses for which Ray looks itself, or starts a cluster."""
 _SECONDS_TO_ANSWER = 10
-_OWN_ERROR = re.compile(r"\bonoma\.errors\.\w+: (?P<words>.+)")
-"""In the last line of a traceback."""
 
 
 class TaskLinker:
     """What an actor of the cluster does.
+
+    An error that says what is wrong is an answer: of one that is raised Ray shows its own tracebacks, and little else.
 
     Args:
         linker: Its folder.
@@ -39,12 +40,21 @@ class TaskLinker:
 
     def __init__(self, linker: str, work: str) -> None:
         self._work = WorkFolder(Path(work))
-        with _one_processor():
-            self._linker = open_linker(linker, self._work)
+        self._linker: Linker | str
+        try:
+            with _one_processor():
+                self._linker = open_linker(linker, self._work)
+        except (OnomaError, OSError) as error:
+            self._linker = str(error)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Work on the task of a row; says how many mentions it had."""
-        return {"mentions": link_task(self._linker, self._work, int(row["task"]))}
+        """Work on the task of a row; says how many mentions it had, or what is wrong (``error``, else empty)."""
+        if isinstance(self._linker, str):
+            return {"mentions": 0, "error": self._linker}
+        try:
+            return {"mentions": link_task(self._linker, self._work, int(row["task"])), "error": ""}
+        except (OnomaError, OSError) as error:
+            return {"mentions": 0, "error": str(error)}
 
 
 @contextlib.contextmanager
@@ -111,7 +121,7 @@ def link_on_ray(
         tasks: Their numbers.
         n_workers: Actors, of one processor each. Unset: as many as the cluster has processors.
         address: Of the cluster. Unset: the one that this process is connected to, or that ``RAY_ADDRESS`` names, or a
-            new one on this machine.
+            new one on this machine, also if there is one already ("auto" takes that).
         progress: Called with how many mentions were linked since the last call.
 
     Raises:
@@ -125,6 +135,8 @@ def link_on_ray(
     is_ours = not ray.is_initialized()
     try:
         if is_ours:
+            # Unset Ray takes a cluster that was started on this machine, and waits for ever if that is no more.
+            address = address or os.environ.get("RAY_ADDRESS") or "local"
             ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
         if n_workers is None:
             n_workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -139,14 +151,23 @@ def link_on_ray(
             num_cpus=1,
         )
         for row in linked.iter_rows():
+            if row["error"]:
+                raise UnavailableError(f"{row['error']} (A worker of the cluster said so.) {KEPT}")
             progress(row["mentions"])
-    except (ray.exceptions.RayError, ConnectionError, ValueError) as error:
-        said = str(error).strip().splitlines()[-1]
-        if (own := _OWN_ERROR.search(said)) is not None:
-            raise UnavailableError(f"{own['words']} (A worker of the cluster said so.) {KEPT}") from error
+    except ConnectionError as error:
         raise UnavailableError(
-            f"Ray could not do the work ({said}). What was linked so far is kept: run the command again to go on."
+            f"Ray could not connect to the cluster ({_last_line(error)}). If it asks for a token, as clusters do that "
+            "were started by Ray 2.59 or later, set RAY_AUTH_MODE=token, and have the token in ~/.ray/auth_token."
+        ) from error
+    except (ray.exceptions.RayError, ValueError) as error:
+        raise UnavailableError(
+            f"Ray could not do the work ({_last_line(error)}). What was linked so far is kept: run the command again "
+            "to go on."
         ) from error
     finally:
         if is_ours:
             ray.shutdown()
+
+
+def _last_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[-1]

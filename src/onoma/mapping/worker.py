@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import queue
+import socket
 import sys
 import threading
 from pathlib import Path
 
-from onoma.errors import MismatchError, OnomaError
+from onoma.errors import MismatchError, OnomaError, UnavailableError
 from onoma.linking import Linker
 from onoma.mapping.answers import link_task
 from onoma.mapping.work import WorkFolder
@@ -22,11 +23,17 @@ def open_linker(folder: str | Path, work: WorkFolder) -> Linker:
     """Open the linker that the work was begun with, ready to prepare mentions and to answer as the work says.
 
     Raises:
+        UnavailableError: the work's folder is not seen from here.
         MismatchError: it is another one.
     """
     linker = Linker.open(folder)
     settings = work.settings
-    if settings is None or linker.fingerprint != settings.linker:
+    if settings is None:
+        raise UnavailableError(
+            f"{work.folder} is not seen from {socket.gethostname()}. Write the output to a place that all nodes see "
+            "under the same path."
+        )
+    if linker.fingerprint != settings.linker:
         raise MismatchError(
             f"{folder} is not the linker that this work was begun with: it was replaced meanwhile. Put that one back, "
             "or begin anew (--force, overwrite=True)."
