@@ -414,7 +414,5 @@ def test_what_polars_says_when_it_panics_is_told(linker: Path, tmp_path: Path, m
 
     monkeypatch.setattr("onoma.mapping.parquet_tables.scan_parquet", scan)
     pl.DataFrame({"mention": ["fever"]}).write_parquet(tmp_path / "x.parquet")
-    with pytest.raises(
-        InputError, match=r"x\.parquet: not a Parquet file.*; found no time zone: '\+05:30'\. To mend"
-    ):
+    with pytest.raises(InputError, match=r"x\.parquet: not a Parquet file.*; found no time zone: '\+05:30'\. To mend"):
         map_table(linker, tmp_path / "x.parquet", tmp_path / "y.csv", column="mention")

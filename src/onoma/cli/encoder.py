@@ -174,7 +174,8 @@ def average(
     """Make one encoder of several that were trained from one: the average of their weights.
 
     As runs with other seeds are, or with other data. It is as fast as one of them, and may be better than each:
-    measure it. Those of another tokeniser, pooling or architecture are refused, and so are those not trained from one.
+    measure it. Those of another tokeniser, pooling or architecture are refused, and so are those whose weights have
+    little in common.
     """
     from onoma.cli import show
     from onoma.encoders.averages import average_encoders

@@ -150,6 +150,8 @@ def open_session(
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or _usable_processors()
     options.log_severity_level = 3
+    # Its threads wait for work by turning; after a run they would do so in the way of the search that comes next.
+    options.add_session_config_entry("session.force_spinning_stop", "1")
     if _is_written_fused(file):
         # Onoma's graphs are written fused; looking for more costs half the start and changes no speed.
         # Small weights are made fp32 once, when the session starts, by the runtime's folding of constants.

@@ -35,7 +35,7 @@ def open_encoder(
         backend: ``"onnx"`` starts fast and needs no torch; ``"torch"`` needs no ONNX model. ``"auto"`` takes ONNX
             where the folder has it and the options allow it.
         precision: ``"bf16"`` needs torch; several times as fast on processors that multiply it natively, slower than
-            fp32 on others (which is warned of); keeps about 99 of 100 nearest neighbours. The lower ones of ONNX need
+            fp32 on others (which is warned of); keeps over 99 of 100 nearest neighbours. The lower ones of ONNX need
             a model that was made and measured before (`onoma.encoders.add_precisions`), and have a fingerprint of
             their own.
         pooling: Overrides what the folder says. A plain Hugging Face folder says nothing: ``"cls"``, as SapBERT.

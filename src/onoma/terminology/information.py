@@ -74,7 +74,10 @@ class TerminologyInfo:
         nameless = self.concepts_by_names.get(0, 0)
         rows = [
             ("concepts", f"{self.n_concepts:,} ({self.n_active:,} active, {obsolete:,} obsolete)"),
-            ("names", f"{self.n_names:,} ({self.n_suppressed:,} suppressed), {self.n_distinct_names:,} distinct"),
+            (
+                "names",
+                f"{self.n_names:,} ({self.n_suppressed:,} suppressed), {self.n_distinct_names:,} distinct in a concept",
+            ),
             ("names per concept", f"{self.names_per_concept:.2f} distinct ones on average; {self.quantiles()}"),
             ("without names", f"{nameless:,} concepts") if nameless else ("", ""),
             ("homonyms", f"{self.n_homonyms:,} names shared by several active concepts"),
