@@ -16,7 +16,7 @@ from onoma.mapping.parts import Wanted
 from onoma.types import Progress
 
 _ROWS_AT_ONCE = 1 << 16
-_IN_A_PANIC = re.compile(r"ErrString\(\"(?P<words>(?:(?!\\n).)*?)(?:\\n|\"\))")
+_IN_A_PANIC = re.compile(r"ErrString\(\"(?P<words>.*?)(?:\\n|\"\))")
 """What Polars meant to say, without its advice, where it panics."""
 
 
