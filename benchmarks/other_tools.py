@@ -10,9 +10,9 @@ TOOL is one of
 * ``scispacy``: its candidate generator, of this dictionary (TF-IDF of 3-grams in an HNSW graph; ``pip install scispacy
   'scipy<1.11'``), the concepts by their best name, as its linker ranks them, without that one's threshold;
 * ``gilda``: its grounder, of this dictionary (``pip install gilda``);
-* ``sentence-transformers``: all-MiniLM-L6-v2 and a flat FAISS index, as SapBERT's authors show it (``--model FOLDER``).
+* ``sentence-transformers``: all-MiniLM-L6-v2 (``--model FOLDER``), names in batches of 128, and a flat FAISS index.
 
-Each tool runs in an environment of its own: this file needs nothing else. Settings are the tools' own. Dictionary and
+Each tool runs in an environment of its own: this file needs nothing else. Other settings are the tools' own. Dictionary and
 queries are in BioSyn's format, ``id||name`` with ``|`` between several ids. A mention of several concepts is left out,
 and each different one is asked once. It is answered right at k if one of the first k concepts has an id that it was
 annotated with.
@@ -158,10 +158,10 @@ def open_sentence_transformers(folder: Path) -> Ask:
     return ask
 
 
-def memory_mib(field: str) -> float:
-    """What the system counts of this process: ``VmHWM`` the most it had, ``VmRSS`` now."""
+def peak_mib() -> int:
+    """The most memory that this process had; as `machine.peak_mib`, which needs torch."""
     status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return int(next(line for line in status if line.startswith(field)).split()[1]) / 1024
+    return round(int(next(line for line in status if line.startswith("VmHWM")).split()[1]) / 1024)
 
 
 def build(tool: str, dictionary: Path, folder: Path, model: str) -> dict[str, Any]:
@@ -178,7 +178,7 @@ def build(tool: str, dictionary: Path, folder: Path, model: str) -> dict[str, An
         build_sentence_transformers(dictionary, folder, model=model)
     seconds = time.perf_counter() - started
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-    return {"built_s": round(seconds, 1), "most_mib": round(memory_mib("VmHWM")), "disk_mib": round(size / 2**20, 1)}
+    return {"built_s": round(seconds, 1), "most_mib": peak_mib(), "disk_mib": round(size / 2**20, 1)}
 
 
 OPENERS: dict[str, Callable[[Path], Ask]] = {
@@ -199,6 +199,8 @@ def answer(tool: str, dictionary: Path, folder: Path, queries: Path) -> dict[str
         if "|" not in annotated:
             asked.setdefault(mention, set()).add(annotated)
     mentions = list(asked)
+    if not mentions:
+        raise SystemExit(f"{queries} has no mention of one concept: expected lines id||mention.")
     started = time.perf_counter()
     ask = OPENERS[tool](folder)
     ask(mentions[:1])
@@ -224,7 +226,7 @@ def answer(tool: str, dictionary: Path, folder: Path, queries: Path) -> dict[str
         "open_and_first_s": round(opened - started, 2),
         "one_mention_ms": round(sorted(times)[len(times) // 2], 2),
         "mentions_per_s": round(len(mentions) / together),
-        "most_mib": round(memory_mib("VmHWM")),
+        "most_mib": peak_mib(),
     }
 
 
