@@ -12,10 +12,10 @@ TOOL is one of
 * ``gilda``: its grounder, of this dictionary (``pip install gilda``);
 * ``sentence-transformers``: all-MiniLM-L6-v2 (``--model FOLDER``), names in batches of 128, and a flat FAISS index.
 
-Each tool runs in an environment of its own: this file needs nothing else. Other settings are the tools' own. Dictionary and
-queries are in BioSyn's format, ``id||name`` with ``|`` between several ids. A mention of several concepts is left out,
-and each different one is asked once. It is answered right at k if one of the first k concepts has an id that it was
-annotated with.
+Each tool runs in an environment of its own: this file needs nothing else. Other settings are the tools' own. Dictionary
+and queries are in BioSyn's format, ``id||name`` with ``|`` between several ids. A mention of several concepts is left
+out, and each different one is asked once. It is answered right at k if one of the first k concepts has an id that it
+was annotated with.
 
 ``build`` prints seconds, the most memory and what lies on the disk; ``answer`` opens that in a process of its own.
 Mentions are asked one by one, then all in one call where the tool has such a call.
