@@ -283,6 +283,9 @@ def test_a_base_of_the_catalogue_is_named_with_its_licence(tmp_path: Path, monke
     assert "license" not in head  # the base's licence is not the trained one's
     assert row(text, "trained from") == "small (somebody/small), licence Apache-2.0"
     assert locate_encoder(tmp_path / "again").origin == locate_encoder(tmp_path / "first").origin
+    # A run of which nothing was kept (keep=best) began with "first", and its weights are those.
+    save_encoder(load_packed(tmp_path / "first"), tmp_path / "kept", config={"training": {"base": "first"}})
+    assert row(read_card(tmp_path / "kept")[1], "trained from") == "first"
 
 
 # ---- results, terminologies, licence

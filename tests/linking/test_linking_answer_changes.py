@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from updating_data import MENTIONS, NEW, prepared
 from onoma.artifacts import amend_artifact
 from onoma.errors import (
     ArtifactExistsError,
+    ConfigError,
     InputError,
 )
 from onoma.linking import Linker, LinkerSettings
@@ -165,6 +167,16 @@ def test_answers_that_were_got_in_another_way_are_held_against_the_new_release(
     assert again.answers is not None
     assert again.answers.answered == answers.answered
     assert "5 of the answers given with them are none any more" in str(again)
+    nulls = [code or None for code in codes]  # as a table's column has them
+    again = update_linker(tmp_path / "new", place / "new", mentions=mentions, answered=nulls)
+    assert again.answers is not None
+    assert again.answers.answered == answers.answered
+    before = Linker.open(linker).fingerprint
+    with pytest.raises(InputError, match=r"field answered\[1\]: not an answer; expected .* found nan"):
+        update_linker(linker, place / "new", mentions=["a", "b"], answered=["D6", math.nan])  # type: ignore[list-item]
+    with pytest.raises(ConfigError, match="are of mentions"):
+        update_linker(linker, place / "new", answered=codes)
+    assert Linker.open(linker).fingerprint == before
     with pytest.raises(InputError, match="each mention has an answer"):
         update_linker(linker, place / "new", tmp_path / "other", mentions=mentions, answered=codes[1:])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -197,6 +198,12 @@ def test_tables_that_are_none(tmp_path: Path) -> None:
         table(tmp_path, "", "t.csv")
     with pytest.raises(InputError, match="cannot be read"):
         AbbreviationTable.from_file(tmp_path / "missing.tsv")
+
+
+@pytest.mark.parametrize("long", [5, None, "", "  ", "half \ud800"])
+def test_a_form_that_is_none_is_refused(long: Any) -> None:
+    with pytest.raises(InputError, match=r"field definitions\['MI'\]: a form"):
+        AbbreviationTable({"MI": long})
 
 
 def test_a_mention_without_an_end_takes_no_time_without_an_end() -> None:

@@ -32,7 +32,7 @@ from onoma.linking.dictionary import NameDictionary, build_dictionary
 from onoma.linking.mentions import Preparation
 from onoma.linking.updating import update_linker
 from onoma.terminology import Terminology, normalise
-from onoma.types import FloatArray
+from onoma.types import BoolArray, FloatArray
 from tiny import make_terminology, tiny_encoder
 
 
@@ -147,6 +147,26 @@ def test_equal_mentions_are_encoded_once(linker: Linker) -> None:
     assert answers[3] == answers[4] == []
     answers[0].clear()
     assert answers[1]
+
+
+def test_what_an_encoder_remembers_is_left_as_it_is(linker: Linker) -> None:
+    """Its vectors may be shared with others, or not be writable, as of mentions that it cannot read too."""
+    mentions = ["cold", "unread"]
+    expected = linker.link(mentions)
+    remembered = linker.encoder.encode(mentions).copy()
+    remembered.flags.writeable = False
+    kept = remembered.copy()
+
+    class Remembering(Watched):
+        def encode(self, texts: Sequence[str], **options: Any) -> FloatArray:
+            return remembered
+
+        def can_read(self, texts: Sequence[str]) -> BoolArray:
+            return np.array([True, False])
+
+    expected[1] = []
+    assert linker.encoding_with(Remembering(linker.encoder)).link(mentions) == expected
+    np.testing.assert_array_equal(remembered, kept)
 
 
 @pytest.mark.parametrize(
@@ -406,8 +426,12 @@ def test_names_are_hidden_by_row_numbers_alone(linker: Linker, rows: Any) -> Non
 
 def test_an_encoder_is_only_exchanged_for_itself(linker: Linker, encoder: Encoder, tmp_path: Path) -> None:
     write_letter_encoder(tmp_path / "other", seed=1)
-    with pytest.raises(MismatchError, match="vectors were made by"):
+    own = linker.encoder.fingerprint[:12]
+    with pytest.raises(MismatchError, match=f"has the encoder .* \\({own}\\), and letters .* is another"):
         linker.encoding_with(open_encoder(tmp_path / "other", backend="onnx"))
+    shorter = open_encoder(linker.encoder.folder.path, backend="onnx", max_tokens=3)
+    with pytest.raises(MismatchError, match=f"\\({own}\\), and .* is the same, opened otherwise: open it in fp32"):
+        linker.encoding_with(shorter)
     again = linker.encoding_with(encoder)
     assert again.link(["cold"]) == linker.link(["cold"])
 

@@ -287,9 +287,9 @@ def test_a_weight_can_be_given(place: Path, linker: Path) -> None:
     same = knowing(Linker.open(place / "linker")).link(ASKED, stages=opened.settings.stages)
     assert opened.link(ASKED) == same
     before = opened.fingerprint
-    for weight in (0.0, -1.0, math.inf, math.nan):
+    for weight in (0.0, -1.0, math.inf, math.nan, True, "a"):
         with pytest.raises(ConfigError, match=r"weight of a prior \(--weight\)"):
-            add_prior(linker, TRAINING, weight=weight)
+            add_prior(linker, TRAINING, weight=weight)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="no mention is of a concept"):
         add_prior(linker, TRAINING.with_columns(concept_id=pl.lit("X")), weight=1.0)
     assert Linker.open(linker).fingerprint == before

@@ -110,6 +110,16 @@ def test_a_step_has_the_loss_and_the_gradient_of_its_batch(base: Path, similarit
     assert report.sparse_weight == pytest.approx(0.3 - 0.01 * math.copysign(1, weight.grad), abs=1e-6)
 
 
+def test_a_sparse_weight_ends_at_nought(base: Path) -> None:
+    model = BiosynModel(load_packed(base), config_for(base).similarity, sparse_weight=0.005)
+    optimiser = make_optimiser(config_for(base, sparse_learning_rate=0.01), model)
+    for gradient, expected in ((1.0, 0.0), (1.0, 0.0), (-9.0, 0.01)):  # Adam forgets the first two by the third
+        model.sparse_weight.grad = torch.tensor(gradient)
+        optimiser.step()
+        assert float(model.sparse_weight.detach()) == pytest.approx(expected, abs=5e-3)
+        assert float(model.sparse_weight.detach()) >= 0
+
+
 def test_the_encoder_decays_by_l2_and_the_sparse_weight_does_not(base: Path) -> None:
     config = config_for(base, weight_decay=0.5, sparse_learning_rate=0.02)
     model = BiosynModel(load_packed(base), config.similarity, sparse_weight=1.0)

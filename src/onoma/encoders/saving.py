@@ -116,7 +116,7 @@ def save_encoder(
             encoder, folder, name=title, sparse_weight=sparse_weight, config=config, parents=parents, seed=seed
         )
         training = (config or {}).get("training", {})
-        origin = _origin_of_saved(folder, encoder.source)
+        origin = _origin_of_saved(folder, encoder.source, is_trained=bool(training))
         _write_rest(
             folder,
             source,
@@ -197,12 +197,13 @@ def fill_folder(folder: Path, found: EncoderFolder, *, onnx_only: bool = False) 
         write_agreements(folder, [measured])
 
 
-def _origin_of_saved(folder: Path, source: EncoderFolder) -> Origin:
+def _origin_of_saved(folder: Path, source: EncoderFolder, *, is_trained: bool) -> Origin:
     """Of weights just written, which were loaded from ``source`` and trained since, or not."""
     weights = folder / "model.safetensors"
-    if weights.exists() and sha256_file(weights) == source.weights_sha256:
-        return source.origin
     known = source.origin
+    is_copy = weights.exists() and sha256_file(weights) == source.weights_sha256
+    if is_copy and not (is_trained and known.base):  # where a run kept a trained base as it was, the base is named
+        return known
     return Origin(
         base=source.name,
         base_hub_id=known.hub_id,

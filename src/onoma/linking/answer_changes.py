@@ -125,7 +125,7 @@ class EarlierAnswers:
         linker: Linker,
         mentions: Iterable[str],
         *,
-        answered: Sequence[str] | None = None,
+        answered: Sequence[str | None] | None = None,
         progress: Progress = no_progress,
     ) -> None:
         asked = checked_mentions(mentions)
@@ -285,11 +285,11 @@ Given = Counter[tuple[str, str]]
 """How often a mention was answered so."""
 
 
-def given_answers(mentions: Sequence[str], answered: Sequence[str] | None) -> Given | None:
-    """Mentions with their answers.
+def given_answers(mentions: Sequence[str], answered: Sequence[str | None] | None) -> Given | None:
+    """Mentions with their answers, "" for none.
 
     Raises:
-        InputError: there are not as many answers as mentions.
+        InputError: there are not as many answers as mentions, or one is neither text nor None.
     """
     if answered is None:
         return None
@@ -300,7 +300,15 @@ def given_answers(mentions: Sequence[str], answered: Sequence[str] | None) -> Gi
             expected=f"{len(mentions):,} codes, of as many mentions",
             found=f"{len(answered):,}",
         )
-    return Counter(zip(mentions, answered, strict=True))
+    for place, answer in enumerate(answered):
+        if not isinstance(answer, str | None):
+            raise InputError(
+                "not an answer",
+                field=f"answered[{place}]",
+                expected='a concept\'s code, or None or "" where there was none',
+                found=repr(answer),
+            )
+    return Counter((mention, answer or "") for mention, answer in zip(mentions, answered, strict=True))
 
 
 def lost_answers(
@@ -333,7 +341,7 @@ def lost_answers(
 
 
 def unchanged(
-    linker: Linker, mentions: Sequence[str], *, answered: Sequence[str] | None, terminology: Terminology
+    linker: Linker, mentions: Sequence[str], *, answered: Sequence[str | None] | None, terminology: Terminology
 ) -> AnswerChanges:
     """What is to say where the linker is of the terminology already: of its own answers nothing changed."""
     counts, lost = lost_answers(given_answers(mentions, answered), linker, terminology)

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from numbers import Real
 from pathlib import Path
 from typing import Any, get_args
 
@@ -247,8 +248,10 @@ def add_prior(
         ArtifactError: the folder is no linker, or damaged.
         OnomaError: the linker cannot be opened, see `Linker.open`.
     """
-    if weight is not None and not (weight > 0 and math.isfinite(weight)):
-        raise ConfigError(f"the weight of a prior (--weight) is a number above 0; found {weight:g}.")
+    given: object = weight
+    is_weight = not isinstance(given, bool) and isinstance(given, Real) and 0 < float(given) < math.inf
+    if given is not None and not is_weight:
+        raise ConfigError(f"the weight of a prior (--weight) is a number above 0; found {weight!r}.")
     before = Linker.open(linker, database=database)
     counted = count_prior(before.dictionary, mentions)
     settings = before.settings

@@ -20,6 +20,7 @@ from onoma.errors import InputError
 from onoma.files.quoted import csv_problem
 from onoma.files.text_files import without_byte_order_mark
 from onoma.linking.abbreviations import BRACKETS, one_line
+from onoma.linking.links import check_text
 
 _MAX_WORDS = 6
 _MAX_CHARACTERS = 100
@@ -38,10 +39,21 @@ class AbbreviationTable:
         definitions: Long forms by short form.
         ambiguous: Short forms with several long forms, and which. They are never expanded: a table cannot know
             which one is meant.
+
+    Raises:
+        InputError: a form is no text, or blank.
     """
 
     definitions: dict[str, str]
     ambiguous: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for short, long in self.definitions.items():
+            where = f"definitions[{short!r}]"
+            for form in (short, long):
+                check_text(form, "a form", field=where)
+                if not form.strip():
+                    raise InputError("a form without text", field=where, expected="a short form and its long form")
 
     @classmethod
     def from_file(cls, path: str | Path) -> AbbreviationTable:

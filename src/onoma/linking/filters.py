@@ -20,6 +20,7 @@ from onoma.types import BoolArray
 
 _MOST_NAMED = 20
 _MOST_COMPARED = 2_000
+_KNOWN = "a code with a name or a place in the hierarchy; an obsolete one may have neither"
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def allowed_entries(filters: Filters, dictionary: NameDictionary, facts: Termino
         for concept_id in filters.under:
             branch = facts.branch(concept_id)
             if branch is None:
-                _refuse("concept", concept_id, "under", _similar(concept_id, facts.concept_ids), are_all=False)
+                _refuse("concept", concept_id, "under", _similar(concept_id, facts.concept_ids), otherwise=_KNOWN)
             else:
                 below |= branch
         if facts.children.size == 0:
@@ -156,8 +157,8 @@ def _is_of(language: str, asked: str) -> bool:
     return f"{language.lower()}-".startswith(tuple(f"{spelling}-" for spelling in spellings(asked)))
 
 
-def _refuse(what: str, word: str, field: str, known: Iterable[str], *, are_all: bool = True) -> None:
-    """Refuse a word; ``known`` are all that there are, or else some that are like it."""
+def _refuse(what: str, word: str, field: str, known: Iterable[str], *, otherwise: str | None = None) -> None:
+    """Refuse a word; ``known`` are all that there are, or, where ``otherwise`` says what is expected, some like it."""
     there = sorted(known)
     shown = ", ".join(name for name in there[:_MOST_NAMED] if name)
     left = f", … ({len(there):,})" if len(there) > _MOST_NAMED else ""
@@ -165,7 +166,7 @@ def _refuse(what: str, word: str, field: str, known: Iterable[str], *, are_all: 
     raise InputError(
         f"the linker's terminology has no {what} '{word}'.{did_you_mean(word, there)}".rstrip("."),
         field=field,
-        expected=expected if are_all or (shown and not left) else None,
+        expected=expected if otherwise is None or (shown and not left) else otherwise,
     )
 
 

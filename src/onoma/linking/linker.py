@@ -157,10 +157,7 @@ class Linker:
             MismatchError: it is another encoder than the one that made the vectors.
         """
         if encoder.fingerprint != self.encoder.fingerprint:
-            raise MismatchError(
-                f"this linker's vectors were made by {self.encoder.name}, not by {encoder.name}. Build a linker with "
-                "the encoder that you want."
-            )
+            raise other_encoder(self, encoder)
         return self._with(dataclasses.replace(self._components, encoder=encoder))
 
     def reranking_with(self, reranker: Reranker) -> Linker:
@@ -498,3 +495,16 @@ class Linker:
     def _concept_rows(self) -> RowArray:
         """Of the concepts that can be an answer, ascending."""
         return np.unique(self.dictionary.entry_concepts[self._components.entries])
+
+
+def other_encoder(linker: Linker, encoder: Encoder) -> MismatchError:
+    """The error for an encoder that has not the fingerprint of the linker's own."""
+    own = linker.encoder.folder
+    what = "another: their vectors cannot be compared. Build a linker with it (onoma linker build), or leave it out."
+    if encoder.folder.weights_sha256 == own.weights_sha256:
+        kept = "" if own.dimensions is None else f", and keep the first {own.dimensions} numbers of a vector"
+        what = f"the same, opened otherwise: open it in {own.precision}, with its own pooling and max_tokens{kept}."
+    return MismatchError(
+        f"{linker.path} has the encoder {linker.encoder_name} ({linker.encoder.fingerprint[:12]}), and "
+        f"{encoder.name} ({encoder.fingerprint[:12]}) is {what}"
+    )

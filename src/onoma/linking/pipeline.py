@@ -232,7 +232,9 @@ class Run:
         components, queries = self._components, dict[Stage, Queries]()
         if "dense" in self._stages and components.dense is not None and components.encoder is not None:
             vectors = components.encoder.encode(list(texts))
-            vectors[~components.encoder.can_read(texts)] = 0
+            is_read = components.encoder.can_read(texts)
+            if not is_read.all():
+                vectors = np.where(is_read[:, None], vectors, np.float32(0))  # the encoder's own stay as they are
             queries["dense"] = DenseQueries(vectors, components.dense)
         if "sparse" in self._stages and components.sparse is not None:
             queries["sparse"] = SparseQueries(texts, components.sparse)

@@ -204,10 +204,12 @@ def checked_prior(counts: npt.ArrayLike, dictionary: NameDictionary) -> RowArray
         ShapeError: not a whole number for each concept, or one below 0.
     """
     counts = np.asarray(counts)
-    if counts.shape != (dictionary.n_concepts,) or counts.dtype.kind not in "iu" or counts.min(initial=0) < 0:
+    is_whole = counts.shape == (dictionary.n_concepts,) and counts.dtype.kind in "iu"
+    if not is_whole or counts.min(initial=0) < 0 or counts.max(initial=0) > np.iinfo(np.int64).max:
+        between = f", from {counts.min()} to {counts.max()}" if counts.size and counts.dtype.kind in "iuf" else ""
         raise ShapeError(
-            f"a prior has a whole number from 0 for each of {dictionary.n_concepts} concepts; found {counts.dtype} "
-            f"of the shape {counts.shape}" + (f", the least {counts.min()}." if counts.size else ".")
+            f"a prior has a whole number from 0 for each of {dictionary.n_concepts} concepts, below 2^63; found "
+            f"{counts.dtype} of the shape {counts.shape}{between}."
         )
     return counts.astype(np.int64, copy=False)
 

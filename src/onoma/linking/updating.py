@@ -49,7 +49,7 @@ from onoma.linking.concept_changes import CHANGES, CONCEPT_CHANGES, concept_chan
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.folder import ENCODER_FOLDER, FORMAT_VERSION, KIND, RERANKER_FOLDER
 from onoma.linking.known_vectors import KnownVectors
-from onoma.linking.linker import Linker
+from onoma.linking.linker import Linker, other_encoder
 from onoma.linking.prior import CarriedPrior, carry_prior, save_prior
 from onoma.linking.settings import LinkerSettings
 from onoma.linking.update_report import UpdateReport
@@ -69,7 +69,7 @@ def update_linker(
     encoder: Encoder | str | Path | None = None,
     precision: Precision | None = None,
     mentions: Iterable[str] | None = None,
-    answered: Sequence[str] | None = None,
+    answered: Sequence[str | None] | None = None,
     database: str | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -88,8 +88,8 @@ def update_linker(
             linker. One that is given by its place keeps as many numbers of a vector as the linker's does.
         precision: To open it in, if it is given by its place; see `open_encoder`. Unset: the linker's.
         mentions: Texts that were linked before. They are linked by both, as they stand, with the linker's own stages.
-        answered: The code that each mention was answered with then, however it was asked; "" for none. Those of
-            concepts that are no answer any more are counted, and listed.
+        answered: The code that each mention was answered with then, however it was asked; None or "" for none. Those
+            of concepts that are no answer any more are counted, and listed.
         database: Of a linker with its vectors in PostgreSQL, see `Linker.open`; the new one's come there too.
         overwrite: Replace a linker at ``out``.
         progress: Called with how many are done, how many there are, and "encoding" (texts, copied ones included) or
@@ -100,13 +100,16 @@ def update_linker(
         ArtifactError: one of the folders is damaged, of another kind or of a newer format; ``out`` is taken; or the
             linker was changed by another process meanwhile.
         MismatchError: the encoder is not the linker's, or the terminology has none of the linker's concepts.
-        ConfigError: an encoder is given and the linker has none, or a precision without an encoder to open.
+        ConfigError: an encoder is given and the linker has none, a precision without an encoder to open, or answers
+            without mentions.
         OnomaError: the linker cannot be opened, see `Linker.open`.
 
     Warns:
         RuntimeWarning: a table that is not needed any more could not be dropped.
     """
     started = time.perf_counter()
+    if answered is not None and mentions is None:
+        raise ConfigError("answers (answered) are of mentions: give these too.")
     tell = progress or no_progress
     place, target = Path(linker), Path(linker if out is None else out)
     is_in_place = target.resolve() == place.resolve()
@@ -233,16 +236,7 @@ def _own_encoder(linker: Linker, encoder: Encoder | str | Path | None, precision
         else encoder
     )
     if opened.fingerprint != linker.encoder.fingerprint:
-        what = (
-            "another: their vectors cannot be compared. Build a linker with it (onoma linker build), or leave it out."
-        )
-        if opened.folder.weights_sha256 == own.weights_sha256:
-            kept = "" if own.dimensions is None else f", and keep the first {own.dimensions} numbers of a vector"
-            what = f"the same, opened otherwise: open it in {own.precision}, with its own pooling and max_tokens{kept}."
-        raise MismatchError(
-            f"{linker.path} has the encoder {linker.encoder_name} ({linker.encoder.fingerprint[:12]}), and "
-            f"{opened.name} ({opened.fingerprint[:12]}) is {what}"
-        )
+        raise other_encoder(linker, opened)
     return opened
 
 
@@ -262,7 +256,7 @@ def _nothing_to_do(
     linker: Linker,
     release: Terminology,
     mentions: Iterable[str] | None,
-    answered: Sequence[str] | None,
+    answered: Sequence[str | None] | None,
     started: float,
 ) -> UpdateReport:
     return UpdateReport(

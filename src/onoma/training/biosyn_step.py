@@ -132,12 +132,21 @@ class BiosynStep(OptimiserStep[BiosynStepReport]):
 def make_optimiser(config: BiosynConfig, model: BiosynModel) -> torch.optim.Optimizer:
     """Adam with L2 over what is trained of the encoder; the sparse weight has its own rate and no decay.
 
+    A sparse weight that a step brings below 0 is 0 after it, so that what is measured and kept is what a linker uses.
+
     Source:
-        The released code of Sung et al. 2020.
+        The released code of Sung et al. 2020, whose weight may become negative.
     """
     trained = [parameter for parameter in model.encoder.parameters() if parameter.requires_grad]
     groups: list[dict[str, Any]] = [
         {"params": trained, "weight_decay": config.weight_decay},
         {"params": [model.sparse_weight], "weight_decay": 0.0, "lr": config.sparse_learning_rate},
     ]
-    return torch.optim.Adam(groups, lr=config.learning_rate, fused=True)
+    optimiser = torch.optim.Adam(groups, lr=config.learning_rate, fused=True)
+    optimiser.register_step_post_hook(lambda *_: _clamp(model.sparse_weight))
+    return optimiser
+
+
+def _clamp(weight: nn.Parameter) -> None:
+    with torch.no_grad():
+        weight.clamp_(min=0)
