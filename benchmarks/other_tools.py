@@ -10,6 +10,8 @@ TOOL is one of
 * ``scispacy``: its candidate generator, of this dictionary (TF-IDF of 3-grams in an HNSW graph; ``pip install scispacy
   'scipy<1.11'``), the concepts by their best name, as its linker ranks them, without that one's threshold;
 * ``gilda``: its grounder, of this dictionary (``pip install gilda``);
+* ``quickumls``: its matcher, of this dictionary as ``MRCONSO.RRF`` and ``MRSTY.RRF``, installed with ``-L -U`` (``pip
+  install quickumls``, spaCy's ``en_core_web_sm``, NLTK's list of stop words), with longer matches before better ones;
 * ``sentence-transformers``: all-MiniLM-L6-v2 (``--model FOLDER``), names in batches of 128, and a flat FAISS index.
 
 Each tool runs in an environment of its own: this file needs nothing else. Other settings are the tools' own. Dictionary
@@ -25,6 +27,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -127,6 +131,42 @@ def open_gilda(folder: Path) -> Ask:
     return lambda mentions: [[match.term.id for match in grounder.ground(m)[:TOP_K]] for m in mentions]
 
 
+def build_quickumls(dictionary: Path, folder: Path) -> None:
+    """The two files of the UMLS that the tool reads, and its own installation of them."""
+    from quickumls import install
+
+    concepts = concepts_of(dictionary)
+    release, installed = folder / "release", folder / "installed"
+    release.mkdir()
+    installed.mkdir()
+    with (release / "MRCONSO.RRF").open("w", encoding="utf-8") as file:
+        for number, names in enumerate(concepts.values()):
+            for rank, name in enumerate(names):
+                preferred = "N" if rank else "Y"
+                file.write(f"C{number:07}|ENG|P|L|PF|S|{preferred}|A||||OWN|PT||{name.replace('|', ' ')}|0|N||\n")
+    with (release / "MRSTY.RRF").open("w", encoding="utf-8") as file:
+        for number in range(len(concepts)):
+            file.write(f"C{number:07}|T047|B2.2.1.2.1|Disease or Syndrome|||\n")
+    sys.argv = ["quickumls.install", "-L", "-U", str(release), str(installed)]
+    install.main()
+    shutil.rmtree(release)
+    (folder / "concepts.json").write_text(json.dumps(list(concepts)), encoding="utf-8")
+
+
+def open_quickumls(folder: Path) -> Ask:
+    """Concepts of its matches in their order; one mention at a time, as there is no other call."""
+    from quickumls import QuickUMLS
+
+    matcher = QuickUMLS(str(folder / "installed"), overlapping_criteria="length")
+    concepts = json.loads((folder / "concepts.json").read_text(encoding="utf-8"))
+
+    def ask(mention: str) -> list[str]:
+        found = [match for matches in matcher.match(mention) for match in matches]
+        return list(dict.fromkeys(concepts[int(match["cui"][1:])] for match in found))[:TOP_K]
+
+    return lambda mentions: [ask(mention) for mention in mentions]
+
+
 def build_sentence_transformers(dictionary: Path, folder: Path, *, model: str) -> None:
     """Vectors of all names in a flat index."""
     import faiss
@@ -174,6 +214,8 @@ def build(tool: str, dictionary: Path, folder: Path, model: str) -> dict[str, An
         build_scispacy(dictionary, folder)
     elif tool == "gilda":
         build_gilda(dictionary, folder)
+    elif tool == "quickumls":
+        build_quickumls(dictionary, folder)
     else:
         build_sentence_transformers(dictionary, folder, model=model)
     seconds = time.perf_counter() - started
@@ -187,6 +229,7 @@ OPENERS: dict[str, Callable[[Path], Ask]] = {
     "onoma-characters": open_onoma,
     "scispacy": open_scispacy,
     "gilda": open_gilda,
+    "quickumls": open_quickumls,
     "sentence-transformers": open_sentence_transformers,
 }
 

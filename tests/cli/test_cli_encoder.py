@@ -1,4 +1,4 @@
-"""``onoma encoder``: info, export, join, average, card."""
+"""``onoma encoder``: info, export, join, average, centre, card."""
 
 from __future__ import annotations
 
@@ -180,6 +180,23 @@ def test_encoders_are_averaged_by_shares(place: Path) -> None:
         run("average", place / "encoder", place / "later", "-o", place / "other", "--shares", "3;1")
     with pytest.raises(ConfigError, match="two encoders or more"):
         run("average", place / "encoder", "-o", place / "other")
+
+
+def test_an_encoder_is_centred_on_names(place: Path, tmp_path: Path) -> None:
+    names = [f"{word} {kind}".lower() for word in WORDS for kind in KINDS]
+    (tmp_path / "names.txt").write_text("\n".join([*names, "", names[0].upper()]))
+    run("centre", place / "encoder", "--names", tmp_path / "names.txt", "-o", tmp_path / "centred")
+    run("centre", place / "encoder", "-t", place / "terminology", "-o", tmp_path / "same")
+    for folder in ("centred", "same"):
+        assert "the mean of 110 names' vectors is taken off" in (tmp_path / folder / "README.md").read_text()
+        vectors = open_encoder(tmp_path / folder, threads=1).encode(names, unit_length=False)
+        np.testing.assert_allclose(vectors.mean(axis=0), 0, atol=1e-5)
+    run("centre", place / "encoder", "-t", place / "terminology", "--sample", "100", "-o", tmp_path / "of-100")
+    assert "the mean of 100 names' vectors" in (tmp_path / "of-100" / "README.md").read_text()
+    names_file, terminology = ("--names", tmp_path / "names.txt"), ("-t", place / "terminology")
+    for options in ((), (*names_file, *terminology)):
+        with pytest.raises(ConfigError, match="either --terminology DIR or --names FILE"):
+            run("centre", place / "encoder", *options, "-o", tmp_path / "none")
 
 
 def test_what_a_name_stands_for_is_not_added_to(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,7 +92,7 @@ def average_encoders(
                 weight.add_(other[name], alpha=share)
     encoder.source = dataclasses.replace(
         folders[0],
-        **_common_origin(folders),
+        **common_origin(folders),
         # Were all weights the same, so is the average, and would be called the one that they were trained from.
         recorded_weights_sha256=hashlib.sha256("".join(one.fingerprint for one in folders).encode()).hexdigest(),
     )
@@ -152,8 +152,11 @@ def _cosine(one: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor], 
     return products[0] / math.sqrt(products[1] * products[2])
 
 
-def _common_origin(folders: Sequence[EncoderFolder]) -> dict[str, Any]:
-    """Name and origin to be taken for those of the encoder that all were trained from, as far as all say the same."""
+def common_origin(folders: Sequence[EncoderFolder]) -> dict[str, Any]:
+    """``name`` and ``origin`` for the folder of what is made of trained encoders, and is no training of its own.
+
+    They are those of the encoder that all were trained from, as far as all say the same.
+    """
     origins = {(one.origin.base, one.origin.base_hub_id, one.origin.base_licence) for one in folders}
     base, hub_id, licence = origins.pop()
     if origins or base is None:

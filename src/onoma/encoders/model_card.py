@@ -129,6 +129,8 @@ def _what_it_is(
     rows = []
     if averaged := config.get("averaged"):
         rows.append(("average of", ", ".join(f"{one['name']} ({one['share']:.3g})" for one in averaged)))
+    if centred := config.get("centred"):
+        rows.append(("centred", f"the mean of {centred['names']:,} names' vectors is taken off"))
     if origin.base:
         rows.append(("trained from", _known_as(origin.base, origin.base_hub_id, origin.base_licence)))
     elif origin.hub_id:
