@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import AutoModel, PreTrainedTokenizerFast
 
 from onoma.artifacts import read_manifest, verify_artifact
@@ -158,7 +159,18 @@ def test_what_cannot_be_done_is_refused(tmp_path: Path) -> None:
         centre_encoder(base, [*NAMES[:99], NAMES[0], ""], tmp_path / "out")
     with pytest.raises(InputError, match="written over its source"):
         centre_encoder(base, NAMES, base, overwrite=True)
+    with pytest.raises(InputError, match="several are meant"):
+        centre_encoder(base, "heart attack", tmp_path / "out")
     centre_encoder(base, NAMES, tmp_path / "out")
-    with pytest.raises(ArtifactExistsError):
-        centre_encoder(base, NAMES, tmp_path / "out")
+    with pytest.raises(ArtifactExistsError):  # said before anything is encoded
+        centre_encoder(base, NAMES, tmp_path / "out", progress=lambda *_: pytest.fail("encoded"))
     centre_encoder(base, NAMES, tmp_path / "out", overwrite=True)
+
+
+def test_a_diverged_encoder_is_called_so(tmp_path: Path) -> None:
+    base = tiny_encoder(tmp_path / "base")
+    weights = load_file(base / "model.safetensors")
+    weights["encoder.layer.1.output.LayerNorm.bias"][0] = float("nan")
+    save_file(weights, base / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(InputError, match="its training has diverged"):
+        centre_encoder(base, NAMES, tmp_path / "out")

@@ -10,9 +10,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from onoma.artifacts import Parent, holds, read_manifest
+from onoma.artifacts import Parent, ensure_writable, holds, read_manifest
 from onoma.encoders.adapters import is_adapter_name
 from onoma.encoders.averages import common_origin
+from onoma.encoders.encoding import checked_names
 from onoma.encoders.folders import ENCODER_KIND, EncoderFolder
 from onoma.encoders.kept_parts import encode_in_parts
 from onoma.encoders.loading import load_folder
@@ -73,7 +74,8 @@ def centre_encoder(
     Raises:
         ConfigError: there are too few names; or the encoder has bottlenecks, or does not end in a layer norm with a
             bias, so that nothing in its weights can take the mean off.
-        InputError: it is no encoder, or lies where the centred one shall be written.
+        InputError: it is no encoder, gives no finite numbers, or lies where the centred one shall be written; or
+            ``names`` is one string.
         ArtifactExistsError: ``out`` is taken.
         UnavailableError: it, or torch, is not on this machine.
 
@@ -82,11 +84,12 @@ def centre_encoder(
         its second step: leaving directions out, too, lost more than it gained.
     """
     folder = locate_encoder(source)
-    texts = list(dict.fromkeys(name for name in names if name.strip()))
+    texts = list(dict.fromkeys(name for name in checked_names(names) if name.strip()))
     if len(texts) < LEAST_NAMES:
         raise ConfigError(f"a mean is of {LEAST_NAMES} different names or more; found {len(texts)}.")
     if holds(Path(out), folder.path):
         raise InputError("the centred encoder would be written over its source", path=out, fix="choose another place")
+    ensure_writable(out, ENCODER_KIND, overwrite=overwrite)
     packed = load_folder(folder)
     if any(is_adapter_name(name) for name in packed.model.state_dict()):
         raise ConfigError(
@@ -98,6 +101,8 @@ def centre_encoder(
         total += vectors.sum(axis=0, dtype=np.float64)
         lengths += float(np.linalg.norm(vectors.astype(np.float64), axis=1).sum())
     mean = (total / len(texts)).astype(np.float32)
+    if not np.isfinite(mean).all():
+        raise InputError(f"vectors of {folder.path} are not finite: its training has diverged")
     packed.source = dataclasses.replace(folder, **common_origin([folder]))
     _take_off(encoder, packed.model, mean, texts[:_PROBED_NAMES])
     share = float(np.linalg.norm(mean)) * len(texts) / lengths
