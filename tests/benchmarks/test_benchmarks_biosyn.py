@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,3 +111,9 @@ def test_marks_of_byte_order_and_blanks_around_ids_are_no_part_of_them(tmp_path:
     path = written(tmp_path, b"\xef\xbb\xbfD1 | D2||cold\n")
     assert read_queries(path)[0].gold == {"D1", "D2"}
     assert read_dictionary(path) == [DictionaryLine("cold", ("D1", "D2"))]
+
+
+@pytest.mark.parametrize(("parts", "said"), [("breast cancer", "several are meant"), ((), "without a mention")])
+def test_a_query_of_letters_or_of_nothing_is_refused(parts: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Query("breast cancer", parts, frozenset({"D1"}))

@@ -26,6 +26,7 @@ from onoma.errors import (
     InputError,
     MismatchError,
     NotAnArtifactError,
+    OnomaError,
 )
 from onoma.linking import Link, Linker, build_linker
 from onoma.linking.dictionary import NameDictionary, build_dictionary
@@ -481,3 +482,21 @@ def test_an_encoder_given_by_a_relative_path_stays_that_one(
     assert build_linker(terminology, encoder, "l").link(["cold"]) == build_linker(
         terminology, encoder_folder, "m"
     ).link(["cold"])
+
+
+@pytest.mark.parametrize("wrong", ["fingerprint", "rows", "nothing"])
+def test_an_encoder_that_cannot_be_costs_no_linker(linker: Linker, tmp_path: Path, wrong: str) -> None:
+    class Odd(Watched):
+        @property
+        def fingerprint(self) -> str:
+            return "f" * 64 if wrong == "fingerprint" else linker.encoder.fingerprint
+
+        def encode(self, texts: Sequence[str], **options: Any) -> FloatArray:
+            vectors = linker.encoder.encode(texts)
+            return vectors if wrong == "fingerprint" else vectors[1:] if wrong == "rows" else None  # type: ignore[return-value]
+
+    before = linker.link(["cold"])
+    said = {"fingerprint": "is not the one in its folder", "rows": "the shape \\(6, 24\\)", "nothing": "NoneType"}
+    with pytest.raises(OnomaError, match=said[wrong]):
+        build_linker(tmp_path / "terminology", Odd(linker.encoder), linker.path, overwrite=True)
+    assert Linker.open(linker.path).link(["cold"]) == before

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,12 @@ def test_a_weight_of_one_ranks_by_the_cross_encoder(reranker: Reranker) -> None:
     assert [link.score for link in answer] == pytest.approx(expected.tolist(), abs=1e-6)
     assert [link.rank for link in answer] == [1, 2, 3, 4]
     assert codes(answer) != list("ABCD")
+
+
+def test_a_confidence_of_other_stages_is_not_kept(reranker: Reranker) -> None:
+    sure = [dataclasses.replace(FOUR[0], confidence=0.9), *FOUR[1:]]
+    (answer,) = ranked(reranker, ["mi"], [sure], weight=1.0)
+    assert [link.confidence for link in answer] == [None] * 4
 
 
 def test_a_weight_of_nought_is_the_linker_alone(reranker: Reranker) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onoma.artifacts import write_file
-from onoma.errors import InputError
+from onoma.errors import InputError, check_several
 from onoma.files.reading import Reading
 from onoma.files.text_files import text_lines
 
@@ -26,11 +26,19 @@ class Query:
         text: As in the file.
         parts: The texts of a composite mention; one text otherwise.
         gold: All right ids of the line; they are not told apart by part, as annotations give no order.
+
+    Raises:
+        InputError: ``parts`` is one text, or empty.
     """
 
     text: str
     parts: tuple[str, ...]
     gold: frozenset[str]
+
+    def __post_init__(self) -> None:
+        check_several(self.parts, "parts")
+        if not self.parts:
+            raise InputError("a query without a mention", field="parts", expected="a text, or several", found="none")
 
 
 @dataclass(frozen=True, slots=True)

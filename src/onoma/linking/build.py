@@ -27,7 +27,7 @@ from onoma.encoders import Encoder, export_encoder, open_encoder
 from onoma.encoders.cross_encoder import RERANKER_FORMAT, RERANKER_KIND
 from onoma.encoders.folders import ENCODER_KIND
 from onoma.encoders.kept_parts import EncodePart, KeptParts, encode_in_parts
-from onoma.errors import ConfigError, InputError
+from onoma.errors import ConfigError, InputError, MismatchError
 from onoma.indexes.char_ngrams import CharNgramIndex
 from onoma.indexes.opening import build_index, check_kind
 from onoma.indexes.pgvector_folder import is_table_kind, prepare_table
@@ -103,7 +103,8 @@ def build_linker(
             index, precision or length of n-grams.
         ConfigError: options that do not go together, or a stage is on that the linker would not have.
         ArtifactExistsError: ``out`` is taken.
-        MismatchError: another encoder was put into the encoder's folder since it was opened.
+        MismatchError: another encoder was put into the encoder's folder since it was opened, or it is not the one that
+            its folder holds (a linker carries that folder).
         UnavailableError: PostgreSQL, or what is needed to talk to it, is missing or refuses.
 
     Warns:
@@ -112,6 +113,11 @@ def build_linker(
     ensure_writable(out, KIND, overwrite=overwrite)
     names_of = as_terminology(terminology)
     opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
+    if opened is not None and opened.fingerprint != opened.folder.fingerprint:
+        raise MismatchError(
+            f"the encoder {opened.name} ({opened.fingerprint[:12]}) is not the one in its folder {opened.folder.path} "
+            f"({opened.folder.fingerprint[:12]}), and a linker carries the folder. Save what makes its vectors there."
+        )
     _check_unused(index, vectors, ngrams, database, dense=opened is not None, sparse=sparse)
     settings = _settings(opened, ngrams=ngrams if sparse else None, stages=stages)
     kept: KeptParts | None = None
@@ -304,12 +310,23 @@ def _settings(
 def _vectors(
     texts: Sequence[str], encoder: Encoder, encode: EncodePart, is_read: BoolArray, progress: CountProgress | None
 ) -> Iterator[FloatArray]:
-    """The vectors of all texts, a part at a time, each checked to be of length 1.
+    """The vectors of all texts, a part at a time, each checked to be of length 1, and that there is one for each.
 
     Those of texts that the encoder cannot read are zero, and ``is_read``, shape (n,), gets to know which.
     """
+
+    def encode_whole(texts: Sequence[str], *, progress: CountProgress | None) -> FloatArray:
+        vectors = encode(texts, progress=progress)
+        if np.shape(vectors) != (len(texts), encoder.width):
+            raise InputError(
+                f"the encoder {encoder.name} gives no vectors that can be",
+                expected=f"an array of the shape {(len(texts), encoder.width)}",
+                found=f"{type(vectors).__name__} of the shape {np.shape(vectors)}",
+            )
+        return vectors
+
     start = 0
-    for part in encode_in_parts(encode, texts, progress=progress):
+    for part in encode_in_parts(encode_whole, texts, progress=progress):
         lengths = np.linalg.norm(part, axis=1)
         # A text without a single token has the vector zero, and so the score 0 with every mention.
         wrong = np.flatnonzero(~((np.abs(lengths - 1) <= MAX_NORM - 1) | (lengths == 0)))

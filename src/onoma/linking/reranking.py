@@ -184,7 +184,8 @@ class Reranker:
             answers.append(
                 Reranked(
                     links=[
-                        dataclasses.replace(links[place], score=float(final[place]), rank=rank)
+                        # A confidence is of the stages that it was learned with.
+                        dataclasses.replace(links[place], score=float(final[place]), rank=rank, confidence=None)
                         for rank, place in enumerate(order, 1)
                     ],
                     no_concept=round(float(of_nil[row]), SCORE_DECIMALS) if self.says_nil else None,
