@@ -90,7 +90,7 @@ def biosyn_dictionary(folder: Path, split: str) -> tuple[list[DictionaryLine], l
 
     Where the latter is missing it is made as BioSyn makes it: the names of the ontology (``dictionary.txt``) and the
     mentions of ``train_queries.txt``, one line for each name with all its ids. A composite mention is one name, its
-    parts with a space between, that has the ids of all of them.
+    parts with a space between, that has the ids of all of them (where ``+`` stands between them they are one id).
     """
     if split != "dev" or has_file(folder, "dev_dictionary.txt"):
         file = find_file(folder, f"{split}_dictionary.txt")
