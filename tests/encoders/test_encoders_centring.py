@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoModel, PreTrainedTokenizerFast
+from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerFast
 
 from onoma.artifacts import read_manifest, verify_artifact
 from onoma.encoders import locate_encoder, open_encoder, save_encoder
 from onoma.encoders.centring import centre_encoder
 from onoma.encoders.loading import load_packed
+from onoma.encoders.pooling import Pooling
 from onoma.errors import ArtifactExistsError, ConfigError, InputError
 from onoma.training.config_parts import Adapter, Lora
 from onoma.training.tuning import tune
@@ -29,10 +30,10 @@ def raw(folder: Path, names: list[str]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "mean-nospec", "mean-all"])
-def test_all_vectors_are_moved_by_the_mean(tmp_path: Path, pooling: str) -> None:
+def test_all_vectors_are_moved_by_the_mean(tmp_path: Path, pooling: Pooling) -> None:
     tiny_encoder(tmp_path / "base", weight_std=0.3)
     config = {"training": {"normalisation": "sapbert", "seed": 3}, "terminology": ["t"]}
-    encoder = load_packed(tmp_path / "base", pooling=pooling, max_tokens=12)  # type: ignore[arg-type]
+    encoder = load_packed(tmp_path / "base", pooling=pooling, max_tokens=12)
     with torch.no_grad():
         for weight in encoder.model.parameters():
             weight.mul_(1.1)
@@ -66,7 +67,7 @@ def test_a_second_time_nothing_is_left_to_take_off(tmp_path: Path) -> None:
     np.testing.assert_allclose(raw(tmp_path / "two", NAMES), raw(tmp_path / "one", NAMES), atol=1e-5)
 
 
-def distilbert(vocabulary: int) -> torch.nn.Module:
+def distilbert(vocabulary: int) -> PreTrainedModel:
     from transformers import DistilBertConfig, DistilBertModel
 
     return DistilBertModel(
@@ -76,7 +77,7 @@ def distilbert(vocabulary: int) -> torch.nn.Module:
     )
 
 
-def deberta(vocabulary: int) -> torch.nn.Module:
+def deberta(vocabulary: int) -> PreTrainedModel:
     from transformers import DebertaV2Config, DebertaV2Model
 
     config = DebertaV2Config(
@@ -93,7 +94,7 @@ def deberta(vocabulary: int) -> torch.nn.Module:
     return DebertaV2Model(config)
 
 
-def modernbert(vocabulary: int) -> torch.nn.Module:
+def modernbert(vocabulary: int) -> PreTrainedModel:
     from transformers import ModernBertConfig, ModernBertModel
 
     return ModernBertModel(  # its last norm has no bias
@@ -111,10 +112,10 @@ def modernbert(vocabulary: int) -> torch.nn.Module:
     )
 
 
-def saved(make: Callable[[int], torch.nn.Module], folder: Path) -> Path:
+def saved(make: Callable[[int], PreTrainedModel], folder: Path) -> Path:
     tokenizer = small_tokenizer()
     torch.manual_seed(0)
-    make(tokenizer.get_vocab_size()).save_pretrained(folder)  # type: ignore[operator]
+    make(tokenizer.get_vocab_size()).save_pretrained(folder)
     PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]"
     ).save_pretrained(folder)
@@ -122,7 +123,7 @@ def saved(make: Callable[[int], torch.nn.Module], folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("family", [distilbert, deberta])
-def test_other_families(tmp_path: Path, family: Callable[[int], torch.nn.Module]) -> None:
+def test_other_families(tmp_path: Path, family: Callable[[int], PreTrainedModel]) -> None:
     base = saved(family, tmp_path / "base")
     centre_encoder(base, NAMES, tmp_path / "out")
     before = AutoModel.from_pretrained(base).state_dict()
