@@ -142,8 +142,10 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
     first = written(tmp_path / "a", FIRST)
     with pytest.raises(MismatchError, match="of the split dev"):
         compare_results(first, written(tmp_path / "b", FIRST, split="test"))
-    with pytest.raises(MismatchError, match=r"of the protocol biosyn, .* of linker: their figures say nothing"):
-        compare_results(first, written(tmp_path / "e", FIRST, protocol="linker: concepts"))
+    with pytest.raises(MismatchError, match=r"e is of a linker, .*a of what ranks names: their figures say nothing"):
+        compare_results(first, written(tmp_path / "e", FIRST, model={"name": "m", "kind": "linker"}))
+    baseline = written(tmp_path / "b2", FIRST, model={"name": "m", "kind": "baseline"}, protocol="as before; prepared")
+    assert compare_results(first, baseline).differences[1].value == 0
     with pytest.raises(MismatchError, match="different queries"):
         compare_results(first, written(tmp_path / "c", FIRST, [*MENTIONS[:-1], "other"]))
     with pytest.raises(MismatchError, match=r"7 names, .* 7 others \(different files: names.txt\)"):

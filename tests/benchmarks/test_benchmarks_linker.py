@@ -154,6 +154,16 @@ def test_a_linker_is_asked_as_onoma_link_asks_it(
     )
 
 
+def test_names_that_were_left_out_before_are_told(typed: Linker, tmp_path: Path) -> None:
+    """Without an `Asking` nothing else says that the linker was restricted."""
+    whole = run_benchmark("ncbi-disease", tmp_path, linker=typed, out=tmp_path / "whole")
+    assert "names_in_use" not in whole.model
+    for restricted in (typed.only(under="D1"), typed.without([0, 1])):
+        part = run_benchmark("ncbi-disease", tmp_path, linker=restricted, out=tmp_path / "part", overwrite=True)
+        assert part.model["names_in_use"] == f"{restricted.n_names} of {typed.n_names}"
+        assert restricted.n_names < typed.n_names
+
+
 def test_what_cannot_be_asked(typed: Linker, tmp_path: Path) -> None:
     asking = Asking(stages=("exact",))
     with pytest.raises(ConfigError, match="are asked of a linker"):

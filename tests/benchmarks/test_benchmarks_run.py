@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -227,6 +227,37 @@ def test_a_declaration_of_ones_own(data: Path, tmp_path: Path) -> None:
     task = replace(TASKS["ncbi-disease"], name="mine", cutoffs=(1, 2, 3))
     result = run_benchmark(task, data, encoder=LetterEncoder(), out=tmp_path / "out")
     assert [accuracy.n_right for accuracy in result.accuracy.values()] == [3, 4, 6]
+
+
+def test_files_of_one_name_are_told_apart(data: Path, tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "names.txt").write_text(folder)
+    base = TASKS["ncbi-disease"]
+
+    def dictionary(folder: Path, split: str) -> tuple[list[DictionaryLine], list[Path]]:
+        lines, files = base.dictionary(folder, split)
+        return lines, [*files, tmp_path / "a" / "names.txt", tmp_path / "b" / "names.txt"]
+
+    result = run_benchmark(replace(base, dictionary=dictionary), data, encoder=LetterEncoder(), out=tmp_path / "out")
+    assert list(result.data) == ["test_queries.txt", "test_dictionary.txt", "a/names.txt", "b/names.txt"]
+    assert result.data["b/names.txt"]["sha256"] == hashlib.sha256(b"b").hexdigest()
+
+
+def test_a_task_without_queries(data: Path, tmp_path: Path) -> None:
+    task = replace(TASKS["ncbi-disease"], queries=lambda folder, split: ([], []))
+    with pytest.raises(InputError, match="no queries to measure on"):
+        run_benchmark(task, data, encoder=LetterEncoder(), out=tmp_path / "out")
+
+
+def test_an_encoder_of_too_few_vectors(data: Path, tmp_path: Path) -> None:
+    class Short(LetterEncoder):
+        def encode(self, texts: Sequence[str], **options: Any) -> FloatArray:
+            return super().encode(texts, **options)[1:]
+
+    with pytest.raises(InputError, match=r"letters gives no vectors that can be; expected an array of the shape"):
+        run(data, tmp_path / "out", encoder=Short())
+    assert not (tmp_path / "out").exists()
 
 
 def test_exactly_one_of_encoder_and_linker(data: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 from pathlib import Path
 
@@ -121,6 +122,18 @@ def test_unknown_split() -> None:
     assert task.split("dev") == "dev"
     with pytest.raises(InputError, match=r"no split 'tset'\. Did you mean 'test'"):
         task.split("tset")
+
+
+def test_a_declaration_that_cannot_be_measured() -> None:
+    task = get_task("ncbi-disease")
+    with pytest.raises(InputError, match="no part to measure on"):
+        dataclasses.replace(task, splits=())
+    with pytest.raises(InputError, match="no k to measure acc@k at"):
+        dataclasses.replace(task, cutoffs=())
+    with pytest.raises(InputError, match="from 1; found 0"):
+        dataclasses.replace(task, cutoffs=(5, 0))
+    with pytest.raises(InputError, match="several are meant"):
+        dataclasses.replace(task, splits="test")  # type: ignore[arg-type]
 
 
 def test_every_task_is_complete() -> None:

@@ -22,7 +22,7 @@ from onoma.linking import ExactMatcher
 from onoma.linking.baselines import BASELINES, NameSearch, get_baseline, open_baseline
 from onoma.linking.baselines.fuzzy import FuzzyNames
 from onoma.linking.baselines.lexical import Bm25Names, EqualNames, TfidfNames
-from onoma.linking.baselines.name_search import words_of
+from onoma.linking.baselines.name_search import SearchLinker, words_of
 from onoma.linking.baselines.word_vectors import WordVectorNames, WordVectors
 from onoma.linking.dictionary import NameDictionary, build_dictionary
 from onoma.terminology import normalise
@@ -311,7 +311,7 @@ def test_bad_requests(top_k: Any, dictionary: NameDictionary) -> None:
     linker = open_baseline("bm25", dictionary)
     with pytest.raises(InputError, match="top_k"):
         linker.link(["a"], top_k=top_k)
-    with pytest.raises(InputError, match="several strings"):
+    with pytest.raises(InputError, match="several are meant"):
         linker.link("a")
 
 
@@ -359,3 +359,27 @@ def test_numbers_as_numpy_has_them(name: str, dictionary: NameDictionary, vector
     linker = open_baseline(name, dictionary, settings=settings_of(name, vectors))
     top_k: Any = np.uint8(32)
     assert linker.link(MENTIONS, top_k=top_k) == linker.link(MENTIONS, top_k=32)
+
+
+@pytest.mark.parametrize(
+    ("rows", "scores"),
+    [
+        ([0, 1], [0.5, 0.6]),
+        ([-1, 1], [0.6, 0.5]),
+        ([0, 99], [0.6, 0.5]),
+        ([1, 1], [0.6, 0.5]),
+        ([0.0, 1.0], [0.6, 0.5]),
+        ([0, 1], [math.nan, 0.5]),
+        ([0, 1], [0.5]),
+        (list(range(9)), [0.5] * 9),
+    ],
+)
+def test_a_search_of_ones_own_is_checked(
+    rows: list[float], scores: list[float], dictionary: NameDictionary, tmp_path: Path
+) -> None:
+    class Own:
+        def best(self, texts: Sequence[str], *, k: int) -> list[Any]:
+            return [(np.array(rows), np.array(scores)) for _ in texts]
+
+    with pytest.raises(InputError, match="Own gives no ranking; expected at most 8 different rows"):
+        SearchLinker(Own(), dictionary).link(["cold"], top_k=1)

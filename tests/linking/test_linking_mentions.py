@@ -119,6 +119,8 @@ def test_refused() -> None:
         Preparation(spelling="no")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="not one"):
         Preparation().prepare("MS")
+    with pytest.raises(InputError, match="found None"):
+        Preparation().prepare(None)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"mentions\[1\]"):
         Preparation().prepare(["MS", None])  # type: ignore[list-item]
     with pytest.raises(InputError, match="one context for each mention; expected 2; found 1"):

@@ -182,6 +182,14 @@ def test_bad_requests_are_refused(reranker: Reranker) -> None:
         reranker.rerank(["a"], [FOUR], depth=0)
     with pytest.raises(InputError, match="no share of a score"):
         reranker.rerank(["a"], [FOUR], weight=1.5)
+    with pytest.raises(InputError, match=r"from 1; found 1\.5"):
+        reranker.rerank(["a"], [FOUR], depth=1.5)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="from 0 to 1; found '1'"):
+        reranker.rerank(["a"], [FOUR], weight="1")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="several are meant"):
+        reranker.rerank("a", [FOUR])
+    with pytest.raises(InputError, match="half of a surrogate pair"):
+        reranker.rerank(["\ud800"], [FOUR])
     with pytest.raises(ShapeError, match="1 mentions need as many lists"):
         reranker.rerank(["a"], [FOUR, FOUR])
     with pytest.raises(ShapeError, match="and 2 contexts"):

@@ -12,12 +12,14 @@ import numpy as np
 from onoma.benchmarks.biosyn import DictionaryLine
 from onoma.codes import split_codes
 from onoma.encoders import Encoder
+from onoma.encoders.encoding import checked_vectors
 from onoma.indexes import ExactIndex
 from onoma.indexes.char_ngrams import CharNgramIndex
 from onoma.indexes.scoring import exact_scores
 from onoma.indexes.vector_store import VectorStore
 from onoma.linking import Link
 from onoma.linking.baselines import Baseline
+from onoma.linking.baselines.name_search import check_ranked
 from onoma.terminology import normalise
 from onoma.types import SCORE_DECIMALS, CountProgress, DoubleArray, FloatArray, RowArray
 
@@ -61,8 +63,9 @@ def nearest_lines(
     names = [prepare(line.name) for line in dictionary]
     asked = [prepare(text) for text in texts]
     place = {name: row for row, name in enumerate(dict.fromkeys(names))}
-    vectors = encoder.encode(list(place), progress=progress)[np.array([place[name] for name in names])]
-    queries = encoder.encode(asked)
+    of_names = checked_vectors(encoder.encode(list(place), progress=progress), len(place), encoder)
+    vectors = of_names[np.array([place[name] for name in names])]
+    queries = checked_vectors(encoder.encode(asked), len(asked), encoder)
     if sparse_weight:
         found = _best_by_both(VectorStore(vectors), CharNgramIndex.build(names), queries, asked, k, sparse_weight)
     else:
@@ -118,12 +121,14 @@ def best_lines(baseline: Baseline, dictionary: Sequence[DictionaryLine], texts: 
     """
     prepare = partial(normalise, preset=baseline.normalisation)
     search = baseline.search([prepare(line.name) for line in dictionary])
+    found = search.best([prepare(text) for text in texts], k=k)
+    check_ranked(found, n_texts=len(texts), n_names=len(dictionary), k=k, of=baseline.name)
     return {
         text: [
             Candidate(dictionary[row].ids, dictionary[row].name, score)
             for row, score in zip(rows.tolist(), scores.tolist(), strict=True)
         ]
-        for text, (rows, scores) in zip(texts, search.best([prepare(text) for text in texts], k=k), strict=True)
+        for text, (rows, scores) in zip(texts, found, strict=True)
     }
 
 

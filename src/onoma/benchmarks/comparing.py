@@ -126,11 +126,12 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
             raise MismatchError(
                 f"{first} is of the {key} {about[key]}, {second} of {other_about[key]}; they cannot be compared."
             )
-    protocols = [_protocol(about), _protocol(other_about)]
-    if protocols[0] != protocols[1]:
+    are_linkers = [one["model"]["kind"] == "linker" for one in (about, other_about)]
+    if are_linkers[0] != are_linkers[1]:
+        of_linker, other = (first, second) if are_linkers[0] else (second, first)
         raise MismatchError(
-            f"{first} is of the protocol {protocols[0]}, {second} of {protocols[1]}: their figures say nothing of each "
-            "other. Measure both as encoders, or both as linkers."
+            f"{of_linker} is of a linker, which ranks concepts, {other} of what ranks names: their figures say nothing "
+            "of each other. Measure both as encoders, or both as linkers."
         )
     cutoffs = _cutoffs(about) & _cutoffs(other_about)
     if not cutoffs:
@@ -161,11 +162,6 @@ def _read(folder: Path) -> tuple[dict[str, Any], pl.DataFrame]:
     about = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     rows = scan_parquet(folder / "predictions.parquet").select("query", "mention", "gold", "query_rank").collect()
     return about, rows.unique("query", keep="first", maintain_order=True)
-
-
-def _protocol(about: dict[str, Any]) -> str:
-    """Its name, without the rules."""
-    return str(about["protocol"]).partition(":")[0]
 
 
 def _have_other_names(about: dict[str, Any], other: dict[str, Any]) -> bool:

@@ -35,7 +35,8 @@ class BenchmarkResult:
         coverage: Share of queries of which at least one gold id occurs among the names' ids.
         model: Kind (encoder, linker or baseline), name and fingerprint of what was measured; of an encoder its
             precision, and the weight of n-grams if they were added ("sparse_weight"); of a linker its stages, and how
-            it makes mentions ready, if it does ("preparation"); filters and "expected_types" that it was asked with.
+            it makes mentions ready, if it does ("preparation"); filters and "expected_types" that it was asked with,
+            and how many of its names can be an answer if not all can ("names_in_use").
         abstention: How well a calibrated linker knows when to answer; written to files of its own.
         seed: Of the confidence intervals.
         versions: Of Onoma, Python and the packages that took part.

@@ -76,6 +76,8 @@ def run_benchmark(
     started = time.perf_counter()
     chosen = declared.split(split)
     queries, files = declared.queries(Path(data), chosen)
+    if not queries:
+        raise InputError(f"{declared.name} has no queries to measure on", path=Path(data), field=f"split {chosen}")
     k = max(declared.cutoffs)
     if sum(given is not None for given in (encoder, linker, baseline)) != 1:
         raise InputError("give exactly one of encoder, linker and baseline")
@@ -149,12 +151,27 @@ def run_benchmark(
         abstention=abstention,
         seed=seed,
         versions=versions_in_use(),
-        data={file.name: {"sha256": sha256_file(file), "bytes": file.stat().st_size} for file in files},
+        data={
+            name: {"sha256": sha256_file(file), "bytes": file.stat().st_size}
+            for name, file in _told_apart(files).items()
+        },
         seconds=round(time.perf_counter() - started, 3),
         path=Path(out),
     )
     _write(result, queries, ranking, overwrite=overwrite)
     return result
+
+
+def _told_apart(files: Sequence[Path]) -> dict[str, Path]:
+    """Files by their names, or, where several have one, by as much of the path as tells them apart."""
+    names: dict[str, Path] = {}
+    for file in dict.fromkeys(files):
+        others = [other for other in dict.fromkeys(files) if other != file]
+        n_parts = 1
+        while any(file.parts[-n_parts:] == other.parts[-n_parts:] for other in others):
+            n_parts += 1
+        names["/".join(file.parts[-n_parts:])] = file
+    return names
 
 
 def _ids_of(dictionary: Sequence[DictionaryLine]) -> set[str]:
@@ -276,6 +293,11 @@ def _rank_with_linker(linker: Linker, queries: Sequence[Query], asking: Asking, 
             "fingerprint": linker.fingerprint,
             "stages": ", ".join(linker.settings.stages),
             "settings_sha256": _sha256_of_settings(linker),
+            **(
+                {"names_in_use": f"{linker.n_names} of {len(linker.dictionary.entry_names)}"}
+                if linker.allowed_entries is not None
+                else {}
+            ),
             **({"preparation": str(linker.preparation)} if linker.preparation.is_on else {}),
             **{what: ", ".join(words) for what, words in vars(asking.filters).items() if words},
             **({"expected_types": ", ".join(asking.expected_types)} if asking.expected_types else {}),

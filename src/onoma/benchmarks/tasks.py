@@ -18,7 +18,7 @@ from onoma.benchmarks.biosyn import (
     read_mentions_as_names,
     read_queries,
 )
-from onoma.errors import InputError, did_you_mean
+from onoma.errors import InputError, check_several, did_you_mean, whole_number
 
 T = TypeVar("T")
 
@@ -62,6 +62,21 @@ class BenchmarkTask:
     linker_tie_rule: str
     cutoffs: tuple[int, ...]
     n_queries: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be measured.
+
+        Raises:
+            InputError: there is no split or no k.
+        """
+        check_several(self.splits, "splits")
+        check_several(self.cutoffs, "cutoffs")
+        if not self.splits:
+            raise InputError(f"the benchmark {self.name} has no part to measure on", field="splits")
+        if not self.cutoffs:
+            raise InputError(f"the benchmark {self.name} has no k to measure acc@k at", field="cutoffs")
+        for k in self.cutoffs:
+            whole_number(k, "cutoffs", "a number of answers")
 
     def split(self, name: str | None) -> str:
         """The name of a split; unset: the one to report.

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from tokenizers import Tokenizer, normalizers
 
 from onoma.encoders.folders import EncoderFolder
+from onoma.encoders.protocol import Encoder
 from onoma.encoders.tokens import is_one_token, known_shares, tokenise, unknown_id
-from onoma.errors import check_several
+from onoma.errors import InputError, check_several
 from onoma.types import BoolArray, CountProgress, FloatArray, RowArray
 
 _LEAST_KNOWN = 0.5
@@ -105,6 +106,21 @@ def checked_names(texts: Iterable[str]) -> Sequence[str]:
     if isinstance(texts, Sequence) and not isinstance(texts, deque):  # which has no slices
         return texts
     return list(texts)
+
+
+def checked_vectors(vectors: FloatArray, n: int, encoder: Encoder) -> FloatArray:
+    """Vectors that an encoder of one's own gave, one for each of ``n`` texts.
+
+    Raises:
+        InputError: they have another shape.
+    """
+    if np.shape(vectors) != (n, encoder.width):
+        raise InputError(
+            f"the encoder {encoder.name} gives no vectors that can be",
+            expected=f"an array of the shape {(n, encoder.width)}",
+            found=f"{type(vectors).__name__} of the shape {np.shape(vectors)}",
+        )
+    return vectors
 
 
 def encode_names(

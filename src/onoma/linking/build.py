@@ -25,6 +25,7 @@ from onoma.artifacts import (
 )
 from onoma.encoders import Encoder, export_encoder, open_encoder
 from onoma.encoders.cross_encoder import RERANKER_FORMAT, RERANKER_KIND
+from onoma.encoders.encoding import checked_vectors
 from onoma.encoders.folders import ENCODER_KIND
 from onoma.encoders.kept_parts import EncodePart, KeptParts, encode_in_parts
 from onoma.errors import ConfigError, InputError, MismatchError
@@ -316,14 +317,7 @@ def _vectors(
     """
 
     def encode_whole(texts: Sequence[str], *, progress: CountProgress | None) -> FloatArray:
-        vectors = encode(texts, progress=progress)
-        if np.shape(vectors) != (len(texts), encoder.width):
-            raise InputError(
-                f"the encoder {encoder.name} gives no vectors that can be",
-                expected=f"an array of the shape {(len(texts), encoder.width)}",
-                found=f"{type(vectors).__name__} of the shape {np.shape(vectors)}",
-            )
-        return vectors
+        return checked_vectors(encode(texts, progress=progress), len(texts), encoder)
 
     start = 0
     for part in encode_in_parts(encode_whole, texts, progress=progress):

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onoma.encoders import Encoder
-from onoma.errors import ConfigError, InputError
+from onoma.errors import ConfigError, InputError, check_several
 from onoma.indexes import Index
 from onoma.indexes.char_ngrams import CharNgramIndex
 from onoma.indexes.protocol import StoredVectors
@@ -180,7 +180,8 @@ class Components:
         Raises:
             InputError: a mention or context is not text, these are not as many, or only some mentions are ready.
         """
-        given = mentions if isinstance(mentions, str | bytes) else list(mentions)
+        check_several(mentions, "mentions")
+        given = list(mentions)
         prepared = [mention for mention in given if isinstance(mention, PreparedMention)]
         if prepared and (len(prepared) < len(given) or contexts is not None):
             raise InputError(

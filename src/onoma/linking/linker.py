@@ -272,8 +272,12 @@ class Linker:
         """The same linker with other settings; the folder stays as it is.
 
         Raises:
-            ConfigError: a stage is on that the linker does not have.
+            ConfigError: a stage is on that the linker does not have, or these are no `LinkerSettings`.
         """
+        if not isinstance(settings, LinkerSettings):
+            raise ConfigError(
+                f"a linker is tuned by onoma.linking.LinkerSettings(stages=..., ...); found {type(settings).__name__}."
+            )
         components = dataclasses.replace(self._components, settings=settings)
         components.check_settings()
         return self._with(components)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from onoma.errors import InputError, whole_number
+from onoma.errors import InputError, check_several, whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,7 @@ def checked_mentions(mentions: Iterable[str]) -> list[str]:
     Raises:
         InputError: one string instead of several, or something that is not text.
     """
-    if isinstance(mentions, str | bytes):
-        raise InputError(
-            "mentions must be several strings, not one", field="mentions", found=repr(mentions), fix="put it in a list"
-        )
+    check_several(mentions, "mentions")
     checked = list(mentions)
     for position, mention in enumerate(checked):
         check_text(mention, "a mention", field=f"mentions[{position}]")

@@ -16,9 +16,9 @@ import numpy as np
 
 from onoma.encoders.cross_encoder import CrossEncoder, CrossEncoderAbout
 from onoma.encoders.cross_encoder_tokens import candidate_text
-from onoma.errors import InputError, ShapeError
+from onoma.errors import ShapeError, real_number, whole_number
 from onoma.linking.likelihood import LabelledPool, maximise_likelihood
-from onoma.linking.links import Link
+from onoma.linking.links import Link, checked_mentions
 from onoma.linking.rerank_scores import answers_nil, interpolated, probabilities
 from onoma.terminology import normalise
 from onoma.types import SCORE_DECIMALS, CountProgress, FloatArray
@@ -154,10 +154,15 @@ class Reranker:
         """
         depth = self.about.depth if depth is None else depth
         weight = self.about.weight if weight is None else weight
-        if depth < 1:
-            raise InputError("too few candidates to rerank", field="depth", expected="1 or more", found=str(depth))
-        if not 0 <= weight <= 1:
-            raise InputError("no share of a score", field="weight", expected="a number from 0 to 1", found=str(weight))
+        depth = whole_number(depth, "depth", "too few candidates to rerank")
+        weight = real_number(
+            weight,
+            "weight",
+            "no share of a score",
+            expected="a number from 0 to 1",
+            holds=lambda share: 0 <= share <= 1,
+        )
+        mentions = checked_mentions(mentions)
         if len(candidates) != len(mentions) or (contexts is not None and len(contexts) != len(mentions)):
             raise ShapeError(
                 f"{len(mentions)} mentions need as many lists of candidates and, if there are any, contexts; found "

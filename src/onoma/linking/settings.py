@@ -140,8 +140,10 @@ def ordered_stages(stages: Iterable[str]) -> tuple[Stage, ...]:
         >>> ordered_stages(["dense", "exact"])
         ('exact', 'dense')
     """
+    if not isinstance(stages, Iterable):
+        raise ConfigError(f"stages are some of {', '.join(STAGES)}; found {stages!r}.")
     wanted = {stages} if isinstance(stages, str) else set(stages)
-    for stage in sorted(wanted - set(STAGES)):
+    for stage in sorted(wanted - set(STAGES), key=str):
         raise ConfigError(f"there is no stage '{stage}'.{did_you_mean(stage, STAGES)} Known: {', '.join(STAGES)}.")
     if not wanted.difference(_ORDERING):
         raise ConfigError("no stage that finds concepts is on: give one of exact, loose, dense, sparse.")

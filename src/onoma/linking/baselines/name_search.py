@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from onoma.errors import InputError
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.links import Link, checked_mentions, checked_top_k
 from onoma.terminology import normalise
@@ -69,7 +70,15 @@ class SearchLinker:
         waiting, depth = texts, _TEXTS_PER_CONCEPT * top_k
         while waiting:
             still_waiting = []
-            for text, (rows, scores) in zip(waiting, self.search.best(waiting, k=depth), strict=True):
+            found = self.search.best(waiting, k=depth)
+            check_ranked(
+                found,
+                n_texts=len(waiting),
+                n_names=self.dictionary.n_texts,
+                k=depth,
+                of=type(self.search).__name__,
+            )
+            for text, (rows, scores) in zip(waiting, found, strict=True):
                 links = self.dictionary.rank_concepts(rows, scores, top_k=top_k, complete=len(rows) < depth)
                 if links is None:
                     still_waiting.append(text)
@@ -77,6 +86,41 @@ class SearchLinker:
                     answers[text] = links
             waiting, depth = still_waiting, 4 * depth
         return answers
+
+
+def check_ranked(found: Sequence[RankedNames], *, n_texts: int, n_names: int, k: int, of: str) -> None:
+    """Refuse what a search of one's own cannot have found.
+
+    Args:
+        found: By `NameSearch.best`.
+        n_texts: That were searched for.
+        n_names: That there are.
+        k: How many were asked for.
+        of: What the error calls the search.
+
+    Raises:
+        InputError: not one answer for each text, or one that is not `RankedNames`.
+    """
+    if len(found) != n_texts:
+        raise InputError(f"{of} does not answer every text", expected=f"{n_texts} answers", found=str(len(found)))
+    for one in found:
+        rows, scores = map(np.asarray, one)
+        is_ranking = rows.ndim == 1 and rows.shape == scores.shape and len(rows) <= k
+        if is_ranking and len(rows):
+            is_ranking = (
+                np.issubdtype(rows.dtype, np.integer)
+                and rows.min() >= 0
+                and rows.max() < n_names
+                and len(np.unique(rows)) == len(rows)
+                and bool(np.isfinite(scores).all())
+                and bool((np.diff(scores) <= 0).all())
+            )
+        if not is_ranking:
+            raise InputError(
+                f"{of} gives no ranking",
+                expected=f"at most {k} different rows of {n_names} names, and their scores, highest first",
+                found=f"rows {rows.tolist()[:5]} with scores {scores.tolist()[:5]}",
+            )
 
 
 def positive(rows: RowArray, scores: FloatArray) -> RankedNames:
