@@ -19,20 +19,21 @@ from hypothesis import strategies as st
 from onoma.errors import DamagedArtifactError, InputError
 from onoma.indexes import ApproximateIndex, ExactIndex, Index, SignBitIndex, VectorStore, approximate, sign_bits
 from onoma.indexes.approximate import EarlyStop
+from onoma.indexes.candidate_search import CandidateIndex
 from onoma.indexes.centroids import Centroids
 from onoma.indexes.sign_bits import centre_of
 from onoma.indexes.vector_store import rounded
 from onoma.types import FloatArray
 
 N = 5000
-Build = Callable[[VectorStore], Index]
+Build = Callable[[VectorStore], CandidateIndex]
 
 
-def few_signs(vectors: VectorStore) -> Index:
+def few_signs(vectors: VectorStore) -> CandidateIndex:
     return SignBitIndex.build(vectors, candidates=200)
 
 
-def few_lists(vectors: VectorStore) -> Index:
+def few_lists(vectors: VectorStore) -> CandidateIndex:
     return ApproximateIndex.build(vectors, candidates=200)
 
 
@@ -51,7 +52,7 @@ def store(request: pytest.FixtureRequest) -> VectorStore:
 
 
 @pytest.fixture(scope="module")
-def index(build: Build, store: VectorStore) -> Index:
+def index(build: Build, store: VectorStore) -> CandidateIndex:
     return build(store)
 
 
@@ -134,6 +135,41 @@ def test_a_longer_answer_begins_with_the_shorter(index: Index) -> None:
     queries = clustered(40, 33, seed=1)
     longer = index.search(queries, k=12)[0]
     assert np.array_equal(index.search(queries, k=3)[0], longer[:, :3])
+
+
+def test_among_some_rows_few_of_the_best_are_missed(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of queries whose nearest rows are none of these; and all rows are found as before."""
+    monkeypatch.setattr("onoma.indexes.candidate_search.EXHAUSTIVE_SHARE", 1)  # guess, although there are so few
+    vectors = VectorStore(clustered(20_000, 33))
+    index = build(vectors)
+    index._candidates = 30
+    queries = clustered(300, 33, seed=1)
+    before = index.search(queries, k=10)
+    some = np.flatnonzero(np.random.default_rng(2).random(len(vectors)) < 0.3)
+    nearest = ExactIndex(vectors).search(queries, k=1)[0]
+    assert 150 < np.count_nonzero(~np.isin(nearest, some)) < 250
+    narrowed = index.among(some)
+    assert len(narrowed) == len(some)
+    rows, scores = narrowed.search(queries, k=10)
+    assert np.isin(rows, some).all()
+    places, best = ExactIndex(vectors.take(some)).search(queries, k=10)
+    assert (scores[:, 0] == best[:, 0]).mean() > 0.99
+    assert (scores == best).mean() > 0.9
+    exact = scores == best
+    assert (rows[exact] == some[places][exact]).mean() > 0.99, "of equal scores another row may come before"
+    alone = [narrowed.search(query[None], k=10) for query in queries[:20]]
+    assert np.array_equal(np.concatenate([one for one, _ in alone]), rows[:20])
+    fewer, at_once = (one.among(some[::2]).search(queries, k=10) for one in (narrowed, index))
+    assert [array.tobytes() for array in fewer] == [array.tobytes() for array in at_once]
+    assert [array.tobytes() for array in index.search(queries, k=10)] == [array.tobytes() for array in before]
+
+
+@pytest.mark.parametrize("n", [0, 1, 7])
+def test_among_fewer_rows_than_are_wanted(n: int, index: CandidateIndex, store: VectorStore) -> None:
+    some = np.arange(n) * 500 + 3
+    rows, scores = index.among(some).search(clustered(5, 33, seed=1), k=10)
+    assert np.array_equal(np.sort(rows, axis=1), np.tile(some, (5, 1)))
+    assert (np.diff(scores) <= 0).all()
 
 
 def test_zero_vectors_and_zero_queries(build: Build) -> None:
@@ -363,8 +399,8 @@ vectors = rng.standard_normal((6000, 48)).astype(np.float32) + 1
 vectors[3000:] = vectors[:3000] + 0.1 * rng.standard_normal((3000, 48)).astype(np.float32)
 kind = {"sign-bits": SignBitIndex, "approximate": ApproximateIndex}[sys.argv[1]]
 index = kind.build(VectorStore(vectors), candidates=100)
-rows, scores = index.search(vectors[:300] + 0.2, k=5)
-print(hashlib.sha256(rows.tobytes() + scores.tobytes()).hexdigest())
+found = [*index.search(vectors[:300] + 0.2, k=5), *index.among(np.arange(0, 6000, 3)).search(vectors[:300], k=5)]
+print(hashlib.sha256(b"".join(array.tobytes() for array in found)).hexdigest())
 """
 
 

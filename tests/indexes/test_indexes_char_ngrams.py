@@ -85,6 +85,23 @@ def test_a_search_finds_the_best_by_score_then_row(
     assert scores.dtype == np.float32
 
 
+@settings(deadline=None, max_examples=60)
+@given(
+    names=texts_of_few_letters,
+    texts=texts_of_few_letters,
+    k=st.integers(1, 15),
+    some=st.sets(st.integers(0, 20)),
+)
+def test_among_some_names_scores_are_as_before(names: list[str], texts: list[str], k: int, some: set[int]) -> None:
+    index = CharNgramIndex.build(names)
+    kept = np.array(sorted(row for row in some if row < len(names)), np.int64)
+    rows, scores = index.among(kept).search(texts, k=k)
+    expected_rows, expected_scores = best_by_sorting(all_scores(index, texts)[:, kept], k)
+    assert rows.tolist() == kept[expected_rows].tolist()
+    assert scores.tobytes() == expected_scores.tobytes()
+    assert index.search(texts, k=len(names))[0].shape == (len(texts), len(names))
+
+
 @pytest.mark.parametrize("ngrams", NGRAMS)
 @pytest.mark.parametrize("k", [1, 7, 900])
 def test_every_way_to_the_answer_gives_the_same(

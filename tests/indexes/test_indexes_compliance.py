@@ -7,6 +7,7 @@ do with more is tested in test_indexes_candidates.py.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,13 @@ from index_data import unit_vectors
 
 from onoma.errors import InputError, ShapeError
 from onoma.indexes import ApproximateIndex, ExactIndex, Index, SignBitIndex, VectorStore
+from onoma.indexes.protocol import NarrowableIndex
 from onoma.indexes.vector_store import rounded
-from onoma.types import FloatArray
+from onoma.types import FloatArray, RowArray
 
 IndexMaker = Callable[[FloatArray], Index]
 
-KINDS: dict[str, Callable[[VectorStore], Index]] = {
+KINDS: dict[str, Callable[[VectorStore], NarrowableIndex]] = {
     "exact": ExactIndex,
     "sign-bits": SignBitIndex.build,
     "approximate": ApproximateIndex.build,
@@ -34,7 +36,34 @@ def in_precision(precision: str, vectors: FloatArray) -> VectorStore:
     return VectorStore(*rounded(vectors, precision))  # type: ignore[arg-type]
 
 
+class AmongOthers:
+    """An index that has each vector twice, narrowed to one of each and numbered as if it had no others."""
+
+    is_approximate = False
+
+    def __init__(self, build: Callable[[VectorStore], NarrowableIndex], vectors: FloatArray) -> None:
+        own = in_precision("fp32", vectors).part(0, len(vectors))
+        every = np.zeros((2 * len(own) + 1, own.shape[1]), np.float32)
+        every[1::2], every[2::2] = own, own
+        self._index = build(VectorStore(every)).among(np.arange(1, len(every), 2))
+
+    @property
+    def width(self) -> int:
+        return self._index.width
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def search(self, queries: FloatArray, *, k: int = 5) -> tuple[RowArray, FloatArray]:
+        rows, scores = self._index.search(queries, k=k)
+        assert (rows % 2 == 1).all()
+        return rows // 2, scores
+
+
 INDEXES: dict[str, IndexMaker] = {"exact": ExactIndex} | {
+    f"{kind}-among-fp32": partial(AmongOthers, build) for kind, build in KINDS.items()
+}
+INDEXES |= {
     f"{kind}-{precision}": lambda vectors, build=build, precision=precision: build(in_precision(precision, vectors))  # type: ignore[misc]
     for kind, build in KINDS.items()
     for precision in ("fp32", "fp16", "int16", "int8")

@@ -29,14 +29,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field
 
 from onoma.errors import DamagedArtifactError
-from onoma.indexes.candidate_search import IN_REGISTERS, CandidateIndex, check_unchanged
+from onoma.indexes.candidate_search import IN_REGISTERS, MORE_AMONG_SOME, CandidateIndex, check_unchanged
 from onoma.indexes.centroids import QUERIES_AT_ONCE, Centroids
 from onoma.indexes.exact import ExactIndex
 from onoma.indexes.recall import AS_NEAR, N_QUERIES
@@ -133,6 +133,9 @@ class ApproximateIndex(CandidateIndex):
         self.early_stop = early_stop
         """None: every query goes through as many lists."""
         self._turns = Turns()
+        self._bits: npt.NDArray[np.uint8] | None = None
+        self._selector: faiss.IDSelector | None = None
+        """Of the rows that are searched, whose bits it refers to; unset: all."""
 
     @classmethod
     def build(cls, vectors: VectorStore, *, candidates: int = CANDIDATES) -> ApproximateIndex:
@@ -179,6 +182,20 @@ class ApproximateIndex(CandidateIndex):
         lists.implem = IN_REGISTERS
         return cls(vectors, lists, candidates=candidates, early_stop=early_stop)
 
+    def among(self, rows: RowArray) -> Self:
+        """See `NarrowableIndex.among`; more lists are looked through, as they hold fewer of these rows than of all."""
+        import faiss
+
+        other = super().among(rows)
+        if self._lists is not None:
+            more = len(self) / max(len(rows), 1) * (1 if self._selector else MORE_AMONG_SOME)
+            other._n_lists = min(self._lists.nlist, math.ceil(self._n_lists * more))
+            is_one = np.zeros(len(self._vectors), np.bool_)
+            is_one[rows] = True
+            other._bits = np.packbits(is_one, bitorder="little")
+            other._selector = faiss.IDSelectorBitmap(len(is_one), faiss.swig_ptr(other._bits))
+        return other
+
     def save(self, folder: Path) -> None:
         """Write the lists into ``folder``; the vectors are stored on their own."""
         import faiss
@@ -223,12 +240,20 @@ class ApproximateIndex(CandidateIndex):
             near: The lists of each query, shape (Q, number of lists).
             n_rows: Wanted.
         """
-        lists = self._lists
-        assert lists is not None
-        search: Any = lists.search_preassigned  # its stub has the signature that it has in C++
+        import faiss
+
+        lists: Any = self._lists  # its stub does not know the way without FAISS's own wrapper, which takes no selector
+        near = np.ascontiguousarray(near)
+        found = np.empty((len(directions), _LISTS_OF_A_VECTOR * n_rows), np.int64)
+        distances, to_lists = np.empty(found.shape, np.float32), np.zeros(near.shape, np.float32)
+        arrays = [faiss.swig_ptr(array) for array in (near, to_lists, distances, found)]
+        how = None
+        if self._selector is not None:
+            how = faiss.SearchParametersIVF()
+            how.sel, how.nprobe = self._selector, near.shape[1]
         with self._turns.lock, own_threads():
             lists.nprobe = near.shape[1]
-            found: RowArray = search(directions, _LISTS_OF_A_VECTOR * n_rows, near, None)[1]
+            lists.search_preassigned_c(len(directions), faiss.swig_ptr(directions), found.shape[1], *arrays, False, how)
         return found
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -23,6 +25,9 @@ CANDIDATES_PER_RESULT = 16
 IN_REGISTERS = 13
 """FAISS's way through codes that treats each query alone, whatever their number; unset, it would choose by that."""
 
+MORE_AMONG_SOME = 4
+"""So many times as many candidates where some of the rows are searched, whose nearest lies further away than that of
+all: measured on 1.39 million names (benchmarks/filtering.py)."""
 EXHAUSTIVE_SHARE = 16
 """If one row in so many would be a candidate, comparing the query with all is no slower."""
 _TILE_QUERIES = 1024
@@ -64,6 +69,8 @@ class CandidateIndex(ABC):
     def __init__(self, vectors: VectorStore, *, candidates: int) -> None:
         self._vectors, self._candidates = vectors, checked_candidates(candidates)
         self._exact = ExactIndex(vectors)
+        self._rows: RowArray | None = None
+        """Those that are searched; unset: all."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self):,} x {self.width}, {self._candidates:,} candidates)"
@@ -74,7 +81,15 @@ class CandidateIndex(ABC):
         return self._vectors.width
 
     def __len__(self) -> int:
-        return len(self._vectors)
+        return len(self._exact)
+
+    def among(self, rows: RowArray) -> Self:
+        """See `NarrowableIndex.among`; guesses, too, are made among these rows alone, and are more."""
+        other = copy.copy(self)
+        other._rows, other._exact = rows, self._exact.among(rows)
+        if self._rows is None:
+            other._candidates = MORE_AMONG_SOME * self._candidates
+        return other
 
     def search(self, queries: FloatArray, *, k: int = 5) -> tuple[RowArray, FloatArray]:
         """The ``k`` best rows of each query among its candidates; see `Index.search`.

@@ -17,6 +17,7 @@ the end: the same by `search` and by `scores`, whatever the other texts of the c
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import math
@@ -36,7 +37,7 @@ from onoma.indexes.ngram_keys import NgramKeys, checked_ngrams, prepared
 from onoma.indexes.postings import KeyArray, Postings, array_file
 from onoma.indexes.scoring import checked_k
 from onoma.indexes.selection import top_rows
-from onoma.types import DoubleArray, FloatArray, RowArray
+from onoma.types import BoolArray, DoubleArray, FloatArray, RowArray
 
 ABOUT_FILE = "char_ngrams.json"
 """Lies in the folder of whatever has such an index."""
@@ -98,6 +99,8 @@ class CharNgramIndex:
         self._ngram_keys, self._keys, self._idf = ngram_keys, keys, idf
         self._inverse_lengths, self._rest_lengths, self._postings = inverse_lengths, rest_lengths, postings
         self._stages = stages
+        self._is_left_out: BoolArray | None = None
+        """Of each name; unset: all are searched."""
 
     def __repr__(self) -> str:
         return f"CharNgramIndex({len(self):,} names, {len(self._keys):,} n-grams)"
@@ -220,6 +223,17 @@ class CharNgramIndex:
     def __len__(self) -> int:
         return len(self._inverse_lengths)
 
+    def among(self, rows: RowArray) -> CharNgramIndex:
+        """The same search among some of the names, which keep their numbers and weights.
+
+        Args:
+            rows: Each once, shape (n,).
+        """
+        other = copy.copy(self)
+        other._is_left_out = np.ones(len(self), np.bool_)
+        other._is_left_out[rows] = False
+        return other
+
     @property
     def ngrams(self) -> tuple[int, int]:
         """Shortest and longest n-gram."""
@@ -230,7 +244,7 @@ class CharNgramIndex:
 
         Args:
             texts: Any text; equal ones are searched once.
-            k: How many names to return; where there are fewer, all of them.
+            k: How many names to return; where there are fewer that are searched, all of these.
 
         Returns:
             Rows, int64, and their scores, float32, both of shape (Q, K): higher score first, and of equal scores the
@@ -243,7 +257,8 @@ class CharNgramIndex:
         k = checked_k(k)
         checked = _checked_texts(texts)
         place_of = {text: place for place, text in enumerate(dict.fromkeys(checked))}
-        k = min(k, len(self))
+        left_out = self._is_left_out
+        k = min(k, len(self) if left_out is None else int(np.count_nonzero(~left_out)))
         rows, scores = np.empty((len(place_of), k), np.int64), np.empty((len(place_of), k), np.float32)
         if k:
             totals = np.empty(len(self))
@@ -291,6 +306,8 @@ class CharNgramIndex:
         begin = 0
         for stage, end in enumerate(query.ends):
             highest = self._add(query, begin, end, totals, stage)
+            if self._is_left_out is not None:
+                highest[self._is_left_out] = -1  # behind those that share nothing with the text
             begin = end
             if begin == len(query.terms):
                 break

@@ -11,6 +11,8 @@ Two steps give an answer that is exact and the same on every run:
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 
 from onoma.errors import InputError
@@ -51,6 +53,8 @@ class ExactIndex:
 
     def __init__(self, vectors: FloatArray | VectorStore, *, max_norm: float | None = None) -> None:
         self._vectors = vectors if isinstance(vectors, VectorStore) else VectorStore(vectors, max_norm=max_norm)
+        self._rows: RowArray | None = None
+        """Those that are searched; unset: all."""
 
     def __repr__(self) -> str:
         return f"ExactIndex({len(self):,} x {self.width})"
@@ -61,7 +65,13 @@ class ExactIndex:
         return self._vectors.width
 
     def __len__(self) -> int:
-        return len(self._vectors)
+        return len(self._vectors) if self._rows is None else len(self._rows)
+
+    def among(self, rows: RowArray) -> ExactIndex:
+        """See `NarrowableIndex.among`."""
+        other = copy.copy(self)
+        other._rows = rows
+        return other
 
     def search(self, queries: FloatArray, *, k: int = 5) -> tuple[RowArray, FloatArray]:
         """The ``k`` best rows of each query; see `Index.search`.
@@ -86,6 +96,7 @@ class ExactIndex:
                 blocks = _candidate_blocks(maxima[position - start], k, slack=slack)
                 candidates = (blocks[:, None] * _BLOCK_ROWS + np.arange(_BLOCK_ROWS)).ravel()
                 candidates = candidates[candidates < len(self)]
+                candidates = candidates if self._rows is None else self._rows[candidates]
                 rows[position], scores[position] = best_rows(self._vectors, query, candidates, k)
         return rows, scores
 
@@ -97,7 +108,7 @@ class ExactIndex:
         product = np.empty((_TILE_ROWS, len(queries)), np.float32)
         with np.errstate(over="ignore", invalid="ignore"):
             for start in range(0, len(self), _TILE_ROWS):
-                tile = self._vectors.part(start, start + _TILE_ROWS)
+                tile = self._tile(slice(start, start + _TILE_ROWS))
                 scores = np.matmul(tile, transposed, out=product[: len(tile)])
                 whole = len(tile) // _BLOCK_ROWS
                 first = start // _BLOCK_ROWS
@@ -108,6 +119,9 @@ class ExactIndex:
         if not np.isfinite(maxima).all():
             raise InputError("the index holds vectors that are not finite", fix="build it again")
         return np.ascontiguousarray(maxima.T)
+
+    def _tile(self, here: slice) -> FloatArray:
+        return self._vectors.part(here.start, here.stop) if self._rows is None else self._vectors.take(self._rows[here])
 
 
 def _candidate_blocks(maxima: FloatArray, k: int, *, slack: float) -> RowArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from onoma.types import FloatArray, RowArray
 
@@ -41,6 +41,18 @@ class Index(Protocol):
         Raises:
             ShapeError: the queries have another width, or are no matrix.
             InputError: a query is not finite, or ``k`` is less than 1.
+        """
+
+
+@runtime_checkable
+class NarrowableIndex(Index, Protocol):
+    """An index that can be searched in part."""
+
+    def among(self, rows: RowArray) -> Index:
+        """The same search among some of the rows, which keep their numbers; N is then how many these are.
+
+        Args:
+            rows: Each once, ascending, shape (n,).
         """
 
 

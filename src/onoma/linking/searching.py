@@ -1,6 +1,6 @@
 """The two searches, by vectors and by character n-grams, behind one interface, and the candidates they find together.
 
-A filter that leaves few texts makes a search of these alone: of millions of texts, those few would lie too deep.
+A filter makes a search of the texts alone that pass: among millions of others they would lie too deep.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from onoma.errors import InputError
 from onoma.indexes import ExactIndex, Index
 from onoma.indexes.char_ngrams import CharNgramIndex
-from onoma.indexes.protocol import StoredVectors
+from onoma.indexes.protocol import NarrowableIndex, StoredVectors
 from onoma.indexes.scoring import exact_scores
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.settings import Stage
@@ -131,10 +131,16 @@ class DenseSearch:
         few = self._allowed.few
         return None if few is None else ExactIndex(self.vectors.take(few), max_norm=self.vectors.max_norm)
 
+    @cached_property
+    def _among_many(self) -> Index:
+        if self._allowed.mask is None or not isinstance(self._index, NarrowableIndex):
+            return self._index
+        return self._index.among(np.flatnonzero(self._allowed.mask))
+
     def nearest(self, vectors: FloatArray, k: int) -> tuple[RowArray, FloatArray]:
-        """See `Queries`."""
+        """See `Queries`; where many texts pass and the index cannot be narrowed to them, others are among these."""
         if self._among_few is None or self._allowed.few is None:
-            return self._index.search(vectors, k=k)
+            return self._among_many.search(vectors, k=k)
         places, scores = self._among_few.search(vectors, k=k)
         return self._allowed.few[places], scores
 
@@ -170,11 +176,16 @@ class SparseSearch:
     def __init__(self, index: CharNgramIndex, allowed: AllowedTexts) -> None:
         self.index, self._allowed = index, allowed
 
+    @cached_property
+    def _among_many(self) -> CharNgramIndex:
+        mask = self._allowed.mask
+        return self.index if mask is None else self.index.among(np.flatnonzero(mask))
+
     def nearest(self, texts: Sequence[str], k: int) -> tuple[RowArray, FloatArray]:
         """See `Queries`."""
         few = self._allowed.few
         if few is None:
-            return self.index.search(texts, k=k)
+            return self._among_many.search(texts, k=k)
         rows = np.empty((len(texts), min(k, len(few))), np.int64)
         scores = np.empty(rows.shape, np.float32)
         for place, text in enumerate(texts):  # one at a time: the names are few, the mentions may be many
