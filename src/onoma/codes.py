@@ -1,6 +1,12 @@
-"""Codes that are written as one: ``D001|D002`` of an annotation, or of a concept that two vocabularies share."""
+"""Codes that are written as one: ``D001|D002`` of an annotation, or of a concept that two vocabularies share.
+
+A user's own code may have a ``|`` as well (``K|1171``). So a label that is the code of a concept as it stands means
+that concept; only others are several codes.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Container
 
 import polars as pl
 
@@ -10,11 +16,41 @@ def split_codes(codes: str) -> list[str]:
     return list(dict.fromkeys(code for part in codes.split("|") if (code := part.strip())))
 
 
-def split_codes_expr() -> pl.Expr:
-    """The codes of column ``concept_id``, a list each: as `split_codes`, but one blank where there is none at all.
+def codes_of_concept(concept_id: str) -> set[str]:
+    """By which a concept is meant: its own, and, of ``a|b``, each of the two."""
+    return {concept_id, *split_codes(concept_id)}
 
-    So exploding loses no row.
+
+def meant_codes(label: str, concept_ids: Container[str]) -> list[str]:
+    """The codes that a label means.
+
+    Args:
+        label: Of an annotated mention.
+        concept_ids: Of all concepts.
+
+    Example:
+        >>> meant_codes("D001|D002", {"D001", "D002"}), meant_codes("K|1171", {"K|1171", "K|1172"})
+        (['D001', 'D002'], ['K|1171'])
     """
+    return [label.strip()] if "|" in label and label.strip() in concept_ids else split_codes(label)
+
+
+def codes_of_concept_expr() -> pl.Expr:
+    """The codes by which the concept of column ``concept_id`` is meant, a list each: as `codes_of_concept`."""
+    return pl.concat_list("concept_id", _split_expr()).list.unique(maintain_order=True)
+
+
+def meant_codes_expr(concept_ids: pl.Series) -> pl.Expr:
+    """The codes that the label in column ``concept_id`` means, a list each: as `meant_codes`.
+
+    One blank where there is none at all, so exploding loses no row.
+    """
+    label = pl.col("concept_id").str.strip_chars()
+    is_one = label.str.contains("|", literal=True) & label.is_in(concept_ids.unique().implode())
+    return pl.when(is_one).then(pl.concat_list(label)).otherwise(_split_expr())
+
+
+def _split_expr() -> pl.Expr:
     parts = pl.col("concept_id").str.split("|").list.eval(pl.element().str.strip_chars())
     codes = parts.list.eval(pl.element().filter(pl.element() != ""))
     return pl.when(codes.list.len() > 0).then(codes).otherwise(parts).list.unique(maintain_order=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,14 @@ from linking_data import write_letter_encoder, write_small_linker
 from onoma.artifacts import MANIFEST_NAME, read_manifest, verify_artifact
 from onoma.errors import ConfigError, DamagedArtifactError, InputError, ShapeError
 from onoma.linking import Linker, add_reranker, build_linker, tune_linker
+from onoma.linking.development import label_mentions
 from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.prior import carry_prior, count_prior, save_prior
 from onoma.linking.strings import StringColumn
 from onoma.linking.updating import update_linker
-from tiny import make_terminology, tiny_encoder
+from onoma.pairs import build_mention_pairs
+from onoma.training.reranking_data import find_candidates, without_concept
+from tiny import make_terminology, small_tokenizer, tiny_encoder
 from tiny_rerankers import write_reranker
 
 CONCEPTS = ["D1", "D2", "D3", "D4", "D6", "D8"]
@@ -55,6 +59,30 @@ def test_counts(place: Path) -> None:
         "D1": 0, "D2": 0, "D3": 0, "D4": 3, "D6": 5, "D8": 1
     }  # fmt: skip
     assert (counted.report.n_mentions, counted.report.n_unknown, counted.report.n_concepts) == (11, 2, 3)
+
+
+def test_own_codes_with_a_bar_are_told_apart(tmp_path: Path) -> None:
+    """Counts, development mentions, update reports, pairs and candidates of a reranker: each code means its concept."""
+    names = {f"LOC|{n}": [f"place {letters}"] for n, letters in enumerate(map("".join, permutations("abcdefgh", 2)))}
+    terminology = make_terminology(tmp_path / "t", names)
+    linker = build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True)
+    counted = count_prior(linker.dictionary, mentions([("here", "LOC|7")] * 3 + [("there", "LOC|99")]))
+    assert counted.counts.tolist() == [4 if code == "LOC|7" else 1 for code in names], (
+        "LOC|99 is none, so it is several"
+    )
+    wrong = mentions([(name, f"LOC|{(n + 1) % len(names)}") for n, (name,) in enumerate(names.values())])
+    labelled = label_mentions(linker, wrong, 2).mentions
+    own = {name: row for row, (name,) in enumerate(names.values())}
+    assert [one.concepts for one in labelled] == [frozenset([(own[one.text] + 1) % len(names)]) for one in labelled]
+    assert not find_candidates(linker, wrong, depth=1, text="matched").is_right.any()
+    assert not without_concept(linker, wrong).any()
+    pairs = build_mention_pairs(terminology, wrong, small_tokenizer(), tmp_path / "pairs")
+    assert len(pairs.pairs) == len(names), "each with the name of the concept that it is labelled with"
+    make_terminology(tmp_path / "later", {code: name for code, name in names.items() if code != "LOC|7"})
+    report = update_linker(tmp_path / "linker", tmp_path / "later", tmp_path / "n", mentions=["x"], answered=["LOC|7"])
+    assert report.answers is not None
+    lost = report.answers.changed.filter(pl.col("old_concept_id").str.contains("7"))
+    assert lost.select("old_concept_id", "reason").rows() == [("LOC|7", "removed")]
 
 
 def test_it_orders_equal_scores_and_no_others(place: Path) -> None:

@@ -18,14 +18,14 @@ other          both pairs were there before and are there still. What decided be
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
 from onoma.artifacts import write_file
-from onoma.codes import split_codes
+from onoma.codes import meant_codes
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
 from onoma.files.reading import Reading
@@ -134,6 +134,7 @@ class EarlierAnswers:
         self._progress = progress
         # Now, since the successor may take the place of the folder.
         self._names = _ConceptNames(linker)
+        self._concept_ids = frozenset(linker.dictionary.concept_ids)
         self._answers = self._first_answers(linker)
 
     def compare(self, linker: Linker, concepts: pl.DataFrame, terminology: Terminology) -> AnswerChanges:
@@ -156,7 +157,7 @@ class EarlierAnswers:
                 rows.append((mention, n, *_cells(old), *_cells(new), why(old, new), successor))
         changed = pl.DataFrame(rows, schema=CHANGED_ANSWERS, orient="row")
         counted = dict(changed.group_by("reason").agg(pl.col("n").sum()).iter_rows())
-        answered, lost = lost_answers(self._answered, linker, terminology)
+        answered, lost = lost_answers(self._answered, linker, terminology, before=self._concept_ids)
         told = changed.select("mention", "old_concept_id")
         return AnswerChanges(
             n_mentions=self._counts.total(),
@@ -312,16 +313,26 @@ def given_answers(mentions: Sequence[str], answered: Sequence[str | None] | None
 
 
 def lost_answers(
-    given: Given | None, linker: Linker, terminology: Terminology
+    given: Given | None, linker: Linker, terminology: Terminology, *, before: Container[str] = frozenset()
 ) -> tuple[dict[str, int] | None, pl.DataFrame]:
-    """Which answers are none of a linker any more: their number for each of `GONE`, and rows as `CHANGED_ANSWERS`."""
+    """Which answers are none of a linker any more: their number for each of `GONE`, and rows as `CHANGED_ANSWERS`.
+
+    Args:
+        given: How often each mention was answered with which codes.
+        linker: That is asked from now on.
+        terminology: Its own.
+        before: Codes of the concepts that there were when the answers were given.
+    """
     if given is None:
         return None, pl.DataFrame(schema=CHANGED_ANSWERS)
     there = set(linker.dictionary.concept_ids)
-    lost = [  # a concept may be called "C1|C2" as a whole
+    answers = pl.Series("concept_id", sorted({answer for _, answer in given}), pl.String)
+    in_release = set(terminology.concepts().join(answers.to_frame().lazy(), on="concept_id").collect()["concept_id"])
+    whole = {answer for answer in answers if answer in there or answer in before or answer in in_release}
+    lost = [
         (mention, n, code)
         for (mention, answer), n in given.items()
-        for code in ([] if answer in there else split_codes(answer))
+        for code in meant_codes(answer, whole)
         if code not in there and code not in NO_CONCEPT
     ]
     codes = pl.Series("concept_id", sorted({code for _, _, code in lost}), pl.String)

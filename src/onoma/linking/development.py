@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import polars as pl
 
-from onoma.codes import split_codes
+from onoma.codes import meant_codes, split_codes
 from onoma.errors import InputError
 from onoma.linking.linker import Linker
 from onoma.pairs.mentions import LABELLED
@@ -103,7 +103,8 @@ def label_mentions(linker: Linker, mentions: pl.DataFrame, n_folds: int) -> Deve
 
 def _meant(linker: Linker, labels: set[str]) -> dict[str, tuple[frozenset[int], bool]]:
     """Rows of the concepts that labels ("D001|D002") stand for, and whether they mean a concept at all."""
-    codes_of = {label: split_codes(label) for label in labels}
+    concept_ids = set(linker.dictionary.concept_ids)
+    codes_of = {label: meant_codes(label, concept_ids) for label in labels}
     rows_of = linker.dictionary.concept_rows({code for codes in codes_of.values() for code in codes})
     meant = {}
     for label, codes in codes_of.items():

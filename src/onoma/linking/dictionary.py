@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from onoma.codes import split_codes
+from onoma.codes import codes_of_concept
 from onoma.errors import InputError
 from onoma.linking.links import Link
 from onoma.linking.strings import StringColumn
@@ -120,7 +120,7 @@ class NameDictionary:
         """Rows of the concepts that have these codes; one whose own code is ``a|b`` goes by each of the two."""
         rows: dict[str, list[int]] = {}
         for row, concept_id in enumerate(self.concept_ids):
-            for code in {concept_id, *split_codes(concept_id)}:
+            for code in codes_of_concept(concept_id):
                 if code in codes:
                     rows.setdefault(code, []).append(row)
         return rows

@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from onoma.codes import split_codes
+from onoma.codes import meant_codes, split_codes
 from onoma.errors import DamagedArtifactError, InputError, ShapeError
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.likelihood import LabelledPool, maximise_likelihood
@@ -146,7 +146,8 @@ def count_prior(dictionary: NameDictionary, mentions: pl.DataFrame) -> Prior:
     """
     check_mentions(mentions)
     counted = Counter(mentions["concept_id"].to_list())
-    codes_of = {label: split_codes(label) for label in counted}
+    concept_ids = set(dictionary.concept_ids)
+    codes_of = {label: meant_codes(label, concept_ids) for label in counted}
     rows_of = dictionary.concept_rows({code for codes in codes_of.values() for code in codes})
     counts = np.zeros(dictionary.n_concepts, np.int64)
     n_unknown = 0

@@ -21,7 +21,7 @@ import polars as pl
 from tokenizers import Tokenizer
 
 from onoma.artifacts import ensure_writable
-from onoma.codes import split_codes_expr
+from onoma.codes import codes_of_concept_expr, meant_codes_expr
 from onoma.encoders.tokens import tokenizer_fingerprint
 from onoma.errors import ConfigError, InputError
 from onoma.files.archives import SourceFile
@@ -264,17 +264,18 @@ def _link_mentions(
 ) -> tuple[pl.DataFrame, dict[str, int]]:
     """Distinct (concept_row, text), in the order of the mentions, and the counts of what was left out."""
     check_mentions(mentions)
-    codes = (
+    concepts = (
         terminology.concepts()
         .select("concept_id", "status")
         .with_row_index("concept_row")
         .filter(pl.col("status") == ACTIVE)
-        .select(pl.col("concept_row").cast(pl.Int32), code=split_codes_expr())
-        .explode("code")
+        .select("concept_id", pl.col("concept_row").cast(pl.Int32), code=codes_of_concept_expr())
         .collect()
     )
+    meant = meant_codes_expr(concepts["concept_id"])
+    codes = concepts.select("concept_row", "code").explode("code")
     annotated = (
-        mentions.select(text=normalise_expr(pl.col("mention"), normalisation), code=split_codes_expr())
+        mentions.select(text=normalise_expr(pl.col("mention"), normalisation), code=meant)
         .with_row_index("mention_row")
         .explode("code")
     )

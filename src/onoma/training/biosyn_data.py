@@ -11,7 +11,7 @@ import polars as pl
 from tokenizers import Tokenizer
 
 from onoma.artifacts.arrays import hash_arrays
-from onoma.codes import split_codes_expr
+from onoma.codes import codes_of_concept_expr, meant_codes_expr
 from onoma.errors import InputError
 from onoma.pairs import NameStore
 from onoma.terminology import normalise_expr
@@ -91,7 +91,7 @@ def ranking_data(
         InputError: no query has a right name, or none has another one.
     """
     names = (
-        data.dictionary.select(text=normalise_expr(pl.col("text"), normalisation), code=split_codes_expr())
+        data.dictionary.select(text=normalise_expr(pl.col("text"), normalisation), code=codes_of_concept_expr())
         .filter(pl.col("text") != "")
         .explode("code")
         .group_by("text", maintain_order=True)
@@ -99,14 +99,10 @@ def ranking_data(
         .with_row_index("name")
     )
     normalised = data.queries.select(
-        text=normalise_expr(pl.col("mention"), normalisation), ids=split_codes_expr().list.sort().list.join("|")
+        text=normalise_expr(pl.col("mention"), normalisation),
+        code=meant_codes_expr(data.dictionary["concept_id"]).list.sort(),
     )
-    queries = (
-        normalised.filter(pl.col("text") != "")
-        .unique(maintain_order=True)
-        .with_row_index("query")
-        .with_columns(code=pl.col("ids").str.split("|"))
-    )
+    queries = normalised.filter(pl.col("text") != "").unique(maintain_order=True).with_row_index("query")
     right = (
         queries.select("query", "code")
         .explode("code")

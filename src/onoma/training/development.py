@@ -16,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from onoma.artifacts import verify_artifact
-from onoma.codes import split_codes_expr
+from onoma.codes import codes_of_concept_expr, meant_codes_expr
 from onoma.errors import ConfigError, InputError
 from onoma.files.reading import Reading
 from onoma.pairs import HeldOut, read_mentions
@@ -126,8 +126,8 @@ def queries_over(
     queries = read_mentions(path, reading)
     if queries.is_empty():
         raise InputError("the file has no queries", path=path, expected="a line for each mention, with its concept")
-    known = set(dictionary.select(split_codes_expr().alias("code")).explode("code")["code"])
-    answers = queries.select(split_codes_expr().alias("codes"))["codes"]
+    known = set(dictionary.select(codes_of_concept_expr().alias("code")).explode("code")["code"])
+    answers = queries.select(meant_codes_expr(dictionary["concept_id"]).alias("codes"))["codes"]
     without = [row for row, codes in enumerate(answers) if known.isdisjoint(codes)]
     if len(without) == len(queries):
         raise InputError(

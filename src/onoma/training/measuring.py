@@ -14,7 +14,7 @@ import torch
 from tokenizers import Tokenizer
 
 from onoma.artifacts.arrays import hash_arrays
-from onoma.codes import split_codes_expr
+from onoma.codes import codes_of_concept_expr, meant_codes_expr
 from onoma.errors import InputError
 from onoma.pairs import NameStore
 from onoma.terminology import normalise_expr
@@ -90,9 +90,10 @@ class Measure:
         if names.is_empty():
             raise InputError(f"the dictionary of '{data.name}' has no name that is not blank", field="dictionary")
         queries = data.queries.select(
-            split_codes_expr().alias("code"), text=normalise_expr(pl.col("mention"), normalisation)
+            meant_codes_expr(names["concept_id"]).alias("code"),
+            text=normalise_expr(pl.col("mention"), normalisation),
         )
-        known = names.select("concept", split_codes_expr().alias("code")).explode("code").unique()
+        known = names.select("concept", codes_of_concept_expr().alias("code")).explode("code").unique()
         self._answers: RowArray = (
             queries.with_row_index("query")
             .filter(pl.col("text") != "")

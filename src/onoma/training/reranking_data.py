@@ -30,7 +30,7 @@ import numpy.typing as npt
 import polars as pl
 
 from onoma.artifacts.arrays import hash_arrays
-from onoma.codes import split_codes
+from onoma.codes import codes_of_concept, meant_codes
 from onoma.encoders.cross_encoder_tokens import PairTokeniser, candidate_text
 from onoma.errors import ConfigError, InputError
 from onoma.linking import Link, Linker, MentionLinker
@@ -156,7 +156,10 @@ def find_candidates(
                 progress(done, in_all, "finding candidates")
     if own_names == "hide":
         found.sort(key=lambda one: one[0])
-    codes = [set(split_codes(value)) for value in mentions["concept_id"].to_list()]
+    # A linker that does not say which concepts it has shows those that it finds.
+    found_ids = {link.concept_id for _, links, _ in found for link in links}
+    concept_ids = set(linker.concept_ids) if isinstance(linker, ConceptLinker) else found_ids
+    codes = [meant_codes(label, concept_ids) for label in mentions["concept_id"].to_list()]
     contexts = mentions["context"].to_list() if "context" in mentions.columns else None
     return Candidates(
         mentions=[texts[row] for row, _, _ in found],
@@ -169,7 +172,7 @@ def find_candidates(
         ],
         first_scores=np.array([link.score for _, links, _ in found for link in links], np.float64),
         is_right=np.array(
-            [not codes[row].isdisjoint(split_codes(link.concept_id)) for row, links, _ in found for link in links],
+            [not codes_of_concept(link.concept_id).isdisjoint(codes[row]) for row, links, _ in found for link in links],
             np.bool_,
         ),
         n_hits=np.array([n_hits for _, _, n_hits in found], np.int64),
@@ -191,9 +194,10 @@ def without_concept(linker: MentionLinker, mentions: pl.DataFrame) -> BoolArray:
             "this linker does not say which concepts it has (concept_ids), so that nobody knows for which development "
             "mentions NIL is right; set nil=false, or train without development mentions."
         )
-    codes = [set(split_codes(value)) for value in mentions["concept_id"].to_list()]
+    concept_ids = set(linker.concept_ids)
+    codes = [meant_codes(label, concept_ids) for label in mentions["concept_id"].to_list()]
     wanted = set().union(*codes)
-    known = {code for concept_id in linker.concept_ids for code in split_codes(concept_id) if code in wanted}
+    known = {code for concept_id in concept_ids for code in codes_of_concept(concept_id) if code in wanted}
     return np.array([known.isdisjoint(of_mention) for of_mention in codes], np.bool_)
 
 
