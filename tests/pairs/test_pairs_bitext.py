@@ -72,6 +72,37 @@ def test_classes_and_pairs(
     assert counts["in_all"] == len(rows)
     assert counts["repeated"] == len(rows) - len(distinct)
     assert counts["equal_sides"] == sum(a == b for a, b, _ in distinct)
+    if classes == "pair":
+        first = {(a.strip().lower(), b): name for a, b, name in reversed(rows)}
+        assert counts["of_a_class_again"] == len(first) - len(set(first.values()))
+
+
+def test_the_training_file_of_sapbert(tmp_path: Path) -> None:
+    """Its pairs as they are, each once; read as translations, what is lost is counted."""
+    lines = ["C1||heart||herz", "C2||cold||kalt", "C1||herz||corazon", "C1||Herz||heart", "C1||a b||A B"]
+    file = write(tmp_path / "train.txt", lines)
+    made = build_bitext_pairs([file], small_tokenizer(), tmp_path / "p", classes="listed")
+    assert classes_of(made) == [{"heart", "herz", "corazon", "a b"}, {"cold", "kalt"}]
+    assert {pair for _, pair in pairs_of(made)} == {
+        frozenset(("heart", "herz")), frozenset(("herz", "corazon")), frozenset(("cold", "kalt"))
+    }  # fmt: skip
+    assert "of_a_class_again" not in made.manifest.config["lines"]
+    anew = build_bitext_pairs([file], small_tokenizer(), tmp_path / "anew", classes="column")
+    assert len(anew.pairs) == 6 + 1
+    lost = build_bitext_pairs([file], small_tokenizer(), tmp_path / "lost")
+    assert (len(classes_of(lost)), lost.manifest.config["lines"]["of_a_class_again"]) == (5, 3)
+    dropped = build_bitext_pairs(
+        [write(tmp_path / "more.txt", [*lines, "C3||kalt||a b"])],
+        small_tokenizer(),
+        tmp_path / "dropped",
+        classes="listed",
+        ambiguous="drop",
+    )
+    assert {pair for _, pair in pairs_of(dropped)} == {frozenset(("heart", "herz")), frozenset(("herz", "corazon"))}
+    with pytest.raises(InputError, match="no class"):
+        build_bitext_pairs(
+            [write(tmp_path / "t.tsv", ["heart\therz"])], small_tokenizer(), tmp_path / "x", classes="listed"
+        )
 
 
 def test_one_word_with_two_translations_is_two_classes_and_marked(tmp_path: Path) -> None:
@@ -102,6 +133,7 @@ def test_every_form_of_file(tmp_path: Path) -> None:
         "blank": 0,
         "repeated": 2,
         "equal_sides": 0,
+        "of_a_class_again": 0,
     }
     assert made.manifest.config["files"] == ["a.tsv", "b.txt", "c.txt.gz"]
     verify_artifact(made.path)

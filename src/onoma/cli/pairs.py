@@ -136,14 +136,18 @@ def bitext(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="Translations: english, tab, other[, tab, class]; or label||english||other; or MUSE.",
+            help="Translations: english, tab, other[, tab, class]; or label||english||other; or MUSE. Or SapBERT's "
+            "concept||name||name (--classes listed).",
         ),
     ],
     encoder: Encoder,
     out: Out,
     classes: Annotated[
-        Literal["pair", "column"],
-        typer.Option(help="Each translation pair a class of its own (as published), or as the class column says."),
+        Literal["pair", "column", "listed"],
+        typer.Option(
+            help="Each translation pair a class of its own (as published), or as the class column says: paired anew, "
+            "or only the pairs listed."
+        ),
     ] = "pair",
     max_pairs: Annotated[int, typer.Option(min=1, help="Random cap for each class (--classes column).")] = 50,
     on_error: OnError = "strict",
@@ -153,7 +157,7 @@ def bitext(
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
-    """Pair the two sides of translations, as cross-lingual SapBERT does."""
+    """Pair the two sides of translations, as cross-lingual SapBERT does, or read pairs of synonyms from a file."""
     from onoma.artifacts.parquet import scan_parquet
     from onoma.cli import show
     from onoma.encoders import locate_tokenizer
@@ -178,8 +182,14 @@ def bitext(
     _show(made)
     if (rejects := made.path / REJECTS_FILE).exists():
         show.left_out(scan_parquet(rejects).collect(), kept_in=rejects)
-    counts = made.manifest.config["lines"].items()
-    show.remark("lines: " + ", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in counts))
+    counts = made.manifest.config["lines"]
+    show.remark("lines: " + ", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in counts.items()))
+    if again := counts.get("of_a_class_again"):
+        show.remark(
+            f"{show.count(again, 'line')} of a class that stood before, and now each line is a class of its own, whose "
+            "names the others are pushed away from. If a class is a concept, as in SapBERT's training file, give "
+            "--classes listed (these pairs) or column (paired anew)."
+        )
 
 
 @app.command()

@@ -1,10 +1,11 @@
-"""Pairs from translations: general-domain bitext, which teaches an encoder languages that a terminology lacks.
+"""Pairs from files of them: translations, which teach an encoder languages that a terminology lacks, or synonyms.
 
 Files are UTF-8 text, plain, gzip or zip, of one of three forms; most of their first lines tell which:
 
 ====================================  =======================================================================
 ``english<TAB>other[<TAB>class]``     Open Multilingual WordNet and the like; the class is e.g. the synset
-``label||english||other``             the parallel data released with cross-lingual SapBERT
+``label||english||other``             the parallel data released with cross-lingual SapBERT; SapBERT's own training file
+                                      is ``concept||name||name``
 ``english other``                     MUSE dictionaries: two words with a space between
 ====================================  =======================================================================
 """
@@ -15,6 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 from tokenizers import Tokenizer
 
@@ -30,8 +33,9 @@ from onoma.pairs.synonyms import synonym_pairs
 from onoma.terminology import normalise_expr
 from onoma.types import Progress
 
-Classes: TypeAlias = Literal["pair", "column"]
-"""What makes a class: each translation pair one of its own, or what the file says in its class column."""
+Classes: TypeAlias = Literal["pair", "column", "listed"]
+"""What makes a class: each pair one of its own, or what the file says in its class column; "listed": the same, and only
+the pairs that the file lists."""
 _LINES_THAT_TELL = 100
 """The first of a file may be a heading or a comment."""
 
@@ -56,17 +60,19 @@ def build_bitext_pairs(
     With ``classes="pair"``, as in the paper, each translation pair is a class with two names; "the" with its
     translations "der" and "die" is two classes. In a batch the one "the" is then a negative of the other, unless
     equal names are marked (``ambiguous``). With "column" all texts of one class in the file(s), English or not,
-    are names of one class: synonyms and translations alike, and files of several languages meet.
+    are names of one class: synonyms and translations alike, and files of several languages meet. With "listed" too,
+    and the pairs are those of the lines alone, as SapBERT's training file has them.
 
     Args:
         files: See `onoma.pairs.bitext`. A pair that comes twice counts once.
         tokenizer: The base encoder's tokeniser or its ``tokenizer.json``.
         out: The folder to write. Its manifest counts the lines (``config["lines"]``): in all, rejected, repeated,
-            and with equal sides (nothing to learn from). Rejected ones are listed in ``rejects.parquet``.
-        classes: "pair" or "column".
+            and with equal sides (nothing to learn from), and with "pair" those whose class an earlier one has, which
+            are then negatives of it. Rejected ones are listed in ``rejects.parquet``.
+        classes: "pair", "column" or "listed".
         max_tokens: Longer texts are cut, special tokens included.
         normalisation: Preset that all texts go through, see `onoma.terminology.normalise`.
-        max_pairs_per_class: Random cap, see `synonym_pairs`.
+        max_pairs_per_class: Random cap, see `synonym_pairs`; of pairs that are not listed.
         ambiguous: What becomes of a text that stands in several classes, see `training_names`.
         on_error: "strict" ends at the first bad line, "skip" leaves out, counts and lists.
         seed: Of the sample of pairs.
@@ -91,7 +97,7 @@ def build_bitext_pairs(
     blocks = [
         block.with_columns(normalise_expr(pl.col("english", "other"), normalisation))
         for file in files
-        for block in read_bitext(Path(file), reading, needs_class=classes == "column")
+        for block in read_bitext(Path(file), reading, needs_class=classes != "pair")
     ]
     lines = pl.concat([pl.DataFrame(schema=dict.fromkeys(("english", "other", "class"), pl.String)), *blocks])
     counts = {"in_all": len(lines) + len(reading.rejects), "rejected": len(reading.rejects)}
@@ -101,8 +107,15 @@ def build_bitext_pairs(
     distinct = lines.unique(list({"english", "other", *key}), keep="first", maintain_order=True)
     counts["repeated"] = len(lines) - len(distinct)
     counts["equal_sides"] = int((distinct["english"] == distinct["other"]).sum())
-    names = treat_ambiguous(_names(distinct, key), ambiguous)
-    pairs = synonym_pairs(names["label"].to_numpy(), max_per_concept=max_pairs_per_class, seed=seed)
+    if classes == "pair":
+        labelled = distinct.filter(pl.col("class") != "")["class"]
+        counts["of_a_class_again"] = len(labelled) - labelled.n_unique()
+    distinct = distinct.with_row_index("line").with_columns(label=pl.col("line").first().over(key))
+    names = treat_ambiguous(_names(distinct), ambiguous)
+    if classes == "listed":
+        pairs = _listed_pairs(distinct, names)
+    else:
+        pairs = synonym_pairs(names["label"].to_numpy(), max_per_concept=max_pairs_per_class, seed=seed)
     if len(pairs) == 0:
         raise InputError(
             "there is no pair of different texts in the bitext",
@@ -189,11 +202,21 @@ def _columns(needed: tuple[int, ...]) -> list[pl.Expr]:
     ]
 
 
-def _names(lines: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+def _names(lines: pl.DataFrame) -> pl.DataFrame:
     """By class, in the order of the files: label (the class's first line), text; each once."""
-    labelled = lines.with_row_index("line").with_columns(label=pl.col("line").first().over(key))
     return (
-        pl.concat([labelled.select("label", text="english"), labelled.select("label", text="other")])
+        pl.concat([lines.select("label", text="english"), lines.select("label", text="other")])
         .unique(maintain_order=True)
         .sort("label", maintain_order=True)
     )
+
+
+def _listed_pairs(lines: pl.DataFrame, names: pl.DataFrame) -> npt.NDArray[np.int32]:
+    """The pairs of the lines, as `synonym_pairs` gives them: rows of names, each pair once, shape (P, 2)."""
+    numbered = names.with_row_index("row").select("label", "text", pl.col("row").cast(pl.Int32))
+    rows = lines.filter(pl.col("english") != pl.col("other")).select("label", "english", "other")
+    for side in ("english", "other"):
+        rows = rows.join(numbered.rename({"text": side, "row": f"{side}_row"}), on=["label", side])
+    both = pl.concat_list("english_row", "other_row").list.sort()
+    found = rows.select(first=both.list.get(0), second=both.list.get(1)).unique().sort("first", "second")
+    return found.to_numpy(writable=True)
