@@ -86,6 +86,20 @@ def test_it_learns_what_letters_do_not_say(base: Path, tmp_path: Path) -> None:
     assert (reranker.about.depth, reranker.about.contexts, reranker.about.base) == (10, False, "bert")
 
 
+def test_random_numbers_are_not_chosen(base: Path, tmp_path: Path) -> None:
+    """Where no step made anything better, what was drawn before the first is not kept for having been lucky."""
+    answers = {m: links((m[:-2], m), (f"{m[:-2]}-1", f"{m} y")) for m in MISLEADING.answers}
+    right_first = TableLinker({**answers, "?": links(("a", "a x"))})
+    mentions = pl.DataFrame({"mention": [*answers, "?"], "concept_id": [*WORDS, "none"]})
+    config = config_for(base, steps=1, keep="best", evaluate_steps=1)
+    report = train_reranker(config, right_first, mentions, tmp_path / "r", development=[mentions])
+    alone = report.data["development"][0]["linker"]["at_1"]
+    assert [report.evaluations[0][key] for key in ("step", "at_1")] == [0, alone]
+    assert report.saved_step == 0
+    about = Reranker.open(tmp_path / "r").about
+    assert (about.weight, about.nil_score) == (0.0, None)
+
+
 def test_the_folder_says_where_it_comes_from(base: Path, tmp_path: Path) -> None:
     report = train_reranker(config_for(base, steps=2), MISLEADING, MENTIONS, tmp_path / "r")
     manifest = open_artifact(tmp_path / "r", "reranker")

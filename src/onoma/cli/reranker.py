@@ -80,5 +80,7 @@ def train(
     is_same = precision == "fp32" or not alone or (loaded.config.weight is not None and not loaded.config.nil)
     in_use = "" if is_same else f" (chosen in fp32, as it is used; measured above in {precision})"
     show.remark(f"share of the reranker in the final score: {about.weight:.3g}{in_use}{before}")
+    if report.saved_step == 0:
+        show.remark("it has learnt nothing that helps: train longer, or on more mentions")
     if loaded.config.nil:
         show.remark("NIL is never its answer" if about.nil_score is None else f"score of NIL: {about.nil_score:g}")

@@ -41,6 +41,7 @@ from onoma.training.course import Course
 from onoma.training.distributed import is_main
 from onoma.training.evaluating import Evaluation, check_development
 from onoma.training.loop import Watching, take_course
+from onoma.training.measuring import EncodeRows, Scores
 from onoma.training.precision import autocast, diverged
 from onoma.training.report import TrainingReport
 from onoma.training.reranking_config import RerankingConfig, RerankingRecipe
@@ -220,8 +221,14 @@ class _Reranking(Course[RerankingConfig, RerankingStepReport]):
         self.measure_on(
             self._measures,
             partial(pair_scores, model, precision=self.precision),
-            together=partial(scores_together, self._measures),
+            together=self._scores_together,
         )
+
+    def _scores_together(self, score: EncodeRows) -> dict[str, Scores]:
+        """Before the first step the head has random numbers, which shall not be lucky: it counts as none."""
+        if not self.optimiser.state:
+            return {measure.name: measure.alone() for measure in self._measures}
+        return scores_together(self._measures, score)
 
     @property
     def names_in_step(self) -> int:
@@ -253,6 +260,8 @@ class _Reranking(Course[RerankingConfig, RerankingStepReport]):
             score = partial(pair_scores, self._cross_encoder, precision=torch.float32)  # as in use
             best, _ = judged_together(self._measures, score)
             weight, nil_score = best.weight, best.nil_score
+        if report.saved_step == 0:  # nothing was learnt
+            weight, nil_score = 0.0 if config.weight is None else config.weight, None
         source = self.encoder.source
         assert source is not None  # it was loaded from a folder
         save_cross_encoder(
@@ -331,7 +340,8 @@ def _check_telling(config: RerankingConfig, found: Candidates, telling: Candidat
             "there is nothing to learn: of no mention is one of the linker's candidates right and another wrong",
             field="mentions",
             found=f"{n_mentions:,} mentions, {n_without:,} of them without a right candidate",
-            fix="take mentions annotated with the codes of the linker's terminology",
+            fix="take mentions annotated with the codes of the linker's terminology; if they are, a larger depth, "
+            "character n-grams or another encoder find more candidates",
         )
     if config.nil and telling.n_without_right() == 0:
         raise InputError(

@@ -49,7 +49,7 @@ class RerankingMeasure:
 
     def about(self) -> dict[str, Any]:
         """For ``train.json``."""
-        linker = self._judged(np.zeros(len(self._candidates.rows), np.float32), [0.0], (None,))[0]
+        linker = self.alone()
         return {
             "name": self.name,
             "mentions": len(self._candidates),
@@ -57,6 +57,11 @@ class RerankingMeasure:
             "fingerprint": self.fingerprint,
             "linker": {"at_1": linker.at_1, "at_5": linker.at_5, "mrr": linker.mrr},
         }
+
+    def alone(self) -> Scores:
+        """How the mentions fare without a cross-encoder."""
+        choice = self._judged(np.zeros(len(self._candidates.rows), np.float32), [0.0], (None,))[0]
+        return Scores(at_1=choice.at_1, at_5=choice.at_5, mrr=choice.mrr, n_queries=len(self))
 
     def judged(self, score: EncodeRows) -> list[WeightChoice]:
         """How the mentions fare with each weight and score of NIL.
