@@ -241,6 +241,10 @@ def test_foreign_folders_are_refused(tmp_path: Path) -> None:
     make(tmp_path / "x", kind="encoder")
     with pytest.raises(NotAnArtifactError, match="is of kind encoder, where one of kind thing is needed"):
         open_artifact(tmp_path / "x", "thing")
+    with pytest.raises(NotAnArtifactError, match=r"one of kind linker is needed\. To make one: onoma linker"):
+        open_artifact(tmp_path / "x", "linker")
+    with pytest.raises(NotAnArtifactError, match=r"is a file, .* of kind pairs\. To make one: onoma pairs build"):
+        open_artifact(tmp_path / "file", "pairs")
 
 
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:

@@ -225,9 +225,12 @@ def test_mentions_are_counted_with_a_weight_of_ones_own(place: Path, mentions: P
     count: list[str | Path] = ["linker", "add-prior", tmp_path / "linker", tmp_path / "all.txt"]
     with pytest.raises(InputError, match="line 3"):
         run(*count)
+    done = CliRunner().invoke(app, [*map(str, count), "--on-error", "skip"])
+    assert "how much they count beyond that is learned by onoma linker tune --prior" in done.stderr
     done = CliRunner().invoke(app, [*map(str, count), "--on-error", "skip", "--weight", "0.03"])
     assert done.exit_code == 0, done.output
     assert "prior: 1 concept meant by 2 mentions\n" in done.stdout
+    assert "how much they count beyond that" not in done.stderr
     assert "stages exact, sparse, prior" in done.stdout
     assert "all.txt, line 3: left out" in done.stderr
     assert "confidences" not in done.stderr

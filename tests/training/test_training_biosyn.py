@@ -308,6 +308,8 @@ def test_what_is_left_out_is_told(base: Path, files: tuple[Path, Path], tmp_path
     assert "m.txt: 1 of 26 mentions are blank after normalisation and left out" in told
     unknown = "m.txt: 1 of 26 queries mean a concept that the dictionary does not have (D99); nothing is learnt of them"
     assert unknown in told
+    counted = "m.txt: 25 mentions, 25 different ones, 24 of them of concepts that the dictionary has; of the others"
+    assert any(line.startswith(counted) for line in told)
 
 
 def test_what_cannot_be_is_refused(base: Path, files: tuple[Path, Path], tmp_path: Path) -> None:

@@ -21,6 +21,13 @@ _ALWAYS_VERIFIED_BYTES = 1 << 24
 """Files up to this size are checksummed at every open; of larger ones a sample is, and all by `verify_artifact`."""
 _CHECKSUM = r"^[0-9a-f]{64}$"
 _ATTEMPTS, _MOMENT = 5, 0.01
+_MADE_BY = {
+    "terminology": "onoma terminology import FORMAT SOURCE -o DIR",
+    "pairs": "onoma pairs build TERMINOLOGY -e ENCODER -o DIR, or mentions or bitext in place of build",
+    "encoder": "onoma train RECIPE --terminology DIR -o ENCODER; a linker has its own in LINKER/encoder",
+    "linker": "onoma linker build --terminology DIR --encoder ENCODER -o LINKER",
+    "reranker": "onoma reranker train --linker LINKER --mentions FILE -o DIR",
+}
 Read = TypeVar("Read")
 
 
@@ -112,9 +119,15 @@ def open_artifact(path: str | Path, kind: str, *, format_version: int = 1, in_fu
     folder = Path(path)
 
     def begin() -> Manifest:
+        if folder.is_file():
+            raise NotAnArtifactError(
+                f"{folder} is a file, where a folder written by Onoma is needed, of kind {kind}.{_how_to_make(kind)}"
+            )
         manifest = read_manifest(folder)
         if manifest.kind != kind:
-            raise NotAnArtifactError(f"{folder} is of kind {manifest.kind}, where one of kind {kind} is needed.")
+            raise NotAnArtifactError(
+                f"{folder} is of kind {manifest.kind}, where one of kind {kind} is needed.{_how_to_make(kind)}"
+            )
         if manifest.format_version > format_version:
             raise FormatVersionError(
                 f"{folder} is a {kind} of format {manifest.format_version}, written by Onoma {manifest.onoma_version}; "
@@ -123,6 +136,10 @@ def open_artifact(path: str | Path, kind: str, *, format_version: int = 1, in_fu
         return manifest
 
     return read_while_unchanged(folder, begin, lambda manifest: _check_files(folder, manifest, in_full=in_full))[0]
+
+
+def _how_to_make(kind: str) -> str:
+    return f" To make one: {_MADE_BY[kind]}." if kind in _MADE_BY else ""
 
 
 def read_while_unchanged(

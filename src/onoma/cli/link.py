@@ -145,6 +145,7 @@ def _read(mentions: list[str], context: str | None, *, tabbed: bool) -> Iterator
 
 def _lines_of_stdin() -> Iterator[list[str]]:
     """Whole lines, as many as are there at a time; those before a bad one too."""
+    from onoma.cli import show
     from onoma.errors import InputError
     from onoma.files.text_files import CARRIAGE_RETURN, lines_of_bytes
 
@@ -152,6 +153,8 @@ def _lines_of_stdin() -> Iterator[list[str]]:
         raise ConfigError("standard input is closed: give mentions, or lines on it.")
     with contextlib.suppress(OSError, ValueError):  # it is no file of the system, or the system has no such setting
         os.set_blocking(sys.stdin.fileno(), True)  # else a pause would be taken for its end
+    if sys.stdin.isatty():
+        show.remark("mentions, one a line; Ctrl-D ends them")
     n_lines, parts = 0, list[bytes]()
     stream = cast(io.BufferedIOBase, sys.stdin.buffer)
     while data := stream.read1(_PART_BYTES):
@@ -202,7 +205,8 @@ def _table(mentions: Sequence[PreparedMention], found: Sequence[Sequence[Link]])
             read_as = _shown(read or "")
             for link in of_part:
                 confidence = "" if link.confidence is None else f"{link.confidence:.3f}"
-                about = [link.concept_id, link.preferred_name, link.matched_name, f"{link.score:.3f}", confidence]
+                names = [_shown(link.preferred_name), _shown(link.matched_name)]
+                about = [link.concept_id, *names, f"{link.score:.3f}", confidence]
                 rows.append([said, read_as if link.rank == 1 else "", *about])
                 said = ""
             if not of_part:
@@ -214,7 +218,7 @@ def _table(mentions: Sequence[PreparedMention], found: Sequence[Sequence[Link]])
 
 
 def _shown(mention: str) -> str:
-    """A mention that would fill the screen, cut."""
+    """A mention or name that would fill the screen, cut."""
     return mention if len(mention) <= _SHOWN_CHARACTERS else f"{mention[: _SHOWN_CHARACTERS - 1]}…"
 
 

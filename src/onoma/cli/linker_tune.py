@@ -159,6 +159,11 @@ def add_prior(
     _show_prior(report)
     settings = LinkerSettings.open(linker)
     show.out.print(f"stages {', '.join(settings.stages)}")
+    if settings.prior_weight is None:
+        show.remark(
+            "counts order equally good concepts; how much they count beyond that is learned by onoma linker tune "
+            "--prior, or given with --weight"
+        )
     if was_calibrated and settings.calibration is None:
         show.remark("the confidences were learned with another weight and are dropped")
     elif was_calibrated:

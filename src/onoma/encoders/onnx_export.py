@@ -105,9 +105,12 @@ def check_exportable(encoder: PackedEncoder) -> None:
             write_onnx(encoder, Path(place) / "model.onnx", tokenizer=encoder.source.load_tokenizer())
         except MismatchError:
             family = family_of(encoder.model.config.to_dict())
+            way = "Take a base of another family"
+            if encoder.pooling == "mean-all":
+                way = "Take another pooling than mean-all, which averages padding too, or a base of another family"
             raise ConfigError(
                 f"{encoder.source.name} is of the family '{family}', whose vectors depend on how names are padded, or "
-                "which torch exports wrongly: no ONNX model can be written of it. Take a base of another family."
+                f"which torch exports wrongly: no ONNX model can be written of it. {way}."
             ) from None
 
 

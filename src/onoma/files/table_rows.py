@@ -27,6 +27,9 @@ LINE = "\0line"
 
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
+_DIVIDERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "'|'"}
+_WRITTEN = {"\t": "tab"}
+_NO_TABLES = {".json": "a JSON document", **dict.fromkeys((".xlsx", ".xls", ".ods"), "a workbook")}
 PARQUET, JSON_LINES = frozenset({"parquet", "pq"}), frozenset({"jsonl", "ndjson"})
 """What the names of such files end in."""
 
@@ -66,6 +69,11 @@ def text_rows(
     advice: str = "close it",
 ) -> Iterator[pl.DataFrame]:
     """Rows of a CSV or TSV file with a header, quoted or not; ``advice`` is what to do about a quote left open."""
+
+    def check_fields(fields: list[str], line: int) -> None:
+        check_division(fields, columns, file.path, line=line, delimiter=delimiter)
+        _check_columns(fields, columns, file.path, line=line)
+
     may_be_quoted = quoting == "yes" or (quoting == "auto" and delimiter != "\t")
     header: tuple[int, bytes] | None = None
     has_quotes = False
@@ -80,7 +88,7 @@ def text_rows(
             reading,
             delimiter=delimiter,
             keep=columns,
-            check_fields=lambda fields, line: _check_columns(fields, columns, file.path, line=line),
+            check_fields=check_fields,
             advice=advice,
             line_column=LINE,
         )
@@ -88,7 +96,7 @@ def text_rows(
         raise InputError("the file has only blank lines", path=file.path, expected="the names of the columns")
     line, text = header
     fields = [name.strip() for name in text.decode().split(delimiter)]
-    _check_columns(fields, columns, file.path, line=line)
+    check_fields(fields, line)
     return read_delimited(
         file,
         reading,
@@ -227,6 +235,42 @@ def _check_keys(seen: Collection[str], columns: Sequence[str], path: Path) -> No
                 field=column,
                 expected=f"one of {', '.join(seen)}",
                 fix="say which key is what with the options id, name, ...",
+            )
+
+
+def check_is_table(ending: str, path: str | Path) -> None:
+    """Refuse a file that is no table, by the end of its name, such as ``.xlsx``.
+
+    Raises:
+        InputError: it is none.
+    """
+    if ending in _NO_TABLES:
+        raise InputError(
+            f"{_NO_TABLES[ending]} is no table that is read or written",
+            path=path,
+            fix="take CSV, Parquet or JSON Lines (.jsonl: an object on each line)",
+        )
+
+
+def check_division(fields: Sequence[str], columns: Sequence[str], path: Path, *, line: int, delimiter: str) -> None:
+    """Refuse a header that seems to be divided by something else, where a column is asked for that is not there.
+
+    Raises:
+        InputError: it is.
+    """
+    if len(fields) != 1 or set(columns) <= set(fields):
+        return
+    for sign, word in _DIVIDERS.items():
+        if sign != delimiter and sign in fields[0]:
+            expected = _DIVIDERS.get(delimiter, repr(delimiter))
+            raise InputError(
+                f"the columns seem to be divided by {word}",
+                path=path,
+                line=line,
+                found=fields[0],
+                expected=f"{expected}, by the file's name",
+                fix=f"divide them by {expected}, or in onoma terminology import table say --set "
+                f"'delimiter={_WRITTEN.get(sign, sign)}'",
             )
 
 

@@ -287,7 +287,7 @@ def line_problem(line: bytes) -> str | None:
     try:
         line.decode()
     except UnicodeDecodeError as error:
-        return f"not UTF-8 (byte 0x{line[error.start]:02x} at position {error.start + 1} of the line)"
+        return f"not UTF-8 (byte 0x{line[error.start]:02x})"  # without its place: equal problems are counted together
     return None
 
 

@@ -114,7 +114,7 @@ class Calibration:
                 expected=f"at least {min_of_each} right and {min_of_each} wrong answers of different mentions",
                 found=f"{n_right} right, {len(outcomes) - n_right} wrong",
                 fix="take more development mentions, and none that are names of the linker as they stand: what is "
-                "found by its name is always right",
+                "found by its name is always right; or learn no confidence (calibrate=False, --calibration none)",
             )
         scores = _out_of_fold_scores(features, outcomes, _folds(groups, outcomes, n_folds), n_folds=n_folds, l2=l2)
         fitted = IsotonicMap.fit(scores, outcomes) if method == "isotonic" else PlattMap.fit(scores, outcomes)

@@ -163,8 +163,9 @@ def _refuse(what: str, word: str, field: str, known: Iterable[str], *, otherwise
     shown = ", ".join(name for name in there[:_MOST_NAMED] if name)
     left = f", … ({len(there):,})" if len(there) > _MOST_NAMED else ""
     expected = f"one of: {shown}{left}" if shown else f"a terminology that has any {what}"
+    none = "" if shown or otherwise else f": it has none at all, so that nothing can be chosen by {what}"
     raise InputError(
-        f"the linker's terminology has no {what} '{word}'.{did_you_mean(word, there)}".rstrip("."),
+        f"the linker's terminology has no {what} '{word}'{none}.{did_you_mean(word, there)}".rstrip("."),
         field=field,
         expected=expected if otherwise is None or (shown and not left) else otherwise,
     )

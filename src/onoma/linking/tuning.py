@@ -145,8 +145,8 @@ def tune_linker(
     check_method(method)
     for given in (mentions,) if prior is None else (mentions, prior):
         check_mentions(given)
-    ensure_writable(linker, KIND, overwrite=True)
     untuned = _remembering(Linker.open(linker, database=database))
+    ensure_writable(linker, KIND, overwrite=True)
     counted = None if prior is None else count_prior(untuned.dictionary, prior)
     opened = untuned if counted is None else untuned.with_prior(counted.counts)
     before = opened.settings.replaced(calibration=None, calibrated_stages=(), no_concept_below=None)

@@ -113,9 +113,9 @@ def update_linker(
     tell = progress or no_progress
     place, target = Path(linker), Path(linker if out is None else out)
     is_in_place = target.resolve() == place.resolve()
-    ensure_writable(target, KIND, overwrite=overwrite or is_in_place)
     release = as_terminology(terminology)
     before = Linker.open(place, database=database)
+    ensure_writable(target, KIND, overwrite=overwrite or is_in_place)
     encodes_with = _own_encoder(before, encoder, precision)
     if is_in_place and is_current(before, release) and _has_zeros(before):
         remove_leftovers(place.resolve())  # of an update that was killed as it cleaned up

@@ -16,6 +16,7 @@ import polars as pl
 from onoma._version import __version__
 from onoma.artifacts import ensure_file_writable, is_same, sha256_file, write_file
 from onoma.errors import ConfigError, InputError, whole_number
+from onoma.files.table_rows import check_is_table
 from onoma.linking import Linker
 from onoma.linking.asking import Asking
 from onoma.linking.links import checked_top_k
@@ -235,6 +236,7 @@ def _check_options(engine: str, address: str | None, database: str | None) -> No
 def _format_of(path: Path, known: tuple[str, ...], *, may_be_gzip: bool = False) -> str:
     name = path.name.lower()
     suffix = Path(name.removesuffix(".gz") if may_be_gzip else name).suffix
+    check_is_table(suffix, path)
     if suffix not in known or (suffix == ".parquet" and name.endswith(".gz")):
         raise InputError(
             "unknown kind of table",

@@ -16,11 +16,11 @@ from onoma.errors import InputError
 from onoma.files.delimited import read_delimited, read_header
 from onoma.files.quoted import ROWS_PER_BATCH, csv_problem, is_never_closed, long_fields, read_quoted
 from onoma.files.reading import Reading
+from onoma.files.table_rows import check_division
 from onoma.files.text_files import only_file, text_lines
 from onoma.mapping.parts import Wanted
 from onoma.types import Progress
 
-_DIVIDERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "'|'"}
 _ADVICE = "close it, or double it if it is part of the text"
 
 
@@ -40,24 +40,10 @@ class TextTable:
         self.path, self._wanted, self._delimiter = path, wanted, delimiter
         self._file = only_file(path)
         self._header_line, self.columns = self._read_header()
-        self._check_division()
+        check_division(self.columns, [wanted.column], path, line=self._header_line, delimiter=delimiter)
         wanted.check(self.columns, path, line=self._header_line)
         # What columns are called while they are read: some names ("*", "line") mean something to who reads them.
         self._fields = [f"field {number}" for number in range(len(self.columns))]
-
-    def _check_division(self) -> None:
-        """Refuse what seems to be divided by something else, where a column is asked for that is not there."""
-        if len(self.columns) != 1 or self._wanted.column in self.columns:
-            return
-        for sign, word in _DIVIDERS.items():
-            if sign != self._delimiter and sign in self.columns[0]:
-                raise InputError(
-                    f"the columns seem to be divided by {word}",
-                    path=self.path,
-                    line=self._header_line,
-                    found=self.columns[0],
-                    expected=f"{_DIVIDERS[self._delimiter]}, by the file's name",
-                )
 
     def _read_header(self) -> tuple[int, list[str]]:
         """Its line and the columns, none if there is no such line."""

@@ -133,6 +133,11 @@ def ranking_data(
             expected="a dictionary with the names of other concepts too",
             found=f"{len(queries):,} queries, {len(names):,} names",
         )
+    if len(queries) < len(normalised) - n_blank or len(right_names) < len(queries):
+        tell(
+            f"{data.name}: {len(normalised) - n_blank:,} mentions, {len(queries):,} different ones, "
+            f"{len(right_names):,} of them of concepts that the dictionary has; of the others nothing is learnt"
+        )
     if n_blank:
         tell(f"{data.name}: {n_blank:,} of {len(normalised):,} mentions are blank after normalisation and left out")
     store, rows, places = tokenise_distinct(pl.concat([names["text"], queries["text"]]), tokenizer, max_tokens)

@@ -94,9 +94,13 @@ def state_of(out: Path, combination: Combination, keys: Sequence[str]) -> Traine
     if not folder.exists():
         return waiting
     config = combination.recipe.config
-    if config.completed(open_artifact(folder, "encoder").config.get("training", {})) != config.model_dump(mode="json"):
+    trained, wanted = open_artifact(folder, "encoder").config.get("training", {}), config.model_dump(mode="json")
+    known = config.completed(trained)
+    other = [f"{key} ({known.get(key)}, now {wanted.get(key)})" for key in wanted if known.get(key) != wanted.get(key)]
+    if other or known.keys() != wanted.keys():
         raise MismatchError(
-            f"{folder} holds an encoder that was trained with other settings. Write to another place, or remove it."
+            f"{folder} holds an encoder that was trained with other settings{': ' if other else ''}{', '.join(other)}. "
+            "Write to another place, or remove it."
         )
     report = json.loads((folder / TRAIN_NAME).read_text(encoding="utf-8"))
     return replace(

@@ -62,7 +62,8 @@ class RunConfig(BaseModel):
         None,
         gt=0,
         lt=1,
-        description="keep a moving average of the weights with this decay (0.999), evaluate and save it; unset: no",
+        description="keep a moving average of the weights with this decay (0.999; at first (1 + t) / (10 + t)), "
+        "evaluate and save it; unset: no",
     )
     precision: Literal["auto", "bf16", "fp16", "fp32"] = Field(
         "auto", description="of the forward pass; auto: bf16 where the processor multiplies it natively"

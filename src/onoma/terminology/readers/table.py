@@ -22,14 +22,22 @@ from pydantic import Field
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
 from onoma.files.reading import Check, Reading
-from onoma.files.table_rows import JSON_LINES, LINE, PARQUET, ending_of, json_rows, parquet_rows, text_rows
+from onoma.files.table_rows import (
+    JSON_LINES,
+    LINE,
+    PARQUET,
+    check_is_table,
+    ending_of,
+    json_rows,
+    parquet_rows,
+    text_rows,
+)
 from onoma.files.text_files import only_file
 from onoma.terminology.assembly import SOURCE_NAMES, SOURCE_TYPES, SourceTables
 from onoma.terminology.formats import Format
 from onoma.terminology.languages import LANGUAGE_TAG, tidy_language
 from onoma.terminology.readers.options import LanguageTag, ReaderOptions, Separator, Words
 
-_NO_TABLES = {".json": "a JSON document", **dict.fromkeys((".xlsx", ".xls", ".ods"), "a workbook")}
 _PREFERRED_WORDS = {
     **dict.fromkeys(("1", "true", "t", "yes", "y", "preferred", "p"), True),
     **dict.fromkeys(("", "0", "false", "f", "no", "n", "synonym", "s"), False),
@@ -79,12 +87,7 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
             fields, or with a language or mark that cannot be.
     """
     kind = Path(source).suffix.lower()
-    if kind in _NO_TABLES:
-        raise InputError(
-            f"{_NO_TABLES[kind]} is no table that is read",
-            path=source,
-            fix="save it as CSV, Parquet or JSON Lines (.jsonl: an object on each line)",
-        )
+    check_is_table(kind, source)
     file = only_file(Path(source))
     path = file.path
     names, types = [pl.DataFrame(schema=SOURCE_NAMES)], [pl.DataFrame(schema=SOURCE_TYPES)]
