@@ -363,3 +363,20 @@ def test_languages_are_spelt_one_way(tmp_path: Path) -> None:
     body = b"id,name,lang\n1,a,en_US\n1,b,EN-us\n1,c,\n"
     terminology, _ = read(tmp_path, "table", "t.csv", body, id="id", name="name", language="lang")
     assert terminology.names().collect()["language"].to_list() == ["en-US", "en-US", "und"]
+
+
+def test_quotes_of_a_tsv_are_told(tmp_path: Path) -> None:
+    """It has none unless that is said: cells that look quoted are counted, and a line broken in one says what to do."""
+    text = 'id\tname\n1\t"a ""b"""\n2\t"c"\n3\td "e"\n'
+    (tmp_path / "t.tsv").write_text(text)
+    report = import_terminology("table", tmp_path / "t.tsv", tmp_path / "t", options={"id": "id", "name": "name"})
+    (note,) = [n for what, n in report.notes.items() if "in double quotes" in what]
+    assert note == 2
+    options = {"id": "id", "name": "name", "quoting": "yes"}
+    report = import_terminology("table", tmp_path / "t.tsv", tmp_path / "u", options=options)
+    assert not any("in double quotes" in what for what in report.notes)
+    (tmp_path / "broken.tsv").write_text('id\tname\n1\t"a\nb"\n')
+    with pytest.raises(
+        InputError, match=r"line 3: wrong number of fields.*--set quoting=yes\), or leave such rows out"
+    ):
+        import_terminology("table", tmp_path / "broken.tsv", tmp_path / "v", options={"id": "id", "name": "name"})

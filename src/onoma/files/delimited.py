@@ -33,6 +33,7 @@ def read_delimited(
     skip_lines: int = 0,
     skip_blank_lines: bool = False,
     line_column: str = "line",
+    if_quoted: str | None = None,
 ) -> Iterator[pl.DataFrame]:
     """Yield blocks of rows; an empty field is "".
 
@@ -46,6 +47,7 @@ def read_delimited(
         skip_lines: Lines to pass over at the beginning.
         skip_blank_lines: Pass over lines with nothing in them, instead of rejecting them.
         line_column: What the column with the numbers of lines is called, which none of ``keep`` may be.
+        if_quoted: What to do about a line of other fields that has a double quote.
 
     Yields:
         Columns ``line_column`` (1-based, UInt32), then ``keep`` (String).
@@ -67,7 +69,7 @@ def read_delimited(
         if skip_blank_lines and len(fields) == 1:  # a blank line has one field, too
             is_plain = is_plain and _BLANK_LINE.search(data) is None
         if not is_plain:
-            data, numbers = _good_lines(block, division, path, reading, skip_blank_lines)
+            data, numbers = _good_lines(block, division, path, reading, skip_blank_lines, if_quoted)
             if not data:
                 continue
         rows = division.rows(data, wanted)
@@ -248,7 +250,12 @@ def is_text(data: bytes) -> bool:
 
 
 def _good_lines(
-    block: LineBlock, division: _Division, path: Path, reading: Reading, skip_blank_lines: bool
+    block: LineBlock,
+    division: _Division,
+    path: Path,
+    reading: Reading,
+    skip_blank_lines: bool,
+    if_quoted: str | None,
 ) -> tuple[bytes, pl.Series]:
     kept, numbers = [], []
     for number, line in enumerate(block.lines(), block.first_line):
@@ -262,7 +269,13 @@ def _good_lines(
         if fields:
             expected, found = fields
             reading.reject(
-                "wrong number of fields", path=path, line=number, text=line.decode(), expected=expected, found=found
+                "wrong number of fields",
+                path=path,
+                line=number,
+                text=line.decode(),
+                expected=expected,
+                found=found,
+                fix=if_quoted if b'"' in line else None,
             )
             continue
         kept.append(line)

@@ -29,6 +29,8 @@ LINE = "\0line"
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _DIVIDERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "'|'"}
 _WRITTEN = {"\t": "tab"}
+_IF_QUOTED = "if cells stand in double quotes, say so (onoma terminology import table: --set quoting=yes)"
+_QUOTED = "rows with a cell in double quotes, kept as part of it (a terminology: quoting=yes takes them off)"
 _NO_TABLES = {".json": "a JSON document", **dict.fromkeys((".xlsx", ".xls", ".ods"), "a workbook")}
 PARQUET, JSON_LINES = frozenset({"parquet", "pq"}), frozenset({"jsonl", "ndjson"})
 """What the names of such files end in."""
@@ -97,7 +99,7 @@ def text_rows(
     line, text = header
     fields = [name.strip() for name in text.decode().split(delimiter)]
     check_fields(fields, line)
-    return read_delimited(
+    rows = read_delimited(
         file,
         reading,
         separator=delimiter,
@@ -106,7 +108,17 @@ def text_rows(
         skip_lines=line,
         skip_blank_lines=True,
         line_column=LINE,
+        if_quoted=_IF_QUOTED if quoting == "auto" else None,
     )
+    return rows if quoting == "no" else _noting_quotes(rows, columns, reading)
+
+
+def _noting_quotes(rows: Iterator[pl.DataFrame], columns: Sequence[str], reading: Reading) -> Iterator[pl.DataFrame]:
+    """The same, with a note on cells that look like those of a quoted file."""
+    for part in rows:
+        is_quoted = [pl.nth(part.columns.index(column)).str.contains(r'^".*"$') for column in columns]
+        reading.note(_QUOTED, part.select(pl.any_horizontal(is_quoted).sum()).item() if columns else 0)
+        yield part
 
 
 def parquet_rows(
