@@ -79,6 +79,8 @@ def _facts(manifest: Manifest, settings: LinkerSettings, record: IndexRecord | N
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
     if isinstance(value, dict):
         if not value["n_queries"]:
             return "not measured: no name has another to find"
