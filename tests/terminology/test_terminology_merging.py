@@ -177,6 +177,15 @@ def test_codes_that_mean_different_things_are_kept_apart(tmp_path: Path) -> None
     assert by_path.n_concepts == 6
 
 
+def test_a_code_of_a_table_gets_the_prefix_once(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,name\nK|2,cold\nK|3,flu\n")
+    import_terminology("table", tmp_path / "t.csv", tmp_path / "ours", options={"id": "id", "name": "name"})
+    theirs = write(tmp_path / "theirs", [record("T1", "cough")])
+    merge_terminologies([tmp_path / "ours", theirs], tmp_path / "out", prefixes={"ours": "O:"})
+    concepts = Terminology.open(tmp_path / "out").concepts().collect()
+    assert concepts["concept_id"].to_list() == ["O:K|2", "O:K|3", "T1"]
+
+
 def test_each_of_a_concepts_codes_gets_the_prefix(tmp_path: Path) -> None:
     ours = write(
         tmp_path / "ours", [record("a|b", "asthma"), record("c", "cold", status="obsolete", replaced_by="a|b")]

@@ -51,8 +51,10 @@ class MergeSource:
         return prefixed.with_columns(key=code_keys(compared, self.vocabulary) if self.spells_prefixes else compared)
 
     def _with_prefix(self, column: str) -> pl.Expr:
-        """Before each of a concept's codes (``a|b``), as `onoma.codes.split_codes` finds them."""
+        """Before each of a concept's codes (``a|b``), as `onoma.codes.split_codes` finds them; a table's are whole."""
         prefix = self.prefix.replace("$", "$$")
+        if self.terminology.manifest.config.get("format") == "table":
+            return pl.col(column).str.replace(r"^(\s*)(\S)", f"${{1}}{prefix}${{2}}")
         return pl.col(column).str.replace_all(r"(^|\|)(\s*)([^|\s])", f"${{1}}${{2}}{prefix}${{3}}")
 
     def references(self, relations: Sequence[str]) -> pl.DataFrame:
