@@ -121,6 +121,10 @@ class JsonLinesTable:
         return pl.concat([rows, texts], how="horizontal")
 
 
+_as_json = json.JSONEncoder(ensure_ascii=False).encode
+"""`json.dumps` would make an encoder for each value."""
+
+
 class _Piece(str):
     """What stands between the values of lists and objects."""
 
@@ -155,7 +159,7 @@ def _spelt(value: Any) -> str:
             case dict() as record:
                 waiting.append(_Piece("}"))
                 for number, (key, inner) in reversed(list(enumerate(record.items()))):
-                    waiting += [inner, _Piece(f"{', ' if number else ''}{json.dumps(key, ensure_ascii=False)}: ")]
+                    waiting += [inner, _Piece(f"{', ' if number else ''}{_as_json(key)}: ")]
                 pieces.append("{")
             case list() as values:
                 waiting.append(_Piece("]"))
@@ -163,5 +167,5 @@ def _spelt(value: Any) -> str:
                     waiting += [inner, _Piece(", " if number else "")]
                 pieces.append("[")
             case other:
-                pieces.append(json.dumps(other, ensure_ascii=False))
+                pieces.append(_as_json(other))
     return "".join(pieces)
