@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from pathlib import Path
@@ -9,10 +10,12 @@ from typing import Any
 
 import pytest
 from linking_data import write_letter_encoder
+from rich.console import Console
 from typer.testing import CliRunner
 
 from commands import run
 from onoma.artifacts import read_manifest, verify_artifact
+from onoma.cli import show
 from onoma.cli.app import app
 from onoma.cli.linker_tune import _show_learned
 from onoma.errors import ConfigError, InputError, OnomaError
@@ -314,3 +317,15 @@ def test_a_reranker_is_judged_by_its_nil_answers_too(
     assert "of no use" not in told.out, "it says NIL whatever its share"
     assert f"{100 * right:.2f} % right, 66.00 % without the stage rerank" in " ".join(told.out.split())
     assert ("right more often without its stage rerank" in told.err) != is_better
+
+
+def test_codes_and_numbers_are_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the terminal is narrow names are, but for a code that would fill it."""
+    monkeypatch.setattr(show, "out", Console(width=40, file=io.StringIO()))
+    rows = [["MONDO:0700280", "post-treatment Lyme disease syndrome", "0.799"], ["M" * 30, "x", "1.000"]]
+    show.table(["concept", "preferred name", "score"], rows, numeric=["score"], whole=["concept"])
+    written = show.out.file.getvalue()  # type: ignore[attr-defined]
+    assert "MONDO:0700280 " in written
+    assert "0.799\n" in written
+    assert "M" * 30 not in written
+    assert max(map(len, written.splitlines())) <= 40

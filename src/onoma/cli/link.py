@@ -214,7 +214,7 @@ def _table(mentions: Sequence[PreparedMention], found: Sequence[Sequence[Link]])
                 said = ""
     columns = [name for name, is_shown in shown.items() if is_shown]
     cells = [[cell for cell, is_shown in zip(row, shown.values(), strict=True) if is_shown] for row in rows]
-    show.table(columns, cells, numeric=[name for name in ("score", "confidence") if shown[name]])
+    show.table(columns, cells, numeric=[name for name in ("score", "confidence") if shown[name]], whole=["concept"])
 
 
 def _shown(mention: str) -> str:
@@ -261,23 +261,32 @@ def _show(explanation: Explanation) -> None:
     rows = [_row(reason, "answer") for reason in explanation.links]
     rows += [_row(reason, "near miss") for reason in explanation.near_misses]
     columns = ["", "rank", "concept", "preferred name", "matched name", "by", "score", "made of"]
+    if not any(row[-1] for row in rows):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
     if rows:
-        show.table(columns, rows, numeric=["rank", "score"])
+        show.table(columns, rows, numeric=["rank", "score"], whole=["concept"])
     show.out.print()
 
 
 def _row(reason: Reason, what: str) -> list[str]:
+    """Cells; the last is blank where the score is that of one search and nothing else."""
+    if reason.contributions == reason.scores and list(reason.contributions) == [reason.stage] and not reason.ranks:
+        return [*_cells(reason, what), ""]
     made_of = " + ".join(f"{name} {part:.3f}" for name, part in reason.contributions.items())
-    cosines = ", ".join(f"{search} {score:.3f}" for search, score in reason.scores.items())
+    scores = {} if reason.scores == reason.contributions else reason.scores  # as with one search
+    cosines = ", ".join(f"{search} {score:.3f}" for search, score in scores.items())
     ranks = ", ".join(f"{search} {rank}." for search, rank in reason.ranks.items())
     details = "; ".join(part for part in (f"cosines {cosines}" if cosines else "", ranks) if part)
+    return [*_cells(reason, what), f"{made_of} ({details})" if details else made_of]
+
+
+def _cells(reason: Reason, what: str) -> list[str]:
     return [
         what,
         str(reason.rank),
         reason.concept_id,
-        reason.preferred_name,
-        reason.matched_name,
+        _shown(reason.preferred_name),
+        _shown(reason.matched_name),
         reason.stage,
         f"{reason.score:.3f}",
-        f"{made_of} ({details})" if details else made_of,
     ]

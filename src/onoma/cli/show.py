@@ -49,6 +49,7 @@ _RECENT_STEPS = 20
 """Steps whose mean the training bar shows."""
 _LINE_SECONDS = 30.0
 """Between lines of progress where there is no terminal."""
+_WHOLE_CHARACTERS = 24
 _LINES_SHOWN = 20
 """Of those that were left out."""
 _CODES_SHOWN = 5
@@ -57,11 +58,30 @@ _FORESEEABLE = 0.01
 """Share of the work from which on these say how long the rest will take."""
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Sequence[str] = ()) -> None:
-    """Print a table; columns named in ``numeric`` are set flush right."""
+def table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    numeric: Sequence[str] = (),
+    whole: Sequence[str] = (),
+) -> None:
+    """Print a table.
+
+    Args:
+        columns: Their names.
+        rows: A cell for each.
+        numeric: Columns set flush right; numbers are not broken where the terminal is narrow.
+        whole: Columns whose cells, such as codes, are not either, if they are short.
+    """
     made = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        made.add_column(column, justify="right" if column in numeric else "left", overflow="fold")
+    for place, column in enumerate(columns):
+        width = min(max((len(row[place]) for row in rows), default=0), _WHOLE_CHARACTERS)
+        made.add_column(
+            column,
+            justify="right" if column in numeric else "left",
+            overflow="fold",
+            min_width=width if column in numeric or column in whole else None,
+        )
     for row in rows:
         made.add_row(*(plain(cell) for cell in row))
     out.print(made, soft_wrap=False)
