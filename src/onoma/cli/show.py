@@ -49,7 +49,6 @@ _RECENT_STEPS = 20
 """Steps whose mean the training bar shows."""
 _LINE_SECONDS = 30.0
 """Between lines of progress where there is no terminal."""
-_WHOLE_CHARACTERS = 24
 _LINES_SHOWN = 20
 """Of those that were left out."""
 _CODES_SHOWN = 5
@@ -70,17 +69,17 @@ def table(
     Args:
         columns: Their names.
         rows: A cell for each.
-        numeric: Columns set flush right; numbers are not broken where the terminal is narrow.
-        whole: Columns whose cells, such as codes, are not either, if they are short.
+        numeric: Columns set flush right.
+        whole: Columns whose cells, such as codes, are not broken, unless they take more than a quarter of the terminal.
     """
     made = Table(box=None, pad_edge=False, header_style="bold")
     for place, column in enumerate(columns):
-        width = min(max((len(row[place]) for row in rows), default=0), _WHOLE_CHARACTERS)
+        longest = max((len(row[place]) for row in rows), default=0)
         made.add_column(
             column,
             justify="right" if column in numeric else "left",
             overflow="fold",
-            min_width=width if column in numeric or column in whole else None,
+            min_width=min(longest, out.width // 4) if column in whole else None,
         )
     for row in rows:
         made.add_row(*(plain(cell) for cell in row))
