@@ -380,3 +380,13 @@ def test_quotes_of_a_tsv_are_told(tmp_path: Path) -> None:
         InputError, match=r"line 3: wrong number of fields.*--set quoting=yes\), or leave such rows out"
     ):
         import_terminology("table", tmp_path / "broken.tsv", tmp_path / "v", options={"id": "id", "name": "name"})
+
+
+def test_rows_of_one_code_are_counted(tmp_path: Path) -> None:
+    """Two concepts of a list with one code are a mistake that the names alone do not show."""
+    (tmp_path / "t.csv").write_text("id,name\nA1,old disease\nA2,flu\nA1 ,quite another disease\nA1,a third\n")
+    report = import_terminology("table", tmp_path / "t.csv", tmp_path / "t", options={"id": "id", "name": "name"})
+    assert report.notes == {"rows of a code that stood before, whose names are put together": 2}
+    (tmp_path / "u.csv").write_text("id,name\nA1,old disease\nA2,flu\n")
+    report = import_terminology("table", tmp_path / "u.csv", tmp_path / "u", options={"id": "id", "name": "name"})
+    assert report.notes == {}

@@ -91,9 +91,10 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
     file = only_file(Path(source))
     path = file.path
     names, types = [pl.DataFrame(schema=SOURCE_NAMES)], [pl.DataFrame(schema=SOURCE_TYPES)]
-    read_as = _renamed(options)
+    read_as, codes = _renamed(options), [pl.Series(dtype=pl.UInt64)]
     for batch in _rows(file, options, reading):
         rows = _checked(batch.rename(_as_read), read_as, path, reading)
+        codes.append(rows[read_as.id].hash().rename(""))
         names.append(_names(rows, read_as))
         if read_as.semantic_type:
             types.append(
@@ -103,6 +104,8 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
                 .explode("semantic_type")
                 .filter(pl.col("semantic_type").str.strip_chars() != "")
             )
+    in_all = pl.concat(codes)
+    reading.note("rows of a code that stood before, whose names are put together", len(in_all) - in_all.n_unique())
     return SourceTables(path=path, names=pl.concat(names), semantic_types=pl.concat(types))
 
 
