@@ -159,6 +159,9 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
     assert "confidence" in run("link", tmp_path / "linker", "the ak syndrome")
     assert links(tmp_path, "the ak syndrome", "--min-confidence", "1") == []
     assert "no such concept" in run("link", tmp_path / "linker", "zzz", "--min-confidence", "1")
+    told = CliRunner().invoke(app, ["link", str(tmp_path / "linker"), "zzz", " ", "--min-confidence", "1"])
+    assert "2 mentions without a link; --explain says why" in told.stderr
+    assert "there were no mentions" in CliRunner().invoke(app, ["link", str(tmp_path / "linker")], input="").stderr
     assert links(tmp_path, "the ak syndrome", "--min-precision", "0.1")
     told = json.loads(run("linker", "info", tmp_path / "linker", "--json"))
     assert told["confidence_with_stages"] == told["stages"]
@@ -167,7 +170,8 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
     other = CliRunner().invoke(app, ["link", str(tmp_path / "linker"), "zzz", "--stages", "exact,dense"])
     assert "no confidences are given, and nothing is 'no such concept' below 0." in other.stderr
     assert f"learned for the stages {', '.join(told['stages'])} (onoma linker tune" in other.stderr
-    assert CliRunner().invoke(app, ["link", str(tmp_path / "linker"), "zzz"]).stderr == ""
+    said = CliRunner().invoke(app, ["link", str(tmp_path / "linker"), "zzz"]).stderr
+    assert said == "1 mention without a link; --explain says why\n"
     write_reranker(tmp_path / "reranker", tiny_encoder(tmp_path / "bert"))
     shutil.copytree(tmp_path / "linker", tmp_path / "reranked")
     done = CliRunner().invoke(app, ["linker", "add-reranker", str(tmp_path / "reranked"), str(tmp_path / "reranker")])

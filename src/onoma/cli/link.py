@@ -120,6 +120,10 @@ def link(
         found = opened.link(prepared, **asked)
         if not as_json:
             _table(prepared, found)
+            if n_without := sum(not links for links in found):
+                show.remark(f"{show.count(n_without, 'mention')} without a link; --explain says why")
+            elif not part:
+                show.remark("there were no mentions")
             continue
         for mention, links in zip(prepared, found, strict=True):
             typer.echo(show.json_line(_record(mention, links)))
