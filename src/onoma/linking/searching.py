@@ -22,8 +22,8 @@ from onoma.linking.settings import Stage
 from onoma.types import BoolArray, DoubleArray, FloatArray, RowArray
 
 FEW_TEXTS = 1 << 16
-"""So many texts that a filter leaves, or fewer, are searched alone, if they are no larger a part than this of all (with
-an approximate index however large a part: it misses more where its nearest texts do not pass):"""
+"""So many texts that a filter leaves, or fewer, are compared one by one, their vectors in memory, if they are no larger
+a part than this of all (with an approximate index however large a part, as it misses some):"""
 FEW_SHARE = 1 / 4
 _TEXTS_AT_ONCE = 1 << 22
 """Bound on the texts found for the mentions that are searched for at a time."""
@@ -36,7 +36,7 @@ class AllowedTexts:
     Attributes:
         mask: bool, shape (T,); unset: all.
         n_texts: T.
-        few_share: They are searched alone if they are `FEW_TEXTS` at most, and no larger a part than this of all.
+        few_share: They are few if they are `FEW_TEXTS` at most, and no larger a part than this of all.
     """
 
     mask: BoolArray | None
@@ -53,14 +53,14 @@ class AllowedTexts:
 
     @cached_property
     def few(self) -> RowArray | None:
-        """Their rows, if they are few; ``None``: they are looked for among all."""
+        """Their rows, if they are few; ``None``: indexes look for them."""
         if self.mask is None or np.count_nonzero(self.mask) > min(FEW_TEXTS, self.few_share * self.n_texts):
             return None
         return np.flatnonzero(self.mask)
 
     @property
     def n_candidates(self) -> int:
-        """Texts that a search goes through."""
+        """So many texts, or fewer, a search goes through."""
         return self.n_texts if self.few is None else len(self.few)
 
 
