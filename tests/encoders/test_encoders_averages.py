@@ -98,6 +98,26 @@ def test_a_trained_encoder_is_drawn_back_to_the_one_it_began_as(trained: Callabl
     assert average_encoders([tmp_path / "before"] * 2, tmp_path / "two").sparse_weight is None
 
 
+def test_the_card_tells_what_each_was_trained_on(trained: Callable[..., Path], tmp_path: Path) -> None:
+    """Also where one of them was not trained, so that they have no setting in common."""
+    folders = []
+    for name, caps in (("a", [10]), ("b", [10, 20])):
+        encoder = load_packed(trained(f"{name}0", len(caps)), pooling="cls", max_tokens=12)
+        sets = [{"max_pairs_per_concept": cap} for cap in caps]
+        pairs = sets[0] if len(sets) == 1 else {"merged": sets}
+        config = {"training": {"steps": len(caps)}, "pairs": pairs, "terminology": [f"abc{name}"]}
+        save_encoder(encoder, tmp_path / name, config=config)
+        folders.append(tmp_path / name)
+    before = load_packed(tmp_path / "base", pooling="cls", max_tokens=12)
+    save_encoder(before, tmp_path / "before")
+    average_encoders([*folders, tmp_path / "before"], tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "## What it was trained on" in card
+    assert "| merged from | 2 sets of pairs |" in card
+    assert "| set 2: pairs per concept, at most | 20 |" in card
+    assert all(f"| fingerprint of the terminology | `abc{name}` |" in card for name in "ab")
+
+
 def test_the_average_of_an_encoder_with_itself_is_itself(trained: Callable[..., Path], tmp_path: Path) -> None:
     folder = trained("a", 1)
     made = average_encoders([folder, folder], tmp_path / "out")

@@ -172,8 +172,13 @@ def _config(folders: Sequence[EncoderFolder], shares: Sequence[float]) -> dict[s
         key: value for key, value in settings[0].items() if all(one.get(key, missing) == value for one in settings)
     }
     terminologies = dict.fromkeys(one for config in configs for one in config.get("terminology", ()))
+    pairs: list[Mapping[str, Any]] = []
+    for config in configs:
+        own = config.get("pairs")
+        pairs += [one for one in (own.get("merged") or [own] if own else []) if one not in pairs]
     return {
         "averaged": [{"name": one.name, "share": round(share, 6)} for one, share in zip(folders, shares, strict=True)],
         **({"training": common} if common else {}),
         **({"terminology": list(terminologies)} if terminologies else {}),
+        **({"pairs": {"merged": pairs}} if pairs else {}),
     }

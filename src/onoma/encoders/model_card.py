@@ -86,7 +86,7 @@ def model_card(
         f"# {plain(about['name'])}",
         _what_it_is(folder, source, about, config, architecture, origin, preset),
         _use(folder, source, about["name"], preset, is_adapted=_is_adapted(architecture)),
-        _data(about, config, report, parents) if training else "",
+        _data(about, config, report, parents) if training or config.get("pairs") else "",
         _training(training, config, report, seed) if training else "",
         _scores(folder, report),
         _precisions(folder, read_agreements(folder).values()),
@@ -228,7 +228,7 @@ def _data(
         rows.append(("left out", "names set aside to measure it"))
     merged: Sequence[Mapping[str, Any]] = pairs.get("merged", ())
     if merged:
-        rows.append(("merged from", f"{len(merged)} sets of pairs"))
+        rows.append(("merged from", f"{len(merged)} {'set' if len(merged) == 1 else 'sets'} of pairs"))
     for number, part in enumerate(merged, start=1):
         said = [(label, part[key]) for key, label in _PAIRS.items() if part.get(key) is not None]
         rows += [(f"set {number}: {label}", _shown(value)) for label, value in said]
