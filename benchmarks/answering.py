@@ -1,6 +1,6 @@
 """One linker, as a person and as a server see it: opening, the first mention, one mention, many at once, memory.
 
-    python benchmarks/answering.py LINKER --mentions mentions.txt [-o answering.json]
+    python benchmarks/answering.py LINKER --mentions mentions.txt [--source SOURCE] [-o answering.json]
 
 Mentions are lines of text; each is asked once, encoding included, the first ``--alone`` one by one and all others in
 one call. Without ``--mentions`` names of the linker ask, evenly spaced, each with two letters exchanged, so that few
@@ -38,6 +38,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=4096, help="names that ask where no mentions are given")
     parser.add_argument("--alone", type=int, default=200, help="mentions that are asked one by one")
     parser.add_argument("--top-k", type=int, default=5)
+    parser.add_argument("--source", action="append", help="of names that may be an answer; may be repeated")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
     before = memory_mib()
@@ -49,6 +50,7 @@ def main() -> None:
         mentions = misspelt(linker, options.n) if given is None else given.read_text(encoding="utf-8").splitlines()
         mentions = list(dict.fromkeys(filter(str.strip, mentions)))
         prepared = time.perf_counter()
+        linker = linker.only(sources=options.source)
         linker.link(mentions[:1], top_k=options.top_k)
         first = time.perf_counter()
         alone = []

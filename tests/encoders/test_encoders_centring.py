@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -77,16 +78,21 @@ def distilbert(vocabulary: int) -> PreTrainedModel:
     )
 
 
+SIZES: dict[str, Any] = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 32,
+}
+
+
 def deberta(vocabulary: int) -> PreTrainedModel:
     from transformers import DebertaV2Config, DebertaV2Model
 
     config = DebertaV2Config(
         vocab_size=vocabulary,
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=32,
+        **SIZES,
         relative_attention=True,
         pos_att_type=["p2c", "c2p"],
     )
@@ -100,11 +106,7 @@ def modernbert(vocabulary: int) -> PreTrainedModel:
     return ModernBertModel(  # its last norm has no bias
         ModernBertConfig(
             vocab_size=vocabulary,
-            hidden_size=16,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            intermediate_size=32,
-            max_position_embeddings=32,
+            **SIZES,
             pad_token_id=0,
             cls_token_id=2,
             sep_token_id=3,

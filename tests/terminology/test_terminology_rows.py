@@ -196,7 +196,7 @@ def test_error_tells_the_value_and_the_row(tmp_path: Path) -> None:
 def test_missing_columns_and_options(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no column 'nane'\. Did you mean 'name'"):
         read(tmp_path, "table", "t.csv", "code,name\n1,a\n", id="code", name="nane")
-    with pytest.raises(InputError, match=r"divided by semicolons; expected commas, .* found code;name.*'delimiter=;'"):
+    with pytest.raises(InputError, match=r"divided by semicolons; expected commas; found code;name.*'delimiter=;'"):
         read(tmp_path, "table", "t.csv", "code;name\n1;a\n", id="code", name="name")
     with pytest.raises(InputError, match="two columns are called 'name'"):
         read(tmp_path, "table", "t.csv", "code,name,name\n1,a,b\n", id="code", name="name")

@@ -23,7 +23,7 @@ _CHECKSUM = r"^[0-9a-f]{64}$"
 _ATTEMPTS, _MOMENT = 5, 0.01
 _MADE_BY = {
     "terminology": "onoma terminology import FORMAT SOURCE -o DIR",
-    "pairs": "onoma pairs build TERMINOLOGY -e ENCODER -o DIR, or mentions or bitext in place of build",
+    "pairs": "onoma pairs build --terminology DIR --encoder ENCODER -o PAIRS, or mentions or bitext in place of build",
     "encoder": "onoma train RECIPE --terminology DIR -o ENCODER; a linker has its own in LINKER/encoder",
     "linker": "onoma linker build --terminology DIR --encoder ENCODER -o LINKER",
     "reranker": "onoma reranker train --linker LINKER --mentions FILE -o DIR",

@@ -274,17 +274,11 @@ def _show(explanation: Explanation) -> None:
 
 def _row(reason: Reason, what: str) -> list[str]:
     """Cells; the last is blank where the score is that of one search and nothing else."""
-    if reason.contributions == reason.scores and list(reason.contributions) == [reason.stage] and not reason.ranks:
-        return [*_cells(reason, what), ""]
     made_of = " + ".join(f"{name} {part:.3f}" for name, part in reason.contributions.items())
-    scores = {} if reason.scores == reason.contributions else reason.scores  # as with one search
-    cosines = ", ".join(f"{search} {score:.3f}" for search, score in scores.items())
+    cosines = ", ".join(f"{search} {score:.3f}" for search, score in reason.scores.items())
     ranks = ", ".join(f"{search} {rank}." for search, rank in reason.ranks.items())
     details = "; ".join(part for part in (f"cosines {cosines}" if cosines else "", ranks) if part)
-    return [*_cells(reason, what), f"{made_of} ({details})" if details else made_of]
-
-
-def _cells(reason: Reason, what: str) -> list[str]:
+    is_plain = reason.contributions == reason.scores and list(reason.scores) == [reason.stage] and not ranks
     return [
         what,
         str(reason.rank),
@@ -293,4 +287,5 @@ def _cells(reason: Reason, what: str) -> list[str]:
         _shown(reason.matched_name),
         reason.stage,
         f"{reason.score:.3f}",
+        "" if is_plain else f"{made_of} ({details})" if details else made_of,
     ]

@@ -76,7 +76,8 @@ def text_rows(
         check_division(fields, columns, file.path, line=line, delimiter=delimiter)
         _check_columns(fields, columns, file.path, line=line)
 
-    may_be_quoted = quoting == "yes" or (quoting == "auto" and delimiter != "\t")
+    are_kept = quoting == "auto" and delimiter == "\t"
+    may_be_quoted = quoting != "no" and not are_kept
     header: tuple[int, bytes] | None = None
     has_quotes = False
     for block in read_blocks(file, reading):
@@ -108,9 +109,9 @@ def text_rows(
         skip_lines=line,
         skip_blank_lines=True,
         line_column=LINE,
-        if_quoted=_IF_QUOTED if quoting == "auto" else None,
+        if_quoted=_IF_QUOTED if are_kept else None,
     )
-    return rows if quoting == "no" else _noting_quotes(rows, columns, reading)
+    return _noting_quotes(rows, columns, reading) if are_kept else rows
 
 
 def _noting_quotes(rows: Iterator[pl.DataFrame], columns: Sequence[str], reading: Reading) -> Iterator[pl.DataFrame]:
@@ -280,7 +281,7 @@ def check_division(fields: Sequence[str], columns: Sequence[str], path: Path, *,
                 path=path,
                 line=line,
                 found=fields[0],
-                expected=f"{expected}, by the file's name",
+                expected=expected,
                 fix=f"divide them by {expected}, or in onoma terminology import table say --set "
                 f"'delimiter={_WRITTEN.get(sign, sign)}'",
             )

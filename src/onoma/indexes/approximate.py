@@ -188,7 +188,7 @@ class ApproximateIndex(CandidateIndex):
 
         other = super().among(rows)
         if self._lists is not None:
-            more = len(self) / max(len(rows), 1) * (1 if self._selector else MORE_AMONG_SOME)
+            more = len(self) / max(len(rows), 1) * (MORE_AMONG_SOME if self._selector is None else 1)
             other._n_lists = min(self._lists.nlist, math.ceil(self._n_lists * more))
             is_one = np.zeros(len(self._vectors), np.bool_)
             is_one[rows] = True
