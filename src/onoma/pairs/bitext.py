@@ -216,7 +216,9 @@ def _listed_pairs(lines: pl.DataFrame, names: pl.DataFrame) -> npt.NDArray[np.in
     numbered = names.with_row_index("row").select("label", "text", pl.col("row").cast(pl.Int32))
     rows = lines.filter(pl.col("english") != pl.col("other")).select("label", "english", "other")
     for side in ("english", "other"):
-        rows = rows.join(numbered.rename({"text": side, "row": f"{side}_row"}), on=["label", side])
-    both = pl.concat_list("english_row", "other_row").list.sort()
-    found = rows.select(first=both.list.get(0), second=both.list.get(1)).unique().sort("first", "second")
+        rows = rows.join(numbered.rename({"text": side, "row": f"{side}_row"}), on=["label", side]).drop(side)
+    sides = pl.col("english_row", "other_row")
+    found = (
+        rows.select(first=pl.min_horizontal(sides), second=pl.max_horizontal(sides)).unique().sort("first", "second")
+    )
     return found.to_numpy(writable=True)
