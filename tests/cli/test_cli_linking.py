@@ -198,6 +198,21 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
     assert "no such concept" not in done.stderr
 
 
+def test_mentions_in_another_encoding(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "linker", tmp_path / "linker")
+    rows = [f"1;N{row};the {'abcdefghij'[row // 10]}{'klmnopqrst'[row % 10]} syndrome\n" for row in range(60)]
+    file = tmp_path / "mentions.csv"
+    file.write_bytes("".join(["Datum;concept_id;mention\n", *rows]).encode("utf-16"))
+    for command in (["linker", "tune", tmp_path / "linker", "--mentions", file], ["linker", "add-prior", place, file]):
+        with pytest.raises(InputError, match=r"is UTF-16; .* say so \(--encoding UTF-16\)"):
+            run(*command)
+    assert "tuned on 60 mentions" in run(
+        "linker", "tune", tmp_path / "linker", "--mentions", file, "--encoding", "utf-16"
+    )
+    counted = run("linker", "add-prior", tmp_path / "linker", file, "--encoding", "UTF_16", "--weight", "0.1")
+    assert "prior: 60 concepts meant by 60 mentions" in counted
+
+
 def test_tuning_counts_how_often_concepts_are_meant(place: Path, mentions: Path, tmp_path: Path) -> None:
     shutil.copytree(place / "linker", tmp_path / "linker")
     (tmp_path / "train.txt").write_text("N1||this\nN1||that\nD9||unheard of\nneither\n")

@@ -32,9 +32,18 @@ from onoma.mapping.work import WorkFolder
             b"id\tMention\n1\ta\n",
             r"line 1, field mention: there is no column 'mention'. Did you mean 'Mention'",
         ),
-        ("x.csv", b"id;mention\n1;a\n", r"line 1: the columns seem to be divided by semicolons; expected commas"),
+        (
+            "x.csv",
+            b"id;menton\n1;a\n",
+            r"line 1.* no column 'mention'.*'menton'\?; expected one of id, menton",
+        ),
         ("x.csv", b'"id, or code"\n1\n', r"there is no column 'mention'"),
-        ("x.tsv", b"id,mention\n1,a\n", r"line 1: the columns seem to be divided by commas; expected tabs"),
+        (
+            "x.tsv",
+            b"id,menton\n1,a\n",
+            r"line 1.* no column 'mention'.*'menton'\?; expected one of id, menton",
+        ),
+        ("x.csv", b"id;mention\n1;a\n2;b;c\n", "line 3: wrong number of fields; expected 2 fields divided by ';'"),
         ("x.jsonl", b'{"menton": "a"}\n', r"no line has the key 'mention'. Did you mean 'menton'\?"),
         ("x.csv", b"mention,id,id\n1,a,b\n", "line 1: two columns are called 'id'"),
         ("x.csv", b"mention,score\na,1\n", "line 1, field score: the table has a column 'score' already"),
@@ -65,7 +74,7 @@ from onoma.mapping.work import WorkFolder
         ("x.tsv", b"\n\n", "there is no line with the names of the columns"),
         ("x.csv", b"\n\nmenton,id\na,1\n", "line 3, field mention: there is no column"),
         ("x.csv", b"\n\nmention,id,id\na,1,2\n", "line 3: two columns are called 'id'"),
-        ("x.csv", b"\n\nmention;id\na;1\n", "line 3: the columns seem to be divided by semicolons"),
+        ("x.csv", b"\n\nmention;score\na;1\n", "line 3, field score: the table has a column 'score' already"),
         ("x.tsv", b"\n\nmenton\tid\na\t1\n", "line 3, field mention: there is no column"),
         ("x.jsonl", b'{"mention": "a"}\n["b"]\n', "line 2: a JSON value that is no object"),
         ("x.jsonl", b'{"mention": "a"}\n\n{"mention": \n', "line 3: not JSON"),
@@ -130,6 +139,11 @@ def test_bad_options(linker: Path, table: Path) -> None:
     ]:
         with pytest.raises(kind, match=message):
             map_table(linker, table, output, column="mention", **options)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="encoding 'utf9' is not known"):
+        map_table(linker, table, output, column="mention", encoding="utf9")
+    pl.DataFrame({"mention": ["cold"]}).write_parquet(table.with_name("x.parquet"))
+    with pytest.raises(InputError, match="field encoding: a Parquet file is no text"):
+        map_table(linker, table.with_name("x.parquet"), output, column="mention", encoding="cp1252")
     with pytest.raises(InputError, match="this linker does not read contexts"):
         map_table(linker, table, output, column="mention", context="note")
     with pytest.raises(InputError, match="there is nothing here"):

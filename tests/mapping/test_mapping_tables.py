@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -186,6 +188,39 @@ def test_blank_lines_before_the_names_of_columns(name: str, text: str, linker: P
     found = pl.read_parquet(tmp_path / "y.parquet")
     assert found.columns[0] == "mention"
     assert found["mention"].to_list() == ["cold"]
+
+
+@pytest.mark.parametrize("sign", [";", "|", "\t"])
+@pytest.mark.usefixtures("small_parts")
+def test_other_signs_may_divide_columns(sign: str, linker: Path, tmp_path: Path) -> None:
+    rows = rows_of(20)
+    if sign == "\t":  # tabs go without quotes
+        rows = [{**row, "mention": "cold", "note": None} for row in rows]
+    with (tmp_path / "x.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), delimiter=sign, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    map_table(linker, tmp_path / "x.csv", tmp_path / "y.csv", column="mention")
+    assert_same(tmp_path / "y.csv", expected_rows(rows, linker))
+
+
+def test_one_column_with_signs_that_divide_other_tables(linker: Path, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("mention\ncold; sugar disease\ncold|x\n")
+    map_table(linker, tmp_path / "x.csv", tmp_path / "y.jsonl", column="mention")
+    assert [row["mention"] for row in read_table(tmp_path / "y.jsonl")] == ["cold; sugar disease", "cold|x"]
+
+
+@pytest.mark.parametrize("output", ["y.parquet", "y.jsonl"])
+@pytest.mark.parametrize("source", ["x.csv", "x.tsv", "x.csv.gz", "x.jsonl"])
+@pytest.mark.usefixtures("small_parts")
+def test_other_encodings(source: str, output: str, linker: Path, tmp_path: Path) -> None:
+    rows = [{**row, "note": "é’s"} for row in rows_of(20)]
+    write_table(tmp_path / source, rows)
+    data = (tmp_path / source).read_bytes()
+    text = (gzip.decompress(data) if source.endswith(".gz") else data).decode()
+    (tmp_path / source).write_bytes(gzip.compress(text.encode("utf-16")) if ".gz" in source else text.encode("utf-16"))
+    map_table(linker, tmp_path / source, tmp_path / output, column="mention", encoding="utf-16")
+    assert_same(tmp_path / output, expected_rows(rows, linker))
 
 
 def test_parquet_keeps_its_types(linker: Path, tmp_path: Path) -> None:

@@ -136,6 +136,49 @@ def test_other_delimiters(tmp_path: Path) -> None:
         read(tmp_path, "table", "t.csv", "x", id="code", name="name", delimiter="||")
 
 
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("t.csv", 'code;name;other, or none\n1;"a;b";c, d\n2;e;\n'),
+        ("t.csv", '"other, or none";"name";"code"\nc, d;"a;b";1\n;e;2\n'),
+        ("t.csv", "code\tname\n1\ta;b\n2\te\n"),
+        ("t.tsv", 'code,name\n1,"a;b"\n2,e\n'),
+        ("t.txt", "code|name\n1|a;b\n2|e\n"),
+        ("t.csv", 'name,"code;old",code\na;b,x,1\ne,,2\n'),
+    ],
+)
+def test_what_divides_columns_is_what_gives_those_asked_for(name: str, data: str, tmp_path: Path) -> None:
+    terminology, _ = read(tmp_path, "table", name, data, id="code", name="name")
+    assert named(terminology) == {"1": ["a;b"], "2": ["e"]}
+
+
+def test_a_column_may_have_a_name_with_a_semicolon(tmp_path: Path) -> None:
+    terminology, _ = read(tmp_path, "table", "t.csv", "a;b\n1;x\n", id="a;b", name="a;b")
+    assert named(terminology) == {"1;x": ["1;x"]}
+
+
+def test_other_encodings(tmp_path: Path) -> None:
+    data = 'Kode;Name\n1;"Rückenschmerzen"\n2;Basedow’s Krankheit\n'
+    for encoding in ("cp1252", "utf-16", "utf-8"):
+        terminology, _ = read(
+            tmp_path, "table", "t.csv", data.encode(encoding), id="Kode", name="Name", encoding=encoding
+        )
+        assert named(terminology) == {"1": ["Rückenschmerzen"], "2": ["Basedow’s Krankheit"]}
+    with pytest.raises(InputError, match=r"line 2: not UTF-8 .*e\.g\. --set encoding=cp1252, or convert"):
+        read(tmp_path, "table", "t.csv", data.encode("cp1252"), id="Kode", name="Name")
+    lines = '{"code": 1, "name": "Rücken"}\n'.encode("latin-1")
+    terminology, _ = read(tmp_path, "table", "t.jsonl", lines, id="code", name="name", encoding="latin-1")
+    assert named(terminology) == {"1": ["Rücken"]}
+    pl.DataFrame({"code": ["1"], "name": ["a"]}).write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="field encoding: a Parquet file is no text"):
+        import_terminology(
+            "table",
+            tmp_path / "t.parquet",
+            tmp_path / "no",
+            options={"id": "code", "name": "name", "encoding": "cp1252"},
+        )
+
+
 def test_several_names_in_a_row(tmp_path: Path) -> None:
     data = "code,label,synonyms\n1,a,b; c ;;a\n2,,d\n"
     terminology, _ = read(tmp_path, "table", "t.csv", data, id="code", name="label,synonyms", separator=";")
@@ -196,8 +239,13 @@ def test_error_tells_the_value_and_the_row(tmp_path: Path) -> None:
 def test_missing_columns_and_options(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no column 'nane'\. Did you mean 'name'"):
         read(tmp_path, "table", "t.csv", "code,name\n1,a\n", id="code", name="nane")
-    with pytest.raises(InputError, match=r"divided by semicolons; expected commas; found code;name.*'delimiter=;'"):
-        read(tmp_path, "table", "t.csv", "code;name\n1;a\n", id="code", name="name")
+    with pytest.raises(InputError, match=r"no column 'nane'\. Did you mean 'name'\?; expected one of code, name"):
+        read(tmp_path, "table", "t.csv", "code;name\n1;a\n", id="code", name="nane")
+    with pytest.raises(InputError, match=r"no column 'code'.*expected one of code;name.*option delimiter"):
+        read(tmp_path, "table", "t.csv", "code;name\n1;a\n", id="code", name="name", delimiter=",")
+    for option in ({"delimiter": ";"}, {"quoting": "no"}):
+        with pytest.raises(InputError, match=r"an option of CSV and TSV files; found a \.jsonl"):
+            read(tmp_path, "table", "t.jsonl", '{"code": 1, "name": "a"}\n', id="code", name="name", **option)
     with pytest.raises(InputError, match="two columns are called 'name'"):
         read(tmp_path, "table", "t.csv", "code,name,name\n1,a,b\n", id="code", name="name")
     with pytest.raises(ConfigError, match="needs the option 'id': column with the code"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from onoma.cli.options import Database, LinkerFolder, OnError
+from onoma.cli.options import Database, Encoding, LinkerFolder, OnError, reading_of
 
 if TYPE_CHECKING:
     from onoma.files.reading import Reading
@@ -76,6 +76,7 @@ def tune(
         ),
     ] = None,
     on_error: OnError = "strict",
+    encoding: Encoding = "utf-8",
     database: Database = None,
 ) -> None:
     """Learn from development mentions how searches are fused, what frequency counts for, how far to trust an answer.
@@ -84,13 +85,12 @@ def tune(
     are of mentions that it was not learned from (cross-validation).
     """
     from onoma.cli import show
-    from onoma.files.reading import Reading
     from onoma.linking import LinkerSettings, tune_linker
     from onoma.pairs import read_mentions
 
-    reading = Reading(on_error=on_error)
+    reading = reading_of(on_error, encoding)
     read = read_mentions(mentions, reading, context=context)
-    counting = Reading(on_error=on_error)
+    counting = reading_of(on_error, encoding)
     counted = None if prior is None else read_mentions(prior, counting)
     before = LinkerSettings.open(linker)
     with show.progress_bar("linking", "mentions") as update:
@@ -140,6 +140,7 @@ def add_prior(
         ),
     ] = None,
     on_error: OnError = "strict",
+    encoding: Encoding = "utf-8",
     database: Database = None,
 ) -> None:
     """Count how often mentions mean each concept, in place of what was counted before.
@@ -147,12 +148,11 @@ def add_prior(
     For a linker whose settings are chosen, to have the development mentions counted too.
     """
     from onoma.cli import show
-    from onoma.files.reading import Reading
     from onoma.linking import LinkerSettings
     from onoma.linking import add_prior as count
     from onoma.pairs import read_mentions
 
-    reading = Reading(on_error=on_error)
+    reading = reading_of(on_error, encoding)
     was_calibrated = LinkerSettings.open(linker).calibration is not None
     report = count(linker, read_mentions(mentions, reading), weight=weight, database=database)
     _show_left_out(mentions, reading)

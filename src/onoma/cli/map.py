@@ -21,7 +21,7 @@ from onoma.cli.asking import (
     divided,
     least_confidence,
 )
-from onoma.cli.options import Database, LinkerFolder
+from onoma.cli.options import Database, Encoding, LinkerFolder
 from onoma.cli.preparing import Abbreviations, Composites, Expand, Spelling, preparation
 
 _UNITS = {"reading": "rows", "linking": "mentions", "writing": "rows"}
@@ -42,6 +42,7 @@ def map_(
             help="The column of the text around each mention, for --expand, or a reranker that reads it.",
         ),
     ] = None,
+    encoding: Encoding = "utf-8",
     abbreviations: Abbreviations = None,
     expand: Expand = None,
     composites: Composites = False,
@@ -114,6 +115,7 @@ def map_(
                 output,
                 column=column,
                 context=context,
+                encoding=encoding,
                 top_k=top_k,
                 preparation=wanted,
                 asking=Asking(divided(stages), threshold, filters, tuple(expect_type or ())),

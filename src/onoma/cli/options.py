@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from onoma.errors import ConfigError
+
+if TYPE_CHECKING:
+    from onoma.files.reading import Reading
 
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting; may be given several times.")
@@ -19,6 +22,10 @@ Force = Annotated[
 OnError = Annotated[
     Literal["strict", "skip"],
     typer.Option("--on-error", help="Stop at the first bad line, or skip, count and list them."),
+]
+Encoding = Annotated[
+    str,
+    typer.Option("--encoding", metavar="NAME", help="Of a text file that is not UTF-8: cp1252, latin-1, utf-16, ..."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 TerminologyFolder = Annotated[
@@ -77,6 +84,18 @@ Database = Annotated[
     ),
 ]
 TopK = Annotated[int, typer.Option("--top-k", "-k", min=1, help="How many concepts to return for a mention.")]
+
+
+def reading_of(on_error: Literal["strict", "skip"], encoding: str) -> Reading:
+    """How a file is read whose encoding can be said with `Encoding`.
+
+    Raises:
+        ConfigError: there is no such encoding.
+    """
+    from onoma.files.encodings import checked_encoding
+    from onoma.files.reading import Reading
+
+    return Reading(on_error=on_error, encoding=checked_encoding(encoding), encoding_option="--encoding ")
 
 
 def parse_assignments(assignments: Sequence[str], option: str = "--set") -> dict[str, str]:

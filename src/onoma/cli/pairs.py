@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from onoma.cli.options import Encoder, Force, OnError, TerminologyFolder
+from onoma.cli.options import Encoder, Encoding, Force, OnError, TerminologyFolder, reading_of
 
 if TYPE_CHECKING:
     from onoma.pairs import PairSet
@@ -89,6 +89,7 @@ def mentions(
         typer.Option(help="Mentions of concepts that the terminology does not have: refuse, or skip and count."),
     ] = "refuse",
     on_error: OnError = "strict",
+    encoding: Encoding = "utf-8",
     normalisation: Preset = "sapbert",
     max_tokens: MaxTokens = 25,
     ambiguous: Ambiguity = "mark",
@@ -98,12 +99,11 @@ def mentions(
     """Pair annotated mentions with the names of their concepts, for fine-tuning."""
     from onoma.cli import show
     from onoma.encoders import locate_tokenizer
-    from onoma.files.reading import Reading
     from onoma.pairs import build_mention_pairs, parse_languages, read_mentions
     from onoma.pairs.pair_set import REJECTS_FILE
     from onoma.terminology import Terminology
 
-    reading = Reading(on_error=on_error)
+    reading = reading_of(on_error, encoding)
     annotated = read_mentions(file, reading)
     with show.progress_bar("tokenising", "names") as update:
         made = build_mention_pairs(

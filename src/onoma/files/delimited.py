@@ -16,7 +16,7 @@ import polars as pl
 
 from onoma.errors import InputError
 from onoma.files.reading import Reading
-from onoma.files.text_files import LineBlock, TextSource, line_problem, read_blocks, reject_line
+from onoma.files.text_files import LineBlock, TextSource, line_problem, named_problem, read_blocks, reject_line
 
 _LINE_FEED = 10
 _BLANK_LINE = re.compile(rb"^[ \t\r\f\v]*\n", re.MULTILINE)
@@ -143,16 +143,26 @@ def read_header(source: TextSource, reading: Reading, *, separator: str) -> tupl
     Raises:
         InputError: as `read_blocks`, and if the line is no text.
     """
+    line, text = first_line(source, reading)
+    return line, [name.strip() for name in text.split(separator)] if text else []
+
+
+def first_line(source: TextSource, reading: Reading) -> tuple[int, str]:
+    """Number and text of the first line that is not blank; "" where there is no such line.
+
+    Raises:
+        InputError: as `read_blocks`, and if the line is no text.
+    """
     path = source if isinstance(source, Path) else source.path
     for block in read_blocks(source, reading, block_bytes=1 << 16):
-        found = first_line_of(block, path)
+        found = first_line_of(block, path, reading)
         if found is not None:
             line, text = found
-            return line, [name.strip() for name in text.decode().split(separator)]
-    return 1, []
+            return line, text.decode()
+    return 1, ""
 
 
-def first_line_of(block: LineBlock, path: Path) -> tuple[int, bytes] | None:
+def first_line_of(block: LineBlock, path: Path, reading: Reading) -> tuple[int, bytes] | None:
     """Number and bytes of the first line that is not blank, if there is one.
 
     Raises:
@@ -165,17 +175,17 @@ def first_line_of(block: LineBlock, path: Path) -> tuple[int, bytes] | None:
         if line.strip():
             problem = line_problem(line)
             if problem:
-                raise InputError(problem, path=path, line=number, fix=_how_to_convert(line))
+                fix = _how_to_decode(line, reading)
+                raise InputError(named_problem(problem, reading), path=path, line=number, fix=fix)
             return number, line
         start, number = start + len(line) + 1, number + 1
     return None
 
 
-def _how_to_convert(line: bytes) -> str:
+def _how_to_decode(line: bytes, reading: Reading) -> str:
     """What to do with a file that begins with bytes that are no text."""
-    if line.count(b"\0") > len(line) / 3:
-        return "this looks like UTF-16: convert the file to UTF-8"
-    return "convert the file to UTF-8"
+    looks = "this looks like UTF-16: " if line.count(b"\0") > len(line) / 3 else ""
+    return looks + reading.how_to_decode
 
 
 def _shown(separator: str) -> str:

@@ -56,8 +56,20 @@ class Reading:
     """Files that were read, for the checksums in the manifest."""
     may_skip: bool = True
     """Whether the caller could choose "skip", which an error under "strict" then advises."""
+    encoding: str | None = None
+    """Of files that are read line by line (`onoma.files.encodings`); unset: UTF-8."""
+    encoding_option: str | None = None
+    """What a person writes before the name of the encoding, where it can be said, such as ``--encoding ``."""
     _rejects: list[pl.DataFrame] = field(default_factory=list)
     _last_progress: float = 0.0
+
+    @property
+    def how_to_decode(self) -> str:
+        """What to do about bytes that are no text."""
+        if self.encoding is not None:
+            return "name the encoding that the file is in, or get it again"
+        named = f"name its encoding, e.g. {self.encoding_option}cp1252, or " if self.encoding_option else ""
+        return f"{named}convert the file to UTF-8"
 
     def note(self, what: str, count: int) -> None:
         """Add to the count of something worth knowing."""

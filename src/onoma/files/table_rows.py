@@ -6,6 +6,7 @@ String where the file has lists and the column may be one.
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +16,7 @@ import polars as pl
 from onoma.artifacts.parquet import scan_parquet
 from onoma.errors import InputError, did_you_mean
 from onoma.files.archives import SourceFile
-from onoma.files.delimited import first_line_of, read_delimited
+from onoma.files.delimited import first_line, first_line_of, read_delimited
 from onoma.files.json_lines import BadLineError, json_object
 from onoma.files.quoted import ROWS_PER_BATCH, read_quoted
 from onoma.files.reading import Reading
@@ -27,13 +28,13 @@ LINE = "\0line"
 
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
-_DIVIDERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "'|'"}
-_WRITTEN = {"\t": "tab"}
+_SIGNS = (",", "\t", ";", "|")
 _IF_QUOTED = "if cells stand in double quotes, say so (onoma terminology import table: --set quoting=yes)"
 _QUOTED = "rows with a cell in double quotes, kept as part of it (a terminology: quoting=yes takes them off)"
 _NO_TABLES = {".json": "a JSON document", **dict.fromkeys((".xlsx", ".xls", ".ods"), "a workbook")}
 PARQUET, JSON_LINES = frozenset({"parquet", "pq"}), frozenset({"jsonl", "ndjson"})
 """What the names of such files end in."""
+NO_ENCODING = "a Parquet file is no text, of which an encoding could be said"
 
 
 def ending_of(file: SourceFile) -> str:
@@ -58,7 +59,7 @@ def table_rows(file: SourceFile, reading: Reading, *, columns: Sequence[str]) ->
         return parquet_rows(file, reading, columns=columns, may_be_lists=())
     if ending in JSON_LINES:
         return json_rows(file, reading, columns=columns, may_be_lists=(), separator=None)
-    return text_rows(file, reading, columns=columns, delimiter=_DELIMITERS[ending])
+    return text_rows(file, reading, columns=columns)
 
 
 def text_rows(
@@ -66,22 +67,35 @@ def text_rows(
     reading: Reading,
     *,
     columns: Sequence[str],
-    delimiter: str,
+    delimiter: str | None = None,
     quoting: Literal["auto", "yes", "no"] = "auto",
     advice: str = "close it",
 ) -> Iterator[pl.DataFrame]:
-    """Rows of a CSV or TSV file with a header, quoted or not; ``advice`` is what to do about a quote left open."""
+    """Rows of a CSV or TSV file with a header, quoted or not.
+
+    Args:
+        file: Plain or gzip.
+        reading: Where bad rows go.
+        columns: Those wanted.
+        delimiter: What divides them; unset: see `dividing_sign`.
+        quoting: Whether cells may stand in double quotes; "auto": unless tabs divide them.
+        advice: What to do about a quote left open.
+
+    Raises:
+        InputError: as `table_rows`.
+    """
 
     def check_fields(fields: list[str], line: int) -> None:
-        check_division(fields, columns, file.path, line=line, delimiter=delimiter)
         _check_columns(fields, columns, file.path, line=line)
 
+    if delimiter is None:
+        delimiter = dividing_sign(file, reading, columns)
     are_kept = quoting == "auto" and delimiter == "\t"
     may_be_quoted = quoting != "no" and not are_kept
     header: tuple[int, bytes] | None = None
     has_quotes = False
     for block in read_blocks(file, reading):
-        header = header or first_line_of(block, file.path)
+        header = header or first_line_of(block, file.path, reading)
         has_quotes = has_quotes or (may_be_quoted and b'"' in block.data)
         if header and (has_quotes or not may_be_quoted):
             break
@@ -129,6 +143,8 @@ def parquet_rows(
     path = file.path
     if file.member is not None:
         raise InputError("a Parquet file in an archive", path=path, fix="unpack it")
+    if reading.encoding is not None:
+        raise InputError(NO_ENCODING, path=path, field="encoding", found=reading.encoding, fix="leave it out")
     try:
         scanned = scan_parquet(path)
         schema = scanned.collect_schema()
@@ -195,8 +211,8 @@ def json_rows(
     )
     seen: dict[str, None] = {}
     batch: list[Row] = []
-    for first_line, lines in text_lines(file, reading):
-        for number, line in enumerate(lines, first_line):
+    for begin, lines in text_lines(file, reading):
+        for number, line in enumerate(lines, begin):
             if not line.strip():
                 continue
             try:
@@ -265,26 +281,34 @@ def check_is_table(ending: str, path: str | Path) -> None:
         )
 
 
-def check_division(fields: Sequence[str], columns: Sequence[str], path: Path, *, line: int, delimiter: str) -> None:
-    """Refuse a header that seems to be divided by something else, where a column is asked for that is not there.
+def dividing_sign(file: SourceFile, reading: Reading, columns: Sequence[str]) -> str:
+    """What divides the columns of a CSV or TSV file: what its name tells, unless the first line tells otherwise.
+
+    Another sign is taken where it alone gives the columns asked for, or the usual one divides nothing.
+
+    Args:
+        file: Plain or gzip.
+        reading: Knows the encoding.
+        columns: Those asked for.
 
     Raises:
-        InputError: it is.
+        InputError: as `onoma.files.text_files.read_blocks`, and if the line is no text.
     """
-    if len(fields) != 1 or set(columns) <= set(fields):
-        return
-    for sign, word in _DIVIDERS.items():
-        if sign != delimiter and sign in fields[0]:
-            expected = _DIVIDERS.get(delimiter, repr(delimiter))
-            raise InputError(
-                f"the columns seem to be divided by {word}",
-                path=path,
-                line=line,
-                found=fields[0],
-                expected=expected,
-                fix=f"divide them by {expected}, or in onoma terminology import table say --set "
-                f"'delimiter={_WRITTEN.get(sign, sign)}'",
-            )
+    _, header = first_line(file, reading)
+    usual = _DELIMITERS.get(ending_of(file), "\t")
+    if "\r" in header:  # who reads the rows says what is wrong
+        return usual
+    signs = [usual, *(sign for sign in _SIGNS if sign != usual and sign in header)]
+
+    def fields(sign: str) -> list[str]:
+        row = header.split(sign) if sign == "\t" else next(csv.reader([header], delimiter=sign), [])
+        return [name.strip() for name in row]
+
+    fitting = (sign for sign in signs if set(columns) <= set(fields(sign)))
+    found = next(fitting, None)
+    if found is None:  # a column is missing: those that are there can at least be told
+        return usual if len(fields(usual)) > 1 else max(signs, key=lambda sign: len(fields(sign)))
+    return found
 
 
 def _check_columns(fields: list[str], columns: Sequence[str], path: Path, *, line: int | None = None) -> None:

@@ -7,6 +7,7 @@ as blocks of 64 MiB) and a file of any size is read in bounded memory.
 from __future__ import annotations
 
 import gzip
+import itertools
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from typing import BinaryIO, TypeAlias, cast
 
 from onoma.errors import InputError
 from onoma.files.archives import MAX_SWELLING, MAX_UNCHECKED_BYTES, SourceFile, is_zip, source_files
+from onoma.files.encodings import Recoder
 from onoma.files.reading import Reading
 
 BLOCK_BYTES = 4 << 20
@@ -25,6 +27,7 @@ MAX_LINE_BYTES = 256 << 20
 """A longer line is no name but a damaged or hostile file."""
 CARRIAGE_RETURN = "a carriage return (CR) outside quotes, where lines end in LF or CR LF: convert the ends of lines"
 """What is wrong with a file whose lines end in CR alone."""
+_NOT_UTF8 = "not UTF-8"
 TextSource: TypeAlias = Path | SourceFile
 """A text file, plain or gzip, on disk or in an archive; a path may also be that of a zip archive of just one file."""
 
@@ -150,22 +153,23 @@ def read_blocks(
 
     Args:
         source: Plain or gzip (recognised by its first bytes).
-        reading: Told of the file and the progress.
+        reading: Told of the file and the progress; knows the encoding.
         block_bytes: About how much to read at a time.
         keep_carriage_returns: Leave them before line feeds too, for a format whose values may hold them.
 
     Raises:
-        InputError: no such file, empty, UTF-16, damaged, truncated or swelling gzip or zip, or a line longer than
-            `MAX_LINE_BYTES`.
+        InputError: no such file, empty, UTF-16 that was not said to be such, damaged, truncated or swelling gzip or
+            zip, or a line longer than `MAX_LINE_BYTES`.
     """
     file = source if isinstance(source, SourceFile) else only_file(source)
     path = file.path
     reading.files.extend(file.containers)
     n_lines, pending, pending_bytes, is_first = 0, [], 0, True
-    for block in read_bytes(file, block_bytes=block_bytes):
+    blocks = read_bytes(file, block_bytes=block_bytes)
+    for block in blocks if reading.encoding is None else _recoded(blocks, reading.encoding, path):
         chunk = block.data
         if is_first:
-            chunk = without_byte_order_mark(chunk, path)
+            chunk = without_byte_order_mark(chunk, path, encoding_option=reading.encoding_option)
             is_first = False
         if not block.n_lines:
             pending.append(chunk)
@@ -192,6 +196,28 @@ def read_blocks(
     if not n_lines:
         raise _empty_file(path)
     reading.tell(n_lines, n_lines, file.base, last=True)
+
+
+def _recoded(blocks: Iterator[ByteBlock], encoding: str, path: Path) -> Iterator[ByteBlock]:
+    """The same text in UTF-8.
+
+    Raises:
+        InputError: it is not in this encoding, where that is so of more than some bytes of a line.
+    """
+    recoder, n_lines = Recoder(encoding), 0
+    for block in itertools.chain(blocks, [ByteBlock(b"", 0, 1.0)]):
+        try:
+            data = recoder.recode(block.data, is_last=not block.data)
+        except UnicodeError as error:
+            raise InputError(
+                f"not {encoding}, in this line or after it ({getattr(error, 'reason', error)})",
+                path=path,
+                line=n_lines + 1,
+                fix="check the encoding, or get the file again",
+            ) from None
+        if data:
+            n_lines += (n_found := data.count(b"\n"))
+            yield ByteBlock(data, n_found, block.share)
 
 
 def text_lines(
@@ -287,18 +313,25 @@ def line_problem(line: bytes) -> str | None:
     try:
         line.decode()
     except UnicodeDecodeError as error:
-        return f"not UTF-8 (byte 0x{line[error.start]:02x})"  # without its place: equal problems are counted together
+        return f"{_NOT_UTF8} (byte 0x{line[error.start]:02x})"  # without its place: equal problems are counted together
     return None
+
+
+def named_problem(problem: str, reading: Reading) -> str:
+    """What `line_problem` says, with the encoding that was named."""
+    if reading.encoding is not None and problem.startswith(_NOT_UTF8):
+        return f"not {reading.encoding}{problem.removeprefix(_NOT_UTF8)}"
+    return problem
 
 
 def reject_line(reading: Reading, path: Path, number: int, line: bytes, problem: str) -> None:
     """Reject a line whose bytes are no text."""
     reading.reject(
-        problem,
+        named_problem(problem, reading),
         path=path,
         line=number,
         text=line[:4096].decode("utf-8", "backslashreplace").replace("\0", "\\x00"),
-        fix="convert the file to UTF-8" if problem.startswith("not") else "get the file again",
+        fix=reading.how_to_decode if problem.startswith("not") else "get the file again",
     )
 
 
@@ -351,21 +384,23 @@ _NO_TEXT = (
 """Offset, signature there, kind, what to do."""
 
 
-def without_byte_order_mark(start: bytes, path: Path) -> bytes:
-    """The first bytes of a file without the mark of UTF-8.
+def without_byte_order_mark(start: bytes, path: Path, *, encoding_option: str | None = None) -> bytes:
+    """The first bytes of a file without the mark of UTF-8; for the option see `Reading`.
 
     Raises:
         InputError: it is UTF-16 or UTF-32.
     """
-    if start.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
-        raise InputError(
-            "the file is UTF-32", path=path, line=1, expected="UTF-8", fix="convert it, e.g. iconv -f UTF-32 -t UTF-8"
-        )
+    is_32 = start.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff"))
     is_marked = start.startswith((b"\xff\xfe", b"\xfe\xff"))
-    if is_marked or (len(start) >= _SEEN and any(start[:_SEEN:2]) != any(start[1:_SEEN:2])):
-        # Without a mark converters take the order of the machine, and make other characters of all.
-        code = "UTF-16" if is_marked else "UTF-16LE" if any(start[:_SEEN:2]) else "UTF-16BE"
-        raise InputError(
-            "the file is UTF-16", path=path, line=1, expected="UTF-8", fix=f"convert it, e.g. iconv -f {code} -t UTF-8"
-        )
-    return start.removeprefix(b"\xef\xbb\xbf")
+    if not (is_32 or is_marked or (len(start) >= _SEEN and any(start[:_SEEN:2]) != any(start[1:_SEEN:2]))):
+        return start.removeprefix(b"\xef\xbb\xbf")
+    # Without a mark converters take the order of the machine, and make other characters of all.
+    code = "UTF-32" if is_32 else "UTF-16" if is_marked else "UTF-16LE" if any(start[:_SEEN:2]) else "UTF-16BE"
+    raise InputError(
+        f"the file is {code[:6]}",
+        path=path,
+        line=1,
+        expected="UTF-8",
+        fix=(f"say so ({encoding_option}{code}), or " if encoding_option else "")
+        + f"convert it, e.g. iconv -f {code} -t UTF-8",
+    )

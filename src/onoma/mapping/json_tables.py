@@ -15,9 +15,8 @@ import polars as pl
 
 from onoma.errors import InputError, did_you_mean
 from onoma.files.json_lines import BadLineError, Number, json_object
-from onoma.files.reading import Reading
 from onoma.files.text_files import only_file, text_lines
-from onoma.mapping.parts import RAW, Unheld, Wanted, texts_frame
+from onoma.mapping.parts import RAW, Unheld, Wanted, reading_of_table, texts_frame
 from onoma.types import Progress
 
 MAX_KEYS = 10_000
@@ -34,14 +33,22 @@ class JsonLinesTable:
         wanted: What is asked of it. A key that is missing in a line is a null there; it must occur in one at least.
         is_raw: Give lines as they stand.
         unheld: Refuse keys and values that have any of these.
+        encoding: As `onoma.files.encodings.checked_encoding` gives it.
         columns: Keys that become columns, as a first reading found them; without them (and not raw) the rows have none.
     """
 
     def __init__(
-        self, path: Path, wanted: Wanted, *, is_raw: bool, unheld: Sequence[Unheld] = (), columns: Sequence[str] = ()
+        self,
+        path: Path,
+        wanted: Wanted,
+        *,
+        is_raw: bool,
+        unheld: Sequence[Unheld] = (),
+        encoding: str | None = None,
+        columns: Sequence[str] = (),
     ) -> None:
         self.path, self._wanted, self._columns = path, wanted, list(columns)
-        self._is_raw, self._unheld = is_raw, unheld
+        self._is_raw, self._unheld, self._encoding = is_raw, unheld, encoding
         self._file = only_file(path)
         self._seen: dict[str, None] = {}
 
@@ -52,11 +59,18 @@ class JsonLinesTable:
 
     def with_columns(self, columns: Sequence[str]) -> JsonLinesTable:
         """The same table, for another reading, with the columns that the first one found."""
-        return JsonLinesTable(self.path, self._wanted, is_raw=self._is_raw, unheld=self._unheld, columns=columns)
+        return JsonLinesTable(
+            self.path,
+            self._wanted,
+            is_raw=self._is_raw,
+            unheld=self._unheld,
+            encoding=self._encoding,
+            columns=columns,
+        )
 
     def frames(self, progress: Progress) -> Iterator[pl.DataFrame]:
         """See `onoma.mapping.parts.InputTable.frames`."""
-        reading = Reading(progress=progress, may_skip=False)
+        reading = reading_of_table(progress, self._encoding)
         yield self._frame([], [])
         for first_line, block in text_lines(self._file, reading):
             lines, records = [], []

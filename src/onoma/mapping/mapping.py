@@ -16,7 +16,8 @@ import polars as pl
 from onoma._version import __version__
 from onoma.artifacts import ensure_file_writable, is_same, sha256_file, write_file
 from onoma.errors import ConfigError, InputError, whole_number
-from onoma.files.table_rows import check_is_table
+from onoma.files.encodings import checked_encoding
+from onoma.files.table_rows import NO_ENCODING, check_is_table
 from onoma.linking import Linker
 from onoma.linking.asking import Asking
 from onoma.linking.links import checked_top_k
@@ -68,6 +69,7 @@ def map_table(
     *,
     column: str,
     context: str | None = None,
+    encoding: str = "utf-8",
     top_k: int = 1,
     preparation: Preparation | None = None,
     asking: Asking | None = None,
@@ -97,12 +99,13 @@ def map_table(
 
     Args:
         linker: A linker's folder.
-        input: ``.csv``, ``.tsv`` (all columns are text), ``.parquet``, ``.jsonl``; all but Parquet may be gzip
-            (``.csv.gz``).
+        input: ``.csv``, ``.tsv`` (all columns are text, which semicolons may divide too), ``.parquet``, ``.jsonl``; all
+            but Parquet may be gzip (``.csv.gz``).
         output: ``.parquet``, ``.csv``, ``.tsv``, ``.jsonl``.
         column: Holds the mentions.
         context: Holds the text around each mention, for a cross-encoder that reads it, and for the short forms that it
             defines.
+        encoding: Of an input that is text, such as ``cp1252`` or ``utf-16``; what is written is UTF-8.
         top_k: Links of a mention, at most, or of each of its parts; from 1.
         preparation: What mentions go through before they are linked.
         asking: Stages, confidence, filters and expected types in place of the linker's own settings.
@@ -137,6 +140,9 @@ def map_table(
     if target.is_symlink():  # what it points to is replaced, not the link
         target = target.resolve()
     formats = _format_of(source, _INPUT_FORMATS, may_be_gzip=True), _format_of(target, FORMATS)
+    decoded_from = checked_encoding(encoding)
+    if decoded_from is not None and formats[0] == ".parquet":
+        raise InputError(NO_ENCODING, path=source, field="encoding", found=encoding, fix="leave it out")
     if is_same(target, source):
         raise InputError("input and output are the same file", path=target, fix="choose another output")
     work = WorkFolder.beside(target)
@@ -161,7 +167,7 @@ def map_table(
     left_out = {"read_as": not preparation.is_on, "confidence": not opened.is_calibrated, "rank": top_k == 1}
     answers = tuple(name for name in ANSWER_TYPES if not left_out.get(name))
     top_k = min(top_k, max(1, opened.n_concepts))  # it decides how small tasks must be, and there are not more links
-    table = _open_table(source, formats, Wanted(column, context, answers))
+    table = _open_table(source, formats, Wanted(column, context, answers), decoded_from)
     tell = progress or no_progress
     definitions = None if preparation.table is None else json.dumps(preparation.table.definitions, sort_keys=True)
     least = opened.settings.no_concept_below if opened.is_calibrated else None  # nothing lies below 0
@@ -172,6 +178,7 @@ def map_table(
             linker=plain.fingerprint,
             column=column,
             context=context,
+            encoding=decoded_from,
             top_k=top_k,
             abbreviations=None if definitions is None else hashlib.sha256(definitions.encode()).hexdigest(),
             finder=preparation.finder,
@@ -247,14 +254,15 @@ def _format_of(path: Path, known: tuple[str, ...], *, may_be_gzip: bool = False)
     return suffix
 
 
-def _open_table(source: Path, formats: tuple[str, str], wanted: Wanted) -> InputTable:
+def _open_table(source: Path, formats: tuple[str, str], wanted: Wanted, encoding: str | None) -> InputTable:
     if formats[0] == ".parquet":
         table = ParquetTable(source, wanted)
         check_types(table.schema, formats[1], source)
         return table
     if formats[0] == ".jsonl":
-        return JsonLinesTable(source, wanted, is_raw=formats[1] == ".jsonl", unheld=UNHELD.get(formats[1], ()))
-    return TextTable(source, wanted, delimiter="," if formats[0] == ".csv" else "\t")
+        unheld = UNHELD.get(formats[1], ())
+        return JsonLinesTable(source, wanted, is_raw=formats[1] == ".jsonl", unheld=unheld, encoding=encoding)
+    return TextTable(source, wanted, encoding=encoding)
 
 
 def _ensure_unchanged(source: Path, before: os.stat_result, work: WorkFolder) -> None:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from onoma.errors import InputError, did_you_mean
+from onoma.files.reading import Reading
 from onoma.mapping.keys import CONTEXT, MENTION
 from onoma.types import Progress
 
@@ -80,6 +81,11 @@ class Part:
 
     rows: pl.DataFrame
     texts: pl.DataFrame
+
+
+def reading_of_table(progress: Progress, encoding: str | None) -> Reading:
+    """How a text file is read here: no row of it is left out."""
+    return Reading(progress=progress, may_skip=False, encoding=encoding, encoding_option="--encoding ")
 
 
 class InputTable(Protocol):

@@ -1,7 +1,8 @@
 """CSV and TSV tables. Every column is text: a code such as 00123 stays as it is. An empty cell is null.
 
-CSV follows RFC 4180; a quote in a TSV is an ordinary character. Lines with nothing in them are passed over, but in a
-table of one column they are an empty cell.
+What divides the columns is what the file's name tells, or the sign that gives those asked for (semicolons). Cells may
+stand in quotes as in RFC 4180; where tabs divide them a quote is an ordinary character. Lines with nothing in them are
+passed over, but in a table of one column they are an empty cell.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from onoma.errors import InputError
 from onoma.files.delimited import read_delimited, read_header
 from onoma.files.quoted import ROWS_PER_BATCH, csv_problem, is_never_closed, long_fields, read_quoted
 from onoma.files.reading import Reading
-from onoma.files.table_rows import check_division
+from onoma.files.table_rows import dividing_sign
 from onoma.files.text_files import only_file, text_lines
-from onoma.mapping.parts import Wanted
-from onoma.types import Progress
+from onoma.mapping.parts import Wanted, reading_of_table
+from onoma.types import Progress, no_progress
 
 _ADVICE = "close it, or double it if it is part of the text"
 
@@ -30,24 +31,24 @@ class TextTable:
     Args:
         path: The file.
         wanted: What is asked of it.
-        delimiter: A comma (with quoting) or a tab (without).
+        encoding: As `onoma.files.encodings.checked_encoding` gives it.
 
     Raises:
         InputError: it is missing or empty, its first line cannot be read, or the columns are not as they should be.
     """
 
-    def __init__(self, path: Path, wanted: Wanted, *, delimiter: str) -> None:
-        self.path, self._wanted, self._delimiter = path, wanted, delimiter
+    def __init__(self, path: Path, wanted: Wanted, *, encoding: str | None = None) -> None:
+        self.path, self._wanted, self._encoding = path, wanted, encoding
         self._file = only_file(path)
+        self._delimiter = dividing_sign(self._file, reading_of_table(no_progress, self._encoding), wanted.asked)
         self._header_line, self.columns = self._read_header()
-        check_division(self.columns, [wanted.column], path, line=self._header_line, delimiter=delimiter)
         wanted.check(self.columns, path, line=self._header_line)
         # What columns are called while they are read: some names ("*", "line") mean something to who reads them.
         self._fields = [f"field {number}" for number in range(len(self.columns))]
 
     def _read_header(self) -> tuple[int, list[str]]:
         """Its line and the columns, none if there is no such line."""
-        reading = Reading(may_skip=False)
+        reading = reading_of_table(no_progress, self._encoding)
         if self._delimiter == "\t":
             return read_header(self._file, reading, separator="\t")
         header: tuple[int, list[str]] = 1, []
@@ -56,7 +57,7 @@ class TextTable:
             nonlocal header
             header = line, fields
 
-        rows = read_quoted(self._file, reading, delimiter=",", keep=(), check_fields=note, advice=_ADVICE)
+        rows = read_quoted(self._file, reading, delimiter=self._delimiter, keep=(), check_fields=note, advice=_ADVICE)
         try:
             next(rows, None)
         except InputError:
@@ -66,7 +67,7 @@ class TextTable:
 
     def frames(self, progress: Progress) -> Iterator[pl.DataFrame]:
         """See `onoma.mapping.parts.InputTable.frames`."""
-        reading = Reading(progress=progress, may_skip=False)
+        reading = reading_of_table(progress, self._encoding)
         for rows in self._rows(reading):
             # An empty frame too: it says what the columns are.
             cells = rows.select(pl.when(pl.col(field) != "").then(pl.col(field)).alias(field) for field in self._fields)
@@ -87,7 +88,7 @@ class TextTable:
             )
         elif len(self.columns) > 1:
             batches = read_quoted(
-                self._file, reading, delimiter=",", fields=self._fields, keep=self._fields, advice=_ADVICE
+                self._file, reading, delimiter=self._delimiter, fields=self._fields, keep=self._fields, advice=_ADVICE
             )
             for number, rows in enumerate(batches):
                 yield rows if number else rows[1:]  # without the names of the columns
@@ -98,7 +99,7 @@ class TextTable:
     def _single_column(self, reading: Reading) -> Iterator[pl.DataFrame]:
         """Rows of a CSV of one column, in which a line with nothing in it is a row."""
         lines = (line + "\n" for _, block in text_lines(self._file, reading) for line in block)
-        rows = csv.reader(lines, strict=True)
+        rows = csv.reader(lines, delimiter=self._delimiter, strict=True)
         values: list[str] = []
         is_header = True
         line = 1

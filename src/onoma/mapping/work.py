@@ -50,6 +50,7 @@ class Settings:
         linker: Its fingerprint.
         column: Of the mentions.
         context: Column of the contexts, if there is one.
+        encoding: Of the input, where it is not UTF-8.
         top_k: Links of a mention, or of each of its parts.
         abbreviations: SHA-256 of the table of abbreviations, if there is one.
         finder: What finds the short forms that contexts define, if they are looked for.
@@ -67,6 +68,7 @@ class Settings:
     linker: str
     column: str
     context: str | None
+    encoding: str | None
     top_k: int
     abbreviations: str | None
     finder: str | None

@@ -21,6 +21,7 @@ from pydantic import Field
 
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
+from onoma.files.encodings import checked_encoding
 from onoma.files.reading import Check, Reading
 from onoma.files.table_rows import (
     JSON_LINES,
@@ -61,11 +62,13 @@ class TableOptions(ReaderOptions):
     )
     default_language: LanguageTag = Field(default="und", description="language (BCP 47) where the table does not say")
     delimiter: str = Field(
-        default="auto", description="what divides the columns: auto (by file name), tab, or a character"
+        default="auto", description="what divides the columns: auto (by file name and first line), tab, or a character"
     )
     quoting: Literal["auto", "yes", "no"] = Field(
-        default="auto", description="whether fields may stand in double quotes: auto (CSV yes, TSV no), yes, no"
+        default="auto",
+        description="whether fields may stand in double quotes: auto (yes, unless tabs divide columns), yes, no",
     )
+    encoding: str = Field(default="utf-8", description="of a text file, e.g. cp1252, latin-1, utf-16")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -90,6 +93,16 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
     check_is_table(kind, source)
     file = only_file(Path(source))
     path = file.path
+    given = sorted(options.model_fields_set & {"delimiter", "quoting"})
+    if given and ending_of(file) in PARQUET | JSON_LINES:
+        raise InputError(
+            "an option of CSV and TSV files",
+            path=path,
+            field=given[0],
+            found=f"a .{ending_of(file)}",
+            fix="leave it out",
+        )
+    reading.encoding, reading.encoding_option = checked_encoding(options.encoding), "--set encoding="
     names, types = [pl.DataFrame(schema=SOURCE_NAMES)], [pl.DataFrame(schema=SOURCE_TYPES)]
     read_as, codes = _renamed(options), [pl.Series(dtype=pl.UInt64)]
     for batch in _rows(file, options, reading):
@@ -117,7 +130,7 @@ def _rows(file: SourceFile, options: TableOptions, reading: Reading) -> Iterator
         return parquet_rows(file, reading, columns=columns, may_be_lists=may_be_lists)
     if ending in JSON_LINES:
         return json_rows(file, reading, columns=columns, may_be_lists=may_be_lists, separator=options.separator)
-    delimiter = _delimiter(ending, options)
+    delimiter = None if options.delimiter == "auto" else _delimiter(options.delimiter)
     advice = "close it, or import with --set quoting=no if quotes are ordinary characters here"
     return text_rows(file, reading, columns=columns, delimiter=delimiter, quoting=options.quoting, advice=advice)
 
@@ -204,14 +217,10 @@ def _names(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:
     return names.with_columns(preference=preference).select(SOURCE_NAMES.names())
 
 
-def _delimiter(ending: str, options: TableOptions) -> str:
-    if options.delimiter == "auto":
-        return "," if ending == "csv" else "\t"
-    delimiter = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}.get(
-        options.delimiter, options.delimiter
-    )
+def _delimiter(said: str) -> str:
+    delimiter = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}.get(said, said)
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\n\r':
-        raise InputError("a delimiter is one ASCII character", field="delimiter", found=options.delimiter)
+        raise InputError("a delimiter is one ASCII character", field="delimiter", found=said)
     return delimiter
 
 

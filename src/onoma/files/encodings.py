@@ -1,0 +1,51 @@
+"""Text in other encodings than UTF-8, which a person has named: it is read as if it were UTF-8."""
+
+from __future__ import annotations
+
+import codecs
+
+from onoma.errors import ConfigError
+
+_NOT_OF_FILES = frozenset({"idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape"})
+"""What Python knows among its encodings of text, and no file is in."""
+
+
+def checked_encoding(name: str) -> str | None:
+    """An encoding by the name that Python has for it, such as ``cp1252`` of ``windows-1252``; ``None`` is UTF-8.
+
+    Raises:
+        ConfigError: there is none of this name, or it is not one of text.
+    """
+    try:
+        found = codecs.lookup(name)
+        if found.name in _NOT_OF_FILES:
+            raise LookupError
+        bytes(4).decode(name)  # refuses what is none of text
+    except (LookupError, ValueError):
+        raise ConfigError(
+            f"encoding '{name}' is not known. Take that of the file, e.g. cp1252 (Windows, Western Europe), cp1251, "
+            "latin-1, utf-16, gb18030, shift_jis (all: docs.python.org/3/library/codecs.html#standard-encodings)."
+        ) from None
+    return None if found.name == "utf-8" else found.name
+
+
+class Recoder:
+    """Bytes of one text, in an encoding, to UTF-8; they may end within a character.
+
+    A byte that is nothing in this encoding stays as it is, which is no UTF-8 either, so that who reads its line finds
+    it.
+
+    Args:
+        encoding: One that `checked_encoding` knows.
+    """
+
+    def __init__(self, encoding: str) -> None:
+        self._decoder = codecs.getincrementaldecoder(encoding)(errors="surrogateescape")
+
+    def recode(self, data: bytes, *, is_last: bool = False) -> bytes:
+        """The next bytes.
+
+        Raises:
+            UnicodeError: there is no telling what is a character (UTF-16 that is cut off, or none).
+        """
+        return self._decoder.decode(data, final=is_last).encode(errors="surrogateescape")
