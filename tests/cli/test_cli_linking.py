@@ -199,18 +199,17 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
 
 
 def test_mentions_in_another_encoding(place: Path, tmp_path: Path) -> None:
-    shutil.copytree(place / "linker", tmp_path / "linker")
+    linker = shutil.copytree(place / "linker", tmp_path / "linker")
     rows = [f"1;N{row};the {'abcdefghij'[row // 10]}{'klmnopqrst'[row % 10]} syndrome\n" for row in range(60)]
     file = tmp_path / "mentions.csv"
     file.write_bytes("".join(["Datum;concept_id;mention\n", *rows]).encode("utf-16"))
-    for command in (["linker", "tune", tmp_path / "linker", "--mentions", file], ["linker", "add-prior", place, file]):
+    tune: list[str | Path] = ["linker", "tune", linker, "--mentions", file, "--calibration", "none"]
+    count: list[str | Path] = ["linker", "add-prior", linker, file, "--weight", "0.1"]
+    for command in (tune, count):
         with pytest.raises(InputError, match=r"is UTF-16; .* say so \(--encoding UTF-16\)"):
             run(*command)
-    assert "tuned on 60 mentions" in run(
-        "linker", "tune", tmp_path / "linker", "--mentions", file, "--encoding", "utf-16"
-    )
-    counted = run("linker", "add-prior", tmp_path / "linker", file, "--encoding", "UTF_16", "--weight", "0.1")
-    assert "prior: 60 concepts meant by 60 mentions" in counted
+    assert "tuned on 60 mentions" in run(*tune, "--encoding", "utf-16")
+    assert "prior: 60 concepts meant by 60 mentions" in run(*count, "--encoding", "UTF_16")
 
 
 def test_tuning_counts_how_often_concepts_are_meant(place: Path, mentions: Path, tmp_path: Path) -> None:
