@@ -32,7 +32,11 @@ def trained(tmp_path: Path) -> Callable[..., Path]:
         with torch.no_grad():
             for weight in encoder.model.parameters():
                 weight.add_(0.03 * torch.randn_like(weight))
-        config = {"training": {"normalisation": "sapbert", "batch_pairs": 8, **(settings or {})}, "terminology": [name]}
+        config = {
+            "training": {"normalisation": "sapbert", "batch_pairs": 8, **(settings or {})},
+            "recipe": {"name": "onoma-mini", "overridden": sorted(settings or {})},
+            "terminology": [name],
+        }
         save_encoder(encoder, tmp_path / name, config=config, seed=seed, **options)
         return tmp_path / name
 
@@ -62,6 +66,7 @@ def test_each_weight_is_the_mean_by_shares(trained: Callable[..., Path], tmp_pat
     assert manifest.config == {
         "averaged": [{"name": "a", "share": 0.5}, {"name": "b", "share": 0.25}, {"name": "c", "share": 0.25}],
         "training": {"normalisation": "sapbert", "batch_pairs": 8},
+        "recipe": {"name": "onoma-mini", "overridden": ["seed"]},
         "terminology": ["a", "b", "c"],
     }
     card = (tmp_path / "out" / "README.md").read_text()
@@ -90,6 +95,7 @@ def test_a_trained_encoder_is_drawn_back_to_the_one_it_began_as(trained: Callabl
     untrained = load_packed(tmp_path / "base", pooling="cls", max_tokens=20)
     save_encoder(untrained, tmp_path / "before")
     made = average_encoders([folder, tmp_path / "before"], tmp_path / "out", shares=[1, 3])
+    assert "recipe" not in read_manifest(tmp_path / "out").config  # of one of them alone
     assert made.max_tokens == 12
     assert made.sparse_weight == pytest.approx(0.1)
     [after, before, found] = (load_file(tmp_path / name / "model.safetensors") for name in ("a", "before", "out"))

@@ -41,6 +41,7 @@ TRAINING: dict[str, Any] = {
     "seed": 3,
 }
 CONFIG: dict[str, Any] = {
+    "recipe": {"name": "sapbert-paper", "overridden": ["seed", "steps"]},
     "training": TRAINING,
     "ran_on": {"device": "cpu", "precision": "fp32"},
     "pairs": {"languages": ["en", "no"], "max_pairs_per_concept": 50, "ambiguous": "mark", "hidden_names": "a" * 64},
@@ -117,6 +118,7 @@ def test_everything_in_the_card_is_in_the_folder(trained: Path) -> None:
     assert row(text, "pairs") == "12,345"
     assert row(text, "fingerprint of the pairs") == f"`{'b' * 64}`"
     assert row(text, "fingerprint of the terminology") == f"`{'c' * 64}`"
+    assert row(text, "recipe") == "sapbert-paper, with other settings of seed, steps"
     assert row(text, "steps") == "40 of 100"
     assert row(text, "weights of step") == "20"
     assert row(text, "loss, first and last ten steps") == "1.2500, 0.5000"

@@ -14,7 +14,7 @@ from onoma.training.config import Recipe, TrainingConfig, load_recipe, recipe_na
 from onoma.training.config_parts import Circle, HardTriplets, MultiSimilarity, NoMining
 from onoma.training.reranking import train_reranker
 from onoma.training.run import train_on_pairs, train_on_terminology
-from onoma.training.settings import config_of, resolve, settings_of
+from onoma.training.settings import recipe_of, resolve, settings_of
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -169,11 +169,15 @@ def test_settings_that_an_earlier_version_did_not_have_are_as_by_default() -> No
 
 def test_a_recipe_may_be_given_by_name_as_it_is_or_as_settings(tmp_path: Path) -> None:
     recipe = load_recipe("sapbert-paper")
-    for given in ("sapbert-paper", recipe, recipe.config):
-        assert config_of(given, "recipe", Recipe) == recipe.config
+    assert recipe_of("sapbert-paper", "recipe", Recipe) == recipe_of(recipe, "recipe", Recipe) == recipe
+    assert recipe_of(recipe.config, "recipe", Recipe).config == recipe.config
+    assert recipe.origin == {"name": "sapbert-paper", "overridden": []}
+    assert recipe_of(recipe.config, "recipe", Recipe).origin is None
+    changed = load_recipe("sapbert-paper", {"steps": 1, "loss": "info-nce"})
+    assert changed.origin == {"name": "sapbert-paper", "overridden": ["loss", "steps"]}
     for wrong in (load_biosyn_recipe("biosyn"), Path("sapbert-paper"), None):
         with pytest.raises(ConfigError, match=f"a Recipe, its name, or a TrainingConfig; found {type(wrong).__name__}"):
-            config_of(wrong, "recipe", Recipe)  # type: ignore[arg-type]
+            recipe_of(wrong, "recipe", Recipe)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"overrides are a mapping.*; found list"):
         load_recipe("sapbert-paper", ["minutes=1"])  # type: ignore[arg-type]
 

@@ -56,7 +56,7 @@ def train(
     opened = Linker.open(linker, database=database)
     with show.training_bar() as bar:
         report = train_reranker(
-            loaded.config,
+            loaded,
             opened,
             mentions,
             out,

@@ -171,6 +171,7 @@ def _config(folders: Sequence[EncoderFolder], shares: Sequence[float]) -> dict[s
     common = {
         key: value for key, value in settings[0].items() if all(one.get(key, missing) == value for one in settings)
     }
+    recipe = configs[0].get("recipe")
     terminologies = dict.fromkeys(one for config in configs for one in config.get("terminology", ()))
     pairs: list[Mapping[str, Any]] = []
     for config in configs:
@@ -179,6 +180,7 @@ def _config(folders: Sequence[EncoderFolder], shares: Sequence[float]) -> dict[s
     return {
         "averaged": [{"name": one.name, "share": round(share, 6)} for one, share in zip(folders, shares, strict=True)],
         **({"training": common} if common else {}),
+        **({"recipe": recipe} if recipe and all(one.get("recipe") == recipe for one in configs) else {}),
         **({"terminology": list(terminologies)} if terminologies else {}),
         **({"pairs": {"merged": pairs}} if pairs else {}),
     }

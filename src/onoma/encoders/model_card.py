@@ -253,6 +253,8 @@ def _training(
     training: Mapping[str, Any], config: Mapping[str, Any], report: Mapping[str, Any], seed: int | None
 ) -> str:
     rows = []
+    if recipe := config.get("recipe"):
+        rows.append(("recipe", _recipe_in_words(recipe)))
     if "steps" in report:
         planned = report.get("planned_steps", report["steps"])
         rows.append(("steps", f"{report['steps']:,}" + (f" of {planned:,}" if planned != report["steps"] else "")))
@@ -277,6 +279,11 @@ def _training(
     of_whom = " that all averaged encoders have" if config.get("averaged") else ""
     parts = ["## How it was trained", *([table(("", ""), rows)] if rows else [])]
     return "\n\n".join([*parts, f"### Settings{of_whom}", table(("setting", "value"), settings)])
+
+
+def _recipe_in_words(recipe: Mapping[str, Any]) -> str:
+    others = ", ".join(recipe["overridden"])
+    return f"{recipe['name']}, with other settings of {others}" if others else str(recipe["name"])
 
 
 def _scores(folder: Path, report: Mapping[str, Any]) -> str:

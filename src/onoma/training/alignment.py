@@ -29,7 +29,7 @@ from onoma.training.measuring import Measure
 from onoma.training.objective import check_widths
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import ensure_encoder_writable
-from onoma.training.settings import config_of
+from onoma.training.settings import recipe_of
 from onoma.training.step import Step, StepReport, make_optimiser
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import load_base
@@ -70,7 +70,8 @@ def train_encoder(
         TrainingError: the loss is not a number, or memory does not suffice.
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
     """
-    config = config_of(recipe, "recipe", Recipe)
+    recipe = recipe_of(recipe, "recipe", Recipe)
+    config = recipe.config
     opened = PairSet.open(pairs) if isinstance(pairs, str | Path) else pairs
     out = Path(out)
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
@@ -78,7 +79,7 @@ def train_encoder(
     check_trackers(trackers, out)
     return take_course(
         lambda run, tell: _SelfAlignment(config, opened, run, development, tell),
-        config,
+        recipe,
         out,
         Watching(trackers, on_step, on_evaluation, on_event),
     )

@@ -40,7 +40,7 @@ from onoma.training.evaluating import Evaluation, check_development
 from onoma.training.loop import Tell, Watching, take_course
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import ensure_encoder_writable
-from onoma.training.settings import config_of
+from onoma.training.settings import recipe_of
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_base, load_base
 from onoma.training.vectors import name_vectors
@@ -93,7 +93,8 @@ def train_biosyn(
         TrainingError: the loss is not a number, or memory does not suffice.
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
     """
-    config, out = config_of(recipe, "biosyn-recipe", BiosynRecipe), Path(out)
+    recipe, out = recipe_of(recipe, "biosyn-recipe", BiosynRecipe), Path(out)
+    config = recipe.config
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
     check_several(development, "development")
     if development_dictionary is not None and not development:
@@ -110,7 +111,7 @@ def train_biosyn(
         sets = [queries_over(file, names, source=source, tell=tell) for file in development]
         return _Biosyn(config, data, run, sets, _parents(dictionary), tell)
 
-    return take_course(make, config, out, Watching(trackers, on_step, on_evaluation, on_event))
+    return take_course(make, recipe, out, Watching(trackers, on_step, on_evaluation, on_event))
 
 
 class _Biosyn(Course[BiosynConfig, BiosynStepReport]):

@@ -166,6 +166,7 @@ class Course(ABC, Generic[Settings, Done]):
         """What the manifest of the saved folder says of the run, and ``more``."""
         return {
             "training": report.config,
+            **({} if report.recipe is None else {"recipe": report.recipe}),
             "ran_on": self.ran_on,
             **more,
             "development": report.data["development"],

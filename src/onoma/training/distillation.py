@@ -32,7 +32,7 @@ from onoma.training.loop import Tell, Watching, take_course
 from onoma.training.measuring import Measure
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import ensure_encoder_writable
-from onoma.training.settings import config_of
+from onoma.training.settings import recipe_of
 from onoma.training.step import make_optimiser
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_base, load_base
@@ -80,7 +80,8 @@ def distil_encoder(
     Example:
         >>> distil_encoder("distil", "linker-of-a-large-encoder", "small")  # doctest: +SKIP
     """
-    config, out = config_of(recipe, "distillation-recipe", DistillationRecipe), Path(out)
+    recipe, out = recipe_of(recipe, "distillation-recipe", DistillationRecipe), Path(out)
+    config = recipe.config
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
     check_several(development, "development")
     if development_dictionary is not None and not development:
@@ -99,7 +100,7 @@ def distil_encoder(
         sets = [queries_over(file, names, source=source, tell=tell) for file in development]
     return take_course(
         lambda run, tell: _Distillation(config, opened, sets, tell),
-        config,
+        recipe,
         out,
         Watching(trackers, on_step, on_evaluation, on_event),
     )

@@ -31,6 +31,7 @@ from onoma.training.planning import plan_steps
 from onoma.training.report import TrainingReport, mean_loss, versions
 from onoma.training.run_config import RunConfig
 from onoma.training.run_folder import RUN_NAME, RunLog, begin_run, is_saved, planned_steps, unfinished_run
+from onoma.training.settings import NamedSettings
 from onoma.training.stopping import StopRequest
 from onoma.training.trackers import Trackers, open_trackers
 
@@ -56,13 +57,13 @@ class Watching(Generic[Done]):
 
 
 def take_course(
-    make: Callable[[Path, Tell], Course[Any, Done]], config: RunConfig, out: Path, watching: Watching[Done]
+    make: Callable[[Path, Tell], Course[Any, Done]], recipe: NamedSettings[Any], out: Path, watching: Watching[Done]
 ) -> TrainingReport:
     """Begin a run, or go on with it, to its end, and save what it has made.
 
     Args:
         make: Makes the course from the run folder and what is to be called with sentences worth telling.
-        config: Its settings.
+        recipe: Its settings.
         out: Where the encoder is written; what lies there is replaced.
         watching: Who follows it.
 
@@ -71,10 +72,12 @@ def take_course(
         TrainingError: the loss is not a number, or memory does not suffice.
     """
     keep_freed_memory()
-    with processes(config.device), unfinished_run(out, config) as run:
+    with processes(recipe.config.device), unfinished_run(out, recipe.config) as run:
         tell = _by_main(watching.on_event)
         course = make(run, tell)
-        sitting = _Sitting(course, run, _by_main(watching.on_step), _by_main(watching.on_evaluation), tell)
+        sitting = _Sitting(
+            course, recipe.origin, run, _by_main(watching.on_step), _by_main(watching.on_evaluation), tell
+        )
         with _memory_errors_in_words(course, run):
             sitting.train(watching.trackers)
         report = broadcast(sitting.save(out) if is_main() else None)
@@ -88,6 +91,7 @@ class _Sitting(Generic[Done]):
     def __init__(
         self,
         course: Course[Any, Done],
+        recipe: dict[str, Any] | None,
         run: Path,
         on_step: Callable[[Done], None],
         on_evaluation: Callable[[Evaluation], None],
@@ -95,6 +99,7 @@ class _Sitting(Generic[Done]):
     ) -> None:
         self._course, self._evaluations, self._run = course, course.evaluations, run
         self._config: RunConfig = course.config
+        self._recipe = recipe
         self._stop = StopRequest()
         self._on_step = self._stop.tolerating(on_step)
         self._on_evaluation = self._stop.tolerating(on_evaluation)
@@ -261,6 +266,7 @@ class _Sitting(Generic[Done]):
             saved_step=best.step if best and self._config.keep == "best" else self._steps_done,
             evaluations=self._evaluations.as_json(),
             resumed_at=self._resumed_at,
+            recipe=self._recipe,
             config=self._config.model_dump(mode="json"),
             ran_on=self._course.ran_on,
             versions=versions(),

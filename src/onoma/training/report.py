@@ -40,6 +40,8 @@ class TrainingReport:
     evaluations: list[dict[str, Any]] = field(repr=False)
     """See `onoma.training.evaluating.Evaluation`."""
     resumed_at: int | None
+    recipe: dict[str, Any] | None
+    """``name`` of the recipe and the settings ``overridden`` in it; unset: settings of no recipe."""
     config: dict[str, Any] = field(repr=False)
     ran_on: dict[str, Any]
     """Device, precision, number of processes."""

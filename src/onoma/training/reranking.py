@@ -61,7 +61,7 @@ from onoma.training.reranking_step import (
     make_optimiser,
 )
 from onoma.training.run_folder import ensure_encoder_writable
-from onoma.training.settings import config_of
+from onoma.training.settings import recipe_of
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_base, tune
 from onoma.types import BoolArray, Progress, RowArray
@@ -119,8 +119,8 @@ def train_reranker(
         TrainingError: the loss is not a number, or memory does not suffice.
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
     """
-    config = config_of(recipe, "reranking-recipe", RerankingRecipe)
-    out = Path(out)
+    recipe, out = recipe_of(recipe, "reranking-recipe", RerankingRecipe), Path(out)
+    config = recipe.config
     ensure_encoder_writable(out, RERANKER_KIND, config, overwrite=overwrite)
     named = _named(development)
     fix = "give a file of mentions (development, --development FILE), or train without (--set keep=last)"
@@ -169,7 +169,7 @@ def train_reranker(
     sets = {name: (find(data), means_nil[name]) for name, data in tables.items()}
     return take_course(
         lambda run, tell: _Reranking(config, telling, sets, out.name, fingerprint),
-        config,
+        recipe,
         out,
         Watching(trackers, on_step, on_evaluation, on_event),
     )

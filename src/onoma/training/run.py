@@ -22,7 +22,7 @@ from onoma.training.distributed import barrier, is_main, processes
 from onoma.training.evaluating import GIVE_WITH_TERMINOLOGY, HIDE_OR_GIVE, Evaluation, check_development
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import check_settings, claimed_run, ensure_encoder_writable
-from onoma.training.settings import config_of
+from onoma.training.settings import recipe_of
 from onoma.training.step import StepReport
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_base
@@ -80,7 +80,8 @@ def train_on_terminology(
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
         MismatchError: ``OUT.run`` holds an unfinished run with other settings.
     """
-    config = config_of(recipe, "recipe", Recipe)
+    recipe = recipe_of(recipe, "recipe", Recipe)
+    config = recipe.config
     out = Path(out)
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
     check_run(config, development, development_terminology, trackers, out=out, hides=development_synonyms > 0)
@@ -128,7 +129,7 @@ def train_on_terminology(
             pairs = PairSet.open(folder)
             check_concepts(pairs, opened.path)
             return train_encoder(
-                config,
+                recipe,
                 pairs,
                 out,
                 development=sets,
@@ -179,7 +180,8 @@ def train_on_pairs(
             ``OUT.run`` holds an unfinished run with other settings.
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
     """
-    config = config_of(recipe, "recipe", Recipe)
+    recipe = recipe_of(recipe, "recipe", Recipe)
+    config = recipe.config
     ensure_encoder_writable(Path(out), "encoder", config, overwrite=overwrite)
     check_run(config, development, development_terminology, trackers, out=Path(out), on_pairs=True)
     opened = pairs if isinstance(pairs, PairSet) else PairSet.open(pairs)
@@ -197,7 +199,7 @@ def train_on_pairs(
         if development_terminology is not None:
             sets = _read(development, _opened(development_terminology), config, tell=on_event)
         return train_encoder(
-            config,
+            recipe,
             opened,
             out,
             development=sets,

@@ -9,7 +9,7 @@ import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast, get_args
+from typing import Any, Generic, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -42,8 +42,16 @@ class NamedSettings(BaseModel, Generic[C]):
     model_config = ConfigDict(frozen=True)
 
     name: str
+    """Of the recipe; "" of settings that are no recipe's."""
     description: str
     config: C
+    overridden: tuple[str, ...] = ()
+    """Settings that were given in place of the recipe's."""
+
+    @property
+    def origin(self) -> dict[str, Any] | None:
+        """Where the settings are from, for ``train.json`` and the model card."""
+        return {"name": self.name, "overridden": list(self.overridden)} if self.name else None
 
 
 def load_settings(kind: str, name: str, recipe: type[R], overrides: Mapping[str, Any] | None = None) -> R:
@@ -76,11 +84,16 @@ def load_settings(kind: str, name: str, recipe: type[R], overrides: Mapping[str,
         # A part before its name, and that before its other settings.
         for key, value in sorted(given.items(), key=lambda item: ("." in item[0], not item[0].endswith(".name"))):
             _set(model, values, key, _parse(model, key, value) if isinstance(value, str) else value)
-    return recipe(name=Path(name).stem, description=description, config=resolve(model, values, source=name))
+    return recipe(
+        name=Path(name).stem,
+        description=description,
+        config=resolve(model, values, source=name),
+        overridden=tuple(sorted(overrides or ())),
+    )
 
 
-def config_of(recipe: NamedSettings[C] | C | str, kind: str, known: type[NamedSettings[C]]) -> C:
-    """The settings of a recipe, of one that is loaded by its name, or as they are given.
+def recipe_of(recipe: R | BaseModel | str, kind: str, known: type[R]) -> R:
+    """The recipe as it is, the one of this name, or one without a name of settings.
 
     Args:
         recipe: The recipe, its name or file, or its settings.
@@ -93,13 +106,14 @@ def config_of(recipe: NamedSettings[C] | C | str, kind: str, known: type[NamedSe
     """
     model: Any = known.model_fields["config"].annotation
     if isinstance(recipe, str):
-        return load_settings(kind, recipe, known).config
-    config: Any = recipe.config if isinstance(recipe, known) else recipe
-    if not isinstance(config, model):
+        return load_settings(kind, recipe, known)
+    if isinstance(recipe, known):
+        return recipe
+    if not isinstance(recipe, model):
         raise ConfigError(
             f"training is told by a {known.__name__}, its name, or a {model.__name__}; found {type(recipe).__name__}."
         )
-    return cast("C", config)
+    return known(name="", description="", config=recipe)
 
 
 def resolve(model: type[C], values: Mapping[str, Any], *, source: str = "training settings") -> C:
