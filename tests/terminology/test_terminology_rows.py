@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -217,6 +218,49 @@ def test_columns_whose_names_are_patterns_elsewhere(kind: str, name: str, tmp_pa
     assert terminology.concept("b").semantic_types == ("D",)
     import_terminology("table", path, tmp_path / "other", options={"id": name, "name": "id"})
     assert named(Terminology.open(tmp_path / "other")) == {"cold": ["a"], "flu": ["b"]}
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
+def test_codes_that_were_retired(kind: str, tmp_path: Path) -> None:
+    rows = [
+        {"code": "1", "name": "a", "gone": "Deprecated ", "now": "2"},
+        {"code": "2", "name": "b", "gone": "", "now": ""},
+        {"code": "3", "name": "c", "gone": "TRUE", "now": ""},
+        {"code": "1", "name": "aa", "gone": "", "now": "2"},
+        {"code": "4", "name": "d", "gone": "", "now": "X:9"},
+        {"code": "5", "name": "e", "gone": "active", "now": "2"},
+    ]
+    path = tmp_path / f"t.{kind}"
+    write: dict[str, Callable[[Path], object]] = {
+        "csv": pl.DataFrame(rows).write_csv,
+        "parquet": pl.DataFrame(rows).write_parquet,
+        "jsonl": pl.DataFrame(rows).write_ndjson,
+    }
+    write[kind](path)
+    options = {"id": "code", "name": "name", "obsolete": "gone", "replaced_by": "now"}
+    report = import_terminology("table", path, tmp_path / "out", options=options)
+    terminology = Terminology.open(tmp_path / "out")
+    assert [(one.concept_id, one.status, one.replaced_by) for one in map(terminology.concept, "12345")] == [
+        ("1", "obsolete", "2"),
+        ("2", "active", None),
+        ("3", "obsolete", None),
+        ("4", "obsolete", "X:9"),
+        ("5", "active", "2"),
+    ]
+    assert report.n_obsolete == 3
+    assert named(terminology)["1"] == ["a", "aa"]
+
+
+def test_rows_that_disagree_on_what_became_of_a_code(tmp_path: Path) -> None:
+    data = "code,name,gone,now\n1,a,1,2\n2,b,,\n1,c,0,2\n1,d,1,3\n1,e,yes,2\n"
+    options = {"id": "code", "name": "name", "obsolete": "gone", "replaced_by": "now"}
+    with pytest.raises(InputError, match="line 4, field gone: an earlier row of the code says another thing"):
+        read(tmp_path, "table", "t.csv", data, **options)
+    terminology, report = read(tmp_path, "table", "t.csv", data, on_error="skip", **options)
+    assert (terminology.concept("1").status, terminology.concept("1").replaced_by) == ("obsolete", "2")
+    assert report.n_rejected == 2
+    with pytest.raises(InputError, match=r"line 2, field gone: .*expected true or false, .*obsolete or active"):
+        read(tmp_path, "table", "t.csv", "code,name,gone\n1,a,perhaps\n", id="code", name="name", obsolete="gone")
 
 
 def test_columns_whose_names_have_commas(tmp_path: Path) -> None:

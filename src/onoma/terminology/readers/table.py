@@ -22,7 +22,7 @@ from pydantic import Field
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
 from onoma.files.encodings import checked_encoding
-from onoma.files.reading import Check, Reading
+from onoma.files.reading import Check, Reading, first_of_each
 from onoma.files.table_rows import (
     JSON_LINES,
     LINE,
@@ -34,15 +34,26 @@ from onoma.files.table_rows import (
     text_rows,
 )
 from onoma.files.text_files import only_file
-from onoma.terminology.assembly import SOURCE_NAMES, SOURCE_TYPES, SourceTables
+from onoma.terminology.assembly import SOURCE_NAMES, SOURCE_TYPES, SourceTables, named_concepts
 from onoma.terminology.formats import Format
 from onoma.terminology.languages import LANGUAGE_TAG, tidy_language
 from onoma.terminology.readers.options import LanguageTag, ReaderOptions, Separator, Words
+from onoma.terminology.tables import ACTIVE, OBSOLETE
 
+_FATES = pl.Schema({"concept_id": pl.String(), "said": pl.String(), "successor": pl.String(), "line": pl.UInt32()})
+"""What rows say became of their codes: status, and the code in their place."""
 _PREFERRED_WORDS = {
     **dict.fromkeys(("1", "true", "t", "yes", "y", "preferred", "p"), True),
     **dict.fromkeys(("", "0", "false", "f", "no", "n", "synonym", "s"), False),
 }
+_STATUS_WORDS = {
+    **dict.fromkeys(
+        ("1", "true", "t", "yes", "y", "obsolete", "retired", "deprecated", "inactive", "withdrawn", "deleted"),
+        OBSOLETE,
+    ),
+    **dict.fromkeys(("0", "false", "f", "no", "n", "active", "current", "valid"), ACTIVE),
+}
+_OPTIONAL_COLUMNS = ("preferred", "language", "semantic_type", "source", "obsolete", "replaced_by")
 
 
 class TableOptions(ReaderOptions):
@@ -57,6 +68,12 @@ class TableOptions(ReaderOptions):
     language: str | None = Field(default=None, description="column with the language (BCP 47)")
     semantic_type: str | None = Field(default=None, description="column with the semantic type")
     source: str | None = Field(default=None, description="column with the source vocabulary")
+    obsolete: str | None = Field(
+        default=None, description="column that marks retired codes (true/false, 1/0, yes/no, obsolete/active)"
+    )
+    replaced_by: str | None = Field(
+        default=None, description="column with the code to use in place of a retired one, which it says to be retired"
+    )
     separator: Separator | None = Field(
         default=None, description="what divides several names (or types) in one cell: a sign, e.g. |, or tab"
     )
@@ -73,7 +90,7 @@ class TableOptions(ReaderOptions):
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column of the table that is used."""
-        optional = (self.preferred, self.language, self.semantic_type, self.source)
+        optional = (getattr(self, option) for option in _OPTIONAL_COLUMNS)
         return tuple(dict.fromkeys([self.id, *self.name, *(column for column in optional if column)]))
 
 
@@ -104,11 +121,13 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
         )
     reading.encoding, reading.encoding_option = checked_encoding(options.encoding), "--set encoding="
     names, types = [pl.DataFrame(schema=SOURCE_NAMES)], [pl.DataFrame(schema=SOURCE_TYPES)]
+    fates = [pl.DataFrame(schema=_FATES)]
     read_as, codes = _renamed(options), [pl.Series(dtype=pl.UInt64)]
     for batch in _rows(file, options, reading):
         rows = _checked(batch.rename(_as_read), read_as, path, reading)
         codes.append(rows[read_as.id].hash().rename(""))
         names.append(_names(rows, read_as))
+        fates.append(_fates_of(rows, read_as))
         if read_as.semantic_type:
             types.append(
                 rows.select(
@@ -117,9 +136,21 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
                 .explode("semantic_type")
                 .filter(pl.col("semantic_type").str.strip_chars() != "")
             )
-    in_all = pl.concat(codes)
+    in_all, all_names = pl.concat(codes), pl.concat(names)
     reading.note("rows of a code that stood before, whose names are put together", len(in_all) - in_all.n_unique())
-    return SourceTables(path=path, names=pl.concat(names), semantic_types=pl.concat(types))
+    concepts = named_concepts(all_names).join(
+        _fates(pl.concat(fates), options, path, reading), on="concept_id", how="left", maintain_order="left"
+    )
+    return SourceTables(
+        path=path,
+        concepts=concepts.select(
+            "concept_id",
+            status=pl.coalesce("said", pl.when(pl.col("successor").is_not_null()).then(pl.lit(OBSOLETE)), "status"),
+            replaced_by=pl.coalesce("successor", "replaced_by"),
+        ),
+        names=all_names,
+        semantic_types=pl.concat(types),
+    )
 
 
 def _rows(file: SourceFile, options: TableOptions, reading: Reading) -> Iterator[pl.DataFrame]:
@@ -146,9 +177,7 @@ def _as_written(column: str) -> str:
 
 def _renamed(options: TableOptions) -> TableOptions:
     names = {name: _as_read(name) for name in options.columns}
-    of_one = {
-        option: names.get(getattr(options, option)) for option in ("preferred", "language", "semantic_type", "source")
-    }
+    of_one = {option: names.get(getattr(options, option)) for option in _OPTIONAL_COLUMNS}
     return options.model_copy(update={"id": names[options.id], "name": tuple(map(_as_read, options.name)), **of_one})
 
 
@@ -182,12 +211,50 @@ def _checked(rows: pl.DataFrame, options: TableOptions, path: Path, reading: Rea
         tag = pl.col(options.language)
         is_tag = (tag == "") | tag.str.contains(LANGUAGE_TAG)
         checks.append(Check(is_tag, _as_written(options.language), "a BCP 47 tag, e.g. en", options.language))
+    if options.obsolete:
+        word = pl.col(options.obsolete).str.strip_chars().str.to_lowercase()
+        expected = "true or false, 1 or 0, yes or no, obsolete or active"
+        is_word = word.is_in(["", *_STATUS_WORDS])
+        checks.append(Check(is_word, _as_written(options.obsolete), expected, options.obsolete))
     if options.preferred:
         mark = pl.col(options.preferred).str.strip_chars().str.to_lowercase()
         expected = "true or false, 1 or 0, yes or no"
         is_mark = mark.is_in(list(_PREFERRED_WORDS))
         checks.append(Check(is_mark, _as_written(options.preferred), expected, options.preferred))
     return reading.keep_valid(rows, checks, path=path, line_column=LINE)
+
+
+def _fates_of(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:
+    """Of the rows that say what became of their code."""
+    word, successor = pl.lit(""), pl.lit("")
+    if options.obsolete:
+        word = pl.col(options.obsolete).str.strip_chars().str.to_lowercase()
+    if options.replaced_by:
+        successor = pl.col(options.replaced_by).str.strip_chars()
+    said = rows.select(
+        concept_id=options.id,
+        said=word.replace_strict(_STATUS_WORDS, default=None, return_dtype=pl.String),
+        successor=pl.when(successor != "").then(successor),
+        line=pl.col(LINE).cast(pl.UInt32),
+    )
+    return said.filter(pl.col("said").is_not_null() | pl.col("successor").is_not_null())
+
+
+def _fates(rows: pl.DataFrame, options: TableOptions, path: Path, reading: Reading) -> pl.DataFrame:
+    """What became of each code. What a row says against an earlier one is rejected, and its names are kept."""
+    found = rows.select("concept_id").unique(maintain_order=True)
+    for column, option in (("said", options.obsolete), ("successor", options.replaced_by)):
+        of_one = rows.select("concept_id", column, "line").drop_nulls(column)
+        first, differing, _ = first_of_each(of_one, "concept_id")
+        reading.reject_rows(
+            differing.select("line", text="concept_id"),
+            "an earlier row of the code says another thing, which holds",
+            path=path,
+            field=option,
+            expected="one thing for each code, or an empty cell",
+        )
+        found = found.join(first.drop("line"), on="concept_id", how="left", maintain_order="left")
+    return found
 
 
 def _names(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:
