@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from onoma.cli import pairs_info
 from onoma.cli.options import Encoder, Encoding, Force, OnError, TerminologyFolder, reading_of
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ Ambiguity = Annotated[
     typer.Option(help="Equal names of different concepts: negatives (keep), never negatives (mark), left out (drop)."),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Of the sample of pairs.")]
+
+
+app.command("info")(pairs_info.info)
 
 
 @app.command()

@@ -1,0 +1,134 @@
+"""``onoma pairs info``: what a folder of pairs or triples holds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from onoma.cli.options import Json
+from onoma.errors import ConfigError, MismatchError
+
+if TYPE_CHECKING:
+    from onoma.pairs import PairSet, TripleSet
+
+_EXAMPLES = 5
+
+
+def info(
+    folder: Annotated[
+        Path, typer.Argument(metavar="PAIRS", help="A folder of pairs or triples (onoma pairs), or OUT.run/pairs.")
+    ],
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            "--encoder", "-e", metavar="ENCODER", help="That whose tokeniser made them, to show examples of its names."
+        ),
+    ] = None,
+    examples: Annotated[
+        int, typer.Option(min=1, metavar="N", help="How many, drawn at random; with --encoder.")
+    ] = _EXAMPLES,
+    as_json: Json = False,
+) -> None:
+    """Say how many pairs of how many names there are, what they were made from and how, and show some."""
+    from onoma.artifacts import read_manifest
+    from onoma.cli import show
+    from onoma.pairs import PairSet, TripleSet
+    from onoma.pairs.triples import KIND as TRIPLES
+
+    if encoder is None and examples != _EXAMPLES:
+        raise ConfigError("--examples are read with a tokeniser: give --encoder too.")
+    kind = TripleSet if read_manifest(folder).kind == TRIPLES else PairSet
+    opened: PairSet | TripleSet = kind.open(folder)
+    facts = _facts(opened)
+    shown = None if encoder is None else _examples(opened, encoder, examples)
+    if as_json:
+        found = {**facts, **({} if shown is None else {"examples": shown})}
+        show.out.print_json(json.dumps({name: value for name, value in found.items() if value is not None}))
+        return
+    rows = [(name.replace("_", " "), _shown(value)) for name, value in facts.items() if value is not None]
+    show.table(["", opened.manifest.kind], rows)
+    if shown is not None:
+        show.out.print()
+        show.table(list(shown[0]), [list(one.values()) for one in shown])
+
+
+def _facts(opened: PairSet | TripleSet) -> dict[str, Any]:
+    import numpy as np
+
+    from onoma.pairs import PairSet
+
+    manifest, config = opened.manifest, opened.manifest.config
+    classes = np.unique(opened.labels)
+    facts: dict[str, Any] = {"names": len(opened.store), "concepts": len(classes)}
+    if isinstance(opened, PairSet):
+        facts = {"pairs": len(opened.pairs), **facts}
+    else:
+        facts = {
+            "triples": len(opened.triples),
+            "triples_by_relation": dict(
+                zip(opened.relation_names, np.bincount(opened.triples[:, 1]).tolist(), strict=True)
+            ),
+            **facts,
+        }
+    if opened.text_labels is not None:
+        each = np.unique(np.stack([opened.text_labels, opened.labels]), axis=1)
+        facts["texts_of_several_concepts"] = int((np.bincount(each[0]) > 1).sum())
+    lengths = np.diff(opened.store.offsets)
+    facts["tokens_per_name"], facts["tokens_of_the_longest"] = round(float(lengths.mean()), 1), int(lengths.max())
+    known = {name: value for name, value in config.items() if name not in {"merged", "relations_found"}}
+    return {
+        **facts,
+        **known,
+        "merged_from": len(config["merged"]) if "merged" in config else None,
+        "seed": manifest.seed,
+        "made_from": {parent.kind: parent.fingerprint for parent in manifest.parents} or None,
+        "created": manifest.created,
+        "onoma": manifest.onoma_version,
+    }
+
+
+def _examples(opened: PairSet | TripleSet, encoder: str, n_wanted: int) -> list[dict[str, str]]:
+    """Some pairs or triples in words: a triple as first names of its concepts."""
+    import numpy as np
+    from tokenizers import Tokenizer
+
+    from onoma.encoders import locate_tokenizer
+    from onoma.encoders.tokens import tokenizer_fingerprint
+    from onoma.pairs import PairSet
+    from onoma.pairs.name_store import own_tokenizer
+
+    tokenizer: Tokenizer = own_tokenizer(locate_tokenizer(encoder))
+    if tokenizer_fingerprint(tokenizer) != opened.manifest.config["tokenizer"]:
+        raise MismatchError(f"{opened.path} was tokenised with another tokeniser than that of {encoder}.")
+    store = opened.store
+
+    def name(row: int) -> str:
+        return str(tokenizer.decode(store.ids[store.offsets[row] : store.offsets[row + 1]].tolist()))
+
+    rows = opened.pairs if isinstance(opened, PairSet) else opened.triples
+    drawn = np.sort(np.random.default_rng(0).permutation(len(rows))[:n_wanted])
+    if isinstance(opened, PairSet):
+        return [{"name": name(first), "means the same as": name(second)} for first, second in rows[drawn].tolist()]
+    return [
+        {
+            "head": name(int(opened.name_offsets[head])),
+            "relation": opened.relation_names[relation],
+            "tail": name(int(opened.name_offsets[tail])),
+        }
+        for head, relation, tail in rows[drawn].tolist()
+    ]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{name.replace('_', ' ')} {_shown(one)}" for name, one in value.items())
+    return str(value)
