@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from hypothesis import given, settings
-from small_terminologies import Record, record, small_terminologies, write
+from small_terminologies import Name, Record, record, small_terminologies, write
 
 from onoma.errors import ArtifactExistsError, InputError, NotAnArtifactError
 from onoma.terminology import Terminology, TerminologyDiff, diff_terminologies
@@ -21,16 +21,30 @@ def diff(tmp_path: Path, old: list[Record], new: list[Record]) -> TerminologyDif
     return diff_terminologies(write(tmp_path / "old", old), write(tmp_path / "new", new))
 
 
+def alike(name: str) -> str:
+    return " ".join(name.lower().split())
+
+
+def words(name: str) -> list[str]:
+    return [word for word in alike(name).split() if len(word) >= 3]
+
+
 def changes(old: list[Record], new: list[Record]) -> Iterator[Row]:
     """The changes between two releases, by plain sets."""
     before, after = ({entry.code: entry for entry in side} for side in (old, new))
-    both = before.keys() & after.keys()
+    added = [entry for entry in new if entry.code not in before and entry.status == "active"]
+
+    def moved_to(entry: Record) -> str | None:
+        name = alike(entry.preferred_name)
+        found = [other.code for other in added if alike(other.preferred_name) == name != ""]
+        return found[0] if len(found) == 1 else None
+
     for code in before.keys() | after.keys():
         was, now = before.get(code), after.get(code)
         if now is None:
             assert was is not None
             change = "removed" if was.status == "active" else "removed_obsolete"
-            yield code, change, was.preferred_name, None, None, None
+            yield code, change, was.preferred_name, None, moved_to(was) if change == "removed" else None, None
             continue
         if was is None:
             change = "added" if now.status == "active" else "added_obsolete"
@@ -39,17 +53,27 @@ def changes(old: list[Record], new: list[Record]) -> Iterator[Row]:
         old_name, name = was.preferred_name, now.preferred_name
         if was.status != now.status:
             change = "revived" if now.status == "active" else "replaced" if now.replaced_by else "retired"
-            yield code, change, old_name, name, None, now.replaced_by
+            yield code, change, old_name, name, moved_to(was) if change == "retired" else None, now.replaced_by
         else:
             if was.replaced_by != now.replaced_by:
                 yield code, "successor_changed", was.replaced_by, now.replaced_by, None, now.replaced_by
             if old_name != name:
-                is_same = old_name.lower().split() == name.lower().split()
-                yield code, "respelled" if is_same else "renamed", old_name, name, None, now.replaced_by
+                said = [
+                    {text for one in entry.names for text in (alike(one.text), *words(one.text))}
+                    for entry in (was, now)
+                ]
+                is_known = bool(said[0] & said[1])
+                was_of_another = alike(name) in {alike(one.preferred_name) for one in old if one.status == "active"}
+                change = "renamed" if is_known and not was_of_another else "renamed_entirely"
+                change = "respelled" if alike(old_name) == alike(name) else change
+                yield code, change, old_name, name, None, now.replaced_by
         contents: dict[str, list[set[tuple[str, str | None]]]] = {
             "name": [{(name.text, name.language) for name in entry.names} for entry in (was, now)],
             "type": [{(kind, None) for kind in entry.types} for entry in (was, now)],
-            "relation": [{(tail, kind) for kind, tail, _ in entry.relations if tail in both} for entry in (was, now)],
+            "relation": [
+                {(tail, kind) for kind, tail, _ in entry.relations if tail in side}
+                for entry, side in ((was, before), (now, after))
+            ],
             "definition": [{(text, None) for text, _ in entry.definitions} for entry in (was, now)],
             "reference": [{(other, kind) for other, kind, _ in entry.references} for entry in (was, now)],
         }
@@ -58,21 +82,15 @@ def changes(old: list[Record], new: list[Record]) -> Iterator[Row]:
                 yield code, f"{kind}_added", None, value, qualifier, now.replaced_by
             for value, qualifier in formerly - lately:
                 yield code, f"{kind}_removed", value, None, qualifier, now.replaced_by
-        were, are = (
-            {
-                (name.text, name.language): all(
-                    other.is_suppressed
-                    for other in entry.names
-                    if (other.text, other.language) == (name.text, name.language)
-                )
-                for name in entry.names
-            }
-            for entry in (was, now)
-        )
-        for text, language in were.keys() & are.keys():
-            if were[text, language] != are[text, language]:
-                change = "name_suppressed" if are[text, language] else "name_unsuppressed"
+        for text, language in contents["name"][0] & contents["name"][1]:
+            rows = [[name for name in entry.names if name[:2] == (text, language)] for entry in (was, now)]
+            was_suppressed, is_suppressed = (all(name.is_suppressed for name in some) for some in rows)
+            if was_suppressed != is_suppressed:
+                change = "name_suppressed" if is_suppressed else "name_unsuppressed"
                 yield code, change, text, text, language, now.replaced_by
+            types, types_now = ("+".join(sorted({name.term_type for name in some})) for some in rows)
+            if types != types_now and text not in (old_name, name):
+                yield code, "name_retyped", types, types_now, text, now.replaced_by
 
 
 def order(row: Row) -> tuple[object, ...]:
@@ -118,6 +136,11 @@ def test_kinds_of_change_as_a_person_reads_them(tmp_path: Path) -> None:
         record("X:5", "flu "),
         record("X:6", status="obsolete"),
         record("X:7", "Gone"),
+        record("X:9", "Pain", "Ache", relations=[("is_a", "X:7", "S")]),
+        Record("X:10", [Name("Diabetes"), Name("Sugar disease", term_type="exact_synonym")]),
+        record("X:11", "Cough"),
+        record("X:13", "Gamma fever"),
+        record("X:14", "Delta fever"),
     ]
     new = [
         record("X:1", "Myocardial infarction", "MI"),
@@ -127,20 +150,28 @@ def test_kinds_of_change_as_a_person_reads_them(tmp_path: Path) -> None:
         record("X:5", "Flu"),
         record("X:6", "Back"),
         record("X:8", "New\nname"),
+        record("X:9", "Fever", "Pyrexia", relations=[("is_a", "X:12", "S")]),
+        Record("X:10", [Name("Diabetes"), Name("Sugar disease", term_type="broad_synonym")]),
+        record("X:12", "cough"),
+        record("X:13", "Delta fever"),
+        record("X:14", "Delta fevers"),
     ]
     found = diff(tmp_path, old, new)
     told = str(found)
     assert {change: count for change, count in found.counts.items() if count} == {
-        "added": 1,
+        "added": 2,
         "retired": 1,
         "replaced": 1,
-        "removed": 1,
+        "removed": 2,
         "revived": 1,
-        "renamed": 1,
+        "renamed_entirely": 2,
+        "renamed": 2,
         "respelled": 1,
-        "name_added": 5,
-        "name_removed": 4,
-        "relation_added": 1,
+        "name_added": 9,
+        "name_removed": 8,
+        "name_retyped": 1,
+        "relation_added": 2,
+        "relation_removed": 1,
     }
     for line in (
         "X:8 New name",
@@ -150,6 +181,13 @@ def test_kinds_of_change_as_a_person_reads_them(tmp_path: Path) -> None:
         "X:5: flu  -> Flu",
         "X:4 is_a X:5",
         "X:6 Back",
+        "X:7 Gone",
+        "X:9: Pain -> Fever",
+        "X:13: Gamma fever -> Delta fever",
+        "X:9 is_a X:7",
+        "X:9 is_a X:12",
+        "X:10 Sugar disease: exact_synonym -> broad_synonym",
+        "X:11 Cough (that is X:12 now?)",
     ):
         assert f"    {line}\n" in told + "\n"
     assert "name added" in told

@@ -7,18 +7,23 @@ change                   what it is; ``old``, ``new``, ``qualifier``
 =======================  =============================================================================================
 added                    an active code that was not there; new: its preferred name
 added_obsolete           a code that was not there, obsolete from the start; new: its preferred name
-retired                  was active, is obsolete, without successor; old, new: preferred names
+retired                  was active, is obsolete, without successor; old, new: preferred names; qualifier: see removed
 replaced                 was active, is obsolete, with ``replaced_by``; old, new: preferred names
-removed                  an active code that is gone altogether; old: its preferred name
+removed                  an active code that is gone altogether; old: its preferred name; qualifier: the code that was
+                         added with this preferred name, if there is one such (the code may have moved)
 removed_obsolete         an obsolete code that is gone altogether; old: its preferred name
 revived                  was obsolete, is active; old, new: preferred names
 successor_changed        status as before, another ``replaced_by``; old, new: successors
-renamed                  status as before, another preferred name; old, new: preferred names
+renamed_entirely         status as before, another preferred name: that of another code before, or one that came as all
+                         names and their words went; the code may mean something else now; old, new: preferred names
+renamed                  status as before, another preferred name otherwise; old, new: preferred names
 respelled                likewise, but only upper and lower case or white space differ
 name_added, ...          a name (text and language) that was not there, is not there any more; qualifier: the language
 name_removed
 name_suppressed, ...     a name that both have, of which every row is marked as suppressed now, or no longer is;
 name_unsuppressed        old, new: the name; qualifier: the language
+name_retyped             a name that both have, of another term type (the scope of a synonym), and preferred in neither;
+                         old, new: its term types, with "+" between several; qualifier: the name
 type_added, ...          a semantic type
 type_removed
 relation_added, ...      a relation; qualifier: its kind; old, new: the tail's code
@@ -29,9 +34,9 @@ reference_added, ...     a cross-reference; qualifier: its relation; old, new: t
 reference_removed
 =======================  =============================================================================================
 
-``replaced_by`` is that of the new release, null where the code is gone. Names, types, definitions and references are
-compared for codes that both releases have, relations between such codes: what comes and goes with a code is said by
-its one row. Order, sources and term types are not compared. Rows are sorted by the kind of change (in the table's
+``replaced_by`` is that of the new release, null where the code is gone. Names, types, relations, definitions and
+references are compared for codes that both releases have, whatever a relation leads to: what comes and goes with a code
+is said by its one row. Order and sources are not compared. Rows are sorted by the kind of change (in the table's
 order), then ``concept_id``, ``qualifier``, ``old``, ``new``, by code point.
 """
 
@@ -59,12 +64,14 @@ CHANGES = (
     "removed_obsolete",
     "revived",
     "successor_changed",
+    "renamed_entirely",
     "renamed",
     "respelled",
     "name_added",
     "name_removed",
     "name_suppressed",
     "name_unsuppressed",
+    "name_retyped",
     "type_added",
     "type_removed",
     "relation_added",
@@ -85,6 +92,8 @@ DETAILS = pl.Schema(
     }
 )
 EXAMPLES_SHOWN = 3
+_WORD_LETTERS = 3
+"""From which on a word tells what a name is about."""
 _EXAMPLE_LENGTH = 100
 
 
@@ -187,7 +196,7 @@ def diff_terminologies(old: str | Path | Terminology, new: str | Path | Terminol
     before, after = (given if isinstance(given, Terminology) else Terminology.open(given) for given in (old, new))
     concepts = _both(before, after)
     kept = concepts.drop_nulls(["row", "row_new"])
-    details = pl.concat([*_concept_changes(concepts), *_content_changes(before, after, kept)])
+    details = pl.concat([*_concept_changes(before, after, concepts), *_content_changes(before, after, kept)])
     order = pl.DataFrame({"change": CHANGES}).with_row_index("order")
     details = (
         details.join(order, on="change", maintain_order="left")
@@ -218,7 +227,7 @@ def _both(before: Terminology, after: Terminology) -> pl.DataFrame:
     return old.join(new, on="concept_id", how="full", coalesce=True, suffix="_new")
 
 
-def _concept_changes(concepts: pl.DataFrame) -> Iterator[pl.DataFrame]:
+def _concept_changes(before: Terminology, after: Terminology, concepts: pl.DataFrame) -> Iterator[pl.DataFrame]:
     was_there, is_there = pl.col("row").is_not_null(), pl.col("row_new").is_not_null()
     was_active, is_active = pl.col("status") == ACTIVE, pl.col("status_new") == ACTIVE
     change = (
@@ -232,14 +241,54 @@ def _concept_changes(concepts: pl.DataFrame) -> Iterator[pl.DataFrame]:
         .then(pl.lit("revived"))
     )
     old, new = pl.col("preferred_name"), pl.col("preferred_name_new")
-    yield _rows(concepts.with_columns(change=change).drop_nulls("change"), pl.col("change"), old, new)
+    changed = _with_moved(concepts.with_columns(change=change).drop_nulls("change"))
+    yield _rows(changed, pl.col("change"), old, new, pl.col("moved_to"))
     as_before = concepts.filter(pl.col("status") == pl.col("status_new"))
     old_successor, successor = pl.col("replaced_by"), pl.col("replaced_by_new")
     led_elsewhere = as_before.filter(old_successor.ne_missing(successor))
     yield _rows(led_elsewhere, pl.lit("successor_changed"), old_successor, successor)
     is_same = normalise_expr(old) == normalise_expr(new)  # lower case, white space collapsed
-    kind = pl.when(is_same).then(pl.lit("respelled")).otherwise(pl.lit("renamed"))
-    yield _rows(as_before.filter(old != new), kind, old, new)
+    differing = as_before.filter(old != new)
+    was_of_another = normalise_expr(new).is_in(
+        concepts.filter(was_active).select(normalise_expr(old)).to_series().implode()
+    )
+    strange = _strangers(before, after, differing.filter(~is_same).select("row", "row_new"))
+    kind = (
+        pl.when(is_same)
+        .then(pl.lit("respelled"))
+        .when(was_of_another | pl.col("row_new").is_in(strange.implode()))
+        .then(pl.lit("renamed_entirely"))
+        .otherwise(pl.lit("renamed"))
+    )
+    yield _rows(differing, kind, old, new)
+
+
+def _with_moved(changed: pl.DataFrame) -> pl.DataFrame:
+    """The same with ``moved_to``: of what is gone, the one code that was added with its preferred name."""
+    name = normalise_expr(pl.coalesce("preferred_name", "preferred_name_new"))
+    named = changed.with_columns(name=name)
+    added = named.filter((pl.col("change") == "added") & (pl.col("name") != ""))
+    only = (
+        added.group_by("name").agg(pl.col("concept_id").first().alias("moved_to"), n=pl.len()).filter(pl.col("n") == 1)
+    )
+    is_gone = pl.col("change").is_in(["removed", "retired"])
+    return named.join(only, on="name", how="left").with_columns(moved_to=pl.when(is_gone).then("moved_to"))
+
+
+def _strangers(before: Terminology, after: Terminology, rows: pl.DataFrame) -> pl.Series:
+    """Of concepts by their row in either, those of the new release without a name or word that they had before."""
+    name = normalise_expr(pl.col("text"), "loose")
+    words = name.str.split(" ").list.eval(pl.element().filter(pl.element().str.len_chars() >= _WORD_LETTERS))
+    said = [
+        side.names()
+        .join(rows.lazy().with_columns(at=row), left_on="concept_row", right_on="at")
+        .select("row_new", said=pl.concat_list(name, words))
+        .explode("said")
+        .unique()
+        for side, row in ((before, "row"), (after, "row_new"))
+    ]
+    known = said[0].join(said[1], on=["row_new", "said"], how="semi").collect()["row_new"]
+    return rows.filter(~pl.col("row_new").is_in(known.implode()))["row_new"]
 
 
 def _rows(
@@ -258,7 +307,7 @@ def _rows(
 def _content_changes(before: Terminology, after: Terminology, kept: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Changes of what hangs on concepts that are in both."""
     kept_before, kept_after = (kept.lazy().select("concept_id", row=row, to="row_new") for row in ("row", "row_new"))
-    concepts = kept.select("concept_id", "replaced_by_new", to="row_new")
+    concepts = kept.select("concept_id", "replaced_by_new", "preferred_name", "preferred_name_new", to="row_new")
     for (kind, was), (_, now) in zip(_contents(before, kept_before), _contents(after, kept_after), strict=True):
         old, new = was.unique().collect(), now.unique().collect()
         key = ["to", "value", "qualifier"]
@@ -267,17 +316,21 @@ def _content_changes(before: Terminology, after: Terminology, kept: pl.DataFrame
         value, qualifier, nothing = pl.col("value"), pl.col("qualifier"), pl.lit(None, dtype=pl.String)
         yield _rows(added, pl.lit(f"{kind}_added"), nothing, value, qualifier)
         yield _rows(removed, pl.lit(f"{kind}_removed"), value, nothing, qualifier)
-    was, now = (_suppression(side, kept) for side, kept in ((before, kept_before), (after, kept_after)))
+    was, now = (_names(side, kept) for side, kept in ((before, kept_before), (after, kept_after)))
     both = was.join(now, on=["to", "value", "qualifier"], suffix="_new").collect().join(concepts, on="to")
     change = pl.when("is_suppressed_new").then(pl.lit("name_suppressed")).otherwise(pl.lit("name_unsuppressed"))
     differing = both.filter(pl.col("is_suppressed") != pl.col("is_suppressed_new"))
     yield _rows(differing, change, pl.col("value"), pl.col("value"), pl.col("qualifier"))
+    is_preferred = value.is_in(pl.concat_list("preferred_name", "preferred_name_new"))
+    retyped = both.filter((pl.col("term_types") != pl.col("term_types_new")) & ~is_preferred)
+    types, types_now = pl.col("term_types"), pl.col("term_types_new")
+    yield _rows(retyped, pl.lit("name_retyped"), types, types_now, value)
 
 
 def _contents(side: Terminology, kept: pl.LazyFrame) -> Iterator[tuple[str, pl.LazyFrame]]:
     """What hangs on concepts that both have: kind, and a table of to (row in the new release), value, qualifier."""
     nothing = pl.lit(None, dtype=pl.String)
-    tails = kept.select(tail_row="row", value="concept_id")
+    tails = side.concepts().select(value="concept_id").with_row_index("tail_row")
     types = side.concepts().select(value="semantic_types").with_row_index("concept_row").explode("value")
     tables = {
         "name": side.names().select("concept_row", value="text", qualifier="language"),
@@ -292,25 +345,29 @@ def _contents(side: Terminology, kept: pl.LazyFrame) -> Iterator[tuple[str, pl.L
         yield kind, table.join(kept, left_on="concept_row", right_on="row").select("to", "value", "qualifier")
 
 
-def _suppression(side: Terminology, kept: pl.LazyFrame) -> pl.LazyFrame:
-    """Of names of concepts that both have, whether all rows are suppressed: to, value, qualifier, is_suppressed."""
+def _names(side: Terminology, kept: pl.LazyFrame) -> pl.LazyFrame:
+    """Names of concepts that both have: to, value, qualifier, whether all rows are suppressed, and their term types."""
     return (
         side.names()
         .join(kept, left_on="concept_row", right_on="row")
         .group_by("to", value="text", qualifier="language")
-        .agg(pl.col("is_suppressed").all())
+        .agg(pl.col("is_suppressed").all(), term_types=pl.col("term_type").unique().sort().str.join("+"))
     )
 
 
 def _told(row: dict[str, str | None]) -> str:
     """A change as a person reads it."""
     change, concept_id, old, new = row["change"] or "", row["concept_id"], row["old"], row["new"]
-    if change in {"renamed", "respelled", "successor_changed"}:
+    if change in {"renamed_entirely", "renamed", "respelled", "successor_changed"}:
         return f"{concept_id}: {old or '-'} -> {new or '-'}"
     if change == "replaced":
         return f"{concept_id} {old} -> {row['replaced_by']}"
-    if change in {"retired", "revived"}:
-        return f"{concept_id} {old if change == 'retired' else new}"
+    if change in {"retired", "removed"}:
+        return f"{concept_id} {old}" + (f" (that is {row['qualifier']} now?)" if row["qualifier"] else "")
+    if change == "revived":
+        return f"{concept_id} {new}"
+    if change == "name_retyped":
+        return f"{concept_id} {row['qualifier']}: {old or '-'} -> {new or '-'}"
     qualifier = f" {row['qualifier']}" if row["qualifier"] is not None else ""
     return f"{concept_id}{qualifier} {new if old is None else old}"
 
