@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from linking_data import WIDTH, small_terminology
-from updating_data import MENTIONS, contents, letters, new_release, prepared, release, vectors_of
+from updating_data import MENTIONS, NEW, contents, letters, new_release, prepared, release, vectors_of
 
 from onoma.artifacts import MANIFEST_NAME, amend_artifact, read_manifest, sha256_file, verify_artifact
 from onoma.encoders import export_encoder
@@ -155,6 +156,22 @@ def test_the_report(place: Path, linker: Path) -> None:
     assert "tune" not in str(report)
     gone = update_linker(linker, place / "t").concepts
     assert ("D9", "removed", "Low Temperature", None, None) in gone.rows()
+
+
+def test_a_successor_that_was_replaced_in_turn_is_passed_over(linker: Path, tmp_path: Path) -> None:
+    """Annotations that are rewritten by the report must not get codes that are retired, too."""
+    replaced_by = {"D6": "D5", "D5": "D9", "D8": "D2", "D4": "X:1"}
+    new = release(tmp_path / "new", NEW, obsolete=["D2", "D4", "D5", "D6", "D8"], replaced_by=replaced_by)
+    answered = ["D6", "D8", "D4"]
+    report = update_linker(linker, new, tmp_path / "out", mentions=["cold"] * 3, answered=answered)
+    became = {code: (change, to) for code, change, _, _, to in report.concepts.rows() if change != "renamed"}
+    expected = {"D6": ("replaced", "D9"), "D8": ("retired", None), "D4": ("replaced", "X:1"), "D2": ("retired", None)}
+    assert became == {**expected, "D9": ("added", None)}
+    assert report.answers is not None
+    lost = report.answers.changed.filter(pl.col("new_concept_id").is_null() & pl.col("old_score").is_null())
+    assert dict(lost.select("old_concept_id", pl.struct("reason", "replaced_by")).rows()) == {
+        code: {"reason": expected[code][0], "replaced_by": expected[code][1]} for code in answered
+    }
 
 
 def test_settings_stay_and_what_was_learned_is_marked(place: Path, linker: Path) -> None:

@@ -90,6 +90,28 @@ def test_folders_whose_names_would_be_patterns(tmp_path: Path, name: str) -> Non
     assert Terminology.open(tmp_path / "read").concept("x").preferred_name == "a"
 
 
+def test_successors_are_what_can_be_used(tmp_path: Path) -> None:
+    fates = {
+        "A": ("active", None),
+        "B": ("obsolete", "C"),
+        "C": ("obsolete", "A"),
+        "D": ("obsolete", "E"),
+        "E": ("obsolete", None),
+        "F": ("obsolete", "other:1"),
+        "G": ("obsolete", "F"),
+        "H": ("active", "A"),  # which some ontologies have
+        "I": ("obsolete", "J"),
+        "J": ("obsolete", "I"),
+    }
+    content = tables([(code, [code]) for code in fates])
+    concepts = content.concepts.with_columns(
+        status=pl.Series([status for status, _ in fates.values()]),
+        replaced_by=pl.Series([code for _, code in fates.values()]),
+    )
+    write_terminology(tmp_path / "t", dataclasses.replace(content, concepts=concepts.cast(CONCEPTS)))
+    assert Terminology.open(tmp_path / "t").successors() == {"B": "A", "C": "A", "F": "other:1", "G": "other:1"}
+
+
 def test_single_concept(tmp_path: Path) -> None:
     write_terminology(tmp_path / "t", tables(SMALL, replaced_by={"C": "A"}), config={"made": "by hand"})
     terminology = Terminology.open(tmp_path / "t")

@@ -3,8 +3,8 @@
 =============  ======================================================================================================
 reason         the earlier answer's concept and the name that it was found by; the first that holds is given
 =============  ======================================================================================================
-replaced       the concept is obsolete now, and the terminology says by which one it is replaced
-retired        it is obsolete now
+replaced       the concept is obsolete now, and the terminology leads to one in its place
+retired        it is obsolete now, and the terminology does not
 removed        its code is gone
 unnamed        it is active, and has no name any more that could be found (all suppressed, or gone)
 name_gone      the concept is there, and this name of it is not
@@ -58,8 +58,8 @@ CHANGED_ANSWERS = pl.Schema(
     }
 )
 """Columns of `AnswerChanges.changed`: one row per distinct mention, asked ``n`` times; behind them one for each answer
-that was given with one so often and is gone. Cells of an answer that there is not are null; ``replaced_by`` is of the
-old concept."""
+that was given with one so often and is gone. Cells of an answer that there is not are null; ``replaced_by`` is what
+takes the place of the old concept (`Terminology.successors`)."""
 _MENTIONS_AT_ONCE = 4096
 _ANSWER = "concept_id"
 """Column of the answers, in what ``onoma map`` writes."""
@@ -338,12 +338,12 @@ def lost_answers(
     codes = pl.Series("concept_id", sorted({code for _, _, code in lost}), pl.String)
     said = terminology.concepts().filter(pl.col("concept_id").is_in(codes.implode())).collect()
     known = {
-        code: (status, by, name)
-        for code, status, by, name in said.select("concept_id", "status", "replaced_by", "preferred_name").iter_rows()
+        code: (status, name) for code, status, name in said.select("concept_id", "status", "preferred_name").iter_rows()
     }
+    successors = terminology.successors() if lost else {}
     rows = []
     for mention, n, code in lost:
-        status, by, name = known.get(code, (None, None, None))
+        (status, name), by = known.get(code, (None, None)), successors.get(code)
         change = "removed" if status is None else "unnamed" if status == ACTIVE else "replaced" if by else "retired"
         rows.append((mention, n, code, name, *[None] * 6, change, by))
     found = pl.DataFrame(rows, schema=CHANGED_ANSWERS, orient="row")

@@ -4,8 +4,8 @@
 change     what it is
 =========  ============================================================================
 added      can be an answer now, and could not before
-replaced   is obsolete, and the terminology says by which concept it is replaced
-retired    is obsolete
+replaced   is obsolete, and the terminology leads to a concept in its place (`Terminology.successors`)
+retired    is obsolete, and it does not
 removed    its code is gone
 unnamed    is active, and has no name any more that could be found
 renamed    has another preferred name
@@ -48,7 +48,12 @@ def concept_changes(before: NameDictionary, after: NameDictionary, terminology: 
     Returns:
         A row per change, by the kind of change in the order of `CHANGES`, then by code.
     """
-    said = terminology.concepts().select("concept_id", "status", "replaced_by", now="preferred_name").collect()
+    successors = terminology.successors()
+    said = terminology.concepts().select("concept_id", "status", now="preferred_name").collect()
+    led = pl.DataFrame(
+        {"concept_id": list(successors), "replaced_by": list(successors.values())},
+        schema={"concept_id": pl.String, "replaced_by": pl.String},
+    )
     change = (
         pl.when(pl.col("old").is_null())
         .then(pl.lit("added"))
@@ -69,6 +74,7 @@ def concept_changes(before: NameDictionary, after: NameDictionary, terminology: 
         _concepts(before, "old")
         .join(_concepts(after, "new"), on="concept_id", how="full", coalesce=True)
         .join(said, on="concept_id", how="left")
+        .join(led, on="concept_id", how="left")
         .with_columns(change=change, new=pl.coalesce("new", "now"))
         .drop_nulls("change")
         .join(order, on="change")

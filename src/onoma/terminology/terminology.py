@@ -13,7 +13,7 @@ from onoma.artifacts.parquet import scan_parquet
 from onoma.errors import DamagedArtifactError, InputError, MismatchError, did_you_mean
 from onoma.terminology.information import TerminologyInfo, gather_information
 from onoma.terminology.search import SearchHit, search_names
-from onoma.terminology.tables import FORMAT_VERSION, KIND, REQUIRED, SCHEMAS
+from onoma.terminology.tables import ACTIVE, FORMAT_VERSION, KIND, REQUIRED, SCHEMAS
 
 _MOST_SUGGESTED_FROM = 2000
 
@@ -156,6 +156,24 @@ class Terminology:
             status=entry["status"],
             replaced_by=entry["replaced_by"],
         )
+
+    def successors(self) -> dict[str, str]:
+        """What to use in place of retired codes: where ``replaced_by`` leads in the end.
+
+        That is an active code, or one that is not of this terminology. Codes that lead to neither are left out.
+        """
+        concepts = self.concepts().select("concept_id", "status", "replaced_by")
+        retired = {code: to for code, _, to in concepts.filter(pl.col("status") != ACTIVE).collect().iter_rows()}
+        found = {}
+        for code in retired:
+            last: str | None = code
+            passed = set[str]()
+            while last is not None and last in retired and last not in passed:
+                passed.add(last)
+                last = retired[last]
+            if last is not None and last not in retired:
+                found[code] = last
+        return found
 
     def info(self) -> TerminologyInfo:
         """What there is to know about it at a glance; see `TerminologyInfo`."""
