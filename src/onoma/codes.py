@@ -6,6 +6,7 @@ that concept; only others are several codes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container
 
 import polars as pl
@@ -33,6 +34,14 @@ def meant_codes(label: str, concept_ids: Container[str]) -> list[str]:
         (['D001', 'D002'], ['K|1171'])
     """
     return [label.strip()] if "|" in label and label.strip() in concept_ids else split_codes(label)
+
+
+def digits_of(code: str) -> str:
+    """The digits of a code in their order of size, without zeros.
+
+    A misspelt code has those of the one that is meant; one with other digits is that of another concept.
+    """
+    return "".join(sorted(re.sub("[^1-9]", "", code)))
 
 
 def codes_of_concept_expr() -> pl.Expr:

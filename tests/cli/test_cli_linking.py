@@ -272,7 +272,7 @@ def test_mentions_are_counted_with_a_weight_of_ones_own(place: Path, mentions: P
         (("--stages", "rerank,dense"), "add-reranker"),
         (("--semantic-type", "Diseas"), "Did you mean 'Disease'"),
         (("--language", "fr"), "no language 'fr'"),
-        (("--under", "D44"), "Did you mean 'D4'"),
+        (("--under", "d4"), "Did you mean 'D4'"),
         (("--min-confidence", "0.5"), "not calibrated"),
         (("--min-precision", "0.5"), "not calibrated"),
     ],

@@ -30,8 +30,11 @@ CONCEPTS = [
 @pytest.fixture
 def terminology(tmp_path: Path) -> Terminology:
     content = tables(CONCEPTS)
-    obsolete = pl.when(pl.col("concept_id") == "G").then(pl.lit("obsolete")).otherwise("status")
-    content = dataclasses.replace(content, concepts=content.concepts.with_columns(status=obsolete))
+    is_obsolete = pl.col("concept_id") == "G"
+    obsolete = pl.when(is_obsolete).then(pl.lit("obsolete")).otherwise("status")
+    successor = pl.when(is_obsolete).then(pl.lit("A"))
+    concepts = content.concepts.with_columns(status=obsolete, replaced_by=successor)
+    content = dataclasses.replace(content, concepts=concepts)
     write_terminology(tmp_path / "t", content)
     return Terminology.open(tmp_path / "t")
 
@@ -48,6 +51,7 @@ def test_order(terminology: Terminology) -> None:
         ("C", "substring", "Acute heart failure"),
     ]
     assert [hit.status for hit in hits].count("obsolete") == 1
+    assert [hit.replaced_by for hit in hits] == ["A" if hit.status == "obsolete" else None for hit in hits]
     assert [hit.concept_id for hit in terminology.search("heart", limit=2)] == ["heart", "F"]
 
 

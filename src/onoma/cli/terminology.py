@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from onoma.cli.options import Force, Json, Settings, parse_assignments
+
+if TYPE_CHECKING:
+    from onoma.terminology import SearchHit
 
 app = typer.Typer(help="Read terminologies and look into them.", no_args_is_help=True)
 
@@ -225,12 +228,17 @@ def search(
     elif hits:
         show.table(
             ["concept", "preferred name", "matched name", "status"],
-            [[hit.concept_id, hit.preferred_name, hit.matched_name, hit.status] for hit in hits],
+            [[hit.concept_id, hit.preferred_name, hit.matched_name, _status(hit)] for hit in hits],
+            whole=["concept"],
         )
     else:
         show.remark(f"nothing in {folder} has or refers to the code '{text}', or has a name that contains it")
     if len(found) > limit:
         show.remark(f"the first {limit:,} of more; --limit shows others")
+
+
+def _status(hit: SearchHit) -> str:
+    return f"{hit.status}, replaced by {hit.replaced_by}" if hit.replaced_by else hit.status
 
 
 @app.command()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onoma.codes import digits_of
 from onoma.errors import InputError, did_you_mean
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.facts import TerminologyFacts
@@ -20,7 +21,10 @@ from onoma.types import BoolArray
 
 _MOST_NAMED = 20
 _MOST_COMPARED = 2_000
-_KNOWN = "a code with a name or a place in the hierarchy; an obsolete one may have neither"
+_KNOWN = (
+    "a code with a name or a place in the hierarchy; an obsolete one may have neither (onoma terminology search tells "
+    "what took its place)"
+)
 
 
 @dataclass(frozen=True)
@@ -167,17 +171,19 @@ def _refuse(what: str, word: str, field: str, known: Iterable[str], *, otherwise
     raise InputError(
         f"the linker's terminology has no {what} '{word}'{none}.{did_you_mean(word, there)}".rstrip("."),
         field=field,
-        expected=expected if otherwise is None or (shown and not left) else otherwise,
+        expected=otherwise or expected,
     )
 
 
 def _similar(concept_id: str, concept_ids: Iterable[str]) -> list[str]:
     """Codes of which one half is that of the code asked for: one slip of the pen leaves one half as it was."""
     half = (len(concept_id) + 1) // 2
+    digits = digits_of(concept_id)
     begin, end = concept_id[:half].lower(), concept_id[-half:].lower()
     found = []
     for code in concept_ids:
-        if abs(len(code) - len(concept_id)) <= 2 and (code.lower().startswith(begin) or code.lower().endswith(end)):
+        is_alike = code.lower().startswith(begin) or code.lower().endswith(end)
+        if is_alike and abs(len(code) - len(concept_id)) <= 2 and digits_of(code) == digits:
             found.append(code)
             if len(found) == _MOST_COMPARED:
                 break

@@ -32,6 +32,7 @@ class SearchHit:
         matched_name: The name that matched (the preferred one if a code did).
         matched_by: "code", "cross-reference", "name" (equal), "prefix" or "substring".
         status: "active" or "obsolete".
+        replaced_by: Code of the concept to use instead; perhaps of another terminology.
     """
 
     concept_id: str
@@ -39,6 +40,7 @@ class SearchHit:
     matched_name: str
     matched_by: MatchedBy
     status: str
+    replaced_by: str | None
 
 
 def search_names(
@@ -87,7 +89,8 @@ def search_names(
         )
         .collect()
     )
-    numbered = concepts.with_row_index("concept_row").select("concept_row", "concept_id", "preferred_name", "status")
+    of_concept = ("concept_row", "concept_id", "preferred_name", "status", "replaced_by")
+    numbered = concepts.with_row_index("concept_row").select(of_concept)
     referring = cross_references.filter(pl.col("code").str.to_lowercase() == query).select("concept_row").collect()
     by_code = (
         numbered.with_columns(
@@ -104,18 +107,13 @@ def search_names(
     hits = pl.concat(
         [
             by_code.select(
-                "concept_row",
-                "concept_id",
-                "preferred_name",
-                "status",
+                *of_concept,
                 text="preferred_name",
                 is_preferred=pl.lit(True),
                 name_row=pl.lit(0, dtype=pl.UInt32),
                 rank="rank",
             ),
-            hits.select(
-                "concept_row", "concept_id", "preferred_name", "status", "text", "is_preferred", "name_row", "rank"
-            ),
+            hits.select(*of_concept, "text", "is_preferred", "name_row", "rank"),
         ],
         how="vertical_relaxed",
     )
@@ -136,6 +134,7 @@ def search_names(
             matched_name=row["text"],
             matched_by=_MATCHED_BY[row["rank"]],
             status=row["status"],
+            replaced_by=row["replaced_by"],
         )
         for row in best.iter_rows(named=True)
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +11,7 @@ import polars as pl
 
 from onoma.artifacts import Manifest, is_still, open_artifact
 from onoma.artifacts.parquet import scan_parquet
+from onoma.codes import digits_of
 from onoma.errors import DamagedArtifactError, InputError, MismatchError, did_you_mean
 from onoma.terminology.information import TerminologyInfo, gather_information
 from onoma.terminology.search import SearchHit, search_names
@@ -216,8 +218,9 @@ class Terminology:
         wanted, half = concept_id.lower(), (len(concept_id) + 1) // 2
         alike = lower.str.starts_with(wanted[:half]) | lower.str.ends_with(wanted[-half:])
         close = (pl.col("concept_id").str.len_chars().cast(pl.Int64) - len(concept_id)).abs() <= 2
-        candidates = self.concepts().select("concept_id").filter(alike & close).head(_MOST_SUGGESTED_FROM)
-        return list(candidates.collect()["concept_id"])
+        candidates = self.concepts().select("concept_id").filter(alike & close).collect()["concept_id"]
+        same = (code for code in candidates if digits_of(code) == digits_of(concept_id))
+        return list(itertools.islice(same, _MOST_SUGGESTED_FROM))
 
 
 def as_terminology(terminology: Terminology | str | Path) -> Terminology:
