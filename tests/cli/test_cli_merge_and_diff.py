@@ -51,7 +51,13 @@ def test_enrich(place: Path) -> None:
     ok("terminology", "import", "table", place / "ours.csv", "-o", place / "ours", *columns)
     ok(*MERGE, place / "old", place / "mesh", "-o", place / "joined", "--join", "xref", "--vocabulary", "mesh=MESH")
     command = ("terminology", "enrich", place / "ours", "--from", place / "mesh", "--from", place / "joined")
-    told = ok(*command, "-o", place / "enriched")
+    told = ok(*command, "-o", place / "enriched", "--matches", place / "matches.csv")
+    listed = pl.read_csv(place / "matches.csv", infer_schema=False)
+    assert set(listed["concept_id"]) == {"007", "008"}
+    assert listed.filter(pl.col("added") != "")["added"].str.to_lowercase().to_list() == ["myocardial infarction"]
+    assert "exists already" in onoma(*command, "-o", place / "again", "--matches", place / "matches.csv").stderr
+    assert "expected .parquet or .csv" in onoma(*command, "-o", place / "again", "--matches", place / "m.txt").stderr
+    assert not (place / "again").exists()
     assert "2 concepts, 3 names, 1 of them new" in told
     hits = json.loads(ok("terminology", "search", place / "enriched", "myocardial infarction", "--json"))
     assert [(hit["concept_id"], hit["preferred_name"]) for hit in hits] == [("007", "Heart attack")]

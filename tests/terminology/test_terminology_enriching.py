@@ -13,6 +13,7 @@ from small_terminologies import Name, Record, content, record, small_terminologi
 
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, NotAnArtifactError
 from onoma.terminology import EnrichReport, enrich_terminology, normalise
+from onoma.terminology.enriching import MATCHES
 from onoma.terminology.enriching.matching import EVIDENCE
 from onoma.terminology.tables import ACTIVE
 
@@ -46,9 +47,12 @@ def test_synonyms_come_to_the_concept_that_has_one_of_them(tmp_path: Path) -> No
 
 
 def test_added_names_keep_what_their_terminology_says_of_them(tmp_path: Path) -> None:
-    other = [Record("H:1", [Name("Pain"), Name("Ache", "en-GB", "HPO", "layperson")])]
+    other = [Record("H:1", [Name("Pain"), Name("Ache", "en-GB", "HPO", "layperson"), Name("Hurt", source="")])]
     enrich_terminology(write(tmp_path / "own", OWN), [write(tmp_path / "other", other)], tmp_path / "out")
-    assert content(tmp_path / "out")["names"][-1] == (3, "Ache", "en-GB", "HPO", "layperson", False, False)
+    assert content(tmp_path / "out")["names"][-2:] == [
+        (3, "Ache", "en-GB", "HPO", "layperson", False, False),
+        (3, "Hurt", "en", "other", "T", False, False),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -196,6 +200,60 @@ def test_the_first_terminology_decides_where_a_name_belongs(tmp_path: Path) -> N
     assert report.n_contested == 0
 
 
+def test_synonyms_of_another_scope_say_nothing_and_are_not_taken(tmp_path: Path) -> None:
+    """As "diabetes", a broad synonym of "type 2 diabetes mellitus" in some ontologies."""
+    own = [record("L1", "Diabetes"), Record("L2", [Name("Leukaemia"), Name("Blood cancer", term_type="broad_synonym")])]
+    other = [
+        Record("H:1", [Name("Type two diabetes"), Name("diabetes", term_type="broad_synonym/layperson")]),
+        record("H:2", "Blood cancer", "Haematological neoplasm"),
+        Record("H:3", [Name("leukaemia"), Name("Leucosis"), Name("Myelosis", term_type="related_synonym")]),
+    ]
+    texts, report = enriched(tmp_path, own, other)
+    assert texts == {"L1": ["Diabetes"], "L2": ["Leukaemia", "Blood cancer", "Leucosis"]}
+    assert report.matches["other_id"].to_list() == ["H:3"]
+
+
+@pytest.mark.parametrize("by", [EVIDENCE, ("name", "words")])
+def test_what_an_exact_match_says_names_do_not_overrule(tmp_path: Path, by: tuple[str, ...]) -> None:
+    own = [
+        record("Q:1", "Cold", references=[("MESH:D003139", "exactMatch", "")]),
+        record("Q:2", "Flu like"),
+        record("Q:3", "Ache", references=[("MESH:D1", "xref", "")]),
+    ]
+    other = [
+        record("MESH:D003080", "Cold Temperature", "cold"),
+        record("MESH:D003139", "Common Cold", "Coryza"),
+        record("MESH:D2", "flu like", "Influenza", references=[("Q:9", "exactMatch", "")]),
+        record("MESH:D1", "Hurt"),
+        record("MESH:D3", "ache", "Pain"),
+    ]
+    parts = [write(tmp_path / "mesh", other)]
+    report = enrich_terminology(write(tmp_path / "own", own), parts, tmp_path / "out", by=by)
+    names = [(row[0], row[1]) for row in content(tmp_path / "out")["names"]]
+    cold = ["Common Cold", "Coryza"] if "code" in by else ["Cold Temperature"]
+    expected = [(0, "Cold"), *((0, name) for name in cold), (1, "Flu like"), (1, "Influenza"), (2, "Ache")]
+    also = [(2, "Hurt")] if "code" in by else []
+    assert names == [*expected, *also, (2, "Pain")]
+    assert report.matches.columns == list(MATCHES.names())
+
+
+def test_what_was_taken_for_what_is_listed(tmp_path: Path) -> None:
+    own = [record("L1", "Dyspnoea"), record("L2", "Cold"), record("L3", "Chill")]
+    first = [
+        record("H:1", "Breathlessness", "dyspnoea", "Air hunger"),
+        record("H:2", "Chill feeling", "cold", "chill"),
+    ]
+    second = [record("G:1", "Dyspnoea"), record("G:2", "Fever")]
+    _, report = enriched(tmp_path, own, first, second)
+    assert report.matches.rows() == [
+        ("L1", "Dyspnoea", "part0", "H:1", "Breathlessness", "name", True, "Breathlessness|Air hunger"),
+        ("L1", "Dyspnoea", "part1", "G:1", "Dyspnoea", "name", True, ""),
+        ("L2", "Cold", "part0", "H:2", "Chill feeling", "name", False, ""),
+        ("L3", "Chill", "part0", "H:2", "Chill feeling", "name", False, ""),
+    ]
+    assert report.matches.schema == MATCHES
+
+
 @pytest.mark.parametrize(("by", "message"), [((), "matched by something"), (("names",), "Did you mean 'name'")])
 def test_evidence_that_there_is_not_is_refused(tmp_path: Path, by: tuple[str, ...], message: str) -> None:
     own, other = write(tmp_path / "own", OWN), write(tmp_path / "other", OWN)
@@ -214,9 +272,17 @@ TEXTS = {"x": "pain", "X": "Pains", "y z": "lower limb", "y  z": "Limb of lower"
 """Names that differ in what is set aside, in place of those of `small_terminologies`."""
 
 
+TERM_TYPES = {"T": "exact_synonym", "U": "related_synonym/layperson"}
+
+
 def in_words(part: list[Record]) -> list[Record]:
-    """With the names of `TEXTS`."""
-    return [entry._replace(names=[name._replace(text=TEXTS[name.text]) for name in entry.names]) for entry in part]
+    """With the names of `TEXTS`, some of which mean something else."""
+    return [
+        entry._replace(
+            names=[name._replace(text=TEXTS[name.text], term_type=TERM_TYPES[name.term_type]) for name in entry.names]
+        )
+        for entry in part
+    ]
 
 
 class Seen(NamedTuple):
@@ -227,6 +293,7 @@ class Seen(NamedTuple):
     words: str
     language: str
     is_preferred: bool
+    is_same: bool
 
 
 def by_lists(own: list[Record], others: list[list[Record]], by: Sequence[str]) -> dict[str, set[str]]:
@@ -237,7 +304,14 @@ def by_lists(own: list[Record], others: list[list[Record]], by: Sequence[str]) -
 
     def seen(part: list[Record]) -> list[Seen]:
         return [
-            Seen(entry.code, key, words(key) if name.language == "en" else key, name.language, place == 0)
+            Seen(
+                entry.code,
+                key,
+                words(key) if name.language == "en" else key,
+                name.language,
+                place == 0,
+                "related" not in name.term_type,
+            )
             for entry in part
             if entry.status == ACTIVE
             for place, name in enumerate(entry.names)
@@ -247,27 +321,34 @@ def by_lists(own: list[Record], others: list[list[Record]], by: Sequence[str]) -
     def sharing(entry: Record, other: list[Seen], level: str) -> set[tuple[str, bool]]:
         def is_alone(part: list[Seen], one: Seen) -> bool:
             return all(
-                len({other.code for other in part if getattr(other, by) == getattr(one, by)}) == 1
+                len({other.code for other in part if other.is_same and getattr(other, by) == getattr(one, by)}) == 1
                 for by in ("key", level)
             )
 
         return {
-            (mine.code, any(o.is_preferred for o in other if o.code == entry.code and getattr(o, level) == key))
+            (
+                mine.code,
+                any(o.is_preferred for o in other if o.code == entry.code and o.is_same and getattr(o, level) == key),
+            )
             for its in other
             for mine in seen(own)
             if its.code == entry.code
+            and its.is_same
+            and mine.is_same
             and (key := getattr(its, level)) == getattr(mine, level)
             and its.language == mine.language
             and is_alone(other, its)
             and is_alone(seen(own), mine)
         }
 
-    def referring(entry: Record, part: list[Record]) -> set[tuple[str, bool]]:
+    def referring(
+        entry: Record, part: list[Record], relations: tuple[str, ...] = ("exactMatch", "xref")
+    ) -> set[tuple[str, bool]]:
         def in_use(one: Record, its: list[Record]) -> bool:
             return any(name.code == one.code for name in seen(its))
 
         def referred(one: Record) -> set[str]:
-            return {code.upper() for code, relation, _ in one.references if relation in {"exactMatch", "xref"}}
+            return {code.upper() for code, relation, _ in one.references if relation in relations}
 
         def refers_alone(one: Record, code: str, its: list[Record]) -> bool:
             return [other.code for other in its if in_use(other, its) and code in referred(other)] == [one.code]
@@ -290,13 +371,23 @@ def by_lists(own: list[Record], others: list[list[Record]], by: Sequence[str]) -
     offered = []
     for number, part in enumerate(others):
         other = seen(part)
+        exact = {one.code: {code for code, _ in referring(one, part, ("exactMatch",))} for one in part}
+        if "code" not in by:
+            exact = {}
         for entry in part:
             pairs: set[tuple[str, bool]] = set()
+            of_this = exact.get(entry.code, set())
             for kind in by:
                 if not pairs and kind == "code":
-                    pairs = referring(entry, part)
+                    pairs = referring(entry, part) | {(code, False) for code in of_this}
                 elif not pairs:
                     pairs = sharing(entry, other, "key" if kind == "name" else "words")
+                by_its_codes = {code for codes in exact.values() for code in codes}
+                pairs = {
+                    (code, is_preferred)
+                    for code, is_preferred in pairs
+                    if code in of_this or (not of_this and code not in by_its_codes)
+                }
             stands_for = {code for code, _ in pairs}
             if len(stands_for) > 1:
                 stands_for = {code for code, is_preferred in pairs if is_preferred}
@@ -305,7 +396,12 @@ def by_lists(own: list[Record], others: list[list[Record]], by: Sequence[str]) -
             (code,) = stands_for
             for its in other:
                 is_new = its.key not in {mine.key for mine in known} | suppressed
-                if its.code == entry.code and is_new and {m.code for m in known if m.words == its.words} <= {code}:
+                if (
+                    its.code == entry.code
+                    and its.is_same
+                    and is_new
+                    and {m.code for m in known if m.words == its.words} <= {code}
+                ):
                     offered.append((number, code, its))
     for level in ("key", "words"):
         places = [(number, getattr(its, level)) for number, _, its in offered]

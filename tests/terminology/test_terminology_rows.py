@@ -451,6 +451,13 @@ def test_the_last_suffix_says_what_divides_columns(tmp_path: Path) -> None:
     assert named(terminology) == {"1": ["a,b"]}
 
 
+def test_a_source_where_the_table_does_not_say(tmp_path: Path) -> None:
+    table = "id,name,vocabulary\n1,a,V\n2,b,\n"
+    for options, expected in (({"source": "vocabulary"}, ["V", "OURS"]), ({}, ["OURS", "OURS"])):
+        terminology, _ = read(tmp_path, "table", "t.csv", table, id="id", name="name", default_source="OURS", **options)
+        assert terminology.names().collect()["source"].to_list() == expected
+
+
 def test_languages_are_spelt_one_way(tmp_path: Path) -> None:
     body = b"id,name,lang\n1,a,en_US\n1,b,EN-us\n1,c,\n"
     terminology, _ = read(tmp_path, "table", "t.csv", body, id="id", name="name", language="lang")

@@ -306,6 +306,14 @@ def enrich(
         str, typer.Option(metavar="TAGS", help="Of the names to add: all, en, or en+es for both.")
     ] = "all",
     vocabulary: Vocabularies = None,
+    matches: Annotated[
+        Path | None,
+        typer.Option(
+            "--matches",
+            metavar="FILE",
+            help="List here which concepts were taken for which, by what, and the names they gave: a .parquet or .csv.",
+        ),
+    ] = None,
     force: Force = False,
 ) -> None:
     """Add the synonyms that other terminologies have for the concepts of this one.
@@ -314,12 +322,17 @@ def enrich(
     other names; the first terminology that has a name decides where it belongs. Concepts and codes stay as they are;
     homonyms decide nothing, and no name comes to two concepts.
     """
+    from onoma.artifacts import ensure_file_writable
     from onoma.cli import show
     from onoma.pairs.languages import parse_languages
     from onoma.terminology import enrich_terminology
+    from onoma.terminology.listing import check_list_file, write_list
     from onoma.terminology.readers.options import split_words
 
     wished = parse_languages(languages)
+    if matches is not None:
+        check_list_file(matches)
+        ensure_file_writable(matches, overwrite=force)
     with show.progress_bar("enriching", "terminologies") as update:
         report = enrich_terminology(
             folder,
@@ -331,6 +344,8 @@ def enrich(
             overwrite=force,
             progress=update,
         )
+    if matches is not None:
+        write_list(report.matches, matches, overwrite=force)
     show.out.print(str(report))
 
 
@@ -348,10 +363,10 @@ def diff(
     from onoma.artifacts import ensure_file_writable
     from onoma.cli import show
     from onoma.terminology import diff_terminologies
-    from onoma.terminology.diffing import check_details_file
+    from onoma.terminology.listing import check_list_file
 
     if details is not None:
-        check_details_file(details)
+        check_list_file(details)
         ensure_file_writable(details, overwrite=force)
     changes = diff_terminologies(old, new)
     if details is not None:

@@ -49,8 +49,7 @@ from pathlib import Path
 
 import polars as pl
 
-from onoma.artifacts import write_file
-from onoma.errors import InputError
+from onoma.terminology.listing import write_list
 from onoma.terminology.normalisation import normalise_expr
 from onoma.terminology.tables import ACTIVE
 from onoma.terminology.terminology import Terminology
@@ -97,19 +96,6 @@ _WORD_LETTERS = 3
 _EXAMPLE_LENGTH = 100
 
 
-def check_details_file(path: str | Path) -> None:
-    """Refuse a file that details cannot be written to.
-
-    Raises:
-        InputError: its name says neither Parquet nor CSV.
-    """
-    kind = Path(path).suffix.lower()
-    if kind not in (".parquet", ".csv"):
-        raise InputError(
-            "changes are written as a table", path=Path(path), expected=".parquet or .csv", found=kind or "no ending"
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class TerminologyDiff:
     """What changed; ``str()`` is a text for a person.
@@ -151,18 +137,8 @@ class TerminologyDiff:
         }
 
     def write_details(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the details, whole or not at all, as the name of the file says: ``.parquet`` or ``.csv``.
-
-        Raises:
-            InputError: it says something else.
-            ArtifactExistsError: ``path`` is taken.
-        """
-        check_details_file(path)
-        with write_file(path, overwrite=overwrite) as aside:
-            if Path(path).suffix.lower() == ".csv":
-                self.details.write_csv(aside)
-            else:
-                self.details.write_parquet(aside)
+        """Write the details; see `onoma.terminology.listing.write_list`."""
+        write_list(self.details, path, overwrite=overwrite)
 
     def __str__(self) -> str:
         (old_concepts, new_concepts), (old_active, new_active) = self.n_concepts, self.n_active

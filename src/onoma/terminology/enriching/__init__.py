@@ -2,9 +2,11 @@
 
 A list of local codes often has one name for each, and people call things otherwise. Where a concept of another
 terminology is one of one's own (`onoma.terminology.enriching.matching` says when), its other names are added to that
-concept. Nothing else changes: no concept, code, relation or definition is added, and preferred names stay. Left out:
+concept, with their source (where nobody said it, the name of the folder). Nothing else changes: no concept, code,
+relation or definition is added, and preferred names stay. Left out:
 
 * concepts of the other terminology that stand for several of one's own;
+* synonyms that the other terminology calls broad, narrow or related: they mean something else;
 * names that one's own terminology has already, for this active concept or another, in use or suppressed, and names that
   differ from one of another concept only in what is set aside for ``words``;
 * names that would come to several concepts. Of two terminologies that have a name the first decides where it belongs.
@@ -41,6 +43,21 @@ from onoma.terminology.tables import KIND, NAMES, TerminologyTables, of_language
 from onoma.terminology.terminology import Terminology, as_terminology
 from onoma.types import Progress, no_progress
 
+MATCHES = pl.Schema(
+    {
+        "concept_id": pl.String(),
+        "preferred_name": pl.String(),
+        "terminology": pl.String(),
+        "other_id": pl.String(),
+        "other_name": pl.String(),
+        "evidence": pl.String(),
+        "is_used": pl.Boolean(),
+        "added": pl.String(),
+    }
+)
+"""An own concept, and one of another terminology (folder, code, preferred name) that is it, by what `Evidence`; whether
+it was used, which it is not if it stands for several; the names that it gave, divided by "|"."""
+
 
 @dataclass(frozen=True)
 class EnrichingPart:
@@ -73,6 +90,8 @@ class EnrichReport:
         n_names: Names, as they are now.
         n_added: Of them new.
         n_contested: Names that were not added, as they would have come to several concepts.
+        matches: Which concepts were taken for which, a row each, columns `MATCHES`: by the order of own concepts, then
+            of terminologies, then of their concepts.
         seconds: Wall time.
     """
 
@@ -83,6 +102,7 @@ class EnrichReport:
     n_names: int
     n_added: int
     n_contested: int
+    matches: pl.DataFrame
     seconds: float
 
     def __str__(self) -> str:
@@ -165,7 +185,8 @@ def enrich_terminology(
         tell(number, len(givers), f"comparing with {folder_name(giver.path)}")
         other = Compared.of(giver, vocabulary)
         found.append(match_concepts(known, other, evidence))
-        names_of.append(_offered(known, other, found[-1], languages).with_columns(part=pl.lit(number)))
+        names = _offered(known, other, found[-1], languages, name=folder_name(giver.path))
+        names_of.append(names.with_columns(part=pl.lit(number)))
     offered = pl.concat(names_of)
     for level in (KEY, LEXICAL_KEY):
         offered = offered.filter(pl.col("part") == pl.col("part").min().over(level))
@@ -206,22 +227,69 @@ def enrich_terminology(
         n_names=len(names),
         n_added=len(added),
         n_contested=n_contested,
+        matches=pl.concat(
+            _listed(own, giver, matches, added.filter(pl.col("part") == part))
+            for part, (giver, matches) in enumerate(zip(givers, found, strict=True))
+        )
+        .sort("own_row", maintain_order=True)
+        .select(MATCHES.names()),
         seconds=time.perf_counter() - started,
     )
 
 
-def _offered(known: Compared, other: Compared, matches: Matches, languages: Sequence[str] | None) -> pl.DataFrame:
-    """Names of these languages that matched concepts have and ``known`` has not; ``concept_row`` is one's own."""
+def _offered(
+    known: Compared, other: Compared, matches: Matches, languages: Sequence[str] | None, *, name: str
+) -> pl.DataFrame:
+    """Names of these languages that matched concepts have and ``known`` has not; ``concept_row`` is one's own.
+
+    The source of those of which it was not said is ``name``.
+    """
     owners = known.names.group_by(LEXICAL_KEY).agg(owner=pl.col("concept_row").unique())
     return (
         other.names.join(matches.pairs, on="concept_row", maintain_order="left")
-        .filter(of_languages(languages) | (pl.col("primary") == UNDETERMINED))
+        .filter(pl.col("is_same"), of_languages(languages) | (pl.col("primary") == UNDETERMINED))
         .join(known.names, on=KEY, how="anti", maintain_order="left")
         .join(known.suppressed, on=KEY, how="anti", maintain_order="left")
         .join(owners, on=LEXICAL_KEY, how="left", maintain_order="left")
         .filter(pl.col("owner").is_null() | (pl.col("owner") == pl.concat_list("own_row")))
-        .with_columns(concept_row="own_row")
-        .select(*NAMES.names(), KEY, LEXICAL_KEY)
+        .with_columns(
+            source=pl.when(pl.col("source") == "").then(pl.lit(name)).otherwise("source"),
+            other_row="concept_row",
+            concept_row="own_row",
+        )
+        .select(*NAMES.names(), KEY, LEXICAL_KEY, "other_row")
+    )
+
+
+def _listed(own: Terminology, giver: Terminology, matches: Matches, added: pl.DataFrame) -> pl.DataFrame:
+    """The matches of one terminology, columns `MATCHES` and ``own_row``."""
+    sides = [
+        side.concepts().select("concept_id", "preferred_name").with_row_index("row").collect() for side in (own, giver)
+    ]
+    given = added.group_by("concept_row", "other_row", maintain_order=True).agg(added=pl.col("text").str.join("|"))
+    pairs = [
+        pairs.with_columns(is_used=pl.lit(is_used))
+        for pairs, is_used in ((matches.pairs, True), (matches.ambiguous, False))
+    ]
+    return (
+        pl.concat(pairs)
+        .sort("own_row", "concept_row")
+        .join(sides[0], left_on="own_row", right_on="row", maintain_order="left")
+        .join(
+            sides[1].select("row", other_id="concept_id", other_name="preferred_name"),
+            left_on="concept_row",
+            right_on="row",
+            maintain_order="left",
+        )
+        .join(
+            given,
+            left_on=["own_row", "concept_row"],
+            right_on=["concept_row", "other_row"],
+            how="left",
+            maintain_order="left",
+        )
+        .with_columns(pl.col("added").fill_null(""), terminology=pl.lit(folder_name(giver.path)))
+        .select(*MATCHES.names(), "own_row")
     )
 
 

@@ -12,8 +12,10 @@ It is asked in this order, until something says so:
 ========  ====================================================================================================
 
 A shared name decides only if one concept alone has it on either side, in whatever language, and a cross-reference only
-if one concept alone has it. A name of one language is none of another, but "en-GB" is "en", and a name whose language
-nobody said ("und") may be of any. Short forms ("MCL", "SCA8") decide nothing, as one stands for many things. Where
+if one concept alone has it. A synonym that its ontology calls broad, narrow or related decides nothing. Where one
+code or an "exactMatch" says which concept is which, names and other references that say otherwise do not count (if
+codes are asked). A name of one language is none of another, but "en-GB" is "en", and a name whose language nobody said
+("und") may be of any. Short forms ("MCL", "SCA8") decide nothing, as one stands for many things. Where
 several own concepts are meant, the one that has the other's preferred name is, or else none. Retired concepts and
 suppressed names play no part.
 """
@@ -42,8 +44,11 @@ KEY, LEXICAL_KEY = "key", "lexical_key"
 """Columns that names are compared by. What is equal by the first is not always so by the second: rules of English are
 for English names, and "Crohn's" has a genitive where "Crohn s" has none."""
 _LEXICAL_LANGUAGES = ("en", UNDETERMINED)
-_SAME = ("exactMatch", "xref")
+_EXACT = "exactMatch"
+_SAME = (_EXACT, "xref")
 """Cross-references by which a code is believed to mean the same."""
+_OTHER_SCOPE = "^(broad|narrow|related)_synonym"
+"""Term types of names that mean something else than their concept (`onoma.terminology.iris.synonym_type`)."""
 _OF_A_VOCABULARY = r"^[A-Z][A-Z0-9_.\-]*:"
 _SMALL = rf"(?i)\b(?:{'|'.join(SMALL_WORDS)})\b"
 _SHORT_FORM = r"^(?:\S*\p{Lu}\S*\p{Lu}\S*|\S*\d\S*)$"
@@ -58,10 +63,11 @@ class Compared:
 
     Attributes:
         names: Names in use of active concepts: columns of the table of names, ``primary``, the first part of the
-            language, `KEY` and `LEXICAL_KEY`.
+            language, ``is_same``, whether it means just the concept, `KEY` and `LEXICAL_KEY`.
         suppressed: `KEY` of the names of active concepts that are not in use.
-        codes: Of active concepts with a name in use: ``concept_row``, ``code`` as `code_keys` makes it, and
-            ``is_reference``, whether it is a cross-reference or the concept's own.
+        codes: Of active concepts with a name in use: ``concept_row``, ``code`` as `code_keys` makes it,
+            ``is_reference``, whether it is a cross-reference or the concept's own, and ``is_exact``, whether it is said
+            to mean just the same.
     """
 
     names: pl.DataFrame
@@ -74,17 +80,26 @@ class Compared:
         names = _names(terminology)
         in_use = names.filter(~pl.col("is_suppressed"))
         own = terminology.concepts().select(code="concept_id").with_row_index("concept_row").collect()
-        is_same = pl.col("relation").is_in(_SAME)
-        references = terminology.cross_references().filter(is_same).select("concept_row", "code").unique().collect()
+        references = (
+            terminology.cross_references()
+            .filter(pl.col("relation").is_in(_SAME))
+            .group_by("concept_row", "code")
+            .agg(is_exact=(pl.col("relation") == _EXACT).any())
+            .collect()
+        )
         codes = pl.concat(
             [
                 own.select(
                     pl.col("concept_row").cast(pl.UInt32),
                     code_keys(own["code"], vocabulary).alias("code"),
                     is_reference=pl.lit(False),
+                    is_exact=pl.lit(True),
                 ),
                 references.select(
-                    "concept_row", code_keys(references["code"]).alias("code"), is_reference=pl.lit(True)
+                    "concept_row",
+                    code_keys(references["code"]).alias("code"),
+                    is_reference=pl.lit(True),
+                    is_exact="is_exact",
                 ),
             ]
         )
@@ -98,11 +113,16 @@ class Matches:
 
     Attributes:
         pairs: ``own_row``, ``concept_row`` of the other terminology, each of these once, and ``evidence``.
-        n_ambiguous: Concepts of the other terminology that stand for several own ones, and are in no pair.
+        ambiguous: The same of concepts of the other terminology that stand for several own ones.
     """
 
     pairs: pl.DataFrame
-    n_ambiguous: int
+    ambiguous: pl.DataFrame
+
+    @property
+    def n_ambiguous(self) -> int:
+        """Concepts of the other terminology that stand for several own ones."""
+        return self.ambiguous["concept_row"].n_unique()
 
 
 def match_concepts(own: Compared, other: Compared, by: Sequence[Evidence] = EVIDENCE) -> Matches:
@@ -114,20 +134,28 @@ def match_concepts(own: Compared, other: Compared, by: Sequence[Evidence] = EVID
         by: What is asked; see `checked_evidence`.
     """
     said = pl.DataFrame(schema=_PAIRS)
+    exact = _same_codes(*(side.codes.filter("is_exact") for side in (own, other))) if "code" in by else said
     for kind in by:
-        pairs = (
-            _same_codes(own.codes, other.codes)
-            if kind == "code"
-            else _shared(own.names, other.names, KEY if kind == "name" else LEXICAL_KEY)
-        )
-        pairs = pairs.with_columns(evidence=pl.lit(kind)).select(_PAIRS.names())
+        if kind == "code":
+            any_reference = _same_codes(own.codes, other.codes)
+            pairs = pl.concat([exact.select(any_reference.columns), any_reference]).unique()
+        else:
+            pairs = _shared(own.names, other.names, KEY if kind == "name" else LEXICAL_KEY)
+        pairs = _not_against(exact, pairs).with_columns(evidence=pl.lit(kind)).select(_PAIRS.names())
         said = pl.concat([said, pairs.join(said, on="concept_row", how="anti")])
     is_ambiguous = pl.col("own_row").n_unique().over("concept_row") > 1
     clear = said.filter(~is_ambiguous | pl.col("is_preferred")).filter(~is_ambiguous)
-    return Matches(
-        clear.select("own_row", "concept_row", "evidence"),
-        n_ambiguous=said["concept_row"].n_unique() - clear["concept_row"].n_unique(),
-    )
+    columns = ("own_row", "concept_row", "evidence")
+    return Matches(clear.select(columns), said.join(clear, on="concept_row", how="anti").select(columns))
+
+
+def _not_against(exact: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+    """The pairs but those of a concept that by its codes is another."""
+    agreed = pairs.join(exact, on=["own_row", "concept_row"], how="semi")
+    free = pairs
+    for column in ("own_row", "concept_row"):
+        free = free.join(exact, on=column, how="anti")
+    return pl.concat([agreed, free])
 
 
 _PAIRS = pl.Schema(
@@ -172,11 +200,12 @@ def _shared(own: pl.DataFrame, other: pl.DataFrame, level: str) -> pl.DataFrame:
 
 
 def _deciding(names: pl.DataFrame, level: str) -> pl.DataFrame:
-    """Names that one concept alone has and nobody writes as a short form, compared by the column ``level``.
+    """Names that one concept alone has for itself and nobody writes as a short form, compared by the column ``level``.
 
     "oedema" in German and in English is one name by `KEY`, two by `LEXICAL_KEY`; if two concepts have it, it decides by
     neither.
     """
+    names = names.filter("is_same")
     text = pl.col("text").str.replace_all(_SMALL, "").str.strip_chars(" ,;:()[]")
     is_short_form = (text.str.len_chars() <= _LONGEST_SHORT_FORM) & text.str.contains(_SHORT_FORM)
     has_one_concept = [pl.col("concept_row").n_unique().over(by) == 1 for by in {KEY, level}]
@@ -214,6 +243,7 @@ def _names(terminology: Terminology) -> pl.DataFrame:
         .with_columns(
             normalise_expr(pl.col("text"), "loose").alias(KEY),
             primary=pl.col("language").str.to_lowercase().str.split("-").list.first(),
+            is_same=~pl.col("term_type").str.contains(_OTHER_SCOPE),
         )
         .filter(pl.col(KEY) != "")
         .collect()

@@ -77,6 +77,7 @@ class TableOptions(ReaderOptions):
     separator: Separator | None = Field(
         default=None, description="what divides several names (or types) in one cell: a sign, e.g. |, or tab"
     )
+    default_source: str = Field(default="", description="source vocabulary of the names, where the table does not say")
     default_language: LanguageTag = Field(default="und", description="language (BCP 47) where the table does not say")
     delimiter: str = Field(
         default="auto", description="what divides the columns: auto (by file name and first line), tab, or a character"
@@ -264,6 +265,9 @@ def _names(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:
         spelt = {tag: tidy_language(tag) for tag in rows[options.language].unique() if tag}
         tags = pl.col(options.language).replace_strict(spelt, default=None, return_dtype=pl.String)
         language = pl.coalesce(tags, default_language)
+    source = pl.lit(options.default_source)
+    if options.source:
+        source = pl.when(pl.col(options.source) != "").then(pl.col(options.source)).otherwise(source)
     is_marked = pl.lit(True)
     if options.preferred:
         mark = pl.col(options.preferred).str.strip_chars().str.to_lowercase()
@@ -272,7 +276,7 @@ def _names(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:
         concept_id=options.id,
         text="_names_of_row",
         language=language,
-        source=pl.col(options.source) if options.source else pl.lit(""),
+        source=source,
         term_type=pl.lit(""),
         is_marked=is_marked,
         at=pl.int_ranges(pl.col("_names_of_row").list.len()),
