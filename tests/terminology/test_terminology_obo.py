@@ -309,6 +309,43 @@ def test_bad_frames(case: str, tmp_path: Path) -> None:
         assert terminology.concept("X:3").preferred_name == "c"
 
 
+SCOPE = r"EXACT, BROAD, NARROW or RELATED .* \[\] where there are none"
+
+
+@pytest.mark.parametrize(
+    ("frame", "expected"),
+    [
+        ('[Term]\nid: X:2\nsynonym: "b" EXACT', SCOPE),
+        ('[Term]\nid: X:2\nsynonym: "b" EXAKT []', SCOPE),
+        ('[Term]\nid: X:2\nsynonym: "b" EXACT [X:1', "references in brackets"),
+        ('[Term]\nid: X:2\nsynonym: "b" EXACT [X:1 X:3]', "references in brackets"),
+        ("[Term]\nid: X:2\nsynonym: b EXACT []", "a text in double quotes"),
+        ("[Term]\nname: b", "an id: line first"),
+        ("[Term]\nid: X 2", "no blank in it"),
+        ("[Term]\nid: X:2\nxref: Y 1", "without a blank in it"),
+        ('[Term]\nid: X:2\nname: b {c="d"} e', "a comment has !"),
+        ("[Term]\nid: X:2\nname: b {+}", r"a \{ .* has a \\ before it"),
+        ("[Term]\nid: X:2\nfoo: bar", "a tag of OBO"),
+        ("[Term]\nid: X:2\nname: b\nid: X:3", r"before each id: a line \[Term\]"),
+        ("[Term]\nid: X:2\nis_obsolete: yes", "true or false"),
+        ("[term]", r"\[Term\], \[Typedef\] or \[Instance\]"),
+        ("[Term]\nid: X:2\nproperty_value: a", "an id, or a text in double quotes"),
+    ],
+)
+def test_what_the_parser_expects_is_told_in_words(frame: str, expected: str, tmp_path: Path) -> None:
+    body = term("X:1", r"name: a \{+\}")
+    assert read(tmp_path, body)[0].concept("X:1").preferred_name == "a {+}"
+    with pytest.raises(InputError, match=rf"this is not OBO; .*; expected .*{expected}.*; found ") as caught:
+        read(tmp_path, f"{body}{frame}\n")
+    assert caught.value.line == (HEADER + body + frame).count("\n") + 1
+    assert caught.value.found == frame.rpartition("\n")[2]
+
+
+def test_what_has_no_words_is_told_as_the_parser_does(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="expected NaiveDay; found date: today"):
+        read(tmp_path, term("X:1", "name: a"), header="date: today\n\n")
+
+
 def test_header_with_a_tag_that_only_looks_like_one_of_obo(tmp_path: Path) -> None:
     header = "format-version: 1.4\n\\default-namespace: disease\n\n"
     terminology, _ = read(tmp_path, term("X:1", "name: a"), header=header)

@@ -265,9 +265,17 @@ def _reject_syntax(error: SyntaxError, part: _Part, parsed: range, path: Path, r
         path=path,
         line=part.first_line + line - 1,
         text=part.lines[line - 1],
-        expected=str(error.msg).removeprefix("expected "),
+        expected=_in_words(error),
         fix=None if any(text.startswith("[") for text in part.lines[:line]) or part.first_line > 1 else _SEE_FORMAT,
     )
+
+
+def _in_words(error: SyntaxError) -> str:
+    """What the parser expects: it names rules of its grammar, which are told in words where files often break them."""
+    rules = str(error.msg).removeprefix("expected ")
+    if rules == "Comment" and error.offset == 1:
+        return "an id: line first in its frame"
+    return _WORDS.get(rules) or _WORDS.get(rules.rpartition(" ")[2]) or rules
 
 
 def _id_lines(part: _Part) -> dict[str, list[int]]:
@@ -294,6 +302,30 @@ def _code(identifier: Any) -> str:
 
 
 _SEE_FORMAT = "see that it is an OBO file (onoma terminology formats lists what else is read)"
+_END_OF_LINE = "the end of the line: an id has no blank in it, and a comment has ! before it"
+_WORDS = {
+    "SynonymScopeSingle": (
+        "EXACT, BROAD, NARROW or RELATED after the text, then references in brackets, [] where there are none"
+    ),
+    "XrefList": "references in brackets, without blanks in them and with commas between them; [] where there are none",
+    "QuotedString": "a text in double quotes",
+    "EOL or QuotedString": "an id without a blank in it; words about it stand in double quotes",
+    "UnquotedPropertyValueTarget": "an id, or a text in double quotes",
+    "UnquotedString": "a text, in which a { has a \\ before it",
+    "Qualifier": 'NAME="VALUE" in braces; a { that belongs to the text has a \\ before it',
+    "EOL": _END_OF_LINE,
+    "Comment": _END_OF_LINE,
+    "Id": "an id",
+    "Boolean": "true or false",
+    "CreationDate": "a date such as 2024-01-31",
+    **dict.fromkeys(
+        ("TermClause", "TypedefClause", "InstanceClause"),
+        "a tag of OBO with its colon, such as name: or is_a:, and before each id: a line [Term]",
+    ),
+    "EntityFrame": "[Term], [Typedef] or [Instance] alone on its line",
+    "HeaderClause": "a line of the header, such as format-version: 1.4, or [Term]",
+}
+"""Rules of the parser, fastobo; of several it names the last one counts."""
 _ID = re.compile(r"id:\s*(\S+)")
 _CODE_OF = code_maker()
 _RELATION_OF_MACRO = {
