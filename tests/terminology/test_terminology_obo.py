@@ -60,6 +60,21 @@ def test_scopes(scopes: str | None, expected: list[str], tmp_path: Path) -> None
     assert set(names["language"]) == {"en"}
 
 
+@pytest.mark.parametrize("on_error", ["strict", "skip"])
+def test_a_synonym_without_a_scope_is_related(on_error: str, tmp_path: Path) -> None:
+    clauses = ('synonym: "b" []', r'synonym: "say \"c\" [" [X:2]', 'synonym: "d" EXACT []', 'synonym:"e"[] ! f')
+    terminology, report = read(tmp_path, term("X:1", "name: a", *clauses), on_error=on_error, scopes="all")
+    names = [f"{kind} {text}" for kind, text in terminology.names().select("term_type", "text").collect().rows()]
+    related = ["related_synonym b", 'related_synonym say "c" [', "exact_synonym d", "related_synonym e"]
+    assert names == ["label a", *related]
+    assert report.notes == {"synonyms without a scope, which counts as RELATED": 3}
+    assert report.n_rejected == 0
+    bad = term("X:1", "name: a", clauses[0]) + term("X:2", "name: b", "nonsense: c")
+    with pytest.raises(InputError, match="found nonsense: c") as caught:
+        read(tmp_path, bad)
+    assert caught.value.line == 12
+
+
 def test_scope_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="scopes"):
         read(tmp_path, SCOPED, scopes="exakt")

@@ -5,7 +5,8 @@ clause                 becomes
 =====================  ===========================================================================================
 name                   the preferred name, term type "label"
 synonym                a name of term type "exact_synonym", "broad_synonym", ...; with a synonym type
-                       "exact_synonym/abbreviation", ...; option ``scopes`` says which are kept
+                       "exact_synonym/abbreviation", ...; option ``scopes`` says which are kept. One without a scope
+                       (OBO 1.2 allows that) counts as RELATED
 alt_id                 an obsolete concept without names, replaced by the term (it was merged into it)
 is_obsolete            status "obsolete"
 replaced_by            ``replaced_by``; from the second on (rare) a relation "replaced_by"
@@ -218,11 +219,27 @@ def _frames(part: _Part, path: Path, reading: Reading) -> Iterator[Any]:
             reader = fastobo.iter(io.BytesIO(_document(part.lines)), ordered=True)
             frames = [reader.header(), *reader]
     except SyntaxError as error:
+        n_without_scope = _add_scopes(part.lines)
+        if n_without_scope:
+            reading.note("synonyms without a scope, which counts as RELATED", n_without_scope)
+            yield from _frames(part, path, reading)
+            return
         if reading.on_error == "strict" and error.lineno is not None:
             _reject_syntax(error, part, range(len(part.lines)), path, reading)
         yield from _frames_one_by_one(part, path, reading)
     else:
         yield from frames if frames[0] else frames[1:]
+
+
+def _add_scopes(lines: list[str]) -> int:
+    """Write RELATED into synonyms without a scope, which the parser does not take; their number."""
+    n_added = 0
+    for at, line in enumerate(lines):
+        found = _WITHOUT_SCOPE.match(line)
+        if found:
+            lines[at] = f"{found[1]} RELATED {line[found.end() :]}"
+            n_added += 1
+    return n_added
 
 
 def _frames_one_by_one(part: _Part, path: Path, reading: Reading) -> Iterator[Any]:
@@ -326,6 +343,7 @@ _WORDS = {
     "HeaderClause": "a line of the header, such as format-version: 1.4, or [Term]",
 }
 """Rules of the parser, fastobo; of several it names the last one counts."""
+_WITHOUT_SCOPE = re.compile(r'(\s*synonym:\s*"(?:[^"\\]|\\.)*")\s*(?=\[)')
 _ID = re.compile(r"id:\s*(\S+)")
 _CODE_OF = code_maker()
 _RELATION_OF_MACRO = {
