@@ -114,3 +114,9 @@ def test_files_of_other_names_are_told(tmp_path: Path) -> None:
     assert len(told) == 1
     assert "definition.csv" in told[0]
     assert "definitions.csv" in told[0]
+
+
+def test_a_successor_that_is_not_there_is_told(tmp_path: Path) -> None:
+    told = "concepts replaced by one that is not among them"
+    assert told not in read(tmp_path)
+    assert f"{told}: 1" in read(tmp_path, changes={"concepts": csv_text(CSV_FOLDER["concepts"]) + "X:8,obsolete,Z:1\n"})

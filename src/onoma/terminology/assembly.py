@@ -128,12 +128,11 @@ def assemble(found: SourceTables, reading: Reading) -> TerminologyTables:
         )
     concepts = _without_circles(concepts, found, reading)
     rows = concepts.select("concept_id").with_row_index("row")
-    if found.may_refer_outside:
-        replaced_by = concepts["replaced_by"].drop_nulls()
-        reading.note(
-            "concepts replaced by one that is not among them",
-            int((~replaced_by.is_in(concepts["concept_id"].implode())).sum()),
-        )
+    replaced_by = concepts["replaced_by"].drop_nulls()
+    reading.note(
+        "concepts replaced by one that is not among them",
+        int((~replaced_by.is_in(concepts["concept_id"].implode())).sum()),
+    )
 
     types = _to_rows(found.semantic_types, "semantic_types", ("concept_id",), rows, found, reading)
     relations = _to_rows(found.relations, "relations", ("head", "tail"), rows, found, reading)
