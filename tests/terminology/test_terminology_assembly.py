@@ -86,6 +86,22 @@ def test_relations_outside_an_ontology_are_normal() -> None:
     assert reading.notes == {"relations to or from terms that are not among the concepts, left out": 1}
 
 
+def test_terms_elsewhere_to_consider_are_counted_by_themselves() -> None:
+    rows = [("A", "consider", "Y", "", 1), ("A", "consider", "Z", "", 2), ("A", "consider", "B", "", 3)]
+    found = SourceTables(
+        path=PATH,
+        names=names([("A", "a", 0), ("B", "b", 0)]),
+        relations=pl.DataFrame([*rows, ("B", "is_a", "Z", "", 4)], schema=SOURCE_RELATIONS, orient="row"),
+        may_refer_outside=True,
+    )
+    reading = Reading()
+    assert assemble(found, reading).relations.select("head_row", "relation", "tail_row").rows() == [(0, "consider", 1)]
+    assert reading.notes == {
+        "concepts with one to consider in their place that is not among them": 1,
+        "relations to or from terms that are not among the concepts, left out": 1,
+    }
+
+
 def test_types_of_nobody() -> None:
     types = pl.DataFrame(
         [("A", "t", 1), ("A", "u", 2), ("A", "t", 3), ("Z", "t", 4)], schema=SOURCE_TYPES, orient="row"

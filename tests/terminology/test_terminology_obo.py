@@ -91,7 +91,15 @@ def test_merged_retired_and_borrowed_terms(tmp_path: Path) -> None:
             "relationship: part_of X:2",
             "namespace: own",
         )
-        + term("X:2", "name: obsolete b", "is_obsolete: true", "replaced_by: X:1", "replaced_by: X:3", "consider: X:3")
+        + term(
+            "X:2",
+            "name: obsolete b",
+            "is_obsolete: true",
+            "replaced_by: X:1",
+            "replaced_by: X:3",
+            "consider: X:3",
+            "consider: HP:1",
+        )
         + term("X:3", "name: c", "alt_id: X:9", "is_a: X:1")
         + term("X:4")  # only referred to
         + term("X:5", "is_obsolete: true", "replaced_by: Z:1")
@@ -115,6 +123,7 @@ def test_merged_retired_and_borrowed_terms(tmp_path: Path) -> None:
         "alternative ids claimed by several terms (the first has it)": 1,
         "individuals (instances of concepts), left out": 1,
         "concepts replaced by one that is not among them": 1,
+        "concepts with one to consider in their place that is not among them": 1,
         "relations to or from terms that are not among the concepts, left out": 1,
         "concepts without a name (retired codes)": 2,
     }

@@ -76,7 +76,7 @@ def test_retired_entries(tmp_path: Path) -> None:
     assert concept(terminology, "ORPHA:4")["preferred_name"] == "NON RARE IN EUROPE: Crohn disease"
     relations = terminology.relations().select("head_row", "relation", "tail_row").collect().rows()
     assert relations == [(2, "consider", 0)]
-    assert report.notes == {"relations to or from terms that are not among the concepts, left out": 1}
+    assert report.notes == {"concepts with one to consider in their place that is not among them": 1}
 
 
 def test_what_is_seen_from_the_other_end_is_no_replacement(tmp_path: Path) -> None:

@@ -290,6 +290,13 @@ def _account_for_missing(
     dangling = broken.filter(nowhere)
     reading.note(f"{shown_name} of concepts that a filter left out", len(broken) - len(dangling))
     if found.may_refer_outside:
+        if name == "relations":
+            is_advice = pl.col("relation") == "consider"
+            reading.note(
+                "concepts with one to consider in their place that is not among them",
+                dangling.filter(is_advice)["head"].n_unique(),
+            )
+            dangling = dangling.filter(~is_advice)
         reading.note(f"{shown_name} to or from terms that are not among the concepts, left out", len(dangling))
         return
     shown = pl.concat_str([pl.col(column) for column in _shown_columns(broken, columns)], separator=" ")
