@@ -192,6 +192,19 @@ t:3 a skos:Concept ; skos:prefLabel "malade"@fr ; skos:definition "Qui est malad
     assert report.n_definitions == 1
 
 
+def test_a_beginning_of_iris_that_none_has_is_refused(tmp_path: Path) -> None:
+    concept = '<{}> a skos:Concept ; skos:prefLabel "a" ; skos:exactMatch <http://example.net/9> .\n'
+    iris = ("http://example.org/t/1", "http://example.org/t/2", "urn:t:3", "http://purl.obolibrary.org/obo/X_1")
+    text = TURTLE_HEAD + 'owl:Thing a owl:Class ; rdfs:label "Thing" .\n' + "".join(map(concept.format, iris))
+    with pytest.raises(InputError, match=r"field iri_prefixes: .*nothing of 'https://example\.org/t/'") as caught:
+        read(tmp_path, text, iri_prefixes="U=urn:t:,T=https://example.org/t/", prefixes="T")
+    shown = "http://example.org/t/, http://purl.obolibrary.org/obo/, urn:t:"
+    assert caught.value.expected == f"some of {shown}"
+    terminology, _ = read(tmp_path, text, iri_prefixes="U=urn:t:,T=http://example.org/t/,N=http://example.net/")
+    assert terminology.concepts().collect()["concept_id"].to_list() == ["T:1", "T:2", "U:3", "X:1"]
+    assert set(terminology.cross_references().collect()["code"]) == {"N:9"}
+
+
 def test_two_labels_in_one_language(tmp_path: Path) -> None:
     text = TURTLE_HEAD + 'obo:X_1 a owl:Class ; rdfs:label "one" , "two" ; skos:prefLabel "one" .'
     terminology, report = read(tmp_path, text)

@@ -70,6 +70,20 @@ IriPrefixes = Annotated[tuple[str, ...], BeforeValidator(split_words), AfterVali
 """Prefixes for IRIs, "PREFIX=IRI" each."""
 
 
+def own_namespaces(iri_prefixes: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Beginnings of IRIs and their prefixes.
+
+    Args:
+        iri_prefixes: "PREFIX=IRI" each.
+
+    Example:
+        >>> own_namespaces(("MY=http://example.org/my#",))
+        [('http://example.org/my#', 'MY')]
+    """
+    parts = [word.partition("=")[::2] for word in iri_prefixes]
+    return [(start.strip(), prefix.strip()) for prefix, start in parts]
+
+
 def code_maker(iri_prefixes: tuple[str, ...] = ()) -> Callable[[str], str]:
     """A function from an IRI to the code it stands for.
 
@@ -83,11 +97,12 @@ def code_maker(iri_prefixes: tuple[str, ...] = ()) -> Callable[[str], str]:
         >>> code_of("http://purl.obolibrary.org/obo/APOLLO_SV_00000008")
         'APOLLO_SV:00000008'
     """
-    own = [word.partition("=")[::2] for word in iri_prefixes]
-    starts = [(start.strip(), prefix.strip()) for prefix, start in own] + list(NAMESPACES.items())
+    own = own_namespaces(iri_prefixes)
+    starts = [*own, *NAMESPACES.items()]
+    begins = ("http", *(start for start, _ in own))
 
     def code_of(iri: str) -> str:
-        if not iri.startswith("http"):
+        if not iri.startswith(begins):
             return iri
         for start, prefix in starts:
             if iri.startswith(start) and len(iri) > len(start):

@@ -55,7 +55,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
 from onoma.files.rdf_stream import line_of, rdf_triples
-from onoma.files.reading import Reading
+from onoma.files.reading import Reading, check_chosen
 from onoma.files.text_files import only_file
 from onoma.terminology.assembly import SourceTables
 from onoma.terminology.formats import Format
@@ -66,6 +66,7 @@ from onoma.terminology.iris import (
     IriPrefixes,
     code_maker,
     mapping_relation,
+    own_namespaces,
     relation_name,
     synonym_type,
 )
@@ -85,6 +86,7 @@ from onoma.terminology.readers.ontology import (
 )
 from onoma.terminology.tables import MAPPING_RELATIONS
 
+_MOST_SHOWN = 5
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _FORBIDDEN = re.compile(r'[\x00-\x20<>"{}|\\^`]')
 _OWL = "http://www.w3.org/2002/07/owl#"
@@ -170,7 +172,8 @@ def read_owl(source: str, options: OwlOptions, reading: Reading) -> SourceTables
 
     Raises:
         InputError: no such file, no RDF, a class of which the IRI is relative to nothing, or no class with a label;
-            under "strict" also a class whose IRI cannot be, a blank name, and a name in what is no language.
+            an option names what the file does not have; under "strict" also a class whose IRI cannot be, a blank name,
+            and a name in what is no language.
     """
     file = only_file(Path(source))
     ontology = _Ontology(_statements(file, reading), options, reading)
@@ -264,6 +267,7 @@ class _Ontology:
 
     def completed(self, tables: SourceTables) -> SourceTables:
         """The tables with what stands elsewhere: the default of semantic types, and equivalent classes."""
+        self._check_iri_prefixes(tables.path)
         self._wanted.check(tables.path)
         defaults = [value for value in self._of("default")["value"] if not text_problem(value)]
         if defaults:
@@ -271,6 +275,18 @@ class _Ontology:
         pairs = self._of("equivalent").filter(~_is_blank("value")).select("subject", "value")
         sets = (([self._code_of(one), self._code_of(other)], None) for one, other in pairs.iter_rows())
         return with_equivalents(tables, sets, self._reading)
+
+    def _check_iri_prefixes(self, path: Path) -> None:
+        """Refuse a beginning of IRIs that none has: all codes would stay IRIs, unnoticed."""
+        starts = [start for start, _ in own_namespaces(self._options.iri_prefixes)]
+        if not starts:
+            return
+        iris = pl.concat([self._statements["subject"], self._statements["value"]])
+        there = [start for start in starts if iris.str.starts_with(start).any()]
+        classes = self._of("class")["subject"].unique()
+        begins = classes.filter(~classes.str.contains(f"^(?:{_OWL}|{_RDFS})")).str.extract("^(.*[/#:])")
+        most_frequent = begins.drop_nulls().value_counts(sort=True)["subject"].head(_MOST_SHOWN)
+        check_chosen("iri_prefixes", starts, [*there, *most_frequent], path=path)
 
     def _of(self, *kinds: str) -> pl.DataFrame:
         return self._statements.filter(pl.col("kind").is_in(kinds))
