@@ -358,12 +358,24 @@ def test_what_is_said_of_a_synonym_in_one_language(tmp_path: Path) -> None:
     }
 
 
+def test_labels_that_are_only_skos_xl_are_told(tmp_path: Path) -> None:
+    head = TURTLE_HEAD + "@prefix skosxl: <http://www.w3.org/2008/05/skos-xl#> .\n"
+    text = 'obo:X_1 a skos:Concept ; skosxl:prefLabel [ skosxl:literalForm "a"@en ] .\n'
+    with pytest.raises(InputError, match=r"no concept has a name: .* SKOS-XL") as caught:
+        read(tmp_path, head + text)
+    assert caught.value.line == head.count("\n") + 1
+    assert read(tmp_path, head + text + 'obo:X_2 a skos:Concept ; skos:prefLabel "b" .')[0].n_concepts == 1
+
+
 def test_what_has_no_label_is_told_by_what_it_has(tmp_path: Path) -> None:
     text = TURTLE_HEAD + 'obo:X_1 a owl:Class ; rdfs:label "a" .\nobo:X_2 a owl:Class ; skos:altLabel "b"@en .\n'
-    _, report = read(tmp_path, text + "obo:X_3 a owl:Class .\n")
+    described = "".join(f'obo:Y_{n} a owl:Class ; obo:IAO_0000115 "c" .\n' for n in range(5))
+    described += "obo:Z_1 a owl:Class ; rdfs:subClassOf obo:X_1 .\n"
+    _, report = read(tmp_path, text + "obo:X_3 a owl:Class .\n" + described)
     assert report.notes == {
         "terms with synonyms but without a name, left out": 1,
         "terms without a name (only referred to), left out": 1,
+        "terms described without a name (such as Y:0, Y:1, Y:2), left out": 6,
     }
     text += 'obo:X_4 a owl:Class ; rdfs:label "  "@en .\n'
     with pytest.raises(InputError, match="field label: a blank name"):

@@ -21,7 +21,7 @@ namespace              the semantic type (the header's default-namespace where a
 def                    a definition
 =====================  ===========================================================================================
 
-Typedef and Instance frames are no concepts. A term frame without a name that is not obsolete only refers to a term of
+Typedef and Instance frames are no concepts. A term frame without a name that is not obsolete mostly refers to a term of
 another ontology; it is counted and left out. ``source`` is the prefix of the term's id. Comments (``!``), escapes and
 trailing qualifiers are read as the format says. Not read: ``intersection_of``, ``union_of``, ``disjoint_from``,
 ``subset``, ``comment``, where definitions and synonyms come from, and what the header imports.

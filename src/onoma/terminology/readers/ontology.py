@@ -25,6 +25,7 @@ from onoma.terminology.readers.options import LanguageTag, ReaderOptions, Words,
 from onoma.terminology.tables import ACTIVE, OBSOLETE
 
 _ROWS_PER_BLOCK = 1 << 16
+_MOST_SHOWN = 3
 LABEL = "label"
 XREF = "xref"
 Scope = Literal["exact", "narrow", "broad", "related"]
@@ -155,6 +156,7 @@ def tables_from_terms(
     references = Columns(SOURCE_CROSS_REFERENCES)
     seen: set[str] = set()
     alternatives: dict[str, str] = {}
+    described: list[str] = []
     for term in terms:
         problem = _term_problem(term, seen)
         if problem:
@@ -166,6 +168,8 @@ def tables_from_terms(
                 reading.reject(_BLANK, path=path, line=term.line, text=term.term_id, field=LABEL)
             elif term.synonyms:
                 reading.note("terms with synonyms but without a name, left out", 1)
+            elif term.definition or term.relations or term.cross_references:
+                described.append(term.term_id)
             else:
                 reading.note("terms without a name (only referred to), left out", 1)
             continue
@@ -205,6 +209,8 @@ def tables_from_terms(
                 continue
             if alternatives.setdefault(alternative, term.term_id) != term.term_id:
                 reading.note("alternative ids claimed by several terms (the first has it)", 1)
+    shown = ", ".join(described[:_MOST_SHOWN])
+    reading.note(f"terms described without a name (such as {shown}), left out", len(described))
     for alternative, term_id in alternatives.items():
         if alternative not in seen:
             concepts.add(alternative, OBSOLETE, term_id)

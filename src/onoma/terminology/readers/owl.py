@@ -92,6 +92,7 @@ _FORBIDDEN = re.compile(r'[\x00-\x20<>"{}|\\^`]')
 _OWL = "http://www.w3.org/2002/07/owl#"
 _RDFS = "http://www.w3.org/2000/01/rdf-schema#"
 _NARROWER = SKOS + "narrower"
+_SKOS_XL = "http://www.w3.org/2008/05/skos-xl#"
 _RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 _EFO = "http://www.ebi.ac.uk/efo/"
 _NCIT = "http://ncicb.nci.nih.gov/xml/owl/EVS/Thesaurus.owl#"
@@ -178,7 +179,28 @@ def read_owl(source: str, options: OwlOptions, reading: Reading) -> SourceTables
     file = only_file(Path(source))
     ontology = _Ontology(_statements(file, reading), options, reading)
     tables = tables_from_terms(ontology.terms(), path=file.path, language=options.language, reading=reading)
-    return ontology.completed(tables)
+    completed = ontology.completed(tables)
+    if completed.names.is_empty():
+        _refuse_other_labels(file)
+    return completed
+
+
+def _refuse_other_labels(file: SourceFile) -> None:
+    """Refuse a file whose labels are nodes of their own, and so no names.
+
+    Raises:
+        InputError: it has SKOS-XL labels.
+    """
+    line = line_of(file, lambda triple: triple.predicate.value == _SKOS_XL + "prefLabel")
+    if line is not None:
+        raise InputError(
+            "no concept has a name: the labels are SKOS-XL, which are not read",
+            path=file.path,
+            line=line,
+            expected="skos:prefLabel",
+            found="skosxl:prefLabel",
+            fix="have the text of each (its skosxl:literalForm) written as skos:prefLabel or skos:altLabel too",
+        )
 
 
 def _statements(file: SourceFile, reading: Reading) -> pl.DataFrame:
