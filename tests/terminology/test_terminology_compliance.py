@@ -12,7 +12,7 @@ from sample import DEFINITION, NAMES, Sample
 from terminology_samples import SAMPLES, TEXT_SAMPLES
 
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, OnomaError
-from onoma.terminology import ImportReport, Terminology, describe_options, import_terminology, known_formats
+from onoma.terminology import ImportReport, Terminology, describe_options, formats, import_terminology, known_formats
 
 
 @pytest.fixture(params=SAMPLES)
@@ -223,6 +223,27 @@ def test_unknown_format_and_policy(tmp_path: Path) -> None:
         import_terminology("ulms", "x", tmp_path / "out")
     with pytest.raises(ConfigError, match="'strict' or 'skip'"):
         import_terminology("biosyn", "x", tmp_path / "out", on_error="ignore")
+
+
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [
+        ("skos", "owl"),
+        ("RDF/XML", "owl"),
+        ("ttl", "owl"),
+        ("json-ld", "owl"),
+        ("obojson", "obographs"),
+        ("tsv", "table"),
+    ],
+)
+def test_other_names_of_what_a_format_reads(name: str, format: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=f"There is no format '{name}': that is read by format '{format}'"):
+        import_terminology(name, "x", tmp_path / "out")
+
+
+def test_every_other_name_is_of_a_format() -> None:
+    assert set(formats._READ_BY.values()) <= set(known_formats())
+    assert not set(formats._READ_BY) & set(known_formats())
 
 
 def test_every_format_describes_itself() -> None:

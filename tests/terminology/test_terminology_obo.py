@@ -443,6 +443,25 @@ def test_bad_header(tmp_path: Path) -> None:
     assert report.n_rejected == 1
 
 
+@pytest.mark.parametrize("on_error", ["strict", "skip"])
+@pytest.mark.parametrize(
+    ("begin", "format"),
+    [
+        ('<?xml version="1.0"?>\n<rdf:RDF>', "owl"),
+        ("\ufeff# c\n\n@prefix obo: <http://purl.obolibrary.org/obo/> .", "owl"),
+        ("PREFIX obo: <http://purl.obolibrary.org/obo/>", "owl"),
+        ("<http://x> <http://y> <http://z> .", "owl"),
+        ('[ {"@id": "http://x"}]', "owl"),
+        ('{\n  "graphs" : [ {', "obographs"),
+        ('{"meta": {}, "graphs": []}', "obographs"),
+    ],
+)
+def test_a_file_of_another_format(begin: str, format: str, on_error: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"use format {format}") as caught:
+        read(tmp_path, "\n", header=begin, on_error=on_error)
+    assert caught.value.path == tmp_path / "x.obo"
+
+
 def test_no_terms(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no concept with a name"):
         read(tmp_path, "")

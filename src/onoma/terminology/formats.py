@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -97,5 +98,20 @@ def get_format(name: str) -> Format:
     """
     known = known_formats()
     if name not in known:
-        raise ConfigError(f"There is no format '{name}'.{did_you_mean(name, known)} Known: {', '.join(known)}.")
+        reads_it = _READ_BY.get(re.sub(r"\W+", "", name.lower()))
+        hint = f": that is read by format '{reads_it}'." if reads_it else f".{did_you_mean(name, known)}"
+        raise ConfigError(f"There is no format '{name}'{hint} Known: {', '.join(known)}.")
     return known[name]
+
+
+_READ_BY = {
+    **dict.fromkeys(
+        ("skos", "rdf", "rdfxml", "rdfs", "ttl", "turtle", "nt", "ntriples", "nq", "nquads", "trig", "jsonld"), "owl"
+    ),
+    **dict.fromkeys(("obojson", "obograph", "obographjson", "obographsjson"), "obographs"),
+    **dict.fromkeys(("tsv", "parquet", "jsonl", "ndjson", "jsonlines"), "table"),
+    "rrf": "umls",
+    "rf2": "snomed",
+    "athena": "omop",
+}
+"""Other names of what is read, in small letters without signs between them, and the format that reads it."""

@@ -38,8 +38,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from onoma.errors import InputError
 from onoma.files.reading import Reading
-from onoma.files.text_files import marked_lines, read_blocks, reject_line
+from onoma.files.text_files import (
+    marked_lines,
+    only_file,
+    read_blocks,
+    read_bytes,
+    reject_line,
+    without_byte_order_mark,
+)
 from onoma.terminology.assembly import SourceTables
 from onoma.terminology.formats import Format
 from onoma.terminology.iris import code_maker, mapping_relation, relation_name, synonym_type
@@ -67,16 +75,31 @@ def read_obo(source: str, options: OboOptions, reading: Reading) -> SourceTables
         reading: Where bad frames go.
 
     Raises:
-        InputError: no such file, or nothing in it; under "strict" also a frame that is not OBO, an id used twice, a
-            blank name.
+        InputError: no such file, nothing in it, or RDF or OBO Graphs JSON; under "strict" also a frame that is not OBO,
+            an id used twice, a blank name.
     """
     path = Path(source)
+    _refuse_other_formats(path)
     equivalents: list[tuple[list[str], int | None]] = []
     wanted = WantedPrefixes(options, reading)
     terms = _terms(path, equivalents, options, wanted, reading)
     tables = tables_from_terms(terms, path=path, language=options.language, reading=reading)
     wanted.check(path)
     return with_equivalents(tables, equivalents, reading)
+
+
+def _refuse_other_formats(path: Path) -> None:
+    """Refuse an ontology in another format, as its first bytes tell.
+
+    Raises:
+        InputError: it is RDF, or OBO Graphs JSON.
+    """
+    start = next(read_bytes(only_file(path), block_bytes=_SNIFFED_BYTES)).data
+    text = _BEFORE_FIRST.sub(b"", without_byte_order_mark(start, path), 1)
+    for pattern, problem, fix in _OTHER_FORMATS:
+        if pattern.match(text):
+            found = text.partition(b"\n")[0].decode("utf-8", "backslashreplace")
+            raise InputError(problem, path=path, expected=_BEGINNING, found=found, fix=fix)
 
 
 def _terms(
@@ -318,6 +341,18 @@ def _code(identifier: Any) -> str:
     return _CODE_OF(_unescaped(identifier))
 
 
+_SNIFFED_BYTES = 1 << 16
+_BEFORE_FIRST = re.compile(rb"(?:\s+|[#!][^\n]*\n)*")
+_OTHER_FORMATS = (
+    (re.compile(rb'\{\s*"(?:graphs|meta)"'), "this is OBO Graphs JSON", "use format obographs"),
+    (
+        re.compile(rb"[<{]|\[\s*\{|(?i:@?(?:prefix|base)\s)"),
+        "this is no OBO file",
+        "use format owl if this is RDF (RDF/XML, Turtle, JSON-LD); onoma terminology formats lists what else is read",
+    ),
+)
+"""How files begin, what is wrong with them, what to do."""
+_BEGINNING = "a line of the header, such as format-version: 1.4, or [Term]"
 _SEE_FORMAT = "see that it is an OBO file (onoma terminology formats lists what else is read)"
 _END_OF_LINE = "the end of the line: an id has no blank in it, and a comment has ! before it"
 _WORDS = {
@@ -340,7 +375,7 @@ _WORDS = {
         "a tag of OBO with its colon, such as name: or is_a:, and before each id: a line [Term]",
     ),
     "EntityFrame": "[Term], [Typedef] or [Instance] alone on its line",
-    "HeaderClause": "a line of the header, such as format-version: 1.4, or [Term]",
+    "HeaderClause": _BEGINNING,
 }
 """Rules of the parser, fastobo; of several it names the last one counts."""
 _WITHOUT_SCOPE = re.compile(r'(\s*synonym:\s*"(?:[^"\\]|\\.)*")\s*(?=\[)')
