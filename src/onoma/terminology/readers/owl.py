@@ -307,8 +307,8 @@ class _Ontology:
         there = [start for start in starts if iris.str.starts_with(start).any()]
         classes = self._of("class")["subject"].unique()
         begins = classes.filter(~classes.str.contains(f"^(?:{_OWL}|{_RDFS})")).str.extract("^(.*[/#:])")
-        most_frequent = begins.drop_nulls().value_counts(sort=True)["subject"].head(_MOST_SHOWN)
-        check_chosen("iri_prefixes", starts, [*there, *most_frequent], path=path)
+        counted = begins.drop_nulls().value_counts().sort("count", "subject", descending=[True, False])
+        check_chosen("iri_prefixes", starts, [*there, *counted["subject"].head(_MOST_SHOWN)], path=path)
 
     def _of(self, *kinds: str) -> pl.DataFrame:
         return self._statements.filter(pl.col("kind").is_in(kinds))
