@@ -26,7 +26,8 @@ from onoma.artifacts import Manifest, open_artifact
 from onoma.encoders.cross_encoder_tokens import PairRows, PairTokeniser
 from onoma.encoders.encoding import WINDOW_NAMES, length_batches
 from onoma.encoders.folders import ONNX_NAME
-from onoma.encoders.onnx_encoder import BATCH_TOKENS, open_session, padded_rows
+from onoma.encoders.onnx_encoder import BATCH_TOKENS, padded_rows
+from onoma.encoders.onnx_session import OnnxSession
 from onoma.encoders.tokens import load_tokenizer
 from onoma.errors import DamagedArtifactError, InputError, ShapeError
 from onoma.types import CountProgress, FloatArray, RowArray
@@ -37,6 +38,8 @@ RERANKER_FORMAT = 2
 RERANKER_ABOUT_NAME = "reranker.json"
 MODEL_FOLDER = "model"
 HEAD_NAME = "head.safetensors"
+_SCORES = "pair_scores"
+"""Output of the graphs that Onoma writes; see `onoma.encoders.onnx_graph`."""
 _SCORED_BY = (ONNX_NAME, f"{MODEL_FOLDER}/tokenizer.json")
 """Files that scores depend on, besides what ``reranker.json`` says."""
 
@@ -84,7 +87,13 @@ class CrossEncoder:
     """
 
     def __init__(
-        self, *, path: Path, manifest: Manifest, about: CrossEncoderAbout, tokeniser: PairTokeniser, session: Any
+        self,
+        *,
+        path: Path,
+        manifest: Manifest,
+        about: CrossEncoderAbout,
+        tokeniser: PairTokeniser,
+        session: OnnxSession,
     ) -> None:
         self.path, self.manifest, self.about = path, manifest, about
         self._tokeniser, self._session = tokeniser, session
@@ -111,8 +120,8 @@ class CrossEncoder:
         folder = Path(path)
         manifest = open_artifact(folder, RERANKER_KIND, format_version=RERANKER_FORMAT)
         about = read_about(folder)
-        session = open_session(folder / ONNX_NAME, threads=threads)
-        if "pair_scores" not in [value.name for value in session.get_outputs()]:
+        session = OnnxSession(folder / ONNX_NAME, threads=threads)
+        if _SCORES not in session.outputs:
             raise DamagedArtifactError(f"{folder / ONNX_NAME} gives no scores of pairs. Make the folder again.")
         tokeniser = pair_tokeniser(folder, about, prepare=prepare(about))
         return cls(path=folder, manifest=manifest, about=about, tokeniser=tokeniser, session=session)
@@ -184,13 +193,13 @@ class CrossEncoder:
         return scores
 
 
-def run_pairs(session: Any, pairs: PairRows, rows: RowArray, *, padding_id: int) -> FloatArray:
+def run_pairs(session: OnnxSession, pairs: PairRows, rows: RowArray, *, padding_id: int) -> FloatArray:
     """Scores of some pairs by a session of an ONNX model that `onoma.encoders.onnx_graph` wrote, shape (len(rows),)."""
     ids, mask = padded_rows(pairs.offsets, pairs.ids, rows, padding_id=padding_id)
     feeds: dict[str, Any] = {"input_ids": ids, "attention_mask": mask}
-    if any(value.name == "token_type_ids" for value in session.get_inputs()):
+    if "token_type_ids" in session.inputs:
         feeds["token_type_ids"], _ = padded_rows(pairs.offsets, pairs.types.astype(np.int32), rows, padding_id=0)
-    found: FloatArray = session.run(["pair_scores"], feeds)[0]
+    found: FloatArray = session.run(_SCORES, feeds)
     return found
 
 

@@ -26,9 +26,9 @@ from onoma.encoders.cross_encoder import (
 )
 from onoma.encoders.cross_encoder_model import PackedCrossEncoder, score_pairs
 from onoma.encoders.folders import ONNX_NAME
-from onoma.encoders.onnx_encoder import open_session
 from onoma.encoders.onnx_graph import can_write_graph, write_graph
 from onoma.encoders.onnx_precision import save_onnx
+from onoma.encoders.onnx_session import OnnxSession
 from onoma.errors import ConfigError, MismatchError, TrainingError
 
 TOLERANCE = 1e-4
@@ -128,7 +128,7 @@ def _check(model: PackedCrossEncoder, folder: Path, about: CrossEncoderAbout, pr
     mentions, names = zip(*_CHECKED, strict=True)
     rows = np.arange(len(_CHECKED))
     pairs = tokeniser.pairs(tokeniser.mentions(mentions), rows, tokeniser.names(names), rows)
-    session = open_session(folder / ONNX_NAME)
+    session = OnnxSession(folder / ONNX_NAME)
     ours = run_pairs(session, pairs, rows, padding_id=about.padding_id)
     with torch.inference_mode(), torch.autocast(model.head.weight.device.type, enabled=False):
         theirs = score_pairs(model, pairs, rows)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnxruntime
 
 from onoma.encoders.encoding import FolderEncoder, checked_names, encode_names
 from onoma.encoders.folders import EncoderFolder
-from onoma.errors import ConfigError, DamagedArtifactError, InputError
+from onoma.encoders.onnx_session import OnnxSession
+from onoma.errors import ConfigError, InputError
 from onoma.types import CountProgress, FloatArray, RowArray
 
 BATCH_TOKENS = 1_024
@@ -39,9 +37,8 @@ class OnnxEncoder(FolderEncoder):
             raise InputError("this encoder has no ONNX model", path=folder.path, expected="onnx/model.onnx")
         super().__init__(folder)
         keeps_weights_small = folder.precision.endswith("-weights")
-        self._session = open_session(folder.onnx, threads=threads, unpacks_weights=keeps_weights_small)
-        self._inputs = {value.name for value in self._session.get_inputs()}
-        outputs = [value.name for value in self._session.get_outputs()]
+        self._session = OnnxSession(folder.onnx, threads=threads, unpacks_weights=keeps_weights_small)
+        outputs = self._session.outputs
         self._pools_inside = OWN_OUTPUT in outputs
         token_outputs = [name for name in outputs if name in {"last_hidden_state", "token_embeddings"}]
         if not self._pools_inside and not token_outputs:
@@ -83,9 +80,9 @@ class OnnxEncoder(FolderEncoder):
             min_tokens=self._folder.max_tokens if pads_all else 0,
         )
         feeds: dict[str, Any] = {"input_ids": padded, "attention_mask": mask}
-        if "token_type_ids" in self._inputs:
+        if "token_type_ids" in self._session.inputs:
             feeds["token_type_ids"] = np.zeros_like(padded)
-        found: FloatArray = self._session.run([self._output], feeds)[0]
+        found: FloatArray = self._session.run(self._output, feeds)
         if self._pools_inside:
             return found
         if self._folder.pooling == "cls":
@@ -130,46 +127,3 @@ def padded_rows(
     padded = np.full(real.shape, padding_id, np.int64)
     padded[real] = ids[(first[:, None] + columns)[real]]
     return padded, real.astype(np.int64)
-
-
-def open_session(
-    file: Path, *, threads: int | None = None, unpacks_weights: bool = False
-) -> onnxruntime.InferenceSession:
-    """A session that runs an ONNX model.
-
-    Args:
-        file: The model.
-        threads: For one call; all processors this process may use if not given.
-        unpacks_weights: Whether the model keeps its weights smaller than fp32.
-
-    Raises:
-        DamagedArtifactError: it cannot be run.
-    """
-    if os.environ.get("ORT_DISABLE_TELEMETRY") == "1":  # also where it was imported before Onoma could say so
-        onnxruntime.disable_telemetry_events()
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads or _usable_processors()
-    options.log_severity_level = 3
-    # Its threads wait for work by turning; after a run they would do so in the way of the search that comes next.
-    options.add_session_config_entry("session.force_spinning_stop", "1")
-    if _is_written_fused(file):
-        # Onoma's graphs are written fused; looking for more costs half the start and changes no speed.
-        # Small weights are made fp32 once, when the session starts, by the runtime's folding of constants.
-        levels = onnxruntime.GraphOptimizationLevel
-        options.graph_optimization_level = levels.ORT_ENABLE_BASIC if unpacks_weights else levels.ORT_DISABLE_ALL
-    try:
-        return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # the runtime's own exceptions share no public base
-        raise DamagedArtifactError(f"{file} is not an ONNX model that can be run ({error}).") from None
-
-
-def _is_written_fused(file: Path) -> bool:
-    """Whether `onoma.encoders.onnx_graph` wrote this model; a model begins with its producer's name."""
-    with file.open("rb") as handle:
-        return b"onoma" in handle.read(64)
-
-
-def _usable_processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

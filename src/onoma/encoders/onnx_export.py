@@ -19,9 +19,10 @@ from torch.onnx import OnnxExporterError
 
 from onoma.encoders.encoding import unit_rows
 from onoma.encoders.folders import family_of
-from onoma.encoders.onnx_encoder import open_session, padded_rows
+from onoma.encoders.onnx_encoder import padded_rows
 from onoma.encoders.onnx_graph import ATTENTION_MASK, INPUT_IDS, NAME_VECTORS, OPSET, can_write_graph, write_graph
 from onoma.encoders.onnx_precision import save_onnx
+from onoma.encoders.onnx_session import OnnxSession
 from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.packing import pack, pack_lists
 from onoma.encoders.tokens import tokenise
@@ -133,8 +134,7 @@ def _largest_difference(encoder: PackedEncoder, file: Path, tokenizer: Tokenizer
         padding_id=encoder.padding_id,
         min_tokens=encoder.max_tokens if encoder.pooling == "mean-all" else 0,
     )
-    session = open_session(file)
-    ours = session.run([NAME_VECTORS], {INPUT_IDS: padded, ATTENTION_MASK: mask})[0]
+    ours = OnnxSession(file).run(NAME_VECTORS, {INPUT_IDS: padded, ATTENTION_MASK: mask})
     device = next(encoder.parameters()).device
     with torch.inference_mode(), torch.autocast(device.type, enabled=False):
         theirs = encoder(pack(offsets, ids, rows=rows).to(device)).float().cpu().numpy()

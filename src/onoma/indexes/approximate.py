@@ -36,11 +36,12 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field
 
 from onoma.errors import DamagedArtifactError
+from onoma.forking import Turns
 from onoma.indexes.candidate_search import IN_REGISTERS, MORE_AMONG_SOME, CandidateIndex, check_unchanged
 from onoma.indexes.centroids import QUERIES_AT_ONCE, Centroids
 from onoma.indexes.exact import ExactIndex
 from onoma.indexes.recall import AS_NEAR, N_QUERIES
-from onoma.indexes.threads import Turns, own_threads, single_thread
+from onoma.indexes.threads import own_threads, single_thread
 from onoma.indexes.vector_store import PART_ROWS, VectorStore
 from onoma.types import FloatArray, RowArray
 

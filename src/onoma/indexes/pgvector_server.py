@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from onoma.errors import ConfigError, UnavailableError, missing_extra
-from onoma.indexes.threads import Turns
+from onoma.forking import Turns
 
 if TYPE_CHECKING:
     import psycopg

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from onoma.forking import Turns
 from onoma.indexes.row_files import StoredArray
-from onoma.indexes.threads import Turns
 from onoma.types import RowArray
 
 WINDOW_BYTES = 1 << 16

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -71,28 +69,10 @@ def own_threads() -> AbstractContextManager[None]:
     return nullcontext() if os.getpid() == _PROCESS else single_thread()
 
 
-class Turns:
-    """A lock for threads that take turns; a process that was forked has a new one: whose turn it was is not there."""
-
-    def __init__(self) -> None:
-        self.lock = threading.RLock()
-        _turns.add(self)
-
-
-_turns: weakref.WeakSet[Turns] = weakref.WeakSet()
-
-
-def _begin_anew() -> None:
-    """In a process that was forked."""
-    _helpers.cache_clear()
-    for turns in list(_turns):
-        turns.lock = threading.RLock()
-
-
 @functools.cache
 def _helpers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(thread_name_prefix="onoma-indexes", max_workers=max(1, (os.cpu_count() or 2) - 1))
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
-    os.register_at_fork(after_in_child=_begin_anew)
+    os.register_at_fork(after_in_child=_helpers.cache_clear)

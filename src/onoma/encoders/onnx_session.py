@@ -1,0 +1,90 @@
+"""Sessions of ONNX Runtime, which processes that are forked can use too.
+
+The threads of a session are those of the process that began it, and what one of them holds in the instant of a fork
+nobody gives back in the other process. So a forked process begins a session of its own, from the file that was opened,
+whatever lies at its place by then; and no fork happens while a session runs or begins.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+import onnxruntime
+
+from onoma.errors import DamagedArtifactError
+from onoma.forking import Turns, without_fork
+
+
+class OnnxSession:
+    """Runs an ONNX model on this machine's processors.
+
+    Args:
+        file: The model.
+        threads: For one call; all processors this process may use if not given.
+        unpacks_weights: Whether the model keeps its weights smaller than fp32.
+
+    Raises:
+        DamagedArtifactError: it cannot be run.
+    """
+
+    def __init__(self, file: Path, *, threads: int | None = None, unpacks_weights: bool = False) -> None:
+        if os.environ.get("ORT_DISABLE_TELEMETRY") == "1":  # also where it was imported before Onoma could say so
+            onnxruntime.disable_telemetry_events()
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads or _usable_processors()
+        options.log_severity_level = 3
+        # Its threads wait for work by turning; after a run they would do so in the way of the search that comes next.
+        options.add_session_config_entry("session.force_spinning_stop", "1")
+        if _is_written_fused(file):
+            # Onoma's graphs are written fused; looking for more costs half the start and changes no speed.
+            # Small weights are made fp32 once, when the session starts, by the runtime's folding of constants.
+            levels = onnxruntime.GraphOptimizationLevel
+            options.graph_optimization_level = levels.ORT_ENABLE_BASIC if unpacks_weights else levels.ORT_DISABLE_ALL
+        self._file, self._options = file, options
+        self._descriptor = os.open(file, os.O_RDONLY)
+        weakref.finalize(self, os.close, self._descriptor)
+        self._turns = Turns()
+        self._session, self._process = self._begin(str(file)), os.getpid()
+        self.inputs = tuple(value.name for value in self._session.get_inputs())
+        self.outputs = tuple(value.name for value in self._session.get_outputs())
+
+    def run(self, output: str, feeds: dict[str, npt.NDArray[Any]]) -> Any:
+        """One output of the model for these inputs."""
+        session = self._session if self._process == os.getpid() else self._of_this_process()
+        with without_fork():
+            return session.run([output], feeds)[0]
+
+    def _of_this_process(self) -> onnxruntime.InferenceSession:
+        with self._turns.lock:
+            if self._process != os.getpid():
+                # That of the process it was forked from would wait, where it is taken down, for threads that are not.
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._session))
+                size = os.fstat(self._descriptor).st_size
+                folder = str(self._file.parent)
+                self._options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
+                self._session, self._process = self._begin(os.pread(self._descriptor, size, 0)), os.getpid()
+            return self._session
+
+    def _begin(self, model: str | bytes) -> onnxruntime.InferenceSession:
+        try:
+            with without_fork():
+                return onnxruntime.InferenceSession(model, self._options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # the runtime's own exceptions share no public base
+            raise DamagedArtifactError(f"{self._file} is not an ONNX model that can be run ({error}).") from None
+
+
+def _is_written_fused(file: Path) -> bool:
+    """Whether `onoma.encoders.onnx_graph` wrote this model; a model begins with its producer's name."""
+    with file.open("rb") as handle:
+        return b"onoma" in handle.read(64)
+
+
+def _usable_processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
