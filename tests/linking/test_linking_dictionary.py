@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,9 @@ from hypothesis import strategies as st
 from linking_data import small_terminology
 
 from onoma.errors import InputError
-from onoma.linking import NameDictionary, build_dictionary
+from onoma.linking import Linker, NameDictionary, build_dictionary, build_linker, update_linker
 from onoma.linking.strings import StringColumn
-from onoma.terminology import Terminology
+from onoma.terminology import Terminology, import_terminology
 
 
 @pytest.fixture
@@ -87,13 +88,19 @@ def test_saved_and_opened(terminology: Terminology, tmp_path: Path) -> None:
 
 
 def rank_by_loops(
-    entries: list[list[tuple[int, bool]]], scores: list[float], top_k: int, counts: list[int]
+    entries: list[list[tuple[int, bool]]],
+    scores: list[float],
+    top_k: int,
+    counts: list[int],
+    other_scope: list[bool] | None,
 ) -> list[tuple[int, float]]:
-    """The oracle: the best (score, preferred) of each concept, then a plain sort, the most frequent first."""
-    best: dict[int, tuple[float, int]] = {}
+    """The oracle: the best (score, preferred, scope) of each concept, then a plain sort, the most frequent first."""
+    best: dict[int, tuple[float, tuple[int, bool]]] = {}
+    entry = -1
     for text, score in enumerate(scores):
         for concept, is_preferred in entries[text]:
-            key = (-round(score, 6), 0 if is_preferred else 1)
+            entry += 1
+            key = (-round(score, 6), (0 if is_preferred else 1, other_scope is not None and other_scope[entry]))
             if concept not in best or key < best[concept]:
                 best[concept] = key
     ordered = sorted((score, -counts[concept], preferred, concept) for concept, (score, preferred) in best.items())
@@ -131,7 +138,11 @@ def test_ranking_equals_loops_and_is_never_settled_too_early(
     scores = sorted(data.draw(st.lists(level, min_size=len(entries), max_size=len(entries))), reverse=True)
     dictionary = dictionary_of(entries)
     counts = data.draw(st.none() | st.lists(st.integers(0, 3), min_size=6, max_size=6))
-    expected = rank_by_loops(entries, scores, top_k, counts or [0] * 6)
+    n_entries = sum(map(len, entries))
+    other_scope = data.draw(st.none() | st.lists(st.booleans(), min_size=n_entries, max_size=n_entries))
+    if other_scope is not None:
+        dictionary = dataclasses.replace(dictionary, entry_is_other_scope=np.array(other_scope))
+    expected = rank_by_loops(entries, scores, top_k, counts or [0] * 6, other_scope)
     prior = None if counts is None else np.array(counts)
     for depth in range(1, len(entries) + 1):
         ranked = dictionary.rank_entries(
@@ -148,6 +159,39 @@ def test_ranking_equals_loops_and_is_never_settled_too_early(
             assert [int(link.concept_id) for link in links] == [concept for concept, _ in expected]
             np.testing.assert_allclose([link.score for link in links], [score for _, score in expected], atol=1e-6)
             assert [link.rank for link in links] == list(range(1, len(links) + 1))
+
+
+def test_a_synonym_of_another_scope_gives_way_to_a_name(tmp_path: Path) -> None:
+    """ "Sugar" is a broad synonym of the first concept and an exact one of the second."""
+    obo = """format-version: 1.2
+
+[Term]
+id: S:1
+name: type 2 diabetes
+synonym: "sugar" BROAD []
+synonym: "T2D" EXACT []
+
+[Term]
+id: S:2
+name: diabetes mellitus
+synonym: "sugar" EXACT []
+synonym: "Sugar" RELATED []
+"""
+    (tmp_path / "s.obo").write_text(obo)
+    import_terminology("obo", tmp_path / "s.obo", tmp_path / "t", options={"scopes": "all"})
+    linker = build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True)
+    assert [link.concept_id for link in linker.link(["Sugar"])[0]] == ["S:2", "S:1"]
+    explained = linker.explain("sugar", top_k=2)
+    assert [reason.is_other_scope for reason in explained.links] == [False, True]
+    assert "broad, narrow or related" not in explained.outcome
+    kept = linker.dictionary.keeping(np.ones(len(linker.dictionary.entry_names), np.bool_))
+    assert kept.entry_is_other_scope is not None
+    np.testing.assert_array_equal(kept.entry_is_other_scope, linker.dictionary.entry_is_other_scope)
+    import_terminology("obo", tmp_path / "s.obo", tmp_path / "exact")
+    plain = build_linker(tmp_path / "exact", None, tmp_path / "plain", sparse=True)
+    assert plain.dictionary.entry_is_other_scope is None
+    update_linker(tmp_path / "plain", tmp_path / "t")
+    assert [link.concept_id for link in Linker.open(tmp_path / "plain").link(["sugar"])[0]] == ["S:2", "S:1"]
 
 
 def test_a_concepts_best_name_is_shown() -> None:

@@ -22,7 +22,7 @@ from onoma.errors import InputError
 from onoma.linking.links import Link
 from onoma.linking.strings import StringColumn
 from onoma.terminology import Terminology, normalise_expr
-from onoma.terminology.tables import ACTIVE, checked_name_rows
+from onoma.terminology.tables import ACTIVE, OTHER_SCOPE, checked_name_rows
 from onoma.terminology.terminology import as_terminology
 from onoma.types import SCORE_DECIMALS, BoolArray, FloatArray, RowArray
 
@@ -88,6 +88,8 @@ class NameDictionary:
         concept_ids: C codes.
         preferred_names: C names.
         normalisation: Preset that the texts went through, and mentions do.
+        entry_is_other_scope: Whether the text is only a broad, narrow or related synonym of the concept, bool,
+            shape (E,); unset: none is.
     """
 
     texts: StringColumn
@@ -99,6 +101,7 @@ class NameDictionary:
     concept_ids: StringColumn
     preferred_names: StringColumn
     normalisation: str
+    entry_is_other_scope: BoolArray | None = None
 
     def __repr__(self) -> str:
         return (
@@ -131,6 +134,8 @@ class NameDictionary:
             getattr(self, name).save(folder, name)
         for name in _ARRAYS:
             np.save(folder / f"{name}.npy", getattr(self, name))
+        if self.entry_is_other_scope is not None:
+            np.save(folder / _OTHER_SCOPE_FILE, self.entry_is_other_scope)
 
     @classmethod
     def open(cls, folder: Path, *, normalisation: str) -> NameDictionary:
@@ -138,6 +143,8 @@ class NameDictionary:
         columns: dict[str, Any] = {name: StringColumn.open(folder, name) for name in _STRINGS}
         for name in _ARRAYS:
             columns[name] = np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r"))
+        if (folder / _OTHER_SCOPE_FILE).exists():
+            columns["entry_is_other_scope"] = np.asarray(np.load(folder / _OTHER_SCOPE_FILE, mmap_mode="r"))
         return cls(**columns, normalisation=normalisation)
 
     def without(self, name_rows: Sequence[int] | RowArray) -> NameDictionary:
@@ -157,8 +164,10 @@ class NameDictionary:
 
     def keeping(self, entries: BoolArray) -> NameDictionary:
         """The same texts and concepts with some of the entries, bool, shape (E,), in memory."""
+        other_scope = self.entry_is_other_scope
         return dataclasses.replace(
             self,
+            entry_is_other_scope=None if other_scope is None else other_scope[entries],
             entry_offsets=np.concatenate([[0], np.cumsum(entries)])[self.entry_offsets],
             entry_concepts=self.entry_concepts[entries],
             entry_is_preferred=self.entry_is_preferred[entries],
@@ -181,7 +190,8 @@ class NameDictionary:
 
         A concept's score is that of its best text. Of equal scores (to six decimals) the concepts that are
         expected come first, then those that are meant more often, then those whose preferred name the text is, then
-        those that stand earlier in the terminology.
+        those of which it is more than a broad, narrow or related synonym, then those that stand earlier in the
+        terminology.
 
         Args:
             text_rows: Rows of the best texts, shape (n,); best first, unless ``complete``.
@@ -204,7 +214,11 @@ class NameDictionary:
         concepts = self.entry_concepts[entries]
         unexpected = np.zeros(len(concepts), np.bool_) if expected is None else ~expected[concepts]
         rarity = np.zeros(len(concepts), np.int64) if prior is None else -prior[concepts]
-        order = np.lexsort((entries, concepts, ~self.entry_is_preferred[entries], rarity, unexpected, -entry_scores))
+        is_other = np.zeros(len(concepts), np.bool_)
+        if self.entry_is_other_scope is not None:
+            is_other = self.entry_is_other_scope[entries]
+        is_synonym = ~self.entry_is_preferred[entries]
+        order = np.lexsort((entries, concepts, is_other, is_synonym, rarity, unexpected, -entry_scores))
         _, first = np.unique(concepts[order], return_index=True)
         best = order[np.sort(first)][:top_k]
         if not complete and (len(best) < top_k or entry_scores[best[-1]] <= rounded[-1]):
@@ -245,6 +259,8 @@ NAMES_FILES = ("texts.utf8", "texts.offsets.npy", "entry_offsets.npy", "entry_co
 """Files of a dictionary that say which text is a name of which concept."""
 _STRINGS = ("texts", "entry_names", "concept_ids", "preferred_names")
 _ARRAYS = ("entry_offsets", "entry_concepts", "entry_is_preferred", "entry_name_rows")
+_OTHER_SCOPE_FILE = "entry_is_other_scope.npy"
+"""There if any text is only a synonym of another scope."""
 
 
 def build_dictionary(
@@ -272,7 +288,9 @@ def build_dictionary(
 def collect_entries(
     terminology: Terminology, *, normalisation: str, hidden: RowArray | None = None, with_labels: bool = False
 ) -> pl.DataFrame:
-    """The entries of a dictionary, grouped by text: normalised, concept_row, name_row, text, is_preferred, first_seen.
+    """The entries of a dictionary, grouped by text.
+
+    They have the columns normalised, concept_row, name_row, text, is_preferred, is_other_scope and first_seen.
 
     Args:
         terminology: Where the names come from.
@@ -285,7 +303,8 @@ def collect_entries(
     """
     active = terminology.concepts().select(pl.col("status") == ACTIVE).collect().to_series().to_numpy()
     columns = ["concept_row", "text", "is_preferred", "is_suppressed", *(["language", "source"] if with_labels else [])]
-    names = terminology.names().select(columns).with_row_index("name_row").collect()
+    is_other_scope = pl.col("term_type").str.contains(OTHER_SCOPE)
+    names = terminology.names().select(*columns, is_other_scope=is_other_scope).with_row_index("name_row").collect()
     keep = active[names["concept_row"].to_numpy()] & ~names["is_suppressed"].to_numpy()
     if hidden is not None:
         keep[hidden] = False
@@ -300,6 +319,7 @@ def collect_entries(
             pl.col("name_row").min().cast(pl.Int64),
             pl.col("text").sort_by("name_row").first(),
             pl.col("is_preferred").any(),
+            pl.col("is_other_scope").all(),
             *labels,
         )
         .with_columns(first_seen=pl.col("name_row").min().over("normalised"))
@@ -330,6 +350,7 @@ def dictionary_of(terminology: Terminology, entries: pl.DataFrame, *, normalisat
         concept_ids=StringColumn.from_strings(linked["concept_id"]),
         preferred_names=StringColumn.from_strings(linked["preferred_name"]),
         normalisation=normalisation,
+        entry_is_other_scope=entries["is_other_scope"].to_numpy() if entries["is_other_scope"].any() else None,
     )
 
 

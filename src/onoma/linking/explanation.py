@@ -33,6 +33,7 @@ class Reason:
         matched_name: Its name that decided, as the terminology spells it.
         matched_text: The same as it was compared: normalised.
         is_preferred_name: Whether that is the preferred name: of equal scores and prior it comes first.
+        is_other_scope: Whether that is only a broad, narrow or related synonym: such come last of equal ones.
         prior: How many annotated mentions mean the concept, if that was counted: of equal scores the most come first,
             and with the stage "prior" on it counts for more (`contributions`).
         rank: 1 for the best.
@@ -53,6 +54,7 @@ class Reason:
     matched_name: str
     matched_text: str
     is_preferred_name: bool
+    is_other_scope: bool
     prior: int | None
     rank: int
     stage: str
@@ -226,6 +228,7 @@ def _explain_answer(
 def _reason(run: Run, components: Components, answer: Answer, stages: tuple[Stage, ...], place: int) -> Reason:
     dictionary, ranked = components.dictionary, answer.ranked
     entry, text_row = int(ranked.entries[place]), int(ranked.text_rows[place])
+    other_scope = dictionary.entry_is_other_scope
     concept_id = dictionary.concept_ids[int(ranked.concepts[place])]
     homonyms = _homonyms(components, text_row, concept_id)
     return Reason(
@@ -234,6 +237,7 @@ def _reason(run: Run, components: Components, answer: Answer, stages: tuple[Stag
         matched_name=dictionary.entry_names[entry],
         matched_text=dictionary.texts[text_row],
         is_preferred_name=bool(dictionary.entry_is_preferred[entry]),
+        is_other_scope=other_scope is not None and bool(other_scope[entry]),
         prior=None if components.prior is None else int(components.prior[ranked.concepts[place]]),
         rank=place + 1,
         stage=_stage(answer, stages, place),
@@ -345,6 +349,8 @@ def _outcome(text: str, reasons: tuple[Reason, ...], answer: Answer, threshold: 
     }[first.stage]
     if "rerank" in first.contributions and first.stage != "rerank":
         how += ", before the cross-encoder as after it"
+    if first.is_other_scope:
+        how += ", and that name a broad, narrow or related synonym of it"
     others = f" {first.n_homonyms:,} other concepts have that name." if first.n_homonyms > 1 else ""
     others = f" {first.homonyms[0]} has that name too." if first.n_homonyms == 1 else others
     if first.prior is not None and (others or first.contributions.get("prior")):

@@ -56,6 +56,8 @@ NAMES = pl.Schema(
         "is_suppressed": pl.Boolean(),
     }
 )
+OTHER_SCOPE = "^(broad|narrow|related)_synonym"
+"""Term types of names that mean something else than just their concept (`onoma.terminology.iris.synonym_type`)."""
 RELATIONS = pl.Schema(
     {"head_row": pl.UInt32(), "relation": pl.String(), "tail_row": pl.UInt32(), "source": pl.String()}
 )

@@ -32,7 +32,7 @@ from onoma.errors import ConfigError, check_several, did_you_mean
 from onoma.terminology.code_keys import code_keys
 from onoma.terminology.enriching.lexical_keys import SMALL_WORDS, lexical_keys
 from onoma.terminology.normalisation import normalise_expr
-from onoma.terminology.tables import ACTIVE
+from onoma.terminology.tables import ACTIVE, OTHER_SCOPE
 from onoma.terminology.terminology import Terminology
 
 Evidence: TypeAlias = Literal["name", "words", "code"]
@@ -47,8 +47,6 @@ _LEXICAL_LANGUAGES = ("en", UNDETERMINED)
 _EXACT = "exactMatch"
 _SAME = (_EXACT, "xref")
 """Cross-references by which a code is believed to mean the same."""
-_OTHER_SCOPE = "^(broad|narrow|related)_synonym"
-"""Term types of names that mean something else than their concept (`onoma.terminology.iris.synonym_type`)."""
 _OF_A_VOCABULARY = r"^[A-Z][A-Z0-9_.\-]*:"
 _SMALL = rf"(?i)\b(?:{'|'.join(SMALL_WORDS)})\b"
 _SHORT_FORM = r"^(?:\S*\p{Lu}\S*\p{Lu}\S*|\S*\d\S*)$"
@@ -243,7 +241,7 @@ def _names(terminology: Terminology) -> pl.DataFrame:
         .with_columns(
             normalise_expr(pl.col("text"), "loose").alias(KEY),
             primary=pl.col("language").str.to_lowercase().str.split("-").list.first(),
-            is_same=~pl.col("term_type").str.contains(_OTHER_SCOPE),
+            is_same=~pl.col("term_type").str.contains(OTHER_SCOPE),
         )
         .filter(pl.col(KEY) != "")
         .collect()
