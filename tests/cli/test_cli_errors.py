@@ -77,6 +77,11 @@ def _interrupted(error: Exception) -> Exception:
             1,
             "no room left to write to (81810 requested and 51168 written). Make",
         ),
+        (
+            OSError(errno.EMFILE, "Too many open files"),
+            1,
+            "cannot be read or written: Too many open files. Let more files",
+        ),
         (InputError("no column 'a\x1b[2J\r'", path=Path("x.csv")), 1, "x.csv: no column 'a\ufffd[2J\ufffd'"),
         (SystemExit(130), 130, "go on from what they have saved"),
         (SystemExit(143), 143, "go on from what they have saved"),

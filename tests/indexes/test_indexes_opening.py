@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any, get_args
 
@@ -30,6 +32,7 @@ from onoma.indexes import (
     read_index_record,
     sign_bits,
 )
+from onoma.indexes.pgvector_folder import read_place
 from onoma.indexes.records import RECORD_FILE
 from onoma.types import FloatArray
 
@@ -319,3 +322,18 @@ def test_how_many_rows_are_scored_exactly(tmp_path: Path, kind: str, n_vectors: 
     vectors = np.random.default_rng(0).standard_normal((n_vectors, 16)).astype(np.float32)
     build_index(tmp_path, vectors, kind=kind, candidates=None if scored is None else 256)
     assert read_index_record(tmp_path).n_scored == scored
+
+
+@pytest.mark.parametrize(
+    ("number", "error"),
+    [(errno.EMFILE, OSError), (errno.EACCES, PermissionError), (errno.EINVAL, DamagedArtifactError)],
+)
+def test_where_the_table_is_may_not_be_readable_just_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, error: type[Exception]
+) -> None:
+    def refuse(*_: object, **__: object) -> str:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(error, match=os.strerror(number)):
+        read_place(tmp_path)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -187,6 +189,39 @@ def test_files_that_do_not_fit_are_refused_in_words(
         path.write_bytes(content)
     refit(tmp_path / "linker")
     with pytest.raises(DamagedArtifactError, match=said):
+        Linker.open(tmp_path / "linker")
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["entry_offsets.npy", "vectors.npy", "signs.npy", "char_ngrams.json", "char_ngrams.counts.npy", "reranker.json"],
+)
+@pytest.mark.parametrize(
+    ("number", "is_of_system"),
+    [(errno.EMFILE, True), (errno.ENOMEM, True), (errno.EACCES, True), (errno.EINVAL, False)],
+)
+def test_a_system_that_lets_no_file_be_read_is_not_told_as_damage(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, number: int, is_of_system: bool
+) -> None:
+    build_linker(place / "t", place / "letters", tmp_path / "linker", index="sign-bits", sparse=True)
+    add_reranker(tmp_path / "linker", place / "reranker")
+    load, read_text = np.load, Path.read_text
+
+    def refuse(path: Path) -> None:
+        if path.name == file:
+            raise OSError(number, os.strerror(number))
+
+    def load_array(path: Path, **options: Any) -> Any:
+        refuse(path)
+        return load(path, **options)
+
+    def read(path: Path, **options: Any) -> str:
+        refuse(path)
+        return read_text(path, **options)
+
+    monkeypatch.setattr(np, "load", load_array)
+    monkeypatch.setattr(Path, "read_text", read)
+    with pytest.raises(OSError if is_of_system else DamagedArtifactError, match=os.strerror(number)):
         Linker.open(tmp_path / "linker")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from onoma.artifacts.system import is_of_system
 from onoma.errors import DamagedArtifactError
 
 _CANNOT_RESERVE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
@@ -53,12 +54,15 @@ def load_array(path: Path, dtypes: tuple[type[np.generic], ...], n_dimensions: i
 
     Raises:
         DamagedArtifactError: it is missing, not readable, or of another type or number of dimensions.
+        OSError: the system does not let it be read.
     """
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
         raise DamagedArtifactError(f"{path} is missing. Make the folder again.") from None
     except (OSError, ValueError, EOFError) as error:
+        if is_of_system(error):
+            raise
         raise DamagedArtifactError(f"{path} is not a readable array ({error}). Make the folder again.") from None
     if array.dtype not in dtypes or array.ndim != n_dimensions:
         raise DamagedArtifactError(

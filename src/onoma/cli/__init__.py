@@ -18,6 +18,8 @@ _TRAIN_PACKAGES = {"torch", "transformers", "safetensors", "filelock", "onnx", "
 
 _GO_ON = "Make room if the disk is full, and give the same command again."
 
+_OPEN_MORE = "Let more files be open at once (ulimit -n 4096), and give the same command again."
+
 _STOPPED = (
     "\nonoma: stopped. Nothing half-written passes for whole; training, encode, linker build and update, map, "
     "quickstart and fetch go on from what they have saved when the same command is given again.\n"
@@ -89,6 +91,7 @@ def main() -> None:
 
 _READER_LEFT = 128 + 13  # SIGPIPE, which not every system has
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 _OF_POLARS = re.compile(r"\(os error (\d+)\)")
 _OF_NUMPY = re.compile(r"\d+ requested and \d+ written")
 _OF_MESSAGES = "\n\t"
@@ -167,7 +170,8 @@ def _in_words(error: OSError) -> str:
     place = error.filename if error.filename2 is None else error.filename2  # where a file was to be copied to
     if is_full:
         return _no_room(f"{place}: {error.strerror}" if place else error.strerror or words)
-    return f"{place or 'a file'} cannot be read or written: {error.strerror or error}."
+    told = f"{place or 'a file'} cannot be read or written: {error.strerror or error}."
+    return f"{told} {_OPEN_MORE}" if number in _NO_DESCRIPTORS else told
 
 
 def _no_room(words: str) -> str:

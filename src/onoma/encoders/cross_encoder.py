@@ -23,6 +23,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from onoma.artifacts import Manifest, open_artifact
+from onoma.artifacts.system import is_of_system
 from onoma.encoders.cross_encoder_tokens import PairRows, PairTokeniser
 from onoma.encoders.encoding import WINDOW_NAMES, length_batches
 from onoma.encoders.folders import ONNX_NAME
@@ -209,6 +210,8 @@ def read_about(folder: Path) -> CrossEncoderAbout:
     try:
         return CrossEncoderAbout.model_validate_json(file.read_text(encoding="utf-8"))
     except (OSError, ValidationError, UnicodeDecodeError) as error:
+        if is_of_system(error):
+            raise
         first = str(error).splitlines()[0]
         raise DamagedArtifactError(
             f"{file} is not what describes a reranker ({first}). Make the folder again."

@@ -30,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onoma.artifacts.arrays import load_array
+from onoma.artifacts.system import is_of_system
 from onoma.errors import DamagedArtifactError, InputError, ShapeError, check_several
 from onoma.indexes.char_ngram_weights import STAGES, StageArray, lengths_of, stages_of
 from onoma.indexes.inverting import Occurrences, inverting
@@ -190,6 +191,8 @@ class CharNgramIndex:
         try:
             ngrams = checked_ngrams(json.loads((place / ABOUT_FILE).read_text(encoding="utf-8"))["ngrams"])
         except (OSError, ValueError, KeyError, TypeError, InputError) as error:
+            if is_of_system(error):
+                raise
             raise DamagedArtifactError(
                 f"{place / ABOUT_FILE} cannot be read ({error}). Make the folder again."
             ) from None

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from onoma.artifacts.system import is_of_system
 from onoma.errors import ConfigError, DamagedArtifactError, InputError, MismatchError
 from onoma.indexes.pgvector import PgVectorIndex
 from onoma.indexes.pgvector_limits import check_choices
@@ -188,6 +189,8 @@ def read_place(folder: Path) -> TablePlace:
     try:
         return TablePlace.model_validate_json(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
+        if is_of_system(error):
+            raise
         reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
         raise DamagedArtifactError(f"{file} cannot be read ({reason}). Build the index again.") from None
 

@@ -26,6 +26,7 @@ from typing import Self
 import numpy as np
 
 from onoma.artifacts.arrays import new_array
+from onoma.artifacts.system import is_of_system
 from onoma.errors import DamagedArtifactError
 from onoma.indexes.candidate_search import CANDIDATES, CandidateIndex, check_unchanged
 from onoma.indexes.recall import TrueAnswers
@@ -115,6 +116,8 @@ class SignBitIndex(CandidateIndex):
             signs = np.load(folder / SIGNS_FILE, mmap_mode="r")
             centre = np.load(folder / CENTRE_FILE)
         except (OSError, ValueError, EOFError) as error:
+            if is_of_system(error):
+                raise
             raise DamagedArtifactError(f"{folder}: the index cannot be read ({error}). Build it again.") from None
         index = cls(vectors, signs, centre, candidates=candidates)
         index._checksum = None if sha256 is None else (folder / SIGNS_FILE, sha256)

@@ -28,6 +28,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
+from onoma.artifacts.system import is_of_system
 from onoma.errors import DamagedArtifactError, InputError, ShapeError, did_you_mean
 from onoma.indexes.residency import ResidentWindows
 from onoma.indexes.row_files import RowFile, StoredArray
@@ -119,6 +120,8 @@ class VectorStore:
             scales = np.load(folder / SCALES_FILE, mmap_mode="r") if values.dtype.kind == "i" else None
             return cls(values, scales, max_norm=max_norm, sums=_open_sums(folder, values))
         except (OSError, ValueError, EOFError, InputError) as error:
+            if is_of_system(error):
+                raise
             raise DamagedArtifactError(
                 f"{folder}: the vectors cannot be read ({error}). Build the index again."
             ) from None

@@ -27,6 +27,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from onoma.artifacts import Manifest
+from onoma.artifacts.system import is_of_system
 from onoma.encoders import Encoder, open_encoder
 from onoma.errors import ConfigError, DamagedArtifactError, MismatchError
 from onoma.indexes import ExactIndex, Index, char_ngrams
@@ -65,6 +66,7 @@ def open_components(folder: Path, manifest: Manifest, *, database: str | None = 
         ConfigError: a stage is on that the folder does not have; a database is missing, or not needed.
         InputError: the calibration cannot be read, or the database does not have the table.
         UnavailableError: PostgreSQL, or what is needed to talk to it, is missing or refuses.
+        OSError: the system does not let a file be read.
     """
     if database is not None and TABLE_FILE not in manifest.files:
         raise ConfigError(f"{folder} has its vectors in files, not in a database: leave the database out.")
@@ -94,6 +96,8 @@ def open_components(folder: Path, manifest: Manifest, *, database: str | None = 
     except KeyError as error:
         raise DamagedArtifactError(f"{folder}: its manifest does not say {error}. Build the linker again.") from None
     except (OSError, ValueError) as error:
+        if is_of_system(error):
+            raise
         raise DamagedArtifactError(f"{folder} cannot be read ({error}). Build the linker again.") from None
 
 
