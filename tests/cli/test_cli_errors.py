@@ -82,6 +82,18 @@ def _interrupted(error: Exception) -> Exception:
             1,
             "cannot be read or written: Too many open files. Let more files",
         ),
+        (MemoryError(), 1, "onoma: there is too little memory. End other programs, or let this one have more (ulimit"),
+        (MemoryError("Unable to allocate\n9 GiB"), 1, "too little memory (Unable to allocate 9 GiB). End other"),
+        (
+            OSError(errno.ENOMEM, "Cannot allocate memory"),
+            1,
+            "memory ([Errno 12] Cannot allocate memory). End",
+        ),
+        (
+            ImportError("a.so: failed to map segment from shared object"),
+            1,
+            "too little memory (a.so: failed to map segment from shared object). End",
+        ),
         (InputError("no column 'a\x1b[2J\r'", path=Path("x.csv")), 1, "x.csv: no column 'a\ufffd[2J\ufffd'"),
         (SystemExit(130), 130, "go on from what they have saved"),
         (SystemExit(143), 143, "go on from what they have saved"),
@@ -118,12 +130,16 @@ def test_blanks_around_signs_are_part_of_a_setting() -> None:
     }
 
 
-def test_what_nobody_foresaw_keeps_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [ZeroDivisionError(), ImportError("a.so: failed to map segment from shared object: Operation not permitted")],
+)
+def test_what_nobody_foresaw_keeps_its_trace(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> None:
-        raise ZeroDivisionError
+        raise error
 
     monkeypatch.setattr(commands, "app", fail)
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(type(error)):
         cli.main()
 
 

@@ -10,9 +10,11 @@ import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import numpy.typing as npt
+import onnxruntime
 import pytest
 import torch
 from tiny_encoders import FAMILIES, MAX_TOKENS, NAMES, OTHER_FAMILIES, write_tiny
@@ -215,6 +217,22 @@ def test_bf16_needs_the_weights(saved: Path, tmp_path: Path) -> None:
     (tmp_path / "thin" / "encoder.json").unlink()
     with pytest.raises(ConfigError, match=r"holds only the ONNX model.*precision='fp32'"):
         open_encoder(tmp_path / "thin", precision="bf16")
+
+
+def test_a_lack_of_memory_is_not_told_as_a_model_that_cannot_be_run(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("Failed to allocate memory for requested buffer of size 9\nstd::bad_alloc")
+
+    encoder = open_encoder(saved, backend="onnx")
+    assert isinstance(encoder, OnnxEncoder)
+    monkeypatch.setattr(encoder._session, "_session", SimpleNamespace(run=fail))
+    with pytest.raises(MemoryError, match="requested buffer of size 9 std::bad_alloc"):
+        encoder.encode(NAMES)
+    monkeypatch.setattr(onnxruntime, "InferenceSession", fail)
+    with pytest.raises(MemoryError, match="requested buffer"):
+        open_encoder(saved, backend="onnx")
 
 
 def test_save_load_save_is_identical(saved: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,16 @@ def test_a_score_does_not_depend_on_company_order_or_threads(folder: Path) -> No
     np.testing.assert_array_equal(twice[: len(PAIRS)], twice[len(PAIRS) :][::-1])
     assert together.dtype == np.float32
     assert model.scores([], []).shape == (0,)
+
+
+def test_a_lack_of_memory_is_told_as_such(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("std::bad_alloc")
+
+    scorer = opened(folder)
+    monkeypatch.setattr(scorer._session, "_session", SimpleNamespace(run=fail))
+    with pytest.raises(MemoryError, match="bad_alloc"):
+        scorer.scores(["cold"], ["common cold"])
 
 
 def test_progress_reaches_the_number_of_distinct_pairs(folder: Path) -> None:

@@ -20,6 +20,11 @@ _GO_ON = "Make room if the disk is full, and give the same command again."
 
 _OPEN_MORE = "Let more files be open at once (ulimit -n 4096), and give the same command again."
 
+_MORE_MEMORY = (
+    "End other programs, or let this one have more (ulimit -v, the limit of the container or the job), and give the "
+    "same command again."
+)
+
 _STOPPED = (
     "\nonoma: stopped. Nothing half-written passes for whole; training, encode, linker build and update, map, "
     "quickstart and fetch go on from what they have saved when the same command is given again.\n"
@@ -71,6 +76,9 @@ def main() -> None:
         if (status := _ended_by(error)) is not None:
             sys.stderr.write(_STOPPED)
             sys.exit(status)
+        if _is_short_of_memory(error):
+            sys.stderr.write(f"onoma: {_too_little_memory(error)}\n")
+            sys.exit(1)
         # Of Polars for some ways to write, and of a package that need not be installed.
         if (found := _OF_POLARS.search(str(error))) is not None:
             words = " ".join(str(error).split())[:300]
@@ -168,10 +176,25 @@ def _in_words(error: OSError) -> str:
     number = int(of_polars[1]) if of_polars is not None and error.errno is None else error.errno
     is_full = number in _NO_ROOM or (number is None and _OF_NUMPY.search(words) is not None)
     place = error.filename if error.filename2 is None else error.filename2  # where a file was to be copied to
+    if number == errno.ENOMEM:
+        return _too_little_memory(error)
     if is_full:
         return _no_room(f"{place}: {error.strerror}" if place else error.strerror or words)
     told = f"{place or 'a file'} cannot be read or written: {error.strerror or error}."
     return f"{told} {_OPEN_MORE}" if number in _NO_DESCRIPTORS else told
+
+
+def _is_short_of_memory(error: Exception) -> bool:
+    if isinstance(error, ImportError):  # of a library for which there was no room
+        words = str(error)
+        is_forbidden = "not permitted" in words  # by the file system that it lies on
+        return "bad_alloc" in words or ("failed to map segment" in words and not is_forbidden)
+    return isinstance(error, MemoryError)
+
+
+def _too_little_memory(error: Exception) -> str:
+    words = " ".join(str(error).split())[:300]
+    return f"there is too little memory{words and f' ({words})'}. {_MORE_MEMORY}"
 
 
 def _no_room(words: str) -> str:

@@ -7,9 +7,11 @@ whatever lies at its place by then; and no fork happens while a session runs or 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,19 @@ import onnxruntime
 
 from onoma.errors import DamagedArtifactError
 from onoma.forking import Turns, without_fork
+
+_SHORT_OF_MEMORY = ("bad_alloc", "Failed to allocate memory")
+"""What the runtime says that has no memory left; its exceptions tell it in their text alone."""
+
+
+@contextlib.contextmanager
+def _memory_errors_as_such() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # the runtime's own exceptions share no public base
+        if any(sign in str(error) for sign in _SHORT_OF_MEMORY):
+            raise MemoryError(f"ONNX Runtime: {' '.join(str(error).split())[:300]}") from None
+        raise
 
 
 class OnnxSession:
@@ -30,6 +45,7 @@ class OnnxSession:
 
     Raises:
         DamagedArtifactError: it cannot be run.
+        MemoryError: there is too little memory for it.
     """
 
     def __init__(self, file: Path, *, threads: int | None = None, unpacks_weights: bool = False) -> None:
@@ -54,9 +70,13 @@ class OnnxSession:
         self.outputs = tuple(value.name for value in self._session.get_outputs())
 
     def run(self, output: str, feeds: dict[str, npt.NDArray[Any]]) -> Any:
-        """One output of the model for these inputs."""
+        """One output of the model for these inputs.
+
+        Raises:
+            MemoryError: there is too little memory for it.
+        """
         session = self._session if self._process == os.getpid() else self._of_this_process()
-        with without_fork():
+        with without_fork(), _memory_errors_as_such():
             return session.run([output], feeds)[0]
 
     def _of_this_process(self) -> onnxruntime.InferenceSession:
@@ -72,8 +92,10 @@ class OnnxSession:
 
     def _begin(self, model: str | bytes) -> onnxruntime.InferenceSession:
         try:
-            with without_fork():
+            with without_fork(), _memory_errors_as_such():
                 return onnxruntime.InferenceSession(model, self._options, providers=["CPUExecutionProvider"])
+        except MemoryError:
+            raise
         except Exception as error:  # the runtime's own exceptions share no public base
             raise DamagedArtifactError(f"{self._file} is not an ONNX model that can be run ({error}).") from None
 
