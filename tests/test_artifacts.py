@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 from onoma.artifacts import (
     MANIFEST_NAME,
     Manifest,
+    amend_artifact,
     ensure_file_writable,
     leftovers,
     open_artifact,
@@ -517,6 +519,41 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert list(file.parent.iterdir()) == [file]
     with pytest.raises(ArtifactExistsError, match="is a folder"), write_file(file.parent, overwrite=True):
         pass
+
+
+@pytest.mark.parametrize(
+    ("error", "named"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "x"),
+        (OSError("No space left on device (os error 28)"), "x"),  # as Polars says it
+        (RuntimeError("failed to write: No space left on device (os error 28)"), "x"),
+        (OSError("81810 requested and 51168 written"), "x"),  # as NumPy says it
+        (OSError(errno.ENOSPC, "No space left on device", "/tmp/y"), "/tmp/y"),
+        (OSError(errno.EIO, "Input/output error"), None),
+    ],
+)
+def test_the_error_of_a_full_disk_names_what_was_written(
+    error: Exception, named: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make(Path("there"))
+    for writing, place in (
+        (write_file("x"), "x"),
+        (write_artifact("x", "thing"), "x"),
+        (amend_artifact("there", "thing"), "there"),
+    ):
+        with pytest.raises(OSError, match=r"No space|Input") as caught, writing:
+            raise error
+        assert caught.value.errno == (errno.ENOSPC if named else errno.EIO)
+        assert caught.value.filename == (place if named == "x" else named)
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+
+
+def test_other_errors_are_left_as_they_are(tmp_path: Path) -> None:
+    for error in (ConfigError("It said (os error 28)."), ValueError("(os error 2)")):
+        with pytest.raises(type(error)) as caught, write_file(tmp_path / "x"):
+            raise error
+        assert caught.value is error
 
 
 _KILLED_FILE = """

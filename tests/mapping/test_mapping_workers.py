@@ -119,6 +119,23 @@ def test_what_a_worker_says_at_its_end_is_told(linker: Path, source: Path, tmp_p
         map_table(linker, source, tmp_path / "y.csv", column="mention", workers=2, progress=spoil)
 
 
+def test_an_error_of_the_system_is_told_as_without_workers(linker: Path, source: Path, tmp_path: Path) -> None:
+    def spoil(_done: int, _total: int | None, what: str) -> None:
+        if what == "linking":
+            (answers,) = (tmp_path / ".y.csv.map" / "answers").iterdir()
+            if answers.is_dir():
+                shutil.rmtree(answers)
+                answers.write_text("where there is no room for a folder")
+
+    told = []
+    for workers in (1, 2):
+        with pytest.raises(FileExistsError) as caught:
+            map_table(linker, source, tmp_path / "y.csv", column="mention", workers=workers, progress=spoil)
+        told.append((caught.value.errno, caught.value.strerror, caught.value.filename))
+        shutil.rmtree(tmp_path / ".y.csv.map")
+    assert told[0] == told[1]
+
+
 def test_a_linker_that_became_another_meanwhile_is_told_in_its_words(
     linker: Path, source: Path, tmp_path: Path
 ) -> None:

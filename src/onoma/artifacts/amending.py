@@ -12,6 +12,7 @@ from typing import Any
 from onoma._version import __version__
 from onoma.artifacts.files import write_text_atomically
 from onoma.artifacts.manifest import MANIFEST_NAME, Manifest, open_artifact, read_manifest
+from onoma.artifacts.system import naming_what_is_written
 from onoma.artifacts.writing import finish_files, now, replacing
 from onoma.errors import ArtifactExistsError
 
@@ -51,7 +52,7 @@ def amend_artifact(
     before = open_artifact(target, kind, format_version=format_version)
     if expected is not None and before != expected:
         raise _changed(target)
-    with replacing(target, kind, overwrite=True) as aside:
+    with naming_what_is_written(path), replacing(target, kind, overwrite=True) as aside:
         yield aside
         files = finish_files(aside)
         for name, entry in before.files.items():

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from onoma.artifacts.locking import held, is_held
+from onoma.artifacts.system import naming_what_is_written
 from onoma.artifacts.unfinished import is_alive
 from onoma.errors import ArtifactExistsError
 
@@ -81,6 +82,7 @@ def write_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
 
     Raises:
         ArtifactExistsError: ``path`` is taken.
+        OSError: it cannot be written, as where the disk is full.
     """
     ensure_free(Path(path), overwrite=overwrite)
     target = Path(path).resolve()  # what a link points to is replaced, not the link
@@ -92,7 +94,7 @@ def write_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     aside = target.with_name(f".{target.name}.partial-{os.getpid()}")
     try:
         aside.touch()
-        with held(aside):
+        with naming_what_is_written(path), held(aside):
             yield aside
             fsync(aside)
             aside.replace(target)

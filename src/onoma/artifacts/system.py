@@ -2,11 +2,53 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
 
+from onoma.errors import OnomaError
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _OF_SYSTEM = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE)
+_OF_POLARS = re.compile(r"\(os error (\d+)\)")
+_OF_NUMPY = re.compile(r"\d+ requested and \d+ written")
+
+
+def error_number(error: BaseException) -> int | None:
+    """The system's number of an error, if it has one; Polars and safetensors have it in their words alone, NumPy none.
+
+    Example:
+        >>> error_number(OSError("No space left on device (os error 28)"))
+        28
+    """
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    if (found := _OF_POLARS.search(str(error))) is not None:
+        return int(found[1])
+    return errno.ENOSPC if isinstance(error, OSError) and _OF_NUMPY.search(str(error)) is not None else None
 
 
 def is_of_system(error: BaseException) -> bool:
     """Whether an error says that the system did not let a file be read, which tells nothing of what is in the file."""
     return isinstance(error, OSError) and error.errno in _OF_SYSTEM
+
+
+@contextlib.contextmanager
+def naming_what_is_written(target: str | Path) -> Iterator[None]:
+    """Have the error of a full disk name what was being written, where it names nothing: few that write do so.
+
+    Raises:
+        OSError: there was no room.
+    """
+    try:
+        yield
+    except OnomaError:
+        raise
+    except Exception as error:
+        number = error_number(error)
+        if number not in NO_ROOM or (isinstance(error, OSError) and error.filename is not None):
+            raise
+        raise OSError(number, os.strerror(number), str(target)) from error

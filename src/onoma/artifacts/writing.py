@@ -16,6 +16,7 @@ from onoma._version import __version__
 from onoma.artifacts.files import ensure_free, fsync, write_text_atomically
 from onoma.artifacts.locking import held
 from onoma.artifacts.manifest import MANIFEST_NAME, FileEntry, Manifest, Parent, read_manifest
+from onoma.artifacts.system import naming_what_is_written
 from onoma.artifacts.unfinished import being_written, remove_leftovers, remove_spent
 from onoma.errors import ArtifactExistsError, ConfigError, DamagedArtifactError, FormatVersionError, NotAnArtifactError
 
@@ -49,8 +50,13 @@ def write_artifact(
 
     Raises:
         ArtifactExistsError: ``path`` holds something that may not be replaced.
+        OSError: it cannot be written, as where the disk is full.
     """
-    with replacing(Path(path).resolve(), kind, overwrite=overwrite, on_replaced=on_replaced) as aside:
+    target = Path(path).resolve()
+    with (
+        naming_what_is_written(path),
+        replacing(target, kind, overwrite=overwrite, on_replaced=on_replaced) as aside,
+    ):
         yield aside
         manifest = Manifest(
             kind=kind,

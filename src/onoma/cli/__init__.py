@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import io
 import os
-import re
 import signal
 import sys
 import unicodedata
@@ -79,11 +78,12 @@ def main() -> None:
         if _is_short_of_memory(error):
             sys.stderr.write(f"onoma: {_too_little_memory(error)}\n")
             sys.exit(1)
+        from onoma.artifacts.system import NO_ROOM, error_number
+
         # Of Polars for some ways to write, and of a package that need not be installed.
-        if (found := _OF_POLARS.search(str(error))) is not None:
+        if (number := error_number(error)) is not None:
             words = " ".join(str(error).split())[:300]
-            is_full = int(found[1]) in _NO_ROOM
-            told = _no_room(words) if is_full else f"a file cannot be read or written: {words}."
+            told = _no_room(words) if number in NO_ROOM else f"a file cannot be read or written: {words}."
             sys.stderr.write(f"onoma: {told}\n")
             sys.exit(1)
         if type(error).__name__ != "SafetensorError":
@@ -98,10 +98,7 @@ def main() -> None:
 
 
 _READER_LEFT = 128 + 13  # SIGPIPE, which not every system has
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
-_OF_POLARS = re.compile(r"\(os error (\d+)\)")
-_OF_NUMPY = re.compile(r"\d+ requested and \d+ written")
 _OF_MESSAGES = "\n\t"
 
 
@@ -170,16 +167,14 @@ def _left_with(error: BaseException | None) -> int | None:
 
 
 def _in_words(error: OSError) -> str:
-    # Polars has the number in its words alone, NumPy none.
-    words = str(error)
-    of_polars = _OF_POLARS.search(words)
-    number = int(of_polars[1]) if of_polars is not None and error.errno is None else error.errno
-    is_full = number in _NO_ROOM or (number is None and _OF_NUMPY.search(words) is not None)
+    from onoma.artifacts.system import NO_ROOM, error_number
+
+    number = error_number(error)
     place = error.filename if error.filename2 is None else error.filename2  # where a file was to be copied to
     if number == errno.ENOMEM:
         return _too_little_memory(error)
-    if is_full:
-        return _no_room(f"{place}: {error.strerror}" if place else error.strerror or words)
+    if number in NO_ROOM:
+        return _no_room(f"{place}: {error.strerror}" if place else error.strerror or str(error))
     told = f"{place or 'a file'} cannot be read or written: {error.strerror or error}."
     return f"{told} {_OPEN_MORE}" if number in _NO_DESCRIPTORS else told
 

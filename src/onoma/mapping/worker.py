@@ -17,6 +17,8 @@ from onoma.mapping.work import WorkFolder
 
 ONOMA_ERROR = 3
 """Status of a process that ends with an error that says all there is to say."""
+SYSTEM_ERROR = 4
+"""Of one that ends with an error of the system; it says number, words and file, as a list in JSON."""
 
 
 def open_linker(folder: str | Path, work: WorkFolder) -> Linker:
@@ -54,9 +56,13 @@ def work(folder: str, linker: str) -> None:
             n_mentions = link_task(opened, work_folder, tasks.get())
             answers.write(json.dumps({"mentions": n_mentions}) + "\n")
             answers.flush()
-    except (OnomaError, OSError) as error:
+    except OnomaError as error:
         sys.stderr.write(f"{error}\n")
-        sys.exit(ONOMA_ERROR if isinstance(error, OnomaError) else 1)
+        sys.exit(ONOMA_ERROR)
+    except OSError as error:
+        place = None if error.filename is None else str(error.filename)
+        sys.stderr.write(json.dumps([error.errno, error.strerror or str(error), place]) + "\n")
+        sys.exit(SYSTEM_ERROR)
 
 
 def _hear(tasks: queue.Queue[int]) -> None:

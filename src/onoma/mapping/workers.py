@@ -23,7 +23,7 @@ from typing import IO
 from onoma.errors import UnavailableError
 from onoma.indexes.pgvector_folder import DATABASE_VARIABLE
 from onoma.mapping.work import WorkFolder
-from onoma.mapping.worker import ONOMA_ERROR
+from onoma.mapping.worker import ONOMA_ERROR, SYSTEM_ERROR
 
 _START = """
 import os, sys
@@ -33,7 +33,7 @@ sys.path[:] = {path!r}
 from onoma.mapping.worker import work
 work({folder!r}, {linker!r})
 """
-_ERROR_BYTES = 2000
+_ERROR_BYTES = 1 << 15  # a path may be long
 KEPT = "What was linked so far is kept, for the same linker and settings."
 """To be told with an error of a worker, which may be that the linker has become another."""
 
@@ -59,6 +59,7 @@ def link_in_processes(
 
     Raises:
         UnavailableError: a worker cannot be started, or died. What was linked stays; the next run goes on from there.
+        OSError: of a worker, as where the disk is full.
     """
     waiting = deque(tasks)
     heard: queue.Queue[tuple[_Worker, str]] = queue.Queue()
@@ -78,6 +79,8 @@ def link_in_processes(
                 status, said = worker.last_words()
                 if status == ONOMA_ERROR:
                     raise UnavailableError(f"{said} (A worker process said so.) {KEPT}")
+                if status == SYSTEM_ERROR:
+                    raise OSError(*json.loads(said))
                 how = f"signal {-status}" if status < 0 else f"status {status}"
                 raise UnavailableError(
                     f"A worker process died ({how}{said and f': {said}'}). What was linked so far is kept: mend that "
