@@ -16,6 +16,7 @@ from onoma.mapping.parts import Wanted
 from onoma.types import Progress
 
 _ROWS_AT_ONCE = 1 << 16
+_NAME_OF_TWO = re.compile(r"name '(.*)' has more than one", re.DOTALL)
 _IN_A_PANIC = re.compile(r"ErrString\(\"(?P<words>.*?)(?:\\n|\"\))")
 """What Polars meant to say, without its advice, where it panics."""
 
@@ -76,6 +77,10 @@ def _is_text(dtype: pl.DataType) -> bool:
 def _in_words(path: Path) -> Iterator[None]:
     try:
         yield
+    except pl.exceptions.DuplicateError as error:
+        found = _NAME_OF_TWO.search(str(error))
+        what = "two columns have the same name" if found is None else f"two columns are called '{found[1]}'"
+        raise InputError(what, path=path, fix="rename one of them") from None
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:  # Polars panics on some damage
         raise InputError(
             "not a Parquet file, a damaged one, or one with a type that Polars does not have",
