@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 from linking_data import write_letter_encoder
 
-from commands import run
+from commands import invoke, run
 from onoma.artifacts import MANIFEST_NAME, verify_artifact
-from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError
+from onoma.errors import ArtifactExistsError, ConfigError, InputError, OnomaError
 from tiny import Name, make_terminology
 
 CONCEPTS: dict[str, list[str | Name]] = {
@@ -123,8 +123,12 @@ def test_the_mentions_are_not_written_over(place: Path, linker: Path, tmp_path: 
 def test_check(place: Path, linker: Path) -> None:
     before = (linker / MANIFEST_NAME).read_bytes()
     assert "is of this terminology" in run("linker", "update", linker, "-t", place / "t", "--check")
-    with pytest.raises(MismatchError, match="onoma linker update"):
-        run("linker", "update", linker, "-t", place / "new", "--check")
+    other = invoke("linker", "update", linker, "-t", place / "new", "--check")
+    assert (other.exit_code, other.stdout) == (3, "")
+    assert "another content" in other.stderr
+    assert "onoma linker update" in other.stderr
+    with pytest.raises(InputError, match="nothing here"):  # status 1
+        run("linker", "update", linker, "-t", place / "none", "--check")
     assert (linker / MANIFEST_NAME).read_bytes() == before
 
 

@@ -34,8 +34,8 @@ def main() -> None:
     """Entry point of the ``onoma`` command.
 
     Leaves with 0 when all went well, 1 on an error that Onoma explains in one sentence, 2 on wrong usage,
-    130 when interrupted, 143 or 129 when asked to end (SIGTERM, SIGHUP), 141 (as of SIGPIPE) where who reads its output
-    leaves before it is all written.
+    3 where ``linker update --check`` finds a linker of another release, 130 when interrupted, 143 or 129 when asked to
+    end (SIGTERM, SIGHUP), 141 (as of SIGPIPE) where who reads its output leaves before it is all written.
     """
     from onoma.errors import OnomaError, missing_extra
 

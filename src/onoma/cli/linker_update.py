@@ -9,7 +9,10 @@ from typing import Annotated
 import typer
 
 from onoma.cli.options import PRECISION_HELP, Database, Force, Json, LinkerFolder, PrecisionName, TerminologyFolder
-from onoma.errors import ConfigError
+from onoma.errors import ConfigError, MismatchError
+
+_OF_ANOTHER = 3
+"""Status that says that a linker is of another release, or another terminology; what goes wrong has 1."""
 
 
 def update(
@@ -54,7 +57,7 @@ def update(
     ] = None,
     database: Database = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Only say whether the linker is of this terminology; status 1 if not.")
+        bool, typer.Option("--check", help="Only say whether the linker is of this terminology; status 3 if not.")
     ] = False,
     as_json: Json = False,
     force: Force = False,
@@ -76,7 +79,12 @@ def update(
             out=out, mentions=mentions, changed=changed, encoder=encoder, precision=precision, json=as_json or None
         )
         release = Terminology.open(terminology)
-        check_terminology(Linker.open(linker, database=database), release)
+        opened = Linker.open(linker, database=database)
+        try:
+            check_terminology(opened, release)
+        except MismatchError as error:
+            show.remark(f"onoma: {error}")
+            raise typer.Exit(_OF_ANOTHER) from None
         show.out.print(f"{linker} is of this terminology")
         return
     if column is not None and mentions is None:
