@@ -16,7 +16,7 @@ import pytest
 from mapping_data import make_linker_of, make_parts_small, read_table, write_table
 
 from onoma.artifacts.parquet import scan_parquet
-from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, UnavailableError
+from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError, UnavailableError
 from onoma.linking import Asking
 from onoma.mapping import map_table
 from onoma.mapping.outputs import write_part
@@ -104,6 +104,16 @@ def test_bad_input(name: str, content: bytes | None, message: str, linker: Path,
     assert "on_error" not in str(caught.value)  # rows are never left out
     assert not (tmp_path / "y.parquet").exists()
     assert not WorkFolder.beside(tmp_path / "y.parquet").folder.exists()
+
+
+def test_two_columns_of_one_name_in_parquet(linker: Path, tmp_path: Path) -> None:
+    pl.DataFrame({"mention": ["a"], "mentiom": ["b"]}).write_parquet(
+        tmp_path / "x.parquet", compression="uncompressed", statistics=False
+    )
+    content = (tmp_path / "x.parquet").read_bytes()
+    (tmp_path / "x.parquet").write_bytes(content.replace(b"mentiom", b"mention"))
+    with pytest.raises(InputError, match=r"x\.parquet: two columns are called 'mention'\. To mend it: rename one"):
+        map_table(linker, tmp_path / "x.parquet", tmp_path / "y.parquet", column="mention")
 
 
 @pytest.fixture
@@ -268,6 +278,25 @@ def test_a_pipe_is_not_replaced(linker: Path, tmp_path: Path) -> None:
     with pytest.raises(ArtifactExistsError, match="is no regular file"):
         map_table(linker, tmp_path / "x.csv", tmp_path / "y.csv", column="mention", overwrite=True)
     assert (tmp_path / "y.csv").is_fifo()
+    (tmp_path / "z").symlink_to("y.csv")  # as /dev/stdout is to a pipe whose name says nothing
+    with pytest.raises(ArtifactExistsError, match="z is no regular file; one is needed here"):
+        map_table(linker, tmp_path / "x.csv", tmp_path / "z", column="mention")
+
+
+def test_a_name_that_leaves_no_room_for_that_of_the_work(linker: Path, table: Path) -> None:
+    with pytest.raises(InputError, match=r"/x+\.csv: the name is too long: .*choose a shorter one"):
+        map_table(linker, table, table.with_name("x" * 250 + ".csv"), column="mention")
+
+
+def test_work_that_is_removed_while_it_goes_on(linker: Path, table: Path) -> None:
+    def remove(_done: int, _total: int | None, what: str) -> None:
+        if what == "linking":
+            shutil.rmtree(table.with_name(".y.csv.map"), ignore_errors=True)
+
+    for workers in (1, 2):
+        with pytest.raises(OnomaError, match=r"removed (while the work went on\. Run the command again|meanwhile)"):
+            map_table(linker, table, table.with_name("y.csv"), column="mention", workers=workers, progress=remove)
+    map_table(linker, table, table.with_name("y.csv"), column="mention")
 
 
 @pytest.mark.parametrize("source", ["x.csv", "x.parquet", "x.jsonl"])

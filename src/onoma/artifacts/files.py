@@ -34,7 +34,7 @@ def ensure_free(target: Path, *, overwrite: bool) -> None:
     if target.is_dir():
         raise ArtifactExistsError(f"{target} is a folder; it will not be replaced. Choose another name.")
     if target.exists() and not target.is_file():
-        raise ArtifactExistsError(f"{target} is no regular file; it will not be replaced. Choose another name.")
+        raise ArtifactExistsError(f"{target} is no regular file; one is needed here. Choose another name.")
     if target.exists() and not overwrite:
         raise ArtifactExistsError(f"{target} exists already. Choose another name, or allow overwriting (--force).")
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import polars as pl
 
-from onoma.errors import DamagedArtifactError, InputError
+from onoma.errors import InputError
 from onoma.linking import Link, Linker
 from onoma.linking.mentions import PreparedMention
 from onoma.mapping.keyed_texts import KeyedTexts
@@ -51,7 +51,7 @@ def link_task(
     name = work.answers(task)
     read, settings = work.reading, work.settings
     if read is None or settings is None:
-        raise DamagedArtifactError(f"{work.folder} is not whole. Remove it to start anew.")
+        raise work.removed()
     columns = (MENTION,) if settings.context is None else (MENTION, CONTEXT)
     keys, texts = _of_task(work, task, columns, n_parts=read.n_parts, n_tasks=read.n_tasks)
     answers: list[str] = []

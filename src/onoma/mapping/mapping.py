@@ -15,6 +15,7 @@ import polars as pl
 
 from onoma._version import __version__
 from onoma.artifacts import ensure_file_writable, is_same, sha256_file, write_file
+from onoma.artifacts.files import ensure_free
 from onoma.errors import ConfigError, InputError, whole_number
 from onoma.files.encodings import checked_encoding
 from onoma.files.table_rows import NO_ENCODING, check_is_table
@@ -137,6 +138,7 @@ def map_table(
     top_k, workers = checked_top_k(top_k), None if workers is None else whole_number(workers, "workers", "too few")
     _check_options(engine, address, database)
     source, target = Path(input), Path(output)
+    ensure_free(target, overwrite=True)  # by the name that was given: that of a pipe says nothing
     if target.is_symlink():  # what it points to is replaced, not the link
         target = target.resolve()
     formats = _format_of(source, _INPUT_FORMATS, may_be_gzip=True), _format_of(target, FORMATS)

@@ -20,6 +20,7 @@ worker that outlived a run of other settings must not give this one its own.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import shutil
@@ -31,7 +32,7 @@ from typing import Any
 from onoma.artifacts import write_text_atomically
 from onoma.artifacts.files import fsync
 from onoma.artifacts.locking import open_locked
-from onoma.errors import ArtifactExistsError, DamagedArtifactError, MismatchError, UnavailableError
+from onoma.errors import ArtifactExistsError, DamagedArtifactError, InputError, MismatchError, UnavailableError
 from onoma.linking.asking import Asking
 from onoma.linking.expansion import AbbreviationTable
 from onoma.linking.filters import Filters
@@ -159,8 +160,22 @@ class WorkFolder:
 
     @classmethod
     def beside(cls, output: Path) -> WorkFolder:
-        """The folder of the work that makes this output."""
-        return cls(output.with_name(f".{output.name}.map"))
+        """The folder of the work that makes this output.
+
+        Raises:
+            InputError: no folder can have such a name.
+        """
+        folder = output.with_name(f".{output.name}.map")
+        try:
+            folder.lstat()
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                raise InputError(
+                    "the name is too long: until the output is whole, a folder of five more characters lies beside it",
+                    path=output,
+                    fix="choose a shorter one",
+                ) from None
+        return cls(folder)
 
     @property
     def settings(self) -> Settings | None:
@@ -178,7 +193,7 @@ class WorkFolder:
         """What mentions go through before they are linked."""
         settings, definitions = self.settings, _read_json(self.folder / "abbreviations.json")
         if settings is None or (definitions is None and settings.abbreviations is not None):
-            raise DamagedArtifactError(f"{self.folder} is not whole. Remove it to start anew.")
+            raise self.removed()
         table = AbbreviationTable(definitions or {}, {}) if settings.abbreviations is not None else None
         return Preparation(
             table=table, finder=settings.finder, composites=settings.composites, spelling=settings.spelling
@@ -210,12 +225,18 @@ class WorkFolder:
         if self._answers is None:
             settings = self.settings
             if settings is None:
-                raise DamagedArtifactError(f"{self.folder} is not whole. Remove it to start anew.")
+                raise self.removed()
             self._answers = self._answers_of(settings)
         return self._answers / f"{task:06}"
 
     def _answers_of(self, settings: Settings) -> Path:
         return self.folder / "answers" / hashlib.sha256(json.dumps(asdict(settings)).encode()).hexdigest()[:16]
+
+    def removed(self) -> DamagedArtifactError:
+        """The error for a file that must be there and is not."""
+        return DamagedArtifactError(
+            f"{self.folder}, or a part of it, was removed while the work went on. Run the command again to start anew."
+        )
 
     def written(self, part: int, suffix: str) -> Path:
         """A part of the output."""

@@ -32,8 +32,8 @@ def open_linker(folder: str | Path, work: WorkFolder) -> Linker:
     settings = work.settings
     if settings is None:
         raise UnavailableError(
-            f"{work.folder} is not seen from {socket.gethostname()}. Write the output to a place that all nodes see "
-            "under the same path."
+            f"{work.folder} is not seen from {socket.gethostname()}: it was removed meanwhile, or not all nodes see "
+            "it. Write the output to a place that all nodes see under the same path."
         )
     if linker.fingerprint != settings.linker:
         raise MismatchError(
