@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from onoma.artifacts import read_manifest
 from tiny import make_terminology, tiny_encoder
 
 WORDS = ["heart", "lung", "liver", "bone", "skin", "eye", "ear", "brain"]
@@ -228,6 +229,24 @@ def test_benchmark(place: Path) -> None:
 
 def test_verify(place: Path) -> None:
     assert "a whole linker" in ok("verify", place / "linker")
+
+
+def test_verify_for_programs(place: Path, tmp_path: Path) -> None:
+    whole = json.loads(ok("verify", place / "linker", "--json"))
+    assert (whole["folder"], whole["kind"], whole["is_whole"]) == (str(place / "linker"), "linker", True)
+    assert whole["files"] == len(read_manifest(place / "linker").files)
+    assert "problem" not in whole
+    assert sorted(parent["kind"] for parent in whole["made_from"]) == ["encoder", "terminology"]
+    shutil.copytree(place / "linker", tmp_path / "linker")
+    (tmp_path / "linker" / "texts.utf8").unlink()
+    damaged = onoma("verify", tmp_path / "linker", "--json")
+    told = json.loads(damaged.stdout)
+    assert damaged.returncode == 1
+    assert (told["kind"], told["is_whole"], told["files"]) == ("linker", False, whole["files"])
+    assert "texts.utf8 is missing" in told["problem"]
+    assert told["problem"] in damaged.stderr
+    nothing = json.loads(onoma("verify", tmp_path / "none", "--json").stdout)
+    assert set(nothing) == {"folder", "is_whole", "problem"}
 
 
 @pytest.mark.parametrize(

@@ -2,38 +2,58 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from onoma.cli.options import Database
+from onoma.cli.options import Database, Json
+
+if TYPE_CHECKING:
+    from onoma.artifacts import Manifest
 
 
 def verify(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Any folder written by Onoma.")],
     database: Database = None,
+    as_json: Json = False,
 ) -> None:
     """Checksum every file of a folder that Onoma wrote, and say what it is made from.
 
-    Vectors that lie in PostgreSQL are read and compared too, if a database is named.
+    Vectors that lie in PostgreSQL are read and compared too, if a database is named. With --json a folder that is not
+    whole has its problem in the object too.
     """
-    from onoma.artifacts import verify_artifact
+    from onoma.artifacts import read_manifest, verify_artifact
     from onoma.cli import show
-    from onoma.errors import ConfigError
+    from onoma.errors import ArtifactError, ConfigError, InputError, MismatchError, OnomaError
     from onoma.indexes.pgvector_folder import TABLE_FILE, chosen_database, open_in_table
     from onoma.indexes.records import read_index_record
 
-    manifest = verify_artifact(folder)
-    has_table = TABLE_FILE in manifest.files
-    if database is not None and not has_table:
-        raise ConfigError(f"{folder} has nothing in a database: leave --database out.")
-    in_table: str | None = None
-    if has_table and chosen_database(database) is not None:
-        with open_in_table(folder, read_index_record(folder), database=database) as index:
-            index.verify()
-            rows, mark = show.count(len(index), "row"), index.record.fingerprint[:16]
-            in_table = f"  vectors in PostgreSQL: {rows}, fingerprint {mark}"
+    in_table: tuple[int, str] | None = None
+    try:
+        manifest = verify_artifact(folder)
+        has_table = TABLE_FILE in manifest.files
+        if database is not None and not has_table:
+            raise ConfigError(f"{folder} has nothing in a database: leave --database out.")
+        if has_table and chosen_database(database) is not None:
+            with open_in_table(folder, read_index_record(folder), database=database) as index:
+                index.verify()
+                in_table = len(index), index.record.fingerprint
+    except (ArtifactError, InputError, MismatchError) as error:
+        if as_json:
+            found = None
+            with contextlib.suppress(OnomaError, OSError):
+                found = read_manifest(folder)
+            show.out.print_json(json.dumps(_facts(folder, found, problem=str(error))))
+        raise
+    if as_json:
+        facts = _facts(folder, manifest)
+        if has_table:
+            facts["rows_read_in_table"] = 0 if in_table is None else in_table[0]
+        show.out.print_json(json.dumps(facts))
+        return
     size = sum(entry.bytes for entry in manifest.files.values())
     show.out.print(
         f"{folder}: a whole {manifest.kind} (format {manifest.format_version}), "
@@ -43,6 +63,26 @@ def verify(
     for parent in manifest.parents:
         show.out.print(f"  made from: {parent.kind}, fingerprint {parent.fingerprint[:16]}")
     if in_table is not None:
-        show.out.print(in_table)
+        rows, mark = in_table
+        show.out.print(f"  vectors in PostgreSQL: {show.count(rows, 'row')}, fingerprint {mark[:16]}")
     elif has_table:
         show.remark("its vectors lie in PostgreSQL, and were not read: give --database for that")
+
+
+def _facts(folder: Path, manifest: Manifest | None, *, problem: str | None = None) -> dict[str, Any]:
+    """What there is to say; the manifest of a folder that is not whole may not be readable."""
+    facts: dict[str, Any] = {"folder": str(folder), "is_whole": problem is None}
+    if problem is not None:
+        facts["problem"] = problem
+    if manifest is not None:
+        facts |= {
+            "kind": manifest.kind,
+            "format": manifest.format_version,
+            "files": len(manifest.files),
+            "bytes": sum(entry.bytes for entry in manifest.files.values()),
+            "fingerprint": manifest.fingerprint,
+            "made_from": [parent.model_dump() for parent in manifest.parents],
+            "created": manifest.created,
+            "onoma": manifest.onoma_version,
+        }
+    return facts
