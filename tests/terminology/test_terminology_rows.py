@@ -153,6 +153,12 @@ def test_what_divides_columns_is_what_gives_those_asked_for(name: str, data: str
     assert named(terminology) == {"1": ["a;b"], "2": ["e"]}
 
 
+def test_a_long_name_of_a_column_is_one(tmp_path: Path) -> None:
+    long = "a" * 200_000
+    terminology, _ = read(tmp_path, "table", "t.csv", f"code;name;{long}\n1;x;y\n", id="code", name="name")
+    assert named(terminology) == {"1": ["x"]}
+
+
 def test_a_column_may_have_a_name_with_a_semicolon(tmp_path: Path) -> None:
     terminology, _ = read(tmp_path, "table", "t.csv", "a;b\n1;x\n", id="a;b", name="a;b")
     assert named(terminology) == {"1;x": ["1;x"]}

@@ -18,7 +18,7 @@ from onoma.errors import InputError, did_you_mean
 from onoma.files.archives import SourceFile
 from onoma.files.delimited import first_line, first_line_of, read_delimited
 from onoma.files.json_lines import BadLineError, json_object
-from onoma.files.quoted import ROWS_PER_BATCH, read_quoted
+from onoma.files.quoted import ROWS_PER_BATCH, long_fields, read_quoted
 from onoma.files.reading import Reading
 from onoma.files.text_files import CARRIAGE_RETURN, read_blocks, text_lines
 
@@ -304,11 +304,12 @@ def dividing_sign(file: SourceFile, reading: Reading, columns: Sequence[str]) ->
         row = header.split(sign) if sign == "\t" else next(csv.reader([header], delimiter=sign), [])
         return [name.strip() for name in row]
 
-    fitting = (sign for sign in signs if set(columns) <= set(fields(sign)))
-    found = next(fitting, None)
-    if found is None:  # a column is missing: those that are there can at least be told
-        return usual if len(fields(usual)) > 1 else max(signs, key=lambda sign: len(fields(sign)))
-    return found
+    with long_fields():
+        found = {sign: fields(sign) for sign in signs}
+    fitting = (sign for sign in signs if set(columns) <= set(found[sign]))
+    # If a column is missing, those that are there can at least be told.
+    otherwise = usual if len(found[usual]) > 1 else max(signs, key=lambda sign: len(found[sign]))
+    return next(fitting, otherwise)
 
 
 def _check_columns(fields: list[str], columns: Sequence[str], path: Path, *, line: int | None = None) -> None:
