@@ -292,8 +292,9 @@ def _content_changes(before: Terminology, after: Terminology, kept: pl.DataFrame
         value, qualifier, nothing = pl.col("value"), pl.col("qualifier"), pl.lit(None, dtype=pl.String)
         yield _rows(added, pl.lit(f"{kind}_added"), nothing, value, qualifier)
         yield _rows(removed, pl.lit(f"{kind}_removed"), value, nothing, qualifier)
-    was, now = (_names(side, kept) for side, kept in ((before, kept_before), (after, kept_after)))
-    both = was.join(now, on=["to", "value", "qualifier"], suffix="_new").collect().join(concepts, on="to")
+    both = _names_that_differ(
+        *(_names(side, kept) for side, kept in ((before, kept_before), (after, kept_after)))
+    ).join(concepts, on="to")
     change = pl.when("is_suppressed_new").then(pl.lit("name_suppressed")).otherwise(pl.lit("name_unsuppressed"))
     differing = both.filter(pl.col("is_suppressed") != pl.col("is_suppressed_new"))
     yield _rows(differing, change, pl.col("value"), pl.col("value"), pl.col("qualifier"))
@@ -321,14 +322,32 @@ def _contents(side: Terminology, kept: pl.LazyFrame) -> Iterator[tuple[str, pl.L
         yield kind, table.join(kept, left_on="concept_row", right_on="row").select("to", "value", "qualifier")
 
 
-def _names(side: Terminology, kept: pl.LazyFrame) -> pl.LazyFrame:
-    """Names of concepts that both have: to, value, qualifier, whether all rows are suppressed, and their term types."""
+def _names(side: Terminology, kept: pl.LazyFrame) -> pl.DataFrame:
+    """Names of concepts that both have, as often as rows say another thing of them."""
     return (
         side.names()
         .join(kept, left_on="concept_row", right_on="row")
-        .group_by("to", value="text", qualifier="language")
-        .agg(pl.col("is_suppressed").all(), term_types=pl.col("term_type").unique().sort().str.join("+"))
+        .select("to", "is_suppressed", "term_type", value="text", qualifier="language")
+        .unique()
+        .collect()
     )
+
+
+def _names_that_differ(was: pl.DataFrame, now: pl.DataFrame) -> pl.DataFrame:
+    """Names that both have and say something else of: to, value, qualifier, is_suppressed (all rows), term_types.
+
+    What the new release says has the ending _new.
+    """
+    name = ["to", "value", "qualifier"]
+    differing = [one.join(other, on=one.columns, how="anti") for one, other in ((was, now), (now, was))]
+    names = pl.concat(differing).select(name).unique()
+    said = [
+        side.join(names, on=name, how="semi")
+        .group_by(name)
+        .agg(pl.col("is_suppressed").all(), term_types=pl.col("term_type").unique().sort().str.join("+"))
+        for side in (was, now)
+    ]
+    return said[0].join(said[1], on=name, suffix="_new")
 
 
 def _told(row: dict[str, str | None]) -> str:
