@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,36 +21,52 @@ class Turns:
 _turns: weakref.WeakSet[Turns] = weakref.WeakSet()
 
 
+_LONGEST_WAIT = 5.0
+"""Seconds that a fork waits for calls of other threads, which take a part of one; then it happens all the same."""
+
+
 class _Calls:
-    """Calls within which no other thread may fork; a fork waits for their end, and they for its."""
+    """Calls within which no other thread should fork; a fork waits for their end, and they for its.
+
+    Who is at work is kept by thread, so that an exception of a signal's handler, which may come between any two steps,
+    leaves at most an entry that the thread's next call takes away.
+    """
 
     def __init__(self) -> None:
         self.begin_anew()
 
     def begin_anew(self) -> None:
         self._changed = threading.Condition()
-        self._n_going_on, self._is_forking = 0, False
+        self._at_work: set[int] = set()
+        self._forking: int | None = None
 
     def enter(self) -> None:
+        me = threading.get_ident()
         with self._changed:
-            self._changed.wait_for(lambda: not self._is_forking)
-            self._n_going_on += 1
+            self._changed.wait_for(lambda: self._forking in (None, me), _LONGEST_WAIT)
+            self._at_work.add(me)
 
     def leave(self) -> None:
         with self._changed:
-            self._n_going_on -= 1
+            self._at_work.discard(threading.get_ident())
             self._changed.notify_all()
 
     def begin_fork(self) -> None:
+        me, until = threading.get_ident(), time.monotonic() + _LONGEST_WAIT
         with self._changed:
-            self._changed.wait_for(lambda: not self._is_forking)
-            self._is_forking = True
-            self._changed.wait_for(lambda: not self._n_going_on)
+            self._changed.wait_for(lambda: self._forking in (None, me), _LONGEST_WAIT)
+            self._forking = me
+            self._changed.wait_for(lambda: not self._others(me), max(0.0, until - time.monotonic()))
 
     def end_fork(self) -> None:
         with self._changed:
-            self._is_forking = False
+            self._forking = None
             self._changed.notify_all()
+
+    def _others(self, me: int) -> set[int]:
+        """Threads at work, but for this one, which may fork in a signal's handler, and those that have ended."""
+        there = {thread.ident for thread in threading.enumerate()}
+        return {one for one in self._at_work if one != me and one in there}
 
 
 _calls = _Calls()
@@ -57,12 +74,13 @@ _calls = _Calls()
 
 @contextmanager
 def without_fork() -> Iterator[None]:
-    """No other thread forks this process within: it waits.
+    """No other thread forks this process within: it waits, for some seconds at most.
 
-    For native libraries with locks of their own. Nothing within may fork, or wait for a thread that does.
+    For native libraries with locks of their own. Nothing within may wait for a thread that forks. While a fork waits,
+    Ctrl-C is lost: Python has no use for what is raised before a fork.
     """
-    _calls.enter()
     try:
+        _calls.enter()
         yield
     finally:
         _calls.leave()

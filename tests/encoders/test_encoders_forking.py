@@ -43,6 +43,47 @@ for thread in [*forks, *threads]:
 with without_fork():
     sys.exit(any(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children) or len(children) != 3)
 """
+_FORKED_IN_A_HANDLER = """
+import os, signal, sys, threading, time
+from onoma import forking
+signal.alarm(30)
+children = []
+def fork(*_):
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    children.append(child)
+signal.signal(signal.SIGUSR1, fork)
+with forking.without_fork():
+    signal.raise_signal(signal.SIGUSR1)  # as where it comes while this thread encodes
+class Stop(Exception):
+    pass
+def stop(*_):
+    raise Stop
+signal.signal(signal.SIGUSR2, stop)
+enter = forking._Calls.enter
+def interrupted(calls):
+    enter(calls)
+    signal.raise_signal(signal.SIGUSR2)  # between entering and what follows
+forking._Calls.enter = interrupted
+def run():
+    try:
+        with forking.without_fork():
+            pass
+    except Stop:
+        pass
+run()
+forking._Calls.enter = enter
+thread = threading.Thread(target=lambda: forking._calls.enter())  # and ends without having left
+thread.start()
+thread.join()
+begun = time.monotonic()
+threading.Thread(target=fork).start()
+while len(children) < 2:
+    time.sleep(0.01)
+waited = time.monotonic() - begun
+sys.exit(any(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children) or waited > 4)
+"""
 _FORKED_BESIDE_RUNS = """
 import os, signal, sys, threading, numpy as np
 from onoma.encoders import locate_encoder
@@ -59,12 +100,16 @@ def run():
 threads = [threading.Thread(target=run) for _ in range(3)]
 for thread in threads:
     thread.start()
-for _ in range(8):
+for number in range(8):
     child = os.fork()
     if child == 0:
         signal.alarm(30)
-        # It leaves as programs do, taking down what was the parent's too.
-        sys.exit(0 if np.allclose(encoder.encode(names), expected, atol=1e-5) else 1)
+        # They leave as programs do, taking down what was the parent's too; some never encode.
+        if number == 3:
+            del encoder
+        if number > 4:
+            sys.exit(0 if np.allclose(encoder.encode(names), expected, atol=1e-5) else 1)
+        sys.exit(0)
     if os.waitpid(child, 0)[1]:
         is_over.set()
         sys.exit(1)
@@ -75,6 +120,11 @@ is_over.set()
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_fork_waits_for_runs_and_they_for_it() -> None:
     assert subprocess.run([sys.executable, "-c", _FORKED_WITHIN_A_RUN], timeout=60, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_no_fork_waits_for_its_own_thread_or_for_calls_that_were_broken_off() -> None:
+    assert subprocess.run([sys.executable, "-c", _FORKED_IN_A_HANDLER], timeout=60, check=False).returncode == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")

@@ -53,11 +53,18 @@ def test_names_of_encodings() -> None:
 def test_bytes_that_are_nothing_in_an_encoding(tmp_path: Path) -> None:
     path = tmp_path / "x.txt"
     path.write_bytes(b"a\nR\xfccken\nb\x81\xfc\nc")
-    with pytest.raises(InputError, match=r"line 3: not cp1252 \(byte 0x81\); .*: name the encoding that"):
+    with pytest.raises(InputError, match=r"line 3: not cp1252; .*: name the encoding that"):
         list(text_lines(path, reading("cp1252")))
     skipping = reading("cp1252", on_error="skip")
     assert [line for _, lines in text_lines(path, skipping) for line in lines] == ["a", "Rücken", "", "c"]
-    assert skipping.rejects.select("line", "reason").rows() == [(3, "not cp1252 (byte 0x81)")]
+    assert skipping.rejects.select("line", "reason").rows() == [(3, "not cp1252")]
+
+
+@pytest.mark.parametrize(("data", "encoding"), [(b"x\xdb\xa1y\n", "iso8859-6"), ("caf\u00e9\n".encode(), "ascii")])
+def test_bytes_that_are_nothing_are_no_text_together(data: bytes, encoding: str, tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_bytes(b"good\n" + data)
+    with pytest.raises(InputError, match=f"line 2: not {encoding}; "):
+        list(text_lines(tmp_path / "x.txt", reading(encoding)))
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ from onoma.mapping.work import WorkFolder
             b"id,menton\n1,a\n",
             r"line 1.* no column 'mention'.*'menton'\?; expected one of id, menton",
         ),
+        ("x.csv", b"sep=;\nid;mention\n1;a\n", "line 1: a line that names what divides the columns, for a spreadsheet"),
         ("x.csv", b"id;mention\n1;a\n2;b;c\n", "line 3: wrong number of fields; expected 2 fields divided by ';'"),
         ("x.jsonl", b'{"menton": "a"}\n', r"no line has the key 'mention'. Did you mean 'menton'\?"),
         ("x.csv", b"mention,id,id\n1,a,b\n", "line 1: two columns are called 'id'"),

@@ -140,6 +140,7 @@ def test_kinds_of_change_as_a_person_reads_them(tmp_path: Path) -> None:
         Record("X:10", [Name("Diabetes"), Name("Sugar disease", term_type="exact_synonym")]),
         record("X:11", "Cough"),
         record("X:13", "Gamma fever"),
+        record("X:15", "Fracture of the arm"),
         record("X:14", "Delta fever"),
     ]
     new = [
@@ -154,6 +155,7 @@ def test_kinds_of_change_as_a_person_reads_them(tmp_path: Path) -> None:
         Record("X:10", [Name("Diabetes"), Name("Sugar disease", term_type="broad_synonym")]),
         record("X:12", "cough"),
         record("X:13", "Delta fever"),
+        record("X:15", "Infection of the lung"),
         record("X:14", "Delta fevers"),
     ]
     found = diff(tmp_path, old, new)
@@ -164,11 +166,11 @@ def test_kinds_of_change_as_a_person_reads_them(tmp_path: Path) -> None:
         "replaced": 1,
         "removed": 2,
         "revived": 1,
-        "renamed_entirely": 2,
+        "renamed_entirely": 3,
         "renamed": 2,
         "respelled": 1,
-        "name_added": 9,
-        "name_removed": 8,
+        "name_added": 10,
+        "name_removed": 9,
         "name_retyped": 1,
         "relation_added": 2,
         "relation_removed": 1,
@@ -184,6 +186,7 @@ def test_kinds_of_change_as_a_person_reads_them(tmp_path: Path) -> None:
         "X:7 Gone",
         "X:9: Pain -> Fever",
         "X:13: Gamma fever -> Delta fever",
+        "X:15: Fracture of the arm -> Infection of the lung",
         "X:9 is_a X:7",
         "X:9 is_a X:12",
         "X:10 Sugar disease: exact_synonym -> broad_synonym",

@@ -246,10 +246,10 @@ def test_what_was_taken_for_what_is_listed(tmp_path: Path) -> None:
     second = [record("G:1", "Dyspnoea"), record("G:2", "Fever")]
     _, report = enriched(tmp_path, own, first, second)
     assert report.matches.rows() == [
-        ("L1", "Dyspnoea", "part0", "H:1", "Breathlessness", "name", True, "Breathlessness|Air hunger"),
-        ("L1", "Dyspnoea", "part1", "G:1", "Dyspnoea", "name", True, ""),
-        ("L2", "Cold", "part0", "H:2", "Chill feeling", "name", False, ""),
-        ("L3", "Chill", "part0", "H:2", "Chill feeling", "name", False, ""),
+        ("L1", "Dyspnoea", "part0", "H:1", "Breathlessness", "name", True, ["Breathlessness", "Air hunger"]),
+        ("L1", "Dyspnoea", "part1", "G:1", "Dyspnoea", "name", True, []),
+        ("L2", "Cold", "part0", "H:2", "Chill feeling", "name", False, []),
+        ("L3", "Chill", "part0", "H:2", "Chill feeling", "name", False, []),
     ]
     assert report.matches.schema == MATCHES
 

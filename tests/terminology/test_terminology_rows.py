@@ -235,6 +235,8 @@ def test_codes_that_were_retired(kind: str, tmp_path: Path) -> None:
         {"code": "1", "name": "aa", "gone": "", "now": "2"},
         {"code": "4", "name": "d", "gone": "", "now": "X:9"},
         {"code": "5", "name": "e", "gone": "active", "now": "2"},
+        {"code": "6", "name": "", "gone": "withdrawn", "now": ""},
+        {"code": "7", "name": " ", "gone": "", "now": "2"},
     ]
     path = tmp_path / f"t.{kind}"
     write: dict[str, Callable[[Path], object]] = {
@@ -246,14 +248,19 @@ def test_codes_that_were_retired(kind: str, tmp_path: Path) -> None:
     options = {"id": "code", "name": "name", "obsolete": "gone", "replaced_by": "now"}
     report = import_terminology("table", path, tmp_path / "out", options=options)
     terminology = Terminology.open(tmp_path / "out")
-    assert [(one.concept_id, one.status, one.replaced_by) for one in map(terminology.concept, "12345")] == [
+    assert [(one.concept_id, one.status, one.replaced_by) for one in map(terminology.concept, "1234567")] == [
         ("1", "obsolete", "2"),
         ("2", "active", None),
         ("3", "obsolete", None),
         ("4", "obsolete", "X:9"),
         ("5", "active", "2"),
+        ("6", "obsolete", None),
+        ("7", "obsolete", "2"),
     ]
-    assert report.n_obsolete == 3
+    assert report.n_obsolete == 5
+    assert report.notes["codes in use that name another in their place"] == 1
+    with pytest.raises(InputError, match=r"field name: .* expected a name"):
+        read(tmp_path, "table", "t.csv", "code,name,gone,now\n1,,active,2\n", **options)
     assert named(terminology)["1"] == ["a", "aa"]
 
 

@@ -173,8 +173,13 @@ def test_a_recipe_may_be_given_by_name_as_it_is_or_as_settings(tmp_path: Path) -
     assert recipe_of(recipe.config, "recipe", Recipe).config == recipe.config
     assert recipe.origin == {"name": "sapbert-paper", "overridden": []}
     assert recipe_of(recipe.config, "recipe", Recipe).origin is None
-    changed = load_recipe("sapbert-paper", {"steps": 1, "loss": "info-nce"})
-    assert changed.origin == {"name": "sapbert-paper", "overridden": ["loss", "steps"]}
+    changed = load_recipe("sapbert-paper", {"steps": 1, "loss": "info-nce", "seed": recipe.config.seed})
+    assert changed.origin == {"name": "sapbert-paper", "overridden": ["epochs", "loss", "steps"]}
+    later = changed.model_copy(update={"config": recipe.config.model_copy(update={"learning_rate": 1.0})})
+    assert later.origin == {"name": "sapbert-paper", "overridden": ["learning_rate"]}
+    own = tmp_path / "own.toml"
+    own.write_text("loss = 'info-nce'\n")  # how long is left to who uses it
+    assert load_recipe(str(own), {"steps": 3}).origin == {"name": "own", "overridden": ["steps"]}
     for wrong in (load_biosyn_recipe("biosyn"), Path("sapbert-paper"), None):
         with pytest.raises(ConfigError, match=f"a Recipe, its name, or a TrainingConfig; found {type(wrong).__name__}"):
             recipe_of(wrong, "recipe", Recipe)  # type: ignore[arg-type]

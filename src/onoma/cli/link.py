@@ -284,7 +284,7 @@ def _row(reason: Reason, what: str) -> list[str]:
         str(reason.rank),
         reason.concept_id,
         _shown(reason.preferred_name),
-        _shown(reason.matched_name),
+        _shown(reason.matched_name) + (" (broad, narrow or related)" if reason.is_other_scope else ""),
         reason.stage,
         f"{reason.score:.3f}",
         "" if is_plain else f"{made_of} ({details})" if details else made_of,

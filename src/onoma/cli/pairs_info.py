@@ -28,8 +28,9 @@ def info(
         ),
     ] = None,
     examples: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How many, drawn at random; with --encoder.")
-    ] = _EXAMPLES,
+        int | None,
+        typer.Option(min=1, metavar="N", help=f"How many, drawn at random; with --encoder. Unset: {_EXAMPLES}."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Say how many pairs of how many names there are, what they were made from and how, and show some."""
@@ -38,12 +39,12 @@ def info(
     from onoma.pairs import PairSet, TripleSet
     from onoma.pairs.triples import KIND as TRIPLES
 
-    if encoder is None and examples != _EXAMPLES:
+    if encoder is None and examples is not None:
         raise ConfigError("--examples are read with a tokeniser: give --encoder too.")
     kind = TripleSet if read_manifest(folder).kind == TRIPLES else PairSet
     opened: PairSet | TripleSet = kind.open(folder)
     facts = _facts(opened)
-    shown = None if encoder is None else _examples(opened, encoder, examples)
+    shown = None if encoder is None else _examples(opened, encoder, examples or _EXAMPLES)
     if as_json:
         found = {**facts, **({} if shown is None else {"examples": shown})}
         show.out.print_json(json.dumps({name: value for name, value in found.items() if value is not None}))
@@ -66,13 +67,9 @@ def _facts(opened: PairSet | TripleSet) -> dict[str, Any]:
     if isinstance(opened, PairSet):
         facts = {"pairs": len(opened.pairs), **facts}
     else:
-        facts = {
-            "triples": len(opened.triples),
-            "triples_by_relation": dict(
-                zip(opened.relation_names, np.bincount(opened.triples[:, 1]).tolist(), strict=True)
-            ),
-            **facts,
-        }
+        counts = np.bincount(opened.triples[:, 1], minlength=len(opened.relation_names)).tolist()
+        by_relation = dict(zip(opened.relation_names, counts, strict=True))
+        facts = {"triples": len(opened.triples), "triples_by_relation": by_relation, **facts}
     if opened.text_labels is not None:
         each = np.unique(np.stack([opened.text_labels, opened.labels]), axis=1)
         facts["texts_of_several_concepts"] = int((np.bincount(each[0]) > 1).sum())
@@ -84,7 +81,7 @@ def _facts(opened: PairSet | TripleSet) -> dict[str, Any]:
         **known,
         "merged_from": len(config["merged"]) if "merged" in config else None,
         "seed": manifest.seed,
-        "made_from": {parent.kind: parent.fingerprint for parent in manifest.parents} or None,
+        "made_from": [f"{parent.kind} {parent.fingerprint}" for parent in manifest.parents] or None,
         "created": manifest.created,
         "onoma": manifest.onoma_version,
     }
@@ -130,5 +127,5 @@ def _shown(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value))
     if isinstance(value, dict):
-        return ", ".join(f"{name.replace('_', ' ')} {_shown(one)}" for name, one in value.items())
+        return ", ".join(f"{name} {_shown(one)}" for name, one in value.items())
     return str(value)

@@ -322,8 +322,9 @@ def enrich(
     other names; the first terminology that has a name decides where it belongs. Concepts and codes stay as they are;
     homonyms decide nothing, and no name comes to two concepts.
     """
-    from onoma.artifacts import ensure_file_writable
+    from onoma.artifacts import ensure_file_writable, holds
     from onoma.cli import show
+    from onoma.errors import InputError
     from onoma.pairs.languages import parse_languages
     from onoma.terminology import enrich_terminology
     from onoma.terminology.listing import check_list_file, write_list
@@ -332,6 +333,8 @@ def enrich(
     wished = parse_languages(languages)
     if matches is not None:
         check_list_file(matches)
+        if holds(out, matches):
+            raise InputError("the list would lie in the terminology", path=matches, fix="choose another place")
         ensure_file_writable(matches, overwrite=force)
     with show.progress_bar("enriching", "terminologies") as update:
         report = enrich_terminology(

@@ -171,7 +171,11 @@ def _config(folders: Sequence[EncoderFolder], shares: Sequence[float]) -> dict[s
     common = {
         key: value for key, value in settings[0].items() if all(one.get(key, missing) == value for one in settings)
     }
-    recipe = configs[0].get("recipe")
+    recipes = [config.get("recipe") or {} for config in configs]
+    recipe = {
+        "name": recipes[0].get("name"),
+        "overridden": sorted({key for one in recipes for key in one.get("overridden", ())}),
+    }
     terminologies = dict.fromkeys(one for config in configs for one in config.get("terminology", ()))
     pairs: list[Mapping[str, Any]] = []
     for config in configs:
@@ -180,7 +184,7 @@ def _config(folders: Sequence[EncoderFolder], shares: Sequence[float]) -> dict[s
     return {
         "averaged": [{"name": one.name, "share": round(share, 6)} for one, share in zip(folders, shares, strict=True)],
         **({"training": common} if common else {}),
-        **({"recipe": recipe} if recipe and all(one.get("recipe") == recipe for one in configs) else {}),
+        **({"recipe": recipe} if recipe["name"] and len({one.get("name") for one in recipes}) == 1 else {}),
         **({"terminology": list(terminologies)} if terminologies else {}),
         **({"pairs": {"merged": pairs}} if pairs else {}),
     }

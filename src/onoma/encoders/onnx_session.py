@@ -61,11 +61,13 @@ class OnnxSession:
             # Small weights are made fp32 once, when the session starts, by the runtime's folding of constants.
             levels = onnxruntime.GraphOptimizationLevel
             options.graph_optimization_level = levels.ORT_ENABLE_BASIC if unpacks_weights else levels.ORT_DISABLE_ALL
-        self._file, self._options = file, options
-        self._descriptor = os.open(file, os.O_RDONLY)
-        weakref.finalize(self, os.close, self._descriptor)
+        self._file, self._folder, self._options = file, file.absolute().parent, options
         self._turns = Turns()
         self._session, self._process = self._begin(str(file)), os.getpid()
+        if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+            self._descriptor = os.open(file, os.O_RDONLY)
+            weakref.finalize(self, os.close, self._descriptor)
+            _sessions.add(self)
         self.inputs = tuple(value.name for value in self._session.get_inputs())
         self.outputs = tuple(value.name for value in self._session.get_outputs())
 
@@ -82,11 +84,9 @@ class OnnxSession:
     def _of_this_process(self) -> onnxruntime.InferenceSession:
         with self._turns.lock:
             if self._process != os.getpid():
-                # That of the process it was forked from would wait, where it is taken down, for threads that are not.
-                ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._session))
                 size = os.fstat(self._descriptor).st_size
-                folder = str(self._file.parent)
-                self._options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
+                folder = "session.model_external_initializers_file_folder_path"
+                self._options.add_session_config_entry(folder, str(self._folder))
                 self._session, self._process = self._begin(os.pread(self._descriptor, size, 0)), os.getpid()
             return self._session
 
@@ -98,6 +98,19 @@ class OnnxSession:
             raise
         except Exception as error:  # the runtime's own exceptions share no public base
             raise DamagedArtifactError(f"{self._file} is not an ONNX model that can be run ({error}).") from None
+
+
+_sessions: weakref.WeakSet[OnnxSession] = weakref.WeakSet()
+
+
+def _keep_those_of_the_parent() -> None:
+    """In a process that was forked a session of its parent, taken down, would wait for threads that are not there."""
+    for session in list(_sessions):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(session._session))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_keep_those_of_the_parent)
 
 
 def _is_written_fused(file: Path) -> bool:

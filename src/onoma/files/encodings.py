@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import codecs
+import re
 
 from onoma.errors import ConfigError
 
 _NOT_OF_FILES = frozenset({"idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape"})
 """What Python knows among its encodings of text, and no file is in."""
+_NOTHING = re.compile("[\udc80-\udcff]")
+"""What bytes that are nothing are read as: two of them side by side, as they are, might be a character in UTF-8."""
 
 
 def checked_encoding(name: str) -> str | None:
@@ -32,8 +35,8 @@ def checked_encoding(name: str) -> str | None:
 class Recoder:
     """Bytes of one text, in an encoding, to UTF-8; they may end within a character.
 
-    A byte that is nothing in this encoding stays as it is, which is no UTF-8 either, so that who reads its line finds
-    it.
+    A byte that is nothing in this encoding becomes one that is nothing in UTF-8 (0xff), so that who reads its line
+    finds it.
 
     Args:
         encoding: One that `checked_encoding` knows.
@@ -48,4 +51,5 @@ class Recoder:
         Raises:
             UnicodeError: there is no telling what is a character (UTF-16 that is cut off, or none).
         """
-        return self._decoder.decode(data, final=is_last).encode(errors="surrogateescape")
+        text = _NOTHING.sub("\udcff", self._decoder.decode(data, final=is_last))
+        return text.encode(errors="surrogateescape")

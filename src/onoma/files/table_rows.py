@@ -7,6 +7,7 @@ String where the file has lists and the column may be one.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -29,6 +30,7 @@ LINE = "\0line"
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _SIGNS = (",", "\t", ";", "|")
+_SIGN_NAMED = re.compile("(?i)sep=.?")
 _IF_QUOTED = "if cells stand in double quotes, say so (onoma terminology import table: --set quoting=yes)"
 _QUOTED = "rows with a cell in double quotes, kept as part of it (a terminology: quoting=yes takes them off)"
 _NO_TABLES = {".json": "a JSON document", **dict.fromkeys((".xlsx", ".xls", ".ods"), "a workbook")}
@@ -294,7 +296,16 @@ def dividing_sign(file: SourceFile, reading: Reading, columns: Sequence[str]) ->
     Raises:
         InputError: as `onoma.files.text_files.read_blocks`, and if the line is no text.
     """
-    _, header = first_line(file, reading)
+    line, header = first_line(file, reading)
+    if _SIGN_NAMED.fullmatch(header.strip()):
+        raise InputError(
+            "a line that names what divides the columns, for a spreadsheet",
+            path=file.path,
+            line=line,
+            expected="the names of the columns",
+            found=header,
+            fix="take the line out",
+        )
     usual = _DELIMITERS.get(ending_of(file), "\t")
     if "\r" in header:  # who reads the rows says what is wrong
         return usual

@@ -320,7 +320,7 @@ def line_problem(line: bytes) -> str | None:
 def named_problem(problem: str, reading: Reading) -> str:
     """What `line_problem` says, with the encoding that was named."""
     if reading.encoding is not None and problem.startswith(_NOT_UTF8):
-        return f"not {reading.encoding}{problem.removeprefix(_NOT_UTF8)}"
+        return f"not {reading.encoding}"  # which byte it was is not known any more
     return problem
 
 

@@ -49,6 +49,7 @@ from pathlib import Path
 
 import polars as pl
 
+from onoma.terminology.enriching.lexical_keys import SMALL_WORDS
 from onoma.terminology.listing import write_list
 from onoma.terminology.normalisation import normalise_expr
 from onoma.terminology.tables import ACTIVE
@@ -92,7 +93,7 @@ DETAILS = pl.Schema(
 )
 EXAMPLES_SHOWN = 3
 _WORD_LETTERS = 3
-"""From which on a word tells what a name is about."""
+"""From which on a word tells what a name is about, small words aside."""
 _EXAMPLE_LENGTH = 100
 
 
@@ -254,7 +255,8 @@ def _with_moved(changed: pl.DataFrame) -> pl.DataFrame:
 def _strangers(before: Terminology, after: Terminology, rows: pl.DataFrame) -> pl.Series:
     """Of concepts by their row in either, those of the new release without a name or word that they had before."""
     name = normalise_expr(pl.col("text"), "loose")
-    words = name.str.split(" ").list.eval(pl.element().filter(pl.element().str.len_chars() >= _WORD_LETTERS))
+    tells = (pl.element().str.len_chars() >= _WORD_LETTERS) & ~pl.element().is_in(SMALL_WORDS)
+    words = name.str.split(" ").list.eval(pl.element().filter(tells))
     said = [
         side.names()
         .join(rows.lazy().with_columns(at=row), left_on="concept_row", right_on="at")

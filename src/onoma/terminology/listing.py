@@ -24,7 +24,7 @@ def check_list_file(path: str | Path) -> None:
 
 
 def write_list(rows: pl.DataFrame, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write a table, whole or not at all, as the name of the file says.
+    """Write a table, whole or not at all, as the name of the file says; to CSV lists go with "|" between.
 
     Raises:
         InputError: it says something else than ``.parquet`` or ``.csv``.
@@ -33,6 +33,6 @@ def write_list(rows: pl.DataFrame, path: str | Path, *, overwrite: bool = False)
     check_list_file(path)
     with write_file(path, overwrite=overwrite) as aside:
         if Path(path).suffix.lower() == ".csv":
-            rows.write_csv(aside)
+            rows.with_columns(pl.col(pl.List(pl.String)).list.join("|")).write_csv(aside)
         else:
             rows.write_parquet(aside)

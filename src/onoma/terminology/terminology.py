@@ -166,16 +166,17 @@ class Terminology:
         """
         concepts = self.concepts().select("concept_id", "status", "replaced_by")
         retired = {code: to for code, _, to in concepts.filter(pl.col("status") != ACTIVE).collect().iter_rows()}
-        found = {}
+        ends: dict[str, str | None] = {}
         for code in retired:
+            passed = dict[str, None]()
             last: str | None = code
-            passed = set[str]()
-            while last is not None and last in retired and last not in passed:
-                passed.add(last)
+            while last is not None and last in retired and last not in ends and last not in passed:
+                passed[last] = None
                 last = retired[last]
-            if last is not None and last not in retired:
-                found[code] = last
-        return found
+            if last in passed:  # a circle
+                last = None
+            ends.update(dict.fromkeys(passed, last if last is None else ends.get(last, last)))
+        return {code: end for code, end in ends.items() if end is not None}
 
     def info(self) -> TerminologyInfo:
         """What there is to know about it at a glance; see `TerminologyInfo`."""

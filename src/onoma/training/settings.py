@@ -45,13 +45,18 @@ class NamedSettings(BaseModel, Generic[C]):
     """Of the recipe; "" of settings that are no recipe's."""
     description: str
     config: C
-    overridden: tuple[str, ...] = ()
-    """Settings that were given in place of the recipe's."""
+    own: Mapping[str, str] = {}
+    """The recipe's settings before any were given in place of its own, as `settings_of` shows them."""
 
     @property
     def origin(self) -> dict[str, Any] | None:
-        """Where the settings are from, for ``train.json`` and the model card."""
-        return {"name": self.name, "overridden": list(self.overridden)} if self.name else None
+        """Where the settings are from: the recipe, and those ``overridden`` in it, as ``train.json`` has it."""
+        if not self.name:
+            return None
+        others = {key for key, value, _ in settings_of(self.config) if self.own.get(key) != value}
+        # Of another loss all settings are others.
+        overridden = sorted(key for key in others if "." not in key or key.partition(".")[0] not in others)
+        return {"name": self.name, "overridden": overridden}
 
 
 def load_settings(kind: str, name: str, recipe: type[R], overrides: Mapping[str, Any] | None = None) -> R:
@@ -74,6 +79,7 @@ def load_settings(kind: str, name: str, recipe: type[R], overrides: Mapping[str,
         raise ConfigError(f'overrides are a mapping, e.g. {{"minutes": 1}}; found {type(overrides).__name__}.')
     values = read_shipped(kind, name)
     description = str(values.pop("description", ""))
+    own = dict(values)
     if overrides:
         given = dict(overrides)
         if twice := [key for key in given if key != without_name(key) and without_name(key) in given]:
@@ -84,12 +90,13 @@ def load_settings(kind: str, name: str, recipe: type[R], overrides: Mapping[str,
         # A part before its name, and that before its other settings.
         for key, value in sorted(given.items(), key=lambda item: ("." in item[0], not item[0].endswith(".name"))):
             _set(model, values, key, _parse(model, key, value) if isinstance(value, str) else value)
-    return recipe(
-        name=Path(name).stem,
-        description=description,
-        config=resolve(model, values, source=name),
-        overridden=tuple(sorted(overrides or ())),
-    )
+    config = resolve(model, values, source=name)
+    try:
+        as_it_is, given_keys = resolve(model, own, source=name), set[str]()
+    except ConfigError:  # a recipe of one's own that is not whole without them
+        as_it_is, given_keys = config, {key.partition(".")[0] for key in overrides or ()}
+    shown = {key: value for key, value, _ in settings_of(as_it_is) if key.partition(".")[0] not in given_keys}
+    return recipe(name=Path(name).stem, description=description, config=config, own=shown)
 
 
 def recipe_of(recipe: R | BaseModel | str, kind: str, known: type[R]) -> R:

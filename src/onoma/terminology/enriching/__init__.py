@@ -52,11 +52,11 @@ MATCHES = pl.Schema(
         "other_name": pl.String(),
         "evidence": pl.String(),
         "is_used": pl.Boolean(),
-        "added": pl.String(),
+        "added": pl.List(pl.String()),
     }
 )
 """An own concept, and one of another terminology (folder, code, preferred name) that is it, by what `Evidence`; whether
-it was used, which it is not if it stands for several; the names that it gave, divided by "|"."""
+it was used, which it is not if it stands for several; the names that it gave."""
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,7 @@ def _listed(own: Terminology, giver: Terminology, matches: Matches, added: pl.Da
     sides = [
         side.concepts().select("concept_id", "preferred_name").with_row_index("row").collect() for side in (own, giver)
     ]
-    given = added.group_by("concept_row", "other_row", maintain_order=True).agg(added=pl.col("text").str.join("|"))
+    given = added.group_by("concept_row", "other_row", maintain_order=True).agg(added=pl.col("text"))
     pairs = [
         pairs.with_columns(is_used=pl.lit(is_used))
         for pairs, is_used in ((matches.pairs, True), (matches.ambiguous, False))
@@ -288,7 +288,7 @@ def _listed(own: Terminology, giver: Terminology, matches: Matches, added: pl.Da
             how="left",
             maintain_order="left",
         )
-        .with_columns(pl.col("added").fill_null(""), terminology=pl.lit(folder_name(giver.path)))
+        .with_columns(pl.col("added").fill_null([]), terminology=pl.lit(folder_name(giver.path)))
         .select(*MATCHES.names(), "own_row")
     )
 

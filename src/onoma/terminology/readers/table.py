@@ -139,15 +139,21 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
             )
     in_all, all_names = pl.concat(codes), pl.concat(names)
     reading.note("rows of a code that stood before, whose names are put together", len(in_all) - in_all.n_unique())
-    concepts = named_concepts(all_names).join(
-        _fates(pl.concat(fates), options, path, reading), on="concept_id", how="left", maintain_order="left"
+    told = _fates(pl.concat(fates), options, path, reading)
+    concepts = named_concepts(all_names)
+    nameless = told.join(concepts, on="concept_id", how="anti", maintain_order="left")
+    concepts = pl.concat([concepts, nameless.select("concept_id")], how="diagonal").join(
+        told, on="concept_id", how="left", maintain_order="left"
     )
+    is_replaced = pl.col("successor").is_not_null()
+    n_active = concepts.select((is_replaced & (pl.col("said") == ACTIVE)).sum()).item()
+    reading.note("codes in use that name another in their place", n_active)
     return SourceTables(
         path=path,
         concepts=concepts.select(
             "concept_id",
-            status=pl.coalesce("said", pl.when(pl.col("successor").is_not_null()).then(pl.lit(OBSOLETE)), "status"),
-            replaced_by=pl.coalesce("successor", "replaced_by"),
+            status=pl.coalesce("said", pl.when(is_replaced).then(pl.lit(OBSOLETE)), "status"),
+            replaced_by="successor",
         ),
         names=all_names,
         semantic_types=pl.concat(types),
@@ -205,7 +211,7 @@ def _checked(rows: pl.DataFrame, options: TableOptions, path: Path, reading: Rea
     checks = [
         Check(_is_text(options.id), _as_written(options.id), "a code", shown),
         Check(~pl.col(options.id).str.contains("\0", literal=True), _as_written(options.id), "no NUL character", shown),
-        Check(names.list.len() > 0, words, "a name", options.id),
+        Check((names.list.len() > 0) | _is_retired(options), words, "a name", options.id),
         Check(~names.list.join("").str.contains("\0", literal=True), words, "no NUL character", options.id),
     ]
     if options.language:
@@ -225,13 +231,26 @@ def _checked(rows: pl.DataFrame, options: TableOptions, path: Path, reading: Rea
     return reading.keep_valid(rows, checks, path=path, line_column=LINE)
 
 
-def _fates_of(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:
-    """Of the rows that say what became of their code."""
+def _is_retired(options: TableOptions) -> pl.Expr:
+    """Whether a row says that its code was retired: what nobody uses any more needs no name."""
+    word, successor = _fate(options)
+    is_obsolete = word.replace_strict(_STATUS_WORDS, default=None, return_dtype=pl.String) == OBSOLETE
+    return is_obsolete.fill_null(successor != "")
+
+
+def _fate(options: TableOptions) -> tuple[pl.Expr, pl.Expr]:
+    """The cells that say what became of a code, blank where the table has no such columns."""
     word, successor = pl.lit(""), pl.lit("")
     if options.obsolete:
         word = pl.col(options.obsolete).str.strip_chars().str.to_lowercase()
     if options.replaced_by:
         successor = pl.col(options.replaced_by).str.strip_chars()
+    return word, successor
+
+
+def _fates_of(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:
+    """Of the rows that say what became of their code."""
+    word, successor = _fate(options)
     said = rows.select(
         concept_id=options.id,
         said=word.replace_strict(_STATUS_WORDS, default=None, return_dtype=pl.String),
