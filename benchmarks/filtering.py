@@ -63,7 +63,6 @@ def main() -> None:
     parser.add_argument("--index", choices=["sign-bits", "approximate"], help="another than the linker's own")
     parser.add_argument("--n", type=int, default=1000, help="names that ask")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
     linker = Linker.open(options.linker)
     store = linker.dense_search.vectors
@@ -87,10 +86,7 @@ def main() -> None:
             "asked by names that do not pass": measured(search, store, rows, random.choice(others, options.n)),
             "asked by any": measured(search, store, rows, random.choice(len(store), options.n)),
         }
-    text = json.dumps(found, indent=1)
-    print(text)
-    if options.output is not None:
-        options.output.write_text(text + "\n", encoding="utf-8")
+    print(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

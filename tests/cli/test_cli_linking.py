@@ -339,10 +339,11 @@ def test_a_reranker_is_judged_by_its_nil_answers_too(
 
 @pytest.mark.parametrize("width", [30, 60, 100])
 def test_codes_are_not_broken_and_no_column_is_lost(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(show, "out", Console(width=width, file=io.StringIO()))
+    file = io.StringIO()
+    monkeypatch.setattr(show, "out", Console(width=width, file=file))
     rows = [["MONDO:0700280", "post-treatment Lyme disease syndrome", "0.799"], ["M" * 70, "x", "1.000"]]
     show.table(["concept", "preferred name", "score"], rows, numeric=["score"], whole=["concept"])
-    written = show.out.file.getvalue()  # type: ignore[attr-defined]
+    written = file.getvalue()
     assert ("MONDO:0700280 " in written) == (width > 4 * len("MONDO:0700280"))
     assert all(number in written for number in ("0.799\n", "1.000\n"))
     assert max(map(len, written.splitlines())) <= width

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from onoma.errors import ConfigError, InputError
 from onoma.files.encodings import checked_encoding
-from onoma.files.reading import Reading
+from onoma.files.reading import OnError, Reading
 from onoma.files.text_files import read_blocks, text_lines
 
 ENCODINGS = ["cp1252", "iso8859-1", "utf-16", "utf-16-le", "utf-32", "gb18030", "cp1251", "utf-8-sig"]
 
 
-def reading(encoding: str, **options: str) -> Reading:
-    return Reading(encoding=checked_encoding(encoding), encoding_option="--encoding ", **options)  # type: ignore[arg-type]
+def reading(encoding: str, on_error: OnError = "strict") -> Reading:
+    return Reading(on_error, encoding=checked_encoding(encoding), encoding_option="--encoding ")
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)

@@ -21,7 +21,7 @@ from onoma.errors import (
     ConfigError,
 )
 from onoma.indexes.row_sums import row_sums
-from onoma.linking import Linker, LinkerSettings, add_reranker, build_linker
+from onoma.linking import Linker, LinkerSettings, add_prior, add_reranker, build_linker
 from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.known_vectors import KnownVectors
 from onoma.linking.updating import update_linker
@@ -160,13 +160,16 @@ def test_the_report(place: Path, linker: Path) -> None:
 
 def test_a_successor_that_was_replaced_in_turn_is_passed_over(linker: Path, tmp_path: Path) -> None:
     """Annotations that are rewritten by the report must not get codes that are retired, too."""
+    add_prior(linker, pl.DataFrame({"mention": ["cool", "dis"], "concept_id": ["D6", "D8"]}))
     replaced_by = {"D6": "D5", "D5": "D9", "D8": "D2", "D4": "X:1"}
     new = release(tmp_path / "new", NEW, obsolete=["D2", "D4", "D5", "D6", "D8"], replaced_by=replaced_by)
     answered = ["D6", "D8", "D4"]
-    report = update_linker(linker, new, tmp_path / "out", mentions=["cold"] * 3, answered=answered)
+    report = update_linker(linker, new, tmp_path / "out", mentions=["sugar disease"] * 3, answered=answered)
     became = {code: (change, to) for code, change, _, _, to in report.concepts.rows() if change != "renamed"}
     expected = {"D6": ("replaced", "D9"), "D8": ("retired", None), "D4": ("replaced", "X:1"), "D2": ("retired", None)}
     assert became == {**expected, "D9": ("added", None)}
+    assert report.prior is not None
+    assert (report.prior.n_moved, report.prior.n_gone) == (1, 1), "counts follow the same successors"
     assert report.answers is not None
     lost = report.answers.changed.filter(pl.col("new_concept_id").is_null() & pl.col("old_score").is_null())
     assert dict(lost.select("old_concept_id", pl.struct("reason", "replaced_by")).rows()) == {

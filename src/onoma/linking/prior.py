@@ -166,7 +166,7 @@ def count_prior(dictionary: NameDictionary, mentions: pl.DataFrame) -> Prior:
 
 
 def carry_prior(
-    counts: RowArray, before: NameDictionary, after: NameDictionary, replaced_by: Mapping[str, str]
+    counts: RowArray, before: NameDictionary, after: NameDictionary, successors: Mapping[str, str]
 ) -> CarriedPrior:
     """The counts for another release of a terminology, by code.
 
@@ -174,25 +174,22 @@ def carry_prior(
         counts: Of the concepts of ``before``.
         before: Names and concepts of the linker.
         after: Of the new release.
-        replaced_by: Of concepts that are gone, the code of the one that took their place: it has their counts too.
-            Those of concepts without a successor are left out. One whose alternative codes changed (``a``, now
-            ``a|b``) keeps its counts, if its codes are those of one concept.
+        successors: Of concepts that are gone, the code of the one that took their place (`Terminology.successors`): it
+            has their counts too. Those of concepts without a successor are left out. One whose alternative codes
+            changed (``a``, now ``a|b``) keeps its counts, if its codes are those of one concept.
     """
     row_of = {code: row for row, code in enumerate(after.concept_ids)}
     carried, n_moved, n_gone = np.zeros(len(row_of), np.int64), 0, 0
     counted = (code for code, n in zip(before.concept_ids, counts.tolist(), strict=True) if n)
-    unknown = {*counted, *replaced_by.values()} - row_of.keys()
+    unknown = {*counted, *successors.values()} - row_of.keys()
     alternative = after.concept_rows({part for code in unknown for part in split_codes(code)})
     for concept_id, n in zip(before.concept_ids, counts.tolist(), strict=True):
-        code, passed = concept_id, set[str]()
-        while n and code not in row_of and code in replaced_by and code not in passed:
-            passed.add(code)
-            code = replaced_by[code]
+        code = concept_id if concept_id in row_of else successors.get(concept_id, concept_id)
         parts = () if code in row_of else split_codes(code)
         rows = {row_of[code]} if code in row_of else {row for part in parts for row in alternative.get(part, ())}
         if len(rows) == 1:
             carried[rows.pop()] += n
-            n_moved += n if passed else 0
+            n_moved += n if code != concept_id else 0
         else:
             n_gone += n
     return CarriedPrior(carried, n_moved, n_gone)

@@ -158,9 +158,8 @@ def update_linker(
         before.settings.save(folder)
         carried_prior = None
         if before.prior is not None:
-            replaced_by = release.concepts().select("concept_id", "replaced_by").drop_nulls().collect()
             names = NameDictionary.open(folder, normalisation=before.normalisation)
-            carried_prior = carry_prior(before.prior, before.dictionary, names, dict(replaced_by.iter_rows()))
+            carried_prior = carry_prior(before.prior, before.dictionary, names, release.successors())
             save_prior(folder, carried_prior.counts)
         models = (f"{ENCODER_FOLDER}/", f"{RERANKER_FOLDER}/")
         for name in models:
