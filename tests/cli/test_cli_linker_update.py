@@ -109,6 +109,18 @@ def test_changed_answers(place: Path, linker: Path, tmp_path: Path, written_by: 
     assert rows[1] == ("sugar", 2, "D1", "D3", "name_gone")
 
 
+@pytest.mark.parametrize(("name", "text"), [("a.csv", "n,mention\n1,sugar é\n"), ("a.txt", "D1||sugar é\n")])
+def test_mentions_that_are_not_utf_8(place: Path, linker: Path, tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text, encoding="cp1252")
+    words = ("linker", "update", linker, "-t", place / "new", "--mentions", tmp_path / name)
+    with pytest.raises(InputError, match="--encoding cp1252, or convert") as caught:
+        run(*words)
+    assert "--on-error" not in str(caught.value)
+    changed = tmp_path / "changed.csv"
+    run(*words, "--encoding", "cp1252", "--changed", changed)
+    assert pl.read_csv(changed)["mention"].to_list() == ["sugar é"]
+
+
 def test_the_mentions_are_not_written_over(place: Path, linker: Path, tmp_path: Path) -> None:
     file = tmp_path / "mentions.csv"
     file.write_text("mention\ncold\n")
@@ -139,6 +151,9 @@ def test_check(place: Path, linker: Path) -> None:
         (("--changed", "x.parquet", "--mentions", "none.txt"), ConfigError, "ends in .csv"),
         (("--precision", "bf16"), ConfigError, "--encoder"),
         (("--column", "x"), ConfigError, "--mentions"),
+        (("--encoding", "cp1252"), ConfigError, "--mentions"),
+        (("--check", "--encoding", "cp1252"), ConfigError, "leave out --encoding"),
+        (("--mentions", "none.txt", "--encoding", "cp0"), ConfigError, "not known"),
         (("--check", "--mentions", "x.csv", "--changed", "x.csv"), ConfigError, "leave out --mentions, --changed"),
         (("--check", "--precision", "bf16", "--json"), ConfigError, "leave out --precision, --json"),
         (("--mentions", "none.txt"), InputError, "no such file"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from tiny_encoders import write_tiny
 
 from onoma.artifacts import open_artifact, verify_artifact
 from onoma.encoders import add_to_card, export_encoder, locate_encoder, open_encoder, save_encoder
-from onoma.encoders.adapter_folders import join_adapter, load_adapter, read_adapter, save_adapter
+from onoma.encoders.adapter_folders import ADAPTER_ABOUT_NAME, join_adapter, load_adapter, read_adapter, save_adapter
 from onoma.encoders.adapters import adapter_tensors
 from onoma.encoders.loading import load_packed
 from onoma.encoders.lora import lora_tensors
@@ -205,6 +207,23 @@ def test_what_is_no_adapter_is_refused(base: Path, tmp_path: Path) -> None:
     weights = tmp_path / "a" / "adapter_model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-4])
     with pytest.raises(DamagedArtifactError):
+        load_adapter(tmp_path / "a", base)
+
+
+@pytest.mark.parametrize(("number", "error"), [(errno.EMFILE, OSError), (errno.EINVAL, DamagedArtifactError)])
+def test_a_system_that_lets_no_file_be_read_is_not_told_as_damage(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, error: type[Exception]
+) -> None:
+    read = Path.read_bytes
+
+    def refuse(path: Path) -> bytes:
+        if path.name == ADAPTER_ABOUT_NAME:
+            raise OSError(number, os.strerror(number))
+        return read(path)
+
+    save_adapter(trained(base, "bottleneck"), tmp_path / "a")
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(error, match=os.strerror(number)):
         load_adapter(tmp_path / "a", base)
 
 

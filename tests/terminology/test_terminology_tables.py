@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 from pathlib import Path
 
@@ -192,6 +193,26 @@ def test_what_is_no_whole_terminology_is_refused(tmp_path: Path) -> None:
             (aside / f"{name}.parquet").write_bytes(b"PAR1 no")
     with pytest.raises(DamagedArtifactError, match="cannot be read"):
         Terminology.open(tmp_path / "garbage")
+
+
+@pytest.mark.parametrize(
+    ("error", "is_of_system"),
+    [
+        (OSError(errno.EMFILE, "Too many open files"), True),
+        (pl.exceptions.ComputeError("Too many open files (os error 24)"), True),
+        (OSError(errno.EINVAL, "Invalid argument"), False),
+    ],
+)
+def test_a_system_that_lets_no_file_be_read_is_not_told_as_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, is_of_system: bool
+) -> None:
+    def refuse(_: Path) -> pl.LazyFrame:
+        raise error
+
+    write_terminology(tmp_path / "t", tables(SMALL))
+    monkeypatch.setattr("onoma.terminology.terminology.scan_parquet", refuse)
+    with pytest.raises(type(error) if is_of_system else DamagedArtifactError):
+        Terminology.open(tmp_path / "t")
 
 
 def test_truncated_or_changed_file(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def error_number(error: BaseException) -> int | None:
 
 def is_of_system(error: BaseException) -> bool:
     """Whether an error says that the system did not let a file be read, which tells nothing of what is in the file."""
-    return isinstance(error, OSError) and error.errno in _OF_SYSTEM
+    return error_number(error) in _OF_SYSTEM
 
 
 @contextlib.contextmanager

@@ -8,7 +8,17 @@ from typing import Annotated
 
 import typer
 
-from onoma.cli.options import PRECISION_HELP, Database, Force, Json, LinkerFolder, PrecisionName, TerminologyFolder
+from onoma.cli.options import (
+    PRECISION_HELP,
+    Database,
+    Encoding,
+    Force,
+    Json,
+    LinkerFolder,
+    PrecisionName,
+    TerminologyFolder,
+    reading_of,
+)
 from onoma.errors import ConfigError, MismatchError
 
 _OF_ANOTHER = 3
@@ -37,6 +47,7 @@ def update(
         str | None,
         typer.Option("--column", "-c", metavar="NAME", help="The column of the mentions. Unset: mention."),
     ] = None,
+    encoding: Encoding = "utf-8",
     changed: Annotated[
         Path | None,
         typer.Option(
@@ -76,7 +87,14 @@ def update(
 
     if check:
         _refuse_unused(
-            out=out, mentions=mentions, changed=changed, encoder=encoder, precision=precision, json=as_json or None
+            out=out,
+            mentions=mentions,
+            column=column,
+            encoding=None if encoding == "utf-8" else encoding,
+            changed=changed,
+            encoder=encoder,
+            precision=precision,
+            json=as_json or None,
         )
         release = Terminology.open(terminology)
         opened = Linker.open(linker, database=database)
@@ -87,8 +105,9 @@ def update(
             raise typer.Exit(_OF_ANOTHER) from None
         show.out.print(f"{linker} is of this terminology")
         return
-    if column is not None and mentions is None:
-        raise ConfigError("--column is that of the mentions: give these too (--mentions).")
+    if mentions is None and (column is not None or encoding != "utf-8"):
+        raise ConfigError("--column and --encoding are of the mentions: give these too (--mentions).")
+    reading = reading_of(None, encoding)
     if changed is not None:
         if mentions is None:
             raise ConfigError("--changed writes what changed for mentions: give these too (--mentions).")
@@ -103,7 +122,7 @@ def update(
         raise ConfigError("--precision is of the encoder that encodes new names: give that too (--encoder).")
     with show.progress_bar("encoding", "names", linking="mentions") as bar:
         asked, answered = (
-            (None, None) if mentions is None else read_asked_mentions(mentions, column=column or "mention")
+            (None, None) if mentions is None else read_asked_mentions(mentions, reading, column=column or "mention")
         )
         report = update_linker(
             linker,

@@ -86,8 +86,8 @@ Database = Annotated[
 TopK = Annotated[int, typer.Option("--top-k", "-k", min=1, help="How many concepts to return for a mention.")]
 
 
-def reading_of(on_error: Literal["strict", "skip"], encoding: str) -> Reading:
-    """How a file is read whose encoding can be said with `Encoding`.
+def reading_of(on_error: Literal["strict", "skip"] | None, encoding: str) -> Reading:
+    """How a file is read whose encoding can be said with `Encoding`; without ``on_error`` no line can be skipped.
 
     Raises:
         ConfigError: there is no such encoding.
@@ -95,7 +95,12 @@ def reading_of(on_error: Literal["strict", "skip"], encoding: str) -> Reading:
     from onoma.files.encodings import checked_encoding
     from onoma.files.reading import Reading
 
-    return Reading(on_error=on_error, encoding=checked_encoding(encoding), encoding_option="--encoding ")
+    return Reading(
+        on_error=on_error or "strict",
+        may_skip=on_error is not None,
+        encoding=checked_encoding(encoding),
+        encoding_option="--encoding ",
+    )
 
 
 def parse_assignments(assignments: Sequence[str], option: str = "--set") -> dict[str, str]:

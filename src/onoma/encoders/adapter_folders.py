@@ -26,6 +26,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from onoma.artifacts import Parent, holds, open_artifact, sha256_file, write_artifact
+from onoma.artifacts.system import is_of_system
 from onoma.encoders.adapters import CoupledNorm, adapter_tensors, has_adapters, insert_saved
 from onoma.encoders.folders import ADAPTED_PREFIX, ADAPTER_KIND, EncoderFolder, Origin
 from onoma.encoders.loading import load_model, quiet_transformers
@@ -179,6 +180,8 @@ def read_adapter(folder: str | Path) -> AdapterAbout:
     try:
         return AdapterAbout.model_validate_json((path / ADAPTER_ABOUT_NAME).read_bytes())
     except (OSError, ValidationError) as error:
+        if is_of_system(error):
+            raise
         raise DamagedArtifactError(f"{path / ADAPTER_ABOUT_NAME} does not describe an adapter ({error}).") from None
 
 

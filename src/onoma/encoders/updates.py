@@ -17,6 +17,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from onoma.artifacts.system import is_of_system
 from onoma.encoders.packed import PackedEncoder
 from onoma.errors import DamagedArtifactError, MismatchError
 
@@ -78,6 +79,8 @@ def add_update(base: PackedEncoder, file: str | Path) -> dict[str, Any]:
             about: dict[str, Any] = json.loads(opened.metadata()[_ABOUT])
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 - not a mapping
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        if is_of_system(error):
+            raise
         raise DamagedArtifactError(f"{file} is not a readable update of an encoder ({error}).") from None
     weights = base.model.state_dict()
     changes = {}

@@ -233,13 +233,16 @@ def _cells(link: Link | None) -> tuple[str | float | None, ...]:
     return (None,) * 4 if link is None else (link.concept_id, link.preferred_name, link.matched_name, link.score)
 
 
-def read_asked_mentions(file: str | Path, *, column: str = "mention") -> tuple[list[str], list[str] | None]:
+def read_asked_mentions(
+    file: str | Path, reading: Reading | None = None, *, column: str = "mention"
+) -> tuple[list[str], list[str] | None]:
     """Mentions that were asked before: a list, or what ``onoma map`` or ``onoma link --json`` wrote.
 
     Args:
         file: ``.parquet``, ``.csv``, ``.tsv`` or ``.jsonl`` with a column, or key, of mentions; any other text is a
             list with a mention on each line, behind its codes and ``||`` if all lines have these. All but Parquet may
             be gzip.
+        reading: Says in which encoding a text is.
         column: The column.
 
     Returns:
@@ -250,14 +253,16 @@ def read_asked_mentions(file: str | Path, *, column: str = "mention") -> tuple[l
         InputError: the file or the column is missing, or a line is bad.
     """
     path = Path(file)
+    reading = reading or Reading(may_skip=False)
     asked = only_file(path)
     if not is_table(asked):
-        found = [line for _, lines in text_lines(asked, Reading(may_skip=False)) for line in lines]
+        found = [line for _, lines in text_lines(asked, reading) for line in lines]
         if all("||" in line for line in found if line.strip()):
             found = [line.partition("||")[2] for line in found]
         return [mention for mention in found if mention.strip()], None
     try:
-        rows = _rows(asked, [column] if column == _ANSWER or not _has_answers(asked) else [column, _ANSWER])
+        has_answers = column != _ANSWER and _has_answers(asked, reading)
+        rows = _rows(asked, reading, [column, _ANSWER] if has_answers else [column])
     except InputError as error:
         if error.field != column:
             raise
@@ -269,16 +274,16 @@ def read_asked_mentions(file: str | Path, *, column: str = "mention") -> tuple[l
     return rows[column].to_list(), rows[_ANSWER].to_list() if len(rows.columns) > 1 else None
 
 
-def _has_answers(file: SourceFile) -> bool:
+def _has_answers(file: SourceFile, reading: Reading) -> bool:
     """Whether there is a column of them, good or bad."""
     try:
-        return next(table_rows(file, Reading(may_skip=False), columns=[_ANSWER]), None) is not None
+        return next(table_rows(file, reading, columns=[_ANSWER]), None) is not None
     except InputError as error:
         return not error.problem.startswith(("there is no column", "no line has the key"))
 
 
-def _rows(file: SourceFile, columns: Sequence[str]) -> pl.DataFrame:
-    parts = table_rows(file, Reading(may_skip=False), columns=columns)
+def _rows(file: SourceFile, reading: Reading, columns: Sequence[str]) -> pl.DataFrame:
+    parts = table_rows(file, reading, columns=columns)
     return pl.concat([pl.DataFrame(schema=dict.fromkeys(columns, pl.String)), *(part.drop(LINE) for part in parts)])
 
 

@@ -11,6 +11,7 @@ import polars as pl
 
 from onoma.artifacts import Manifest, is_still, open_artifact
 from onoma.artifacts.parquet import scan_parquet
+from onoma.artifacts.system import is_of_system
 from onoma.codes import digits_of
 from onoma.errors import DamagedArtifactError, InputError, MismatchError, did_you_mean
 from onoma.terminology.information import TerminologyInfo, gather_information
@@ -77,6 +78,8 @@ class Terminology:
             try:
                 found = scan_parquet(folder / file).collect_schema()
             except (pl.exceptions.PolarsError, OSError) as error:
+                if is_of_system(error):
+                    raise
                 raise DamagedArtifactError(
                     f"{folder / file} cannot be read ({error}). Import the terminology again."
                 ) from None

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from onoma.artifacts import write_file
+from onoma.artifacts.system import is_of_system
 from onoma.errors import TrainingError
 from onoma.training.distributed import broadcast, is_main
 from onoma.types import RowArray
@@ -41,6 +42,8 @@ def _read(file: Path, what: str, shape: tuple[int, int]) -> RowArray:
     try:
         table: RowArray = np.load(file, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
+        if is_of_system(error):
+            raise
         raise TrainingError(
             f"the {what} cannot be read ({error}), and with the weights of now they would be others. Remove "
             f"{file.parent} to begin anew."
