@@ -100,6 +100,24 @@ def test_spelling(place: Path) -> None:
     assert "lupsu: 'lupsu' was read as 'lupus'. D4 (systemic lupus erythematosus): the mention is a name of it" in told
 
 
+def test_strengths(place: Path) -> None:
+    mention = "Hydroxychloroquin 200 mg tab, bid"
+    (found,) = records(place, mention, "--strengths", "--spelling")
+    assert found["without_strengths"] == "Hydroxychloroquin"
+    assert found["parts"] == ["Hydroxychloroquine"]
+    assert [(link["concept_id"], link["read_as"]) for link in found["links"][:1]] == [("D1", "Hydroxychloroquine")]
+    (found,) = records(place, "lupus", "--strengths")
+    assert "without_strengths" not in found
+    told = run("link", place / "linker", "lupus 5 mg / ovarian cancer 5 mg", "--strengths", "--composites", "--explain")
+    assert (
+        "Without strengths and dose forms it is 'lupus / ovarian cancer'. It stands for several names: 'lupus'" in told
+    )
+    told = run("link", place / "linker", "lupus 5 mg", "--strengths", "--explain")
+    assert "lupus 5 mg: Without strengths and dose forms it is 'lupus'. D4 (systemic lupus erythematosus): the" in told
+    explained = json.loads(run("link", place / "linker", "lupus 5 mg", "--strengths", "--explain", "--json"))
+    assert explained["without_strengths"] == "lupus"
+
+
 def test_explanations(place: Path) -> None:
     told = run("link", place / "linker", "HCQ", "--context", NOTE, "--expand", "schwartz-hearst", "--explain")
     assert "HCQ: 'HCQ' was read as 'Hydroxychloroquine' (defined in the context). D1 (hydroxychloroquine): the" in told

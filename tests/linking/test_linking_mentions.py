@@ -117,6 +117,8 @@ def test_refused() -> None:
         Preparation(finder="schwarz-hearst")
     with pytest.raises(ConfigError, match="spelling is True or False; found 'no'"):
         Preparation(spelling="no")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="strengths is True or False; found 1"):
+        Preparation(strengths=1)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="not one"):
         Preparation().prepare("MS")
     with pytest.raises(InputError, match="found None"):

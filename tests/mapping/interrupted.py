@@ -25,6 +25,7 @@ PREPARATION = Preparation(
     finder="schwartz-hearst",
     composites=True,
     spelling=True,
+    strengths=True,
 )
 
 

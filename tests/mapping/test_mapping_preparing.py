@@ -28,6 +28,7 @@ TEXTS = [
     ("DM", "here it is dry mouth (DM)"),
     ("DM", None),
     ("sugar desease", None),
+    ("sugar desease 5 mg tab", None),
     ("common cold and sugar disease", "plain"),
     ("CTs and DM", "cold temperature (CT)"),
     ("心臓発作", "cold temperature (CT)"),
@@ -146,6 +147,7 @@ def test_unfinished_work_of_another_table_is_not_gone_on_with(linker: Path, sour
             ({"table": dry_mouth}, r"\(abbreviations: [0-9a-f]{12}, now [0-9a-f]{12}\)"),
             ({"composites": False}, r"\(composites: yes, now no\)"),
             ({"spelling": False}, r"\(spelling: yes, now no\)"),
+            ({"strengths": False}, r"\(strengths: yes, now no\)"),
         ):
             other = replace(PREPARATION, **changes)
             with pytest.raises(MismatchError, match=words):

@@ -26,7 +26,7 @@ from onoma.cli.asking import (
     least_confidence,
 )
 from onoma.cli.options import Database, Json, LinkerFolder, TopK
-from onoma.cli.preparing import Abbreviations, Composites, Expand, Spelling, preparation
+from onoma.cli.preparing import Abbreviations, Composites, Expand, Spelling, Strengths, preparation
 from onoma.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def link(
     expand: Expand = None,
     composites: Composites = False,
     spelling: Spelling = False,
+    strengths: Strengths = False,
     top_k: TopK = 5,
     stages: Stages = None,
     semantic_type: SemanticTypes = None,
@@ -83,7 +84,7 @@ def link(
     "score", "rank"}, ...]}, and lines of stdin are answered as they come, some hundred at a time. The first link of a
     calibrated linker has a "confidence" too. Where something else was linked in place of a mention, "parts" says what,
     the "read_as" of a link says which of them it belongs to, "expansions" which short forms were replaced, and where
-    they were defined, and "corrections" which words were misspelt.
+    they were defined, "corrections" which words were misspelt, and "without_strengths" what was left of a drug.
     """
     from onoma.cli import show
     from onoma.linking import Linker
@@ -92,7 +93,9 @@ def link(
     opened = Linker.open(linker, database=database).only(
         semantic_types=semantic_type or (), sources=source or (), languages=language or (), under=under or ()
     )
-    opened = opened.preparing(preparation(abbreviations, expand, composites, spelling))
+    opened = opened.preparing(
+        preparation(abbreviations, expand, composites=composites, spelling=spelling, strengths=strengths)
+    )
     threshold = least_confidence(opened, min_confidence, min_precision)
     asked: dict[str, Any] = {
         "top_k": top_k,
@@ -178,6 +181,8 @@ def _lines_of_stdin() -> Iterator[list[str]]:
 def _record(mention: PreparedMention, links: Sequence[Link]) -> dict[str, Any]:
     """A mention and its links for JSON, without what there is nothing to say of."""
     record: dict[str, Any] = {"mention": mention.original}
+    if mention.without_strengths is not None:
+        record["without_strengths"] = mention.without_strengths
     if mention.expansions:
         record["expansions"] = [dataclasses.asdict(expansion) for expansion in mention.expansions]
     if mention.corrections:

@@ -22,7 +22,7 @@ from onoma.cli.asking import (
     least_confidence,
 )
 from onoma.cli.options import Database, Encoding, LinkerFolder
-from onoma.cli.preparing import Abbreviations, Composites, Expand, Spelling, preparation
+from onoma.cli.preparing import Abbreviations, Composites, Expand, Spelling, Strengths, preparation
 
 _UNITS = {"reading": "rows", "linking": "mentions", "writing": "rows"}
 
@@ -47,6 +47,7 @@ def map_(
     expand: Expand = None,
     composites: Composites = False,
     spelling: Spelling = False,
+    strengths: Strengths = False,
     top_k: Annotated[
         int, typer.Option("--top-k", "-k", min=1, help="Links of a mention; each becomes a row, with its rank.")
     ] = 1,
@@ -78,9 +79,9 @@ def map_(
     """Link a column of a table; write the table with the answers beside its columns.
 
     Tables of any size are mapped in bounded memory, and each different mention is linked once. A run that was stopped
-    goes on where it was when the same command is given again. With --abbreviations, --expand, --spelling or
-    --composites the column read_as says what was linked in place of a mention; each part of a composite one becomes a
-    row.
+    goes on where it was when the same command is given again. With --abbreviations, --expand, --spelling,
+    --strengths or --composites the column read_as says what was linked in place of a mention; each part of a composite
+    one becomes a row.
     """
     from onoma.artifacts import is_same
     from onoma.cli import show
@@ -106,7 +107,7 @@ def map_(
     if filters.are_set:
         asked = None if stages is None else ordered_stages(divided(stages) or ())
         show.confidences_under_filters(LinkerSettings.open(linker), asked)
-    wanted = preparation(abbreviations, expand, composites, spelling)
+    wanted = preparation(abbreviations, expand, composites=composites, spelling=spelling, strengths=strengths)
     try:
         with _stages() as update:
             report = map_table(

@@ -42,7 +42,19 @@ Spelling = Annotated[
 ]
 
 
-def preparation(abbreviations: Path | None, expand: str | None, composites: bool, spelling: bool) -> Preparation:
+Strengths = Annotated[
+    bool,
+    typer.Option(
+        "--strengths",
+        help='Leave out strengths, dose forms and directions of drugs ("plaquenil 200mg tab, bid" is read as '
+        '"plaquenil"), unless the whole is a name.',
+    ),
+]
+
+
+def preparation(
+    abbreviations: Path | None, expand: str | None, *, composites: bool, spelling: bool, strengths: bool
+) -> Preparation:
     """What the options ask for; says which short forms of the table have several long forms.
 
     Raises:
@@ -58,4 +70,4 @@ def preparation(abbreviations: Path | None, expand: str | None, composites: bool
         some = ", ".join(list(table.ambiguous)[:5]) + (", ..." if len(table.ambiguous) > 5 else "")
         n_left = show.count(len(table.ambiguous), "short form")
         show.remark(f"{abbreviations}: {n_left} with several long forms left as they are: {some}")
-    return Preparation(table=table, finder=expand, composites=composites, spelling=spelling)
+    return Preparation(table=table, finder=expand, composites=composites, spelling=spelling, strengths=strengths)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 
-def _listed(words: str) -> frozenset[str]:
+def listed(words: str) -> frozenset[str]:
+    """Words that white space divides."""
     return frozenset(words.split())
 
 
-_NEED_A_MODIFIER = _listed(
+_NEED_A_MODIFIER = listed(
     """
     abnormality anomaly cancer carcinoma damage defect deficiency deficit disease disorder disturbance dysfunction
     dystrophy failure form impairment infection injury insufficiency lesion loss malformation malignancy neoplasm
@@ -18,10 +19,10 @@ _NEED_A_MODIFIER = _listed(
 )
 """Words for disorders that hardly name one alone."""
 
-_NEED_A_COMPLEMENT = _listed("difficulty inability lack loss shortness")
+_NEED_A_COMPLEMENT = listed("difficulty inability lack loss shortness")
 """Words for disorders that name one together with what stands behind "of" or "in": "shortness of breath"."""
 
-_STAND_ALONE = _listed(
+_STAND_ALONE = listed(
     """
     anorexia anxiety constipation cough depression diarrhea diarrhoea dizziness fatigue fever headache insomnia malaise
     migraine nausea palpitation rash sweating tiredness vertigo vomiting weakness
@@ -29,7 +30,7 @@ _STAND_ALONE = _listed(
 )
 """Words for disorders that are of nothing: no "fatigue of breath"."""
 
-_DISORDERS = _NEED_A_MODIFIER | _listed(
+_DISORDERS = _NEED_A_MODIFIER | listed(
     """
     abscess absence abuse ache addiction agenesis aggression agitation aids allergy aneurysm anxiety apnea apnoea
     arrest arrhythmia asthma atresia attack backache bleeding blindness block blurring bruising burn burning
@@ -55,7 +56,7 @@ _DISORDER_ENDING = re.compile(
     r"|absorption|thyroidism|gonadism)\Z"
 )
 
-_ORGANS = _listed(
+_ORGANS = listed(
     """
     abdomen adrenal arm axon bladder blood bone bowel brain breast bronchus cervix chest colon cornea ear elbow
     epididymis esophagus eye eyelid face finger foot gland gum hand head heart hip intestine jaw joint kidney knee
@@ -65,7 +66,7 @@ _ORGANS = _listed(
     """
 )
 
-_ADJECTIVES = _listed(
+_ADJECTIVES = listed(
     """
     anterior big blue broad deep early exterior external female great green grey hard high inferior inner interior
     internal large late left lesser long low lower major male minor narrow old outer posterior red right short small
@@ -74,7 +75,7 @@ _ADJECTIVES = _listed(
 )
 _ADJECTIVE_ENDING = re.compile(r"\w{2,}(?:al|ic|ar|ary|ory|ous|ive|oid|ile|ed)\Z")
 
-_STEM_PREFIXES = _listed(
+_STEM_PREFIXES = listed(
     "hypo hyper intra extra inter infra supra sub micro macro mono poly oligo pre post peri endo exo ecto hemi para "
     "tetra quadri uni bi multi neuro cardio broncho dys normo brady tachy auto allo iso hetero homo anti pro"
 )

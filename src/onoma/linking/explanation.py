@@ -86,6 +86,7 @@ class Explanation:
             nothing of that. Above 0.5 there is no answer.
         expansions: Short forms that were replaced in the mention, by what, and where that was defined.
         corrections: Misspelt words of the mention, and what they were read as.
+        without_strengths: What is left of the mention without strengths and dose forms, if any were left out.
         parts: Of a composite mention that was split: each part explained as a mention of its own. The answer, the near
             misses and what stands with them are then there.
     """
@@ -104,6 +105,7 @@ class Explanation:
     no_concept: float | None = None
     expansions: tuple[Expansion, ...] = ()
     corrections: tuple[Correction, ...] = ()
+    without_strengths: str | None = None
     parts: tuple[Explanation, ...] = ()
 
 
@@ -151,7 +153,9 @@ def explain_mention(
                 threshold=threshold,
             )
         )
-    said = [
+    left = prepared.without_strengths
+    said = [] if left is None else [f"Without strengths and dose forms it is '{left}'."]
+    said += [
         f"'{one.short_form}' was read as '{one.long_form}' (defined in the {one.source})."
         for one in prepared.expansions
     ]
@@ -163,6 +167,7 @@ def explain_mention(
             outcome=" ".join([*said, explained[0].outcome]),
             expansions=prepared.expansions,
             corrections=prepared.corrections,
+            without_strengths=left,
         )
     said.append("It stands for several names: " + "; ".join(f"'{part}'" for part in prepared.parts) + ".")
     return Explanation(
@@ -179,6 +184,7 @@ def explain_mention(
         outcome=" ".join(said),
         expansions=prepared.expansions,
         corrections=prepared.corrections,
+        without_strengths=left,
         parts=tuple(explained),
     )
 

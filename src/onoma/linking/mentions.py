@@ -1,10 +1,11 @@
-"""Mentions made ready to be linked: short forms replaced, misspelt words put right, composites split.
+"""Mentions made ready to be linked: cut to what names a drug, short forms replaced, misspelt words put right, split.
 
 These are the stages before all others of a linker (`Linker.preparing`), each off unless it is asked for:
 
-1. **short forms** are replaced by what the mention's context defines, then by what a table says;
-2. **misspelt words** are put right by the words of the linker's names;
-3. **composites** are split into the names that they stand for; each is linked by itself.
+1. **strengths** and dose forms of drugs are left out;
+2. **short forms** are replaced by what the mention's context defines, then by what a table says;
+3. **misspelt words** are put right by the words of the linker's names;
+4. **composites** are split into the names that they stand for; each is linked by itself.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from onoma.linking.composites import split_composite
 from onoma.linking.expansion import AbbreviationTable, Expansion, expand_with_trace
 from onoma.linking.links import Link, check_text, checked_mentions
 from onoma.linking.spelling import Correction, Spelling
+from onoma.linking.strengths import without_strengths
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +30,13 @@ class PreparedMention:
 
     Attributes:
         original: The mention as it was given.
-        text: With its short forms replaced and its misspelt words put right; the original where there were none.
+        text: Without strengths, its short forms replaced and its misspelt words put right; the original where there
+            were none.
         parts: The names it stands for, at least one; ``(text,)`` unless it was split.
         expansions: Short forms that were replaced, by what, and where that was defined.
         context: The text around the mention, as it was given.
         corrections: Misspelt words, and what they were read as; of long forms too.
+        without_strengths: What is left of the mention without strengths and dose forms; unset: nothing was left out.
     """
 
     original: str
@@ -41,6 +45,7 @@ class PreparedMention:
     expansions: tuple[Expansion, ...] = ()
     context: str | None = None
     corrections: tuple[Correction, ...] = ()
+    without_strengths: str | None = None
 
     @property
     def is_changed(self) -> bool:
@@ -63,6 +68,8 @@ class Preparation:
             go before the table's.
         composites: Whether composite mentions are split, after all else.
         spelling: Whether misspelt words are put right, after short forms were replaced; see `onoma.linking.spelling`.
+        strengths: Whether strengths and dose forms of drugs are left out, before all else; see
+            `onoma.linking.strengths`.
 
     Raises:
         ConfigError: there is no such finder, the table is none, or what is on or off is neither.
@@ -79,6 +86,7 @@ class Preparation:
     finder: str | None = None
     composites: bool = False
     spelling: bool = False
+    strengths: bool = False
 
     def __post_init__(self) -> None:
         self._definitions_in("")  # is there such a finder, and can it work?
@@ -87,7 +95,7 @@ class Preparation:
                 f"the table of short forms is a {type(self.table).__name__}, where an AbbreviationTable is needed: "
                 "AbbreviationTable.from_file(FILE)."
             )
-        for name in ("composites", "spelling"):
+        for name in ("composites", "spelling", "strengths"):
             if not isinstance(getattr(self, name), bool):
                 raise ConfigError(f"{name} is True or False; found {getattr(self, name)!r}.")
 
@@ -98,6 +106,7 @@ class Preparation:
 
     def __str__(self) -> str:
         stages = {
+            "strengths": self.strengths,
             f"short forms ({self.finder})": self.finder is not None,
             "abbreviations": self.table is not None,
             "spelling": self.spelling,
@@ -113,14 +122,15 @@ class Preparation:
         is_name: Callable[[str], bool] | None = None,
         spelling: Spelling | None = None,
     ) -> list[PreparedMention]:
-        """Replace the short forms of mentions, put misspelt words right, and split composite mentions.
+        """Leave out strengths, replace short forms, put misspelt words right, and split composite mentions.
 
         Args:
             mentions: Order and number are kept.
             contexts: Of each mention the text around it: a sentence or the whole document; None where there is none.
                 The marks ``<tgt>`` and ``</tgt>`` are no part of it.
-            is_name: Whether a text is a name of the terminology: it is not put right nor split (see
-                `split_composite`), nor is a short form taken out that it tells together with its long form.
+            is_name: Whether a text is a name of the terminology: nothing is left out of it (see
+                `without_strengths`), it is not put right nor split (see `split_composite`), nor is a short form taken
+                out that it tells together with its long form.
             spelling: What puts misspelt words right; a linker has one, by its names.
 
         Raises:
@@ -148,13 +158,14 @@ class Preparation:
         def is_known(some: str) -> bool:
             return is_name is not None and is_name(some)
 
-        text, expansions, corrections = mention, tuple[Expansion, ...](), tuple[Correction, ...]()
+        drug = without_strengths(mention, is_name=is_name) if self.strengths else mention
+        text, expansions, corrections = drug, tuple[Expansion, ...](), tuple[Correction, ...]()
         in_table = {} if self.table is None else self.table.definitions
         if defined or in_table:
-            text, expansions = expand_with_trace(mention, defined, in_table)
-            is_spelt_out = any(one.long_form.casefold() in mention.casefold() for one in expansions)
-            if is_spelt_out and is_known(mention):  # a name, its short form in brackets
-                text, expansions = mention, ()
+            text, expansions = expand_with_trace(drug, defined, in_table)
+            is_spelt_out = any(one.long_form.casefold() in drug.casefold() for one in expansions)
+            if is_spelt_out and is_known(drug):  # a name, its short form in brackets
+                text, expansions = drug, ()
         if self.spelling and spelling is not None and not is_known(text):
             text, corrections = spelling.correct(text)
         parts = [text]
@@ -166,7 +177,15 @@ class Preparation:
         traced = [
             dataclasses.replace(one, source="context" if one.short_form in defined else "table") for one in expansions
         ]
-        return PreparedMention(mention, text, tuple(parts), tuple(traced), context, corrections)
+        return PreparedMention(
+            mention,
+            text,
+            tuple(parts),
+            tuple(traced),
+            context,
+            corrections,
+            without_strengths=None if drug == mention else drug,
+        )
 
     def _definitions_in(self, context: str) -> dict[str, str]:
         if self.finder is None:

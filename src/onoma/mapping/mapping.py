@@ -186,6 +186,7 @@ def map_table(
             finder=preparation.finder,
             composites=preparation.composites,
             spelling=preparation.spelling,
+            strengths=preparation.strengths,
             asking=None if asking == Asking() else json.dumps(asdict(asking), sort_keys=True),
             input_format=formats[0],
             output_format=formats[1],

@@ -57,6 +57,7 @@ class Settings:
         finder: What finds the short forms that contexts define, if they are looked for.
         composites: Whether composite mentions are split.
         spelling: Whether misspelt words are put right.
+        strengths: Whether strengths and dose forms of drugs are left out.
         asking: How the linker is asked, where it is not as it would be by itself (`onoma.mapping.asking`), as JSON.
         input_format: Ending of the input's name.
         output_format: Ending of the output's name.
@@ -75,6 +76,7 @@ class Settings:
     finder: str | None
     composites: bool
     spelling: bool
+    strengths: bool
     asking: str | None
     input_format: str
     output_format: str
@@ -196,7 +198,11 @@ class WorkFolder:
             raise self.removed()
         table = AbbreviationTable(definitions or {}, {}) if settings.abbreviations is not None else None
         return Preparation(
-            table=table, finder=settings.finder, composites=settings.composites, spelling=settings.spelling
+            table=table,
+            finder=settings.finder,
+            composites=settings.composites,
+            spelling=settings.spelling,
+            strengths=settings.strengths,
         )
 
     @property

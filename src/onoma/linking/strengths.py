@@ -1,0 +1,168 @@
+"""Strengths and dose forms of drugs left out: "metformin HCl 500 mg oral tablet" is "metformin HCl".
+
+What is left out:
+
+===================  ==================================================================================================
+amounts              500 mg, 0,5 g, 5-10 mg, 250 mg/5 ml, 20 mg/12.5 mg, 100 units/mL, 25 mcg/hr, 0.9 %, 1:1,000, 24 HR,
+                     30 tablets, #30
+behind, before them  forms (tab, oral suspension, ER capsule), routes (IV, p.o.) and directions (bid, every 6 hours)
+brands in brackets   ... 10 MG Oral Tablet [Lipitor], as RxNorm has them
+===================  ==================================================================================================
+
+A terminology knows better: a mention that is a name stays whole ("hypertonic saline 3 %", a clinical drug of RxNorm),
+and of what may be left the longest that is a name is taken ("Effexor XR", if there is one). Only then are forms left
+out that no amount stands beside ("Calamine lotion", but "amoxicillin capsules"), and numbers without a unit ("Lipitor
+20"). The rules are made for English; amounts are the same in most languages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from onoma.linking.disorder_words import listed
+
+_NUMBER = r"(?:\d+(?:[.,]\d+)*|\.\d+)"
+_MASS_AND_COUNT = (
+    r"mcg|mg|ng|kg|gm|gr|grams?|milligrams?|micrograms?|[uµμ]g|g|m[il]u|mci|mbq|gbq|meq|mmol|mol|kcal|ml|cc|dl|l|"
+    r"millilit(?:er|re)s?|lit(?:er|re)s?|oz|ppm|iu|i\.u\.|units?|unt|u|cells|bau|pfu|sq-e"
+)
+_COUNTED = (
+    r"tab(?:let)?s?|cap(?:sule)?s?|caplets?|puffs?|sprays?|drops?|gtts?|patch(?:es)?|vials?|amp(?:oule|ule)?s?|sachets?|"
+    r"packets?|doses?|count|ct|pcs|actuat(?:ion)?s?|act|inh(?:alation)?s?|lozenges?|suppositor(?:y|ies)|pens?|syringes?"
+)
+_TIMES = r"h|hrs?|hours?|days?|d|wks?|weeks?|min(?:ute)?s?"
+_OF = rf"(?:{_MASS_AND_COUNT}|{_COUNTED}|{_TIMES}|m2|m²)"
+_AMOUNT = re.compile(
+    rf"(?:(?<![\w.,:/-])|(?<=[^\W\d_]{{4}})){_NUMBER}(?:\s*(?:[-–/]|\bto\b)\s*{_NUMBER})*"
+    rf"(?:\s*%|[\s-]*(?:(?:million|mega|mio)\s+)?(?:{_MASS_AND_COUNT}|{_COUNTED}|hrs?|hours?|days?)(?!\w))"
+    rf"(?:\s*(?:(?:/|\bper\b)\s*(?:{_NUMBER}[\s-]*)?{_OF}|[-–]\s*{_NUMBER}\s*{_OF})(?!\w))*",
+    re.IGNORECASE,
+)
+_RATIO = re.compile(r"(?<![\w.,:/-])1\s?:\s?\d[\d,]*(?![\w:])")
+_QUANTITY = re.compile(r"(?<!\w)(?:#\s?|qty\.?:?\s?|(?<=\s)x\s?)\d\d+(?!\w)", re.IGNORECASE)
+"""Of two digits: "Tylenol #3" has codeine in it."""
+_EXTRA = re.compile(r"\b(?:extra|maximum|regular|double|high|low)[\s-]strength\b", re.IGNORECASE)
+_BRAND = re.compile(r"\s*\[[^\[\]]*\]\s*$")
+_MARKS = re.compile("[®™]")
+_EMPTY = re.compile(r"\(\s*[,;/-]*\s*\)|\[\s*\]")
+_MAX_CHARACTERS = 500
+"""No drug is called by more."""
+_LOOSE = " \t,;:/+&-–"
+_BARE_NUMBERS = re.compile(rf"(?:\d\d+(?:[.,]\d+)*|{_NUMBER}(?:[-/]{_NUMBER})+|\d+[.,]\d+)")
+_MIN_LETTERS_BEFORE_NUMBER = 4
+"""A number behind fewer belongs to the name: "coenzyme q 10"."""
+_FORMS = listed(
+    """
+    aerosol amp ampoule ampule auto-injector autoinjector bottle box buccal cap caplet capsule cartridge chew
+    chewable coated concentrate controlled cr cream creme delayed disintegrating dispersible dose dose-pack dpi dr
+    drop drug dry ear ec effervescent elixir emulsion enema enteric er extended eye film foam gel gelcap granule gtt
+    hfa immediate implant inh inhalant inhalation inhaler inj injectable injection injector intradermal
+    intramuscular intrathecal intrauterine intravenous ir ivpb kit la liq liquid lotion lozenge mdi metered modified
+    mr mucosal nasal nebule nebuliser nebulizer odt oint ointment ophth ophthalmic oral orally otic pack packet
+    parenteral paste patch patches pen pen-injector pessary pill powder pre-filled prefilled prolonged rectal
+    release ring sachet shampoo slow softgel sol soln soluble solution spray sr strip subcutaneous sublingual supp
+    suppositories suppository susp suspension sustained syr syringe syrup system tab tablet tbl topical transdermal
+    troche unit vaginal vial xl xr
+    """
+)
+"""Forms, parts of forms and routes; of most the plural is one too."""
+_DIRECTIONS = listed(
+    """
+    apply as at b.i.d. bedtime bid by daily day each evening every hs i.m. i.v. im iv monthly morning mouth needed
+    night nightly od once p.o. p.r.n. po pr prn pv q.i.d. qam qd qhs qid qod qpm s.c. s.l. sc sl sq stat subcut subq
+    t.i.d. take thrice tid times twice weekly
+    """
+)
+_INTERVAL = re.compile(r"q\.?\d+(?:-\d+)?(?:h|hrs?)")
+_RELEASED = re.compile(
+    "(?:controlled|delayed|extended|immediate|modified|prolonged|slow|sustained)-release|(?:enteric|film)-coated"
+)
+_JOINING = listed("and for in of per w/ with")
+"""What may be left over behind a name."""
+_BEFORE = listed(
+    "tab tabs tablet tablets cap caps capsule capsules inj injection syr syp syrup susp oint take abuse-deterrent "
+    "breath-actuated"
+)
+
+
+def without_strengths(mention: str, *, is_name: Callable[[str], bool] | None = None) -> str:
+    """A drug as it is called, without amounts, dose forms, routes and directions.
+
+    Args:
+        mention: Any text.
+        is_name: Whether a text is a name of the terminology; called with the mention, and with what may be left of it.
+
+    Returns:
+        What is left, white space collapsed; the mention itself where nothing is left out, or all would be.
+
+    Example:
+        >>> without_strengths("metformin HCl 500 mg oral tablet, bid")
+        'metformin HCl'
+        >>> without_strengths("hydrochlorothiazide 12.5 MG / lisinopril 20 MG Oral Tablet")
+        'hydrochlorothiazide / lisinopril'
+        >>> without_strengths("Lipitor 20", is_name={"Lipitor"}.__contains__)
+        'Lipitor'
+        >>> without_strengths("Calamine lotion")
+        'Calamine lotion'
+    """
+    if len(mention) > _MAX_CHARACTERS or (is_name is not None and is_name(mention)):
+        return mention
+    rest, n_amounts = " ".join(mention.split()), 0
+    rest = _MARKS.sub(" ", rest)
+    for pattern in (_AMOUNT, _RATIO, _QUANTITY, _EXTRA):
+        rest, n = pattern.subn(" ", rest)
+        n_amounts += n
+    if n_amounts:
+        rest = _BRAND.sub("", rest)
+    left = [text for text in _shortened(_tidied(rest)) if _is_name_like(text)]
+    if is_name is not None:
+        named = next((text for text in [*left, *_without_number(left)] if is_name(text)), None)
+        if named is not None:
+            return named
+    return left[-1] if n_amounts and left else mention
+
+
+def _shortened(text: str) -> Iterator[str]:
+    """The text, then with one word fewer of those that only say how a drug is given, again and again."""
+    yield text
+    words = text.split()
+    while words and _says_how(words[-1]):
+        words.pop()
+        yield _tidied(" ".join(words))
+    while words and _bare(words[0]) in _BEFORE:
+        words.pop(0)
+        yield _tidied(" ".join(words))
+
+
+def _without_number(texts: list[str]) -> Iterator[str]:
+    for text in texts:
+        words = text.split()
+        if len(words) > 1 and _BARE_NUMBERS.fullmatch(words[-1]):
+            before = [letter for letter in words[-2] if letter.isalpha()]
+            if len(before) >= _MIN_LETTERS_BEFORE_NUMBER:
+                yield _tidied(" ".join(words[:-1]))
+
+
+def _says_how(word: str) -> bool:
+    bare = _bare(word)
+    if not bare or bare in _DIRECTIONS | _JOINING or bare in _FORMS or bare.removesuffix("s") in _FORMS:
+        return True
+    return any(pattern.fullmatch(bare) is not None for pattern in (_INTERVAL, _RELEASED))
+
+
+def _bare(word: str) -> str:
+    bare = word.strip("()[],;:").lower()
+    return bare if bare in _DIRECTIONS else bare.rstrip(".")
+
+
+def _tidied(text: str) -> str:
+    """Without what stood around what was left out: empty brackets, commas, white space."""
+    text = _EMPTY.sub(" ", text)
+    text = re.sub(r"\s+([,;)\]])", r"\1", re.sub(r"([(\[])\s+", r"\1", text))
+    return " ".join(re.sub(r"([,;])(?:\s*[,;])+", r"\1", text).split()).strip(_LOOSE)
+
+
+def _is_name_like(text: str) -> bool:
+    """Whether so much is left as a name has at least: "B12"."""
+    return any(map(str.isalpha, text)) and sum(map(str.isalnum, text)) > 1
