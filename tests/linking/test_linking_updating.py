@@ -134,11 +134,11 @@ def test_the_report(place: Path, linker: Path) -> None:
     told: list[tuple[int, int | None, str]] = []
     report = update_linker(linker, place / "new", progress=lambda *what: told.append(what))
     assert report.concepts.rows() == [
-        ("D9", "added", None, "Low Temperature", None),
-        ("D6", "replaced", "Cold Temperature", "Cold Temperature", "D9"),
-        ("D8", "retired", "心臓発作", "心臓発作", None),
-        ("D2", "unnamed", "Cold", "Cold", None),
-        ("D1", "renamed", "Diabetes Mellitus", "Diabetes", None),
+        ("D9", "added", None, "Low Temperature", None, None),
+        ("D6", "replaced", "Cold Temperature", "Cold Temperature", "D9", None),
+        ("D8", "retired", "心臓発作", "心臓発作", None, None),
+        ("D2", "unnamed", "Cold", "Cold", None, None),
+        ("D1", "renamed", "Diabetes Mellitus", "Diabetes", None, None),
     ]
     assert report.counts == {"added": 1, "replaced": 1, "retired": 1, "removed": 0, "unnamed": 1, "renamed": 1}
     assert (report.n_concepts, report.n_texts, report.n_kept, report.n_encoded) == ((6, 4), (7, 10), 4, 6)
@@ -155,7 +155,7 @@ def test_the_report(place: Path, linker: Path) -> None:
         assert words in str(report)
     assert "tune" not in str(report)
     gone = update_linker(linker, place / "t").concepts
-    assert ("D9", "removed", "Low Temperature", None, None) in gone.rows()
+    assert ("D9", "removed", "Low Temperature", None, None, None) in gone.rows()
 
 
 def test_a_successor_that_was_replaced_in_turn_is_passed_over(linker: Path, tmp_path: Path) -> None:
@@ -165,7 +165,8 @@ def test_a_successor_that_was_replaced_in_turn_is_passed_over(linker: Path, tmp_
     new = release(tmp_path / "new", NEW, obsolete=["D2", "D4", "D5", "D6", "D8"], replaced_by=replaced_by)
     answered = ["D6", "D8", "D4"]
     report = update_linker(linker, new, tmp_path / "out", mentions=["sugar disease"] * 3, answered=answered)
-    became = {code: (change, to) for code, change, _, _, to in report.concepts.rows() if change != "renamed"}
+    told = report.concepts.filter(pl.col("change") != "renamed").select("concept_id", "change", "replaced_by")
+    became = {code: (change, to) for code, change, to in told.rows()}
     expected = {"D6": ("replaced", "D9"), "D8": ("retired", None), "D4": ("replaced", "X:1"), "D2": ("retired", None)}
     assert became == {**expected, "D9": ("added", None)}
     assert report.prior is not None
@@ -174,6 +175,24 @@ def test_a_successor_that_was_replaced_in_turn_is_passed_over(linker: Path, tmp_
     lost = report.answers.changed.filter(pl.col("new_concept_id").is_null() & pl.col("old_score").is_null())
     assert dict(lost.select("old_concept_id", pl.struct("reason", "replaced_by")).rows()) == {
         code: {"reason": expected[code][0], "replaced_by": expected[code][1]} for code in answered
+    }
+
+
+def test_what_to_consider_is_told_where_nothing_replaces_a_concept(linker: Path, tmp_path: Path) -> None:
+    advice = [(code, "consider", other) for code in ("D8", "D6", "D1") for other in ("D9", "D1")]
+    obsolete = ["D2", "D5", "D6", "D8"]
+    new = release(tmp_path / "new", NEW, obsolete=obsolete, replaced_by={"D6": "D9"}, relations=advice)
+    assert new.to_consider() == {"D8": ("D9", "D1")}
+    report = update_linker(linker, new, tmp_path / "out", mentions=["心臓発作", "dis"], answered=["D8", "D6"])
+    told = dict(report.concepts.select("concept_id", "consider").drop_nulls().rows())
+    assert told == {"D8": "D9|D1"}
+    assert "D8 心臓発作 (consider D9, D1)" in str(report)
+    assert report.answers is not None
+    assert {
+        (row["old_concept_id"], row["replaced_by"], row["consider"]) for row in report.answers.changed.to_dicts()
+    } == {
+        ("D8", None, "D9|D1"),
+        ("D6", "D9", None),
     }
 
 

@@ -66,9 +66,14 @@ def new_release(folder: Path) -> Terminology:
 
 
 def release(
-    folder: Path, concepts: Concepts, *, obsolete: Sequence[str] = (), replaced_by: Mapping[str, str] | None = None
+    folder: Path,
+    concepts: Concepts,
+    *,
+    obsolete: Sequence[str] = (),
+    replaced_by: Mapping[str, str] | None = None,
+    relations: Sequence[tuple[str, str, str]] = (),
 ) -> Terminology:
-    plain = make_terminology(folder.with_name(f"{folder.name}-plain"), concepts, obsolete=obsolete)
+    plain = make_terminology(folder.with_name(f"{folder.name}-plain"), concepts, obsolete=obsolete, relations=relations)
     code = pl.col("concept_id")
     tables = TerminologyTables(
         concepts=plain.concepts()

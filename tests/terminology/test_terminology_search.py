@@ -13,6 +13,7 @@ from onoma.errors import InputError
 from onoma.terminology import Terminology, write_terminology
 from onoma.terminology.search import search_names
 from onoma.terminology.tables import CROSS_REFERENCES
+from tiny import make_terminology
 
 CONCEPTS = [
     ("heart", ["Organ of the chest", "pump"]),
@@ -53,6 +54,14 @@ def test_order(terminology: Terminology) -> None:
     assert [hit.status for hit in hits].count("obsolete") == 1
     assert [hit.replaced_by for hit in hits] == ["A" if hit.status == "obsolete" else None for hit in hits]
     assert [hit.concept_id for hit in terminology.search("heart", limit=2)] == ["heart", "F"]
+
+
+def test_what_to_consider_in_place_of_an_obsolete_one(tmp_path: Path) -> None:
+    names = {"A": ["heart"], "B": ["obsolete heart"], "C": ["old heart"], "D": ["hearts"]}
+    advice = [("B", "consider", "D"), ("B", "consider", "A"), ("B", "is_a", "C"), ("A", "consider", "D")]
+    make_terminology(tmp_path / "t", names, obsolete=["B", "C"], relations=advice)
+    hits = Terminology.open(tmp_path / "t").search("heart")
+    assert {hit.concept_id: hit.consider for hit in hits} == {"A": (), "B": ("D", "A"), "C": (), "D": ()}
 
 
 def test_by_the_code_of_another_vocabulary(tmp_path: Path) -> None:

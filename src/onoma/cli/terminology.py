@@ -238,7 +238,9 @@ def search(
 
 
 def _status(hit: SearchHit) -> str:
-    return f"{hit.status}, replaced by {hit.replaced_by}" if hit.replaced_by else hit.status
+    if hit.replaced_by:
+        return f"{hit.status}, replaced by {hit.replaced_by}"
+    return f"{hit.status}, consider {', '.join(hit.consider)}" if hit.consider else hit.status
 
 
 @app.command()

@@ -31,7 +31,7 @@ from onoma.files.archives import SourceFile
 from onoma.files.reading import Reading
 from onoma.files.table_rows import LINE, is_table, table_rows
 from onoma.files.text_files import only_file, text_lines
-from onoma.linking.concept_changes import GONE
+from onoma.linking.concept_changes import GONE, choices_in_words
 from onoma.linking.development import NO_CONCEPT
 from onoma.linking.linker import Linker
 from onoma.linking.links import Link, checked_mentions
@@ -55,11 +55,13 @@ CHANGED_ANSWERS = pl.Schema(
         "new_score": pl.Float64(),
         "reason": pl.String(),
         "replaced_by": pl.String(),
+        "consider": pl.String(),
     }
 )
 """Columns of `AnswerChanges.changed`: one row per distinct mention, asked ``n`` times; behind them one for each answer
 that was given with one so often and is gone. Cells of an answer that there is not are null; ``replaced_by`` is what
-takes the place of the old concept (`Terminology.successors`)."""
+takes the place of the old concept (`Terminology.successors`), ``consider`` codes of which one may, divided by ``|``
+(`Terminology.to_consider`)."""
 _MENTIONS_AT_ONCE = 4096
 _ANSWER = "concept_id"
 """Column of the answers, in what ``onoma map`` writes."""
@@ -145,16 +147,16 @@ class EarlierAnswers:
             concepts: What changed, see `onoma.linking.concept_changes`.
             terminology: That of the successor.
         """
-        gone = concepts.filter(pl.col("change").is_in(GONE)).select("concept_id", "change", "replaced_by")
-        why = _Reasons(self._names, _ConceptNames(linker), {code: change for code, change, _ in gone.iter_rows()})
-        replaced_by = {code: successor for code, _, successor in gone.iter_rows()}
+        gone = concepts.filter(pl.col("change").is_in(GONE)).select("concept_id", "change", "replaced_by", "consider")
+        why = _Reasons(self._names, _ConceptNames(linker), {code: change for code, change, _, _ in gone.iter_rows()})
+        instead = {code: (successor, choices) for code, _, successor, choices in gone.iter_rows()}
         rows = []
         for (mention, n), old, new in zip(
             self._counts.items(), self._answers, self._first_answers(linker), strict=True
         ):
             if (old and old.concept_id) != (new and new.concept_id):
-                successor = None if old is None else replaced_by.get(old.concept_id)
-                rows.append((mention, n, *_cells(old), *_cells(new), why(old, new), successor))
+                others = (None, None) if old is None else instead.get(old.concept_id, (None, None))
+                rows.append((mention, n, *_cells(old), *_cells(new), why(old, new), *others))
         changed = pl.DataFrame(rows, schema=CHANGED_ANSWERS, orient="row")
         counted = dict(changed.group_by("reason").agg(pl.col("n").sum()).iter_rows())
         answered, lost = lost_answers(self._answered, linker, terminology, before=self._concept_ids)
@@ -346,11 +348,12 @@ def lost_answers(
         code: (status, name) for code, status, name in said.select("concept_id", "status", "preferred_name").iter_rows()
     }
     successors = terminology.successors() if lost else {}
+    choices = choices_in_words(terminology) if lost else {}
     rows = []
     for mention, n, code in lost:
         (status, name), by = known.get(code, (None, None)), successors.get(code)
         change = "removed" if status is None else "unnamed" if status == ACTIVE else "replaced" if by else "retired"
-        rows.append((mention, n, code, name, *[None] * 6, change, by))
+        rows.append((mention, n, code, name, *[None] * 6, change, by, choices.get(code)))
     found = pl.DataFrame(rows, schema=CHANGED_ANSWERS, orient="row")
     counted = dict(found.group_by("reason").agg(pl.col("n").sum()).iter_rows())
     return {change: counted.get(change, 0) for change in GONE}, found

@@ -32,9 +32,11 @@ CONCEPT_CHANGES = pl.Schema(
         "old": pl.String(),
         "new": pl.String(),
         "replaced_by": pl.String(),
+        "consider": pl.String(),
     }
 )
-"""Columns of the table: ``old`` and ``new`` are preferred names, null where there is none."""
+"""Columns of the table: ``old`` and ``new`` are preferred names, null where there is none; ``consider`` the codes of
+which one may be used instead of a retired one (`Terminology.to_consider`), divided by ``|``."""
 
 
 def concept_changes(before: NameDictionary, after: NameDictionary, terminology: Terminology) -> pl.DataFrame:
@@ -50,10 +52,8 @@ def concept_changes(before: NameDictionary, after: NameDictionary, terminology: 
     """
     successors = terminology.successors()
     said = terminology.concepts().select("concept_id", "status", now="preferred_name").collect()
-    led = pl.DataFrame(
-        {"concept_id": list(successors), "replaced_by": list(successors.values())},
-        schema={"concept_id": pl.String, "replaced_by": pl.String},
-    )
+    led = _by_code("replaced_by", successors)
+    advised = _by_code("consider", choices_in_words(terminology))
     change = (
         pl.when(pl.col("old").is_null())
         .then(pl.lit("added"))
@@ -75,12 +75,25 @@ def concept_changes(before: NameDictionary, after: NameDictionary, terminology: 
         .join(_concepts(after, "new"), on="concept_id", how="full", coalesce=True)
         .join(said, on="concept_id", how="left")
         .join(led, on="concept_id", how="left")
+        .join(advised, on="concept_id", how="left")
         .with_columns(change=change, new=pl.coalesce("new", "now"))
         .drop_nulls("change")
         .join(order, on="change")
         .sort("order", "concept_id")
         .select(CONCEPT_CHANGES.names())
         .cast(CONCEPT_CHANGES)
+    )
+
+
+def choices_in_words(terminology: Terminology) -> dict[str, str]:
+    """What may be used in place of retired codes that none replaces, codes divided by ``|``."""
+    return {code: "|".join(others) for code, others in terminology.to_consider().items()}
+
+
+def _by_code(column: str, values: dict[str, str]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {"concept_id": list(values), column: list(values.values())},
+        schema={"concept_id": pl.String, column: pl.String},
     )
 
 

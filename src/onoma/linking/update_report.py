@@ -127,4 +127,5 @@ def _told(row: dict[str, str | None]) -> str:
         return f"{concept_id}: {old} -> {new}"
     if change == "replaced":
         return f"{concept_id} {old} -> {row['replaced_by']}"
-    return f"{concept_id} {new if change == 'added' else old}"
+    advice = f" (consider {', '.join(row['consider'].split('|'))})" if row["consider"] else ""
+    return f"{concept_id} {new if change == 'added' else old}{advice}"

@@ -33,6 +33,8 @@ class SearchHit:
         matched_by: "code", "cross-reference", "name" (equal), "prefix" or "substring".
         status: "active" or "obsolete".
         replaced_by: Code of the concept to use instead; perhaps of another terminology.
+        consider: Codes of which one may be used instead of an obsolete one that none replaces
+            (`Terminology.to_consider`).
     """
 
     concept_id: str
@@ -41,6 +43,7 @@ class SearchHit:
     matched_by: MatchedBy
     status: str
     replaced_by: str | None
+    consider: tuple[str, ...] = ()
 
 
 def search_names(

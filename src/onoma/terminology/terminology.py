@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -181,6 +181,25 @@ class Terminology:
             ends.update(dict.fromkeys(passed, last if last is None else ends.get(last, last)))
         return {code: end for code, end in ends.items() if end is not None}
 
+    def to_consider(self) -> dict[str, tuple[str, ...]]:
+        """What may be used in place of retired codes that `successors` lead nowhere: their relations "consider".
+
+        A person has to choose: each is right for some of what the retired one was used for.
+        """
+        codes = self.concepts().select("concept_id", "status").with_row_index("row")
+        said = self.relations().filter(pl.col("relation") == "consider").select("head_row", "tail_row")
+        retired = codes.filter(pl.col("status") != ACTIVE).select("row", head="concept_id")
+        pairs = said.join(retired, left_on="head_row", right_on="row", maintain_order="left")
+        found = pairs.join(
+            codes.select("row", tail="concept_id"), left_on="tail_row", right_on="row", maintain_order="left"
+        )
+        successors = self.successors()
+        choices: dict[str, dict[str, None]] = {}
+        for code, other in found.select("head", "tail").collect().iter_rows():
+            if code not in successors:
+                choices.setdefault(code, {})[other] = None
+        return {code: tuple(others) for code, others in choices.items()}
+
     def info(self) -> TerminologyInfo:
         """What there is to know about it at a glance; see `TerminologyInfo`."""
         return gather_information(
@@ -197,7 +216,11 @@ class Terminology:
         Raises:
             InputError: ``text`` is blank, or ``limit`` is less than 1.
         """
-        return search_names(self.concepts(), self.names(), self.cross_references(), text, limit=limit)
+        hits = search_names(self.concepts(), self.names(), self.cross_references(), text, limit=limit)
+        if all(hit.status == ACTIVE or hit.replaced_by is not None for hit in hits):
+            return hits
+        choices = self.to_consider()
+        return [replace(hit, consider=choices.get(hit.concept_id, ())) for hit in hits]
 
     def __repr__(self) -> str:
         try:
