@@ -83,7 +83,7 @@ def test_changed_answers_equal_brute_force(
     assert answers.n_changed == sum(row[1] for row in expected.values()) > 0
     assert (answers.n_mentions, answers.n_distinct) == (len(MENTIONS), len(set(MENTIONS)))
     assert answers.reasons == {
-        reason: sum(row[1] for row in expected.values() if row[-2] == reason) for reason in REASONS
+        reason: sum(row[1] for row in expected.values() if row[-3] == reason) for reason in REASONS
     }
     answers.write(tmp_path / "changed.csv")
     assert pl.read_csv(tmp_path / "changed.csv", schema=answers.changed.schema).equals(answers.changed)
