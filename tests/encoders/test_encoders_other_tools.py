@@ -13,16 +13,19 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import save_file
+from tiny_encoders import write_tiny
 
 from onoma.encoders import open_encoder
 from onoma.encoders.folders import Origin, read_folder
 from onoma.encoders.information import encoder_info
-from onoma.encoders.loading import load_packed
+from onoma.encoders.loading import load_packed, quiet_transformers
 from onoma.encoders.packed import pack_lists
 from onoma.encoders.rewriting import add_precisions
 from onoma.encoders.saving import export_encoder, save_encoder
 from onoma.encoders.weight_files import count_parameters
 from onoma.errors import DamagedArtifactError, InputError, MismatchError, OnomaError, TrainingError
+from onoma.training.config import load_recipe
+from onoma.training.tuning import check_base
 from tiny import small_tokenizer, tiny_encoder
 
 LONG = "heart disease " * 20
@@ -213,6 +216,62 @@ def test_licence_and_hub_id_are_those_of_the_base_alone(tmp_path: Path) -> None:
     next(iter(encoder.parameters())).data.add_(1)
     second = save_encoder(encoder, tmp_path / "second")
     assert second.origin == Origin(base=first.name)
+
+
+def decoder(folder: Path, kind: str) -> Path:
+    """A tiny one, of a family of decoders or as BERT can be one."""
+    write_tiny(folder, "bert")
+    if kind == "bert":
+        changed(folder / "config.json", is_decoder=True)
+        return folder
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+    config = transformers.AutoConfig.for_model(kind, vocab_size=300, initializer_range=0.5, **sizes)
+    torch.manual_seed(0)
+    with quiet_transformers():
+        automatic: Any = transformers.AutoModel
+        automatic.from_config(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["bert", "llama", "gpt_neox"])
+def test_a_decoder_is_not_pooled_by_its_first_token(tmp_path: Path, kind: str) -> None:
+    """All names would have one vector, and nothing could be learnt."""
+    base = decoder(tmp_path / "base", kind)
+    with pytest.raises(InputError, match=r"its first token, by which it pools .* To mend it: pool by the mean"):
+        open_encoder(base)
+    with pytest.raises(InputError, match="from left to right"):
+        check_base(load_recipe("quickstart", {"base": str(base)}).config)
+    first, second = open_encoder(base, pooling="mean").encode(["heart attack", "heart fever"])
+    assert first @ second < 0.999
+
+
+@pytest.mark.parametrize("runtime", ["packed", "other"])
+def test_tokens_that_the_weights_do_not_know_are_told_at_once(tmp_path: Path, runtime: str) -> None:
+    base = write_tiny(tmp_path / "base", "bert" if runtime == "packed" else "electra")
+    fast: Any = transformers.AutoTokenizer.from_pretrained(base)
+    fast.add_tokens([f"disease{number}" for number in range(300 - len(fast))])
+    fast.save_pretrained(base)
+    load_packed(base)  # as many as there are embeddings
+    fast.add_tokens(["plaquenil"])
+    fast.save_pretrained(base)
+    with pytest.raises(
+        InputError, match=r"token 'plaquenil' with the number 300, and the weights know 300 tokens, 0 to"
+    ):
+        load_packed(base)
+    with pytest.raises(InputError, match="resize_token_embeddings"):
+        open_encoder(base)
+
+
+def test_a_token_for_padding_is_named_where_the_base_names_none(tmp_path: Path) -> None:
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    base = write_tiny(tmp_path / "base", "bert")
+    changed(base / "tokenizer_config.json", pad_token=None)
+    (base / "special_tokens_map.json").unlink(missing_ok=True)
+    encoder = load_packed(base)
+    save_encoder(encoder, tmp_path / "saved")
+    names = ["heart attack", "fever", "a much longer name of a disease"]
+    theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "saved"), device="cpu").encode(names)
+    np.testing.assert_allclose(theirs, open_encoder(tmp_path / "saved").encode(names), atol=1e-5)
 
 
 def test_dropout_reaches_attention_that_keeps_it_as_a_number(tmp_path: Path) -> None:

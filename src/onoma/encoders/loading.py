@@ -16,6 +16,7 @@ from onoma.encoders.adapters import insert_saved, is_adapter_name
 from onoma.encoders.architectures import BERT_LIKE
 from onoma.encoders.folders import ADAPTED_PREFIX, EncoderFolder, family_of
 from onoma.encoders.packed import PackedEncoder
+from onoma.encoders.packing import pack_lists
 from onoma.encoders.pooling import Pooling
 from onoma.encoders.sources import locate_encoder
 from onoma.errors import InputError, missing_extra
@@ -42,7 +43,8 @@ def load_packed(
         The encoder in fp32, in evaluation mode.
 
     Raises:
-        InputError: no encoder lies there, its weights are a pickle, or transformers cannot load them.
+        InputError: no encoder lies there, its weights are a pickle, transformers cannot load them, its tokeniser has
+            tokens that they do not know, or the token it pools by does not see the others.
         UnavailableError: the encoder or transformers is not on this machine.
     """
     return load_folder(locate_encoder(source, pooling=pooling, max_tokens=max_tokens), dropout=dropout)
@@ -58,7 +60,15 @@ def load_folder(folder: EncoderFolder, *, dropout: float | None = None) -> Packe
                 module.p = dropout
             if isinstance(getattr(module, "attention_dropout", None), float):  # some families keep it as a number
                 module.attention_dropout = dropout
-    return PackedEncoder(model, pooling=folder.pooling, max_tokens=folder.max_tokens, source=folder).eval()
+    encoder = PackedEncoder(model, pooling=folder.pooling, max_tokens=folder.max_tokens, source=folder).eval()
+    if folder.pooling == "cls" and encoder.architecture is None and not _first_token_sees_all(encoder):
+        raise InputError(
+            "this encoder reads from left to right, as decoders do: its first token, by which it pools ('cls'), sees "
+            "nothing of the name",
+            path=folder.path,
+            fix="pool by the mean: --set pooling=mean in training, pooling='mean' in Python, or an encoder trained so",
+        )
+    return encoder
 
 
 def load_model(folder: EncoderFolder) -> nn.Module:
@@ -68,12 +78,13 @@ def load_model(folder: EncoderFolder) -> nn.Module:
     vector depends on it, but tools that open the saved encoder expect to find it again.
 
     Raises:
-        InputError: there are no weights, or they are not those of the configured model.
+        InputError: there are no weights, they are not those of the configured model, or the tokeniser has tokens that
+            they do not know.
         DamagedArtifactError: they are not what Onoma wrote.
         UnavailableError: transformers is not installed.
     """
     try:
-        from transformers import AutoConfig, AutoModel
+        from transformers import AutoConfig, AutoModel, PreTrainedModel
     except ImportError:
         raise missing_extra("transformers", "train", f"Running the encoder {folder.name} with torch") from None
     if not folder.weights and folder.onnx is None:
@@ -123,12 +134,34 @@ def load_model(folder: EncoderFolder) -> nn.Module:
             path=folder.model_path,
             fix="take a copy saved by transformers' save_pretrained",
         )
+    table = model.get_input_embeddings() if isinstance(model, PreTrainedModel) else None
+    tokens = folder.load_tokenizer().get_vocab()
+    if isinstance(table, nn.Embedding) and max(tokens.values(), default=0) >= table.num_embeddings:
+        raise InputError(
+            f"the tokeniser has the token {max(tokens, key=tokens.__getitem__)!r} with the number "
+            f"{max(tokens.values()):,}, and the weights know {table.num_embeddings:,} tokens, 0 to "
+            f"{table.num_embeddings - 1:,}",
+            path=folder.model_path,
+            fix="take the tokeniser that belongs to these weights, or add embeddings for what was added to it "
+            "(transformers: model.resize_token_embeddings(len(tokenizer)), and save both)",
+        )
     if adapted:
         insert_saved(model, _adapter_weights(folder))
     pooler = getattr(model, "pooler", None)
     if isinstance(pooler, nn.Module):
         pooler.requires_grad_(False)
     return model
+
+
+def _first_token_sees_all(encoder: PackedEncoder) -> bool:
+    """Whether the first token's vector depends on the last one; what cannot be run so is told elsewhere."""
+    ids = [one for one in range(5) if one != encoder.padding_id]
+    try:
+        with torch.inference_mode():
+            one, other = encoder(pack_lists([ids[:3], [*ids[:2], ids[3]]]))
+    except Exception:  # transformers has many kinds
+        return True
+    return not torch.equal(one, other)
 
 
 @contextlib.contextmanager

@@ -59,6 +59,8 @@ _TOKENIZER_FILES = (
     "sentencepiece.bpe.model",
     "spiece.model",
 )
+_ANY_TOKENIZER = (None, "PreTrainedTokenizerFast", "TokenizersBackend")
+"""What transformers calls a tokeniser that is of no model's kind."""
 
 
 def save_encoder(
@@ -218,6 +220,7 @@ def _write_rest(folder: Path, source: EncoderFolder, *, name: str, origin: Origi
             shutil.copyfile(source.model_path / file, folder / file)
     if not (folder / "tokenizer.json").exists():
         source.load_tokenizer().save(str(folder / "tokenizer.json"))
+    _name_padding(folder, source)
     steps = (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))
     write_json(
         folder / "modules.json",
@@ -247,6 +250,17 @@ def _write_rest(folder: Path, source: EncoderFolder, *, name: str, origin: Origi
             "origin": {key: value for key, value in dataclasses.asdict(origin).items() if value is not None},
         },
     )
+
+
+def _name_padding(folder: Path, source: EncoderFolder) -> None:
+    """Name a token for padding where nothing names one: other tools refuse to pad without, whichever it is."""
+    file = folder / "tokenizer_config.json"
+    said = [json.loads(one.read_bytes()) for one in (file, folder / "special_tokens_map.json") if one.is_file()]
+    if not file.is_file() or any("pad_token" in one for one in said):
+        return
+    if said[0].get("tokenizer_class") in _ANY_TOKENIZER:  # others have a token of their own for it
+        token = source.load_tokenizer().id_to_token(source.padding_id)
+        write_json(file, {**said[0], "pad_token": token})
 
 
 def _add_files(folder: Path, files: Mapping[str, str]) -> None:

@@ -125,7 +125,12 @@ def own_tokenizer(tokenizer: Tokenizer | str | Path) -> Tokenizer:
     else:
         path = Path(tokenizer)
         if not path.is_file():
-            raise InputError("there is no such tokeniser file", path=path, expected="a tokenizer.json")
+            raise InputError(
+                "there is no such tokeniser file",
+                path=path,
+                expected="a tokenizer.json",
+                fix="that of an encoder is onoma.encoders.locate_tokenizer(ENCODER)",
+            )
         try:
             own = Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises nothing narrower
