@@ -19,6 +19,17 @@ from onoma._version import __version__
 from onoma.reporting import report_nothing
 
 if TYPE_CHECKING:
+    from onoma import artifacts as artifacts
+    from onoma import benchmarks as benchmarks
+    from onoma import encoders as encoders
+    from onoma import errors as errors
+    from onoma import indexes as indexes
+    from onoma import linking as linking
+    from onoma import mapping as mapping
+    from onoma import objectives as objectives
+    from onoma import pairs as pairs
+    from onoma import terminology as terminology
+    from onoma import training as training
     from onoma.benchmarks import run_benchmark
     from onoma.encoders import Encoder, open_encoder
     from onoma.errors import OnomaError
@@ -105,13 +116,15 @@ _ROOMS = (
 )
 
 
-def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        return importlib.import_module(f"onoma.{name}")
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module 'onoma' has no attribute '{name}'")
-    return getattr(importlib.import_module(home), name)
+if not TYPE_CHECKING:  # who checks types shall find names that are misspelt
+
+    def __getattr__(name: str) -> Any:
+        if name in _ROOMS:
+            return importlib.import_module(f"onoma.{name}")
+        home = _HOME.get(name)
+        if home is None:
+            raise AttributeError(f"module 'onoma' has no attribute '{name}'")
+        return getattr(importlib.import_module(home), name)
 
 
 def __dir__() -> list[str]:

@@ -22,10 +22,11 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-from collections.abc import Callable, Iterable
-from numbers import Real
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral, Real
 from operator import index
 from pathlib import Path
+from typing import TypeGuard
 
 
 class OnomaError(Exception):
@@ -146,13 +147,22 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
 
 
 def check_several(values: object, field: str) -> None:
-    """Refuse one string or path where several are meant: it would be taken apart into its letters.
+    """Refuse one string or path where several are meant, which would be taken apart into its letters, and a table or
+    mapping, which would be taken for its columns' or keys' names.
 
     Raises:
         InputError: it is one.
     """
-    if isinstance(values, str | bytes | Path) or not isinstance(values, Iterable):
+    if isinstance(values, Mapping) or hasattr(values, "columns"):
+        found, fix = type(values).__name__, "give one of its columns"
+        raise InputError("a list or column is meant here, not a table", field=field, found=found, fix=fix)
+    if isinstance(values, str | bytes | Path) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
         raise InputError("several are meant here, not one", field=field, found=repr(values), fix="put it in a list")
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether a value is a whole number, of numpy's kinds too."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def whole_number(value: object, field: str, message: str, *, least: int = 1) -> int:

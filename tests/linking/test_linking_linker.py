@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from linking_data import small_terminology, write_letter_encoder
 
@@ -92,6 +93,64 @@ def rank_by_loops(terminology: Terminology, encoder: Encoder, mention: str, top_
 
 
 MENTIONS = ["cold", "the common cold", "diabetes", "sugar", "心臓", "zzz", "COLD temperature!", "lung disease chronic"]
+
+
+class Otherwise:
+    """An encoder of one's own: another one, whose vectors are made into something else."""
+
+    def __init__(self, encoder: Encoder, change: Callable[[FloatArray], Any]) -> None:
+        self._encoder, self._change = encoder, change
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._encoder, name)
+
+    def encode(self, texts: Sequence[str], **options: Any) -> Any:
+        return self._change(self._encoder.encode(texts, **options))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda vectors: 2 * vectors, "not of unit length"),
+        (lambda vectors: vectors + np.float32(np.nan), "not of unit length"),
+        (lambda vectors: vectors[:-1], "gives no vectors that can be; expected an array of the shape"),
+        (lambda vectors: vectors[:, :-1], "gives no vectors that can be"),
+        (lambda vectors: vectors.tolist(), "found list"),
+        (lambda vectors: None, "found NoneType"),
+    ],
+)
+def test_vectors_of_an_own_encoder_are_looked_at(
+    linker: Linker, encoder: Encoder, change: Callable[[FloatArray], Any], said: str
+) -> None:
+    """Scores are cosines, and cut at 1: nothing would show that they are none."""
+    with pytest.raises(InputError, match=said):
+        linker.encoding_with(Otherwise(encoder, change)).link(["cold fever", "hot fever"])
+    same = linker.encoding_with(Otherwise(encoder, lambda vectors: vectors))
+    assert same.link(["cold fever"]) == linker.link(["cold fever"])
+
+
+def test_what_is_no_folder_encoder_or_reranker_is_told_so(
+    linker: Linker, terminology: Terminology, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=r"a linker that is open is given .* give its path"):
+        Linker.open(linker)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"an encoder that was opened is needed; found 'letters'.* onoma.open_encoder"):
+        linker.encoding_with("letters")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="an encoder that was opened"):
+        build_linker(terminology, object(), tmp_path / "new")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="a reranker that was opened"):
+        linker.reranking_with("folder")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="no lengths of n-grams"):
+        build_linker(terminology, None, tmp_path / "new", sparse=True, ngrams=3)  # type: ignore[arg-type]
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("table", [{"cold": ["flu"]}, pl.DataFrame({"cold": ["flu"]})])
+def test_a_table_is_not_taken_for_the_names_of_its_columns(linker: Linker, table: Any) -> None:
+    with pytest.raises(InputError, match=r"mentions: a list or column is meant here, not a table; found .* one of its"):
+        linker.link(table)
+    with pytest.raises(InputError, match="several are meant here, not one"):
+        linker.link(np.array("flu"))
 
 
 @pytest.mark.parametrize("mention", MENTIONS)
@@ -441,6 +500,8 @@ def test_says_what_it_is_and_that_it_is_not_sent_about(linker: Linker) -> None:
     assert repr(linker).startswith(f"Linker('{linker.path}': {linker.n_concepts} concepts by {linker.n_names} names")
     with pytest.raises(InputError, match=r"Linker\.open"):
         pickle.dumps(linker)
+    with pytest.raises(InputError, match=r"open is not copied .* onoma.open_encoder"):
+        pickle.dumps(linker.encoder)
 
 
 def test_another_working_directory_changes_nothing(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import pickle
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,12 @@ def test_a_confidence_of_other_stages_is_not_kept(reranker: Reranker) -> None:
 
 def test_a_weight_of_nought_is_the_linker_alone(reranker: Reranker) -> None:
     assert ranked(reranker, ["mi", "x"], [FOUR, []], weight=0.0) == [FOUR, []]
+
+
+def test_says_what_it_is_and_that_it_is_not_sent_about(reranker: Reranker) -> None:
+    assert repr(reranker).startswith(f"Reranker({reranker.about.name}: the first {reranker.about.depth} candidates")
+    with pytest.raises(InputError, match=r"open is not copied .* Reranker\.open"):
+        pickle.dumps(reranker)
 
 
 def test_names_and_preferred_names_are_read(reranker: Reranker) -> None:

@@ -152,6 +152,11 @@ def test_bad_options(linker: Path, table: Path) -> None:
             map_table(linker, table, output, column="mention", **options)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="encoding 'utf9' is not known"):
         map_table(linker, table, output, column="mention", encoding="utf9")
+    with pytest.raises(ConfigError, match="encoding 'None' is not known"):
+        map_table(linker, table, output, column="mention", encoding=None)  # type: ignore[arg-type]
+    for options in ({"column": ["mention"]}, {"column": None}, {"column": "mention", "context": 1}):
+        with pytest.raises(InputError, match=r"field (column|context): the name of a column is meant here"):
+            map_table(linker, table, output, **options)
     pl.DataFrame({"mention": ["cold"]}).write_parquet(table.with_name("x.parquet"))
     with pytest.raises(InputError, match="field encoding: a Parquet file is no text"):
         map_table(linker, table.with_name("x.parquet"), output, column="mention", encoding="cp1252")
@@ -377,7 +382,7 @@ def test_a_rank_clashes_only_if_there_will_be_one(linker: Path, tmp_path: Path) 
 
 def test_one_process_at_a_time(linker: Path, table: Path) -> None:
     output = table.with_name("y.csv")
-    with WorkFolder.beside(output).locked(), pytest.raises(UnavailableError, match="Another process is at work"):
+    with WorkFolder.beside(output).locked(), pytest.raises(UnavailableError, match="Another run is at work"):
         map_table(linker, table, output, column="mention")
     map_table(linker, table, output, column="mention")
 
@@ -419,7 +424,7 @@ def test_work_that_ends_as_it_is_to_be_locked(table: Path, monkeypatch: pytest.M
     monkeypatch.setattr(fcntl, "flock", finish_first)
     with work.locked():
         assert len(calls) == 2
-        with pytest.raises(UnavailableError, match="Another process is at work"), work.locked():
+        with pytest.raises(UnavailableError, match="Another run is at work"), work.locked():
             pass
 
 

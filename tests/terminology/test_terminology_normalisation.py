@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from onoma.errors import ConfigError
+from onoma.errors import ConfigError, InputError
 from onoma.terminology import NORMALISATION_PRESETS, normalise, normalise_expr
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -162,3 +162,11 @@ def test_names_as_biosyn_and_coder_prepare_them() -> None:
     assert normalise("diagnosis", "coder") == "diagnosis"
     assert normalise("(disorder)", "coder") == ""
     assert normalise("(disorder\nof x) tumour-nos nos nos", "coder") == "tumour"
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), b"flu"])
+def test_what_is_no_text_is_refused(missing: object) -> None:
+    with pytest.raises(InputError, match="what shall be normalised is no text; found"):
+        normalise(missing)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="There is no normalisation"):
+        normalise("flu", [missing])  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from onoma.encoders.folders import EncoderFolder
 from onoma.encoders.protocol import Encoder
 from onoma.encoders.tokens import is_one_token, known_shares, tokenise, unknown_id
 from onoma.errors import InputError, check_several
-from onoma.types import BoolArray, CountProgress, FloatArray, RowArray
+from onoma.types import MAX_NORM, BoolArray, CountProgress, FloatArray, RowArray
 
 _LEAST_KNOWN = 0.5
 """A text of which the tokeniser knows no more has a vector that says nothing: texts in a script that the encoder was
@@ -108,19 +108,47 @@ def checked_names(texts: Iterable[str]) -> Sequence[str]:
     return list(texts)
 
 
+def check_opened(encoder: object) -> None:
+    """Refuse what is neither ``None`` nor an encoder that was opened.
+
+    Raises:
+        InputError: as said.
+    """
+    if encoder is not None and not all(hasattr(encoder, name) for name in ("folder", "fingerprint", "encode")):
+        raise InputError("an encoder that was opened is needed", found=repr(encoder), fix="onoma.open_encoder(ENCODER)")
+
+
 def checked_vectors(vectors: FloatArray, n: int, encoder: Encoder) -> FloatArray:
     """Vectors that an encoder of one's own gave, one for each of ``n`` texts.
 
     Raises:
-        InputError: they have another shape.
+        InputError: they are no array, or one of another shape.
     """
-    if np.shape(vectors) != (n, encoder.width):
+    if not isinstance(vectors, np.ndarray) or vectors.shape != (n, encoder.width):
+        shape = f" of the shape {vectors.shape}" if isinstance(vectors, np.ndarray) else ""
         raise InputError(
             f"the encoder {encoder.name} gives no vectors that can be",
             expected=f"an array of the shape {(n, encoder.width)}",
-            found=f"{type(vectors).__name__} of the shape {np.shape(vectors)}",
+            found=f"{type(vectors).__name__}{shape}",
         )
     return vectors
+
+
+def check_unit_length(vectors: FloatArray, texts: Sequence[str]) -> None:
+    """Refuse vectors whose dot products are no cosines, shape (n, width); that of a text without tokens is zero.
+
+    Raises:
+        InputError: one is not of length 1, nor zero.
+    """
+    lengths = np.linalg.norm(vectors, axis=1)
+    wrong = np.flatnonzero(~((np.abs(lengths - 1) <= MAX_NORM - 1) | (lengths == 0)))
+    if len(wrong):
+        raise InputError(
+            "the encoder gives a vector that is not of unit length",
+            field=texts[int(wrong[0])],
+            found=f"length {lengths[wrong[0]]}",
+            fix="use another encoder; this one's training may have diverged",
+        )
 
 
 def encode_names(

@@ -13,12 +13,12 @@ import os
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
 import numpy.typing as npt
 import onnxruntime
 
-from onoma.errors import DamagedArtifactError
+from onoma.errors import DamagedArtifactError, InputError
 from onoma.forking import Turns, without_fork
 
 _SHORT_OF_MEMORY = ("bad_alloc", "Failed to allocate memory")
@@ -70,6 +70,13 @@ class OnnxSession:
             _sessions.add(self)
         self.inputs = tuple(value.name for value in self._session.get_inputs())
         self.outputs = tuple(value.name for value in self._session.get_outputs())
+
+    def __reduce__(self) -> Never:
+        raise InputError(
+            "an encoder or reranker that is open is not copied or sent to another process",
+            path=self._folder,
+            fix="open it there: onoma.open_encoder(FOLDER), Reranker.open(FOLDER)",
+        )
 
     def run(self, output: str, feeds: dict[str, npt.NDArray[Any]]) -> Any:
         """One output of the model for these inputs.

@@ -10,9 +10,10 @@ from onoma.encoders.onnx_encoder import OnnxEncoder
 from onoma.encoders.pooling import Pooling
 from onoma.encoders.protocol import Encoder
 from onoma.encoders.sources import locate_encoder
-from onoma.errors import ConfigError, did_you_mean, missing_extra
+from onoma.errors import ConfigError, did_you_mean, is_whole, missing_extra
 
 Backend = Literal["auto", "onnx", "torch"]
+_MAX_THREADS = 1024
 _BACKENDS = ("auto", "onnx", "torch")
 
 
@@ -57,10 +58,10 @@ def open_encoder(
     _check("backend", backend, _BACKENDS)
     _check("precision", precision, PRECISIONS)
     for option, number in (("max_tokens", max_tokens), ("dimensions", dimensions), ("threads", threads)):
-        if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
+        if number is not None and not is_whole(number):
             raise ConfigError(f"{option} must be a whole number; found {number!r}.")
-    if threads is not None and threads < 1:
-        raise ConfigError(f"threads must be a whole number above 0; found {threads}.")
+    if threads is not None and not 1 <= threads <= _MAX_THREADS:
+        raise ConfigError(f"threads must be a whole number from 1 to {_MAX_THREADS:,}; found {threads}.")
     if precision not in {"fp32", "bf16"}:
         return _open_lower(
             source,

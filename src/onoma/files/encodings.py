@@ -20,6 +20,8 @@ def checked_encoding(name: str) -> str | None:
         ConfigError: there is none of this name, or it is not one of text.
     """
     try:
+        if not isinstance(name, str):
+            raise LookupError
         found = codecs.lookup(name)
         if found.name in _NOT_OF_FILES:
             raise LookupError

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from onoma.errors import InputError
+from onoma.errors import InputError, is_whole
 from onoma.indexes.postings import KeyArray
 from onoma.types import RowArray
 
@@ -96,8 +96,9 @@ def checked_ngrams(ngrams: Sequence[int]) -> tuple[int, int]:
         InputError: they are none.
     """
     if (
-        len(ngrams) != 2
-        or not all(isinstance(length, int) and not isinstance(length, bool) for length in ngrams)
+        not isinstance(ngrams, Sequence)
+        or len(ngrams) != 2
+        or not all(map(is_whole, ngrams))
         or not 1 <= ngrams[0] <= ngrams[1]
     ):
         raise InputError(
@@ -106,4 +107,4 @@ def checked_ngrams(ngrams: Sequence[int]) -> tuple[int, int]:
             expected="the shortest, from 1, and the longest, such as (1, 2)",
             found=repr(ngrams),
         )
-    return ngrams[0], ngrams[1]
+    return int(ngrams[0]), int(ngrams[1])

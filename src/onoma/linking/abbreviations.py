@@ -107,7 +107,7 @@ def finder_named(name: str) -> Callable[[str], dict[str, str]]:
     Raises:
         ConfigError: there is none of this name.
     """
-    if name not in FINDERS:
+    if not isinstance(name, str) or name not in FINDERS:
         known = ", ".join(FINDERS)
         raise ConfigError(f"There is no abbreviation finder '{name}'.{did_you_mean(name, FINDERS)} Known: {known}.")
     return FINDERS[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from onoma.errors import ConfigError, check_several
+from onoma.errors import ConfigError
 from onoma.linking.filters import Filters, filter_words
 from onoma.linking.linker import Linker
 from onoma.linking.settings import ordered_stages
@@ -43,7 +43,6 @@ class Asking:
                 f"filters are onoma.linking.filters.Filters.of(sources=..., ...); found {type(self.filters).__name__}."
             )
         if self.stages is not None:
-            check_several(self.stages, "stages")
             object.__setattr__(self, "stages", ordered_stages(self.stages))
         words = {name: sorted({*filter_words(said, name)}) for name, said in vars(self.filters).items()}
         object.__setattr__(self, "filters", Filters.of(**words))

@@ -25,11 +25,12 @@ from onoma.artifacts import (
 )
 from onoma.encoders import Encoder, export_encoder, open_encoder
 from onoma.encoders.cross_encoder import RERANKER_FORMAT, RERANKER_KIND
-from onoma.encoders.encoding import checked_vectors
+from onoma.encoders.encoding import check_opened, check_unit_length, checked_vectors
 from onoma.encoders.folders import ENCODER_KIND
 from onoma.encoders.kept_parts import EncodePart, KeptParts, encode_in_parts
-from onoma.errors import ConfigError, InputError, MismatchError
+from onoma.errors import ConfigError, MismatchError
 from onoma.indexes.char_ngrams import CharNgramIndex
+from onoma.indexes.ngram_keys import checked_ngrams
 from onoma.indexes.opening import build_index, check_kind
 from onoma.indexes.pgvector_folder import is_table_kind, prepare_table
 from onoma.indexes.pgvector_replacing import drop_unfinished, replacing_tables
@@ -45,7 +46,7 @@ from onoma.linking.settings import LinkerSettings, Stage, ordered_stages
 from onoma.terminology import Terminology
 from onoma.terminology.tables import ACTIVE
 from onoma.terminology.terminology import as_terminology
-from onoma.types import MAX_NORM, BoolArray, CountProgress, FloatArray
+from onoma.types import BoolArray, CountProgress, FloatArray
 
 DEFAULT_NORMALISATION = "sapbert"
 """Of a linker without an encoder, which would say how it was trained."""
@@ -112,8 +113,10 @@ def build_linker(
         RuntimeWarning: a table that is not needed any more could not be dropped.
     """
     ensure_writable(out, KIND, overwrite=overwrite)
+    ngrams = checked_ngrams(ngrams)
     names_of = as_terminology(terminology)
     opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
+    check_opened(opened)
     if opened is not None and opened.fingerprint != opened.folder.fingerprint:
         raise MismatchError(
             f"the encoder {opened.name} ({opened.fingerprint[:12]}) is not the one in its folder {opened.folder.path} "
@@ -283,7 +286,7 @@ def _check_unused(
         raise ConfigError(f"a database is for {' and '.join(get_args(TableKind))}; the index {index} is in files.")
     if not dense and (index, vectors) != ("exact", "fp32"):
         raise ConfigError("index and vectors are of an encoder's vectors, and this linker would have no encoder.")
-    if not sparse and tuple(ngrams) != BIOSYN_NGRAMS:
+    if not sparse and ngrams != BIOSYN_NGRAMS:
         raise ConfigError("lengths of n-grams are for a linker with character n-grams (sparse=True, --sparse).")
 
 
@@ -321,17 +324,9 @@ def _vectors(
 
     start = 0
     for part in encode_in_parts(encode_whole, texts, progress=progress):
-        lengths = np.linalg.norm(part, axis=1)
-        # A text without a single token has the vector zero, and so the score 0 with every mention.
-        wrong = np.flatnonzero(~((np.abs(lengths - 1) <= MAX_NORM - 1) | (lengths == 0)))
-        if len(wrong):
-            raise InputError(
-                "the encoder gives a vector that is not of unit length",
-                field=texts[start + int(wrong[0])],
-                found=f"length {lengths[wrong[0]]}",
-                fix="use another encoder; this one's training may have diverged",
-            )
         stop = start + len(part)
+        # A text without a single token has the vector zero, and so the score 0 with every mention.
+        check_unit_length(part, texts[start:stop])
         is_read[start:stop] = encoder.can_read(texts[start:stop])
         yield part * is_read[start:stop, None]
         start = stop

@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 
-from onoma.errors import ConfigError, FormatVersionError, InputError, ShapeError, did_you_mean
+from onoma.errors import ConfigError, FormatVersionError, InputError, ShapeError, did_you_mean, is_whole
 from onoma.linking.calibrators import IsotonicMap, LogisticModel, PlattMap
 from onoma.linking.confidence_features import FEATURE_NAMES
 from onoma.linking.confidence_metrics import PrecisionCoverage, precision_coverage
@@ -215,7 +215,7 @@ def check_method(method: str) -> None:
 
 def _check_options(method: str, n_folds: int, l2: float) -> None:
     check_method(method)
-    if isinstance(n_folds, bool) or not isinstance(n_folds, int) or n_folds < 2:
+    if not is_whole(n_folds) or n_folds < 2:
         raise ConfigError(f"n_folds must be a whole number from 2; found {n_folds!r}.")
     if not (0 < l2 < np.inf):
         raise ConfigError(f"l2 must be above 0 and finite; found {l2!r}.")

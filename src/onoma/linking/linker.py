@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from onoma.artifacts import Manifest, open_artifact, read_while_unchanged
 from onoma.encoders import Encoder
+from onoma.encoders.encoding import check_opened
 from onoma.errors import ConfigError, InputError, MismatchError
 from onoma.linking.components import Components
 from onoma.linking.confidence import threshold, threshold_for
@@ -69,6 +70,12 @@ class Linker:
             ConfigError: a database is needed and was not given, or was given and there is no use for it.
             UnavailableError: PostgreSQL, or what is needed to talk to it, is missing or refuses.
         """
+        if isinstance(path, Linker):
+            raise InputError(
+                "a linker that is open is given where a linker's folder is asked for",
+                path=path.path,
+                fix="give its path; stages and filters go with an onoma.linking.Asking",
+            )
         folder = Path(path).absolute()
         manifest, components = read_while_unchanged(
             folder,
@@ -155,7 +162,9 @@ class Linker:
 
         Raises:
             MismatchError: it is another encoder than the one that made the vectors.
+            InputError: it is none.
         """
+        check_opened(encoder)
         if encoder.fingerprint != self.encoder.fingerprint:
             raise other_encoder(self, encoder)
         return self._with(dataclasses.replace(self._components, encoder=encoder))
@@ -165,7 +174,10 @@ class Linker:
 
         Raises:
             MismatchError: it is another cross-encoder, or there is none. `onoma.linking.add_reranker` adds one.
+            InputError: it is no reranker.
         """
+        if not isinstance(reranker, Reranker):
+            raise InputError("a reranker that was opened is needed", found=repr(reranker), fix="Reranker.open(FOLDER)")
         own = self._components.reranker
         if own is None or reranker.fingerprint != own.fingerprint:
             has = "has none" if own is None else f"has {own.about.name}"

@@ -32,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onoma.encoders.cross_encoder_tokens import END_MARK, START_MARK, split_context
+from onoma.encoders.encoding import check_unit_length, checked_vectors
 from onoma.linking.components import Components
 from onoma.linking.confidence_features import MentionEvidence
 from onoma.linking.dictionary import RankedEntries
@@ -231,7 +232,8 @@ class Run:
     def _queries(self, texts: Sequence[str]) -> dict[Stage, Queries]:
         components, queries = self._components, dict[Stage, Queries]()
         if "dense" in self._stages and components.dense is not None and components.encoder is not None:
-            vectors = components.encoder.encode(list(texts))
+            vectors = checked_vectors(components.encoder.encode(list(texts)), len(texts), components.encoder)
+            check_unit_length(vectors, texts)
             is_read = components.encoder.can_read(texts)
             if not is_read.all():
                 vectors = np.where(is_read[:, None], vectors, np.float32(0))  # the encoder's own stay as they are

@@ -68,6 +68,9 @@ class Reranker:
         """
         return cls(CrossEncoder.open(path, prepare=_preset, threads=threads))
 
+    def __repr__(self) -> str:
+        return f"Reranker({self.about.name}: the first {self.about.depth} candidates, {self.path})"
+
     @property
     def about(self) -> CrossEncoderAbout:
         """What its folder says: name, normalisation, how many candidates it reranks, its weight."""

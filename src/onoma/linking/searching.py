@@ -112,6 +112,9 @@ class DenseSearch:
     def __init__(self, index: Index, vectors: StoredVectors | None, allowed: AllowedTexts) -> None:
         self._index, self._vectors, self._allowed = index, vectors, allowed
 
+    def __repr__(self) -> str:
+        return f"DenseSearch({self._index!r})"
+
     @property
     def vectors(self) -> StoredVectors:
         """Of all texts.

@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from onoma.types import RowArray
 
+_SHOWN = 3
+
 
 class StringColumn(Sequence[str]):
     """An immutable sequence of strings over UTF-8 bytes.
@@ -28,6 +30,8 @@ class StringColumn(Sequence[str]):
         >>> column = StringColumn.from_strings(["heart", "", "Ménière"])
         >>> len(column), column[2], list(column)
         (3, 'Ménière', ['heart', '', 'Ménière'])
+        >>> column
+        StringColumn(3: 'heart', '', 'Ménière')
     """
 
     def __init__(self, data: npt.NDArray[np.uint8], offsets: RowArray) -> None:
@@ -58,6 +62,10 @@ class StringColumn(Sequence[str]):
     def has_any(self, characters: bytes) -> bool:
         """Whether any string has one of these ASCII characters in it; nothing is decoded."""
         return any(bool((self._data == character).any()) for character in characters)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, self[:_SHOWN]))
+        return f"StringColumn({len(self):,}: {shown}{', ...' if len(self) > _SHOWN else ''})"
 
     def __len__(self) -> int:
         return len(self._offsets) - 1

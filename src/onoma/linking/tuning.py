@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 import polars as pl
 
 from onoma.artifacts import amend_artifact, ensure_writable
-from onoma.errors import ConfigError, InputError
+from onoma.errors import ConfigError, InputError, is_whole
 from onoma.indexes.pgvector_replacing import drop_unfinished
 from onoma.linking.calibration import Method, check_method
 from onoma.linking.confidence_inputs import checked_certainty, checked_precision
@@ -140,7 +140,7 @@ def tune_linker(
         OnomaError: the linker cannot be opened, see `Linker.open`.
     """
     wish = _checked_wish(wished_precision, certainty, calibrate=calibrate)
-    if isinstance(n_folds, bool) or not isinstance(n_folds, int) or n_folds < 2:
+    if not is_whole(n_folds) or n_folds < 2:
         raise ConfigError(f"n_folds must be a whole number from 2; found {n_folds!r}.")
     check_method(method)
     for given in (mentions,) if prior is None else (mentions, prior):

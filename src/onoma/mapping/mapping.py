@@ -117,7 +117,8 @@ def map_table(
             variable of each node.
         overwrite: Replace ``output``, and throw away unfinished work of other settings.
         progress: Called with how much of a stage is done, how much there is to do, and the stage: "reading" and
-            "writing" (rows), "linking" (mentions; those that an earlier run linked are not counted).
+            "writing" (rows; while a text is read its lines), "linking" (mentions; those that an earlier run linked are
+            not counted).
 
     Raises:
         InputError: input and output are one file or of an unknown kind; the input cannot be read (saying the line), has
@@ -137,6 +138,9 @@ def map_table(
     started = time.monotonic()
     top_k, workers = checked_top_k(top_k), None if workers is None else whole_number(workers, "workers", "too few")
     _check_options(engine, address, database)
+    for name, value in (("column", column), ("context", context)):
+        if not isinstance(value, str) and (value is not None or name == "column"):
+            raise InputError("the name of a column is meant here", field=name, found=repr(value))
     source, target = Path(input), Path(output)
     ensure_free(target, overwrite=True)  # by the name that was given: that of a pipe says nothing
     if target.is_symlink():  # what it points to is replaced, not the link

@@ -321,7 +321,7 @@ class WorkFolder:
                     handle = open_locked(self.folder / "lock")
                 except BlockingIOError:
                     raise UnavailableError(
-                        f"Another process is at work in {self.folder}. Wait for it, or end it first."
+                        f"Another run is at work in {self.folder}. Wait for it, or end it first."
                     ) from None
         with handle:
             yield

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from onoma.errors import ConfigError, ShapeError
+from onoma.errors import ConfigError, ShapeError, is_whole
 from onoma.randomness import random_from
 from onoma.types import RowArray
 
@@ -50,7 +50,7 @@ def synonym_pairs(
     labels = np.asarray(labels)
     if labels.ndim != 1 or (labels[1:] < labels[:-1]).any():
         raise ShapeError("labels: expected a vector in ascending order, the names of a concept side by side.")
-    if isinstance(max_per_concept, bool) or not isinstance(max_per_concept, int | np.integer) or max_per_concept < 1:
+    if not is_whole(max_per_concept) or max_per_concept < 1:
         raise ConfigError(f"max_pairs_per_concept must be a whole number, at least 1; found {max_per_concept!r}.")
     is_first = np.concatenate([np.ones(min(len(labels), 1), bool), labels[1:] != labels[:-1]])
     starts = np.flatnonzero(is_first)

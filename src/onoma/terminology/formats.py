@@ -97,8 +97,8 @@ def get_format(name: str) -> Format:
         ConfigError: there is none.
     """
     known = known_formats()
-    if name not in known:
-        reads_it = _READ_BY.get(re.sub(r"\W+", "", name.lower()))
+    if not isinstance(name, str) or name not in known:
+        reads_it = _READ_BY.get(re.sub(r"\W+", "", str(name).lower()))
         hint = f": that is read by format '{reads_it}'." if reads_it else f".{did_you_mean(name, known)}"
         raise ConfigError(f"There is no format '{name}'{hint} Known: {', '.join(known)}.")
     return known[name]

@@ -42,7 +42,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from onoma.errors import ConfigError, did_you_mean
+from onoma.errors import ConfigError, InputError, did_you_mean
 
 _NOT_PLAIN = [*"\t\n\v\f\r\x1c\x1d\x1e\x1f", "  "]
 """What a plain string does not contain, besides what is not ASCII."""
@@ -155,6 +155,7 @@ def normalise(text: str, preset: str = "sapbert") -> str:
 
     Raises:
         ConfigError: there is no such preset.
+        InputError: the text is none, as a missing value of a table.
 
     Source:
         "sapbert": Liu et al. 2021, appendix on data preparation (lower-cased names). "biosyn": Sung et al. 2020
@@ -168,6 +169,8 @@ def normalise(text: str, preset: str = "sapbert") -> str:
         >>> normalise("Renal-cell carcinoma NOS (disorder)", "coder")
         'renal cell carcinoma'
     """
+    if not isinstance(text, str):
+        raise InputError("what shall be normalised is no text", found=repr(text))
     return _preset(preset).text(text)
 
 
@@ -206,7 +209,7 @@ def _normalise_series(series: pl.Series, preset: _Preset) -> pl.Series:
 
 
 def _preset(name: str) -> _Preset:
-    if name not in _PRESETS:
+    if not isinstance(name, str) or name not in _PRESETS:
         raise ConfigError(
             f"There is no normalisation '{name}'.{did_you_mean(name, _PRESETS)} Known: {', '.join(_PRESETS)}."
         )

@@ -19,6 +19,7 @@ from onoma.errors import InputError, whole_number
 from onoma.terminology.tables import OBSOLETE
 
 MatchedBy = Literal["code", "cross-reference", "name", "prefix", "substring"]
+_MOST = 1 << 32
 _MATCHED_BY: tuple[MatchedBy, ...] = ("code", "cross-reference", "name", "prefix", "substring")
 
 
@@ -61,7 +62,7 @@ def search_names(
     Raises:
         InputError: ``text`` is blank or no text, or ``limit`` is less than 1.
     """
-    limit = whole_number(limit, "limit", "a search needs room for an answer")
+    limit = min(whole_number(limit, "limit", "a search needs room for an answer"), _MOST)
     if not isinstance(text, str):
         raise InputError("the search text is no text", field="text", found=repr(text))
     try:
