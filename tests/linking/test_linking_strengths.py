@@ -62,6 +62,9 @@ def is_name(text: str) -> bool:
         ("5-FU 500 mg", "5-FU"),
         ("polyethylene glycol 3350 17 gram powder", "polyethylene glycol 3350"),
         ("factor VIII 250 IU", "factor VIII"),
+        ("CEFTRIAXONE 1G INJ", "CEFTRIAXONE"),
+        ("vancomycin 1 g/200 mL", "vancomycin"),
+        ("sodium chloride 0.9% 1 L bag", "sodium chloride bag"),
     ],
 )
 def test_what_only_says_how_much_and_how_is_left_out(mention: str, left: str) -> None:
@@ -73,7 +76,16 @@ def test_what_only_says_how_much_and_how_is_left_out(mention: str, left: str) ->
     [
         *("calamine lotion", "amoxicillin capsules", "Lipitor 20", "Augmentin 875-125", "interleukin 2", "B 12"),
         *("500 mg", "100 units/mL", "", " ", "Tylenol #3", "type 2 diabetes", "stage 3 cancer", "HIV-1", "2,4-D"),
-        *("h1n1", "17-beta estradiol", "  heart   attack ", "10 year old", "1,25-dihydroxyvitamin D"),
+        *(
+            "h1n1",
+            "type 2G",
+            "SCNN1G",
+            "5-l-oxoproline",
+            "17-beta estradiol",
+            "  heart   attack ",
+            "10 year old",
+            "1,25-dihydroxyvitamin D",
+        ),
         "x" * 501 + " 5 mg",
     ],
 )

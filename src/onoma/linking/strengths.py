@@ -23,19 +23,23 @@ from collections.abc import Callable, Iterator
 from onoma.linking.disorder_words import listed
 
 _NUMBER = r"(?:\d+(?:[.,]\d+)*|\.\d+)"
-_MASS_AND_COUNT = (
-    r"mcg|mg|ng|kg|gm|gr|grams?|milligrams?|micrograms?|[uµμ]g|g|m[il]u|mci|mbq|gbq|meq|mmol|mol|kcal|ml|cc|dl|l|"
-    r"millilit(?:er|re)s?|lit(?:er|re)s?|oz|ppm|iu|i\.u\.|units?|unt|u|cells|bau|pfu|sq-e"
+_UNIT = (
+    r"mcg|mg|ng|kg|gm|gr|grams?|milligrams?|micrograms?|[uµμ]g|m[il]u|mci|mbq|gbq|meq|mmol|mol|kcal|ml|cc|dl|"
+    r"millilit(?:er|re)s?|lit(?:er|re)s?|oz|ppm|iu|i\.u\.|units?|unt|cells|bau|pfu|sq-e"
 )
+_SHORT_UNIT = "[glu]"
 _COUNTED = (
     r"tab(?:let)?s?|cap(?:sule)?s?|caplets?|puffs?|sprays?|drops?|gtts?|patch(?:es)?|vials?|amp(?:oule|ule)?s?|sachets?|"
     r"packets?|doses?|count|ct|pcs|actuat(?:ion)?s?|act|inh(?:alation)?s?|lozenges?|suppositor(?:y|ies)|pens?|syringes?"
 )
-_TIMES = r"h|hrs?|hours?|days?|d|wks?|weeks?|min(?:ute)?s?"
-_OF = rf"(?:{_MASS_AND_COUNT}|{_COUNTED}|{_TIMES}|m2|m²)"
+_TIME = r"hrs?|hours?|days?"
+_OF = rf"(?:{_UNIT}|{_SHORT_UNIT}|{_COUNTED}|{_TIME}|h|d|wks?|weeks?|min(?:ute)?s?|m2|m²)"
+_RANGE = rf"{_NUMBER}(?:\s*(?:[-–/]|\bto\b)\s*{_NUMBER})*"
+# "type 2G" is no amount, nor is the letter in "5-l-isoleucine" and "SCNN1G" a unit.
 _AMOUNT = re.compile(
-    rf"(?:(?<![\w.,:/-])|(?<=[^\W\d_]{{4}})){_NUMBER}(?:\s*(?:[-–/]|\bto\b)\s*{_NUMBER})*"
-    rf"(?:\s*%|[\s-]*(?:(?:million|mega|mio)\s+)?(?:{_MASS_AND_COUNT}|{_COUNTED}|hrs?|hours?|days?)(?!\w))"
+    rf"(?:(?<![\w.,:/-])(?<!\btype\s){_RANGE}"
+    rf"(?:\s*%|[\s-]*(?:(?:million|mega|mio)\s+)?(?:{_UNIT}|{_COUNTED}|{_TIME})(?!\w)|\s?{_SHORT_UNIT}(?![\w-]))"
+    rf"|(?<=[^\W\d_]{{4}}){_RANGE}\s?(?:mg|mcg|ml|iu|units?)(?!\w))"
     rf"(?:\s*(?:(?:/|\bper\b)\s*(?:{_NUMBER}[\s-]*)?{_OF}|[-–]\s*{_NUMBER}\s*{_OF})(?!\w))*",
     re.IGNORECASE,
 )
