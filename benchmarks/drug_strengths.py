@@ -6,7 +6,8 @@
 The package (Apache licence) has the modules of Synthea, which prescribe drugs by names of RxNorm such as "Acetaminophen
 325 MG Oral Tablet [Tylenol]". Those with a number and one ingredient are linked, as they are, and with one letter of
 one word wrong (see ``misspellings.py``). An answer is right if one of its concept's names, of four letters or more,
-stands in the text as RxNorm has it, word for word. LINKER is of drugs, such as ``drug_names.py`` makes.
+stands in the text as RxNorm has it, word for word. LINKER is of drugs, such as ``drug_names.py`` makes. With
+``--others TERMINOLOGY``: how many of its names, if they were unknown, would lose something.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ import numpy as np
 
 from misspellings import misspelt
 from onoma.linking import Link, Linker, Preparation
+from onoma.linking.strengths import without_strengths
+from onoma.terminology import Terminology
 
 _SHORTEST = 4
 
@@ -72,6 +75,7 @@ def main() -> None:
     parser.add_argument("linker")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--show", action="store_true", help="print what is answered wrongly with --strengths")
+    parser.add_argument("--others", help="a terminology of anything but drugs")
     given = parser.parse_args()
     linker, drugs, draw = Linker.open(given.linker), prescribed(given.wheel), random.Random(given.seed)
     names = names_of_concepts(linker)
@@ -92,6 +96,10 @@ def main() -> None:
                 for one, links, drug, good in zip(read, answers, mentions, right, strict=True):
                     if not good:
                         print(f"    {drug} -> {one.text} -> {links[0].matched_name if links else None}")
+    if given.others is not None:
+        others = Terminology.open(given.others).names().select("text").unique().collect()["text"].to_list()
+        cut = sum(without_strengths(name) != name for name in others)
+        print(f"{cut:,} of {len(others):,} names of {given.others} would lose something")
 
 
 if __name__ == "__main__":
