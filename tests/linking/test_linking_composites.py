@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import example, given
@@ -99,6 +100,13 @@ SPLIT = [
     ("HBV and HIV infection", "HBV infection; HIV infection"),
     ("HCC and fish-eye disease", "HCC; fish-eye disease"),
     ("transcription factors FOXC1 and FOXC2", "transcription factors FOXC1; transcription factors FOXC2"),
+    # listed
+    ("nausea; vomiting", "nausea; vomiting"),
+    ("(nausea; vomiting)", "nausea; vomiting"),
+    ("nausea/vomiting; headache.", "nausea; vomiting; headache"),
+    ("Fluoxetine; Lorazepam;", "Fluoxetine; Lorazepam"),
+    ("nausea\r\nvomiting\n", "nausea; vomiting"),
+    ("breast and ovarian cancer; asthma", "breast cancer; ovarian cancer; asthma"),
     # inverted
     ("neurofibromatosis, type I and type II", "neurofibromatosis type I; neurofibromatosis type II"),
     ("diabetes mellitus, type 1 or type 2", "diabetes mellitus type 1; diabetes mellitus type 2"),
@@ -181,6 +189,16 @@ WHOLE = [
     "CL/P",
     "w/o pain",
     "1,000/2,000",
+    "pain 7/10",
+    "BP 150/90",
+    "visual acuity 20/40",
+    "Augmentin 875/125",
+    "t(9;22) leukaemia",
+    "denies fever; cough",
+    "(nausea; vomiting) rash",
+    "nausea; .",
+    "nausea, vomiting, diarrhea",
+    "lisinopril + aspirin",
     "and/or",
     "/",
     "pain and " * 50,
@@ -385,3 +403,19 @@ def test_what_the_rules_know_of_words() -> None:
 def test_wholes_are_several() -> None:
     with pytest.raises(InputError, match="put it in a list"):
         split_composite("stiffness and joint pain and fever", wholes="stiffness and joint pain")
+
+
+def test_commas_and_plus_signs_alone_divide_names() -> None:
+    names = {"nausea", "vomiting", "diarrhea", "lisinopril", "aspirin", "carcinoma", "lung", "pain"}
+
+    def parts(mention: str, wholes: Sequence[str] = ()) -> str:
+        return "; ".join(split_composite(mention, is_name=lambda text: text.lower() in names, wholes=wholes))
+
+    assert parts("Nausea, vomiting, diarrhea.") == "Nausea; vomiting; diarrhea"
+    assert parts("nausea/vomiting, diarrhea") == "nausea; vomiting; diarrhea"
+    assert parts("lisinopril + aspirin") == "lisinopril; aspirin"
+    assert parts("pains, nausea") == "pains; nausea"
+    for whole in ("carcinoma, lung", "nausea, severe", "vitamin B+C", "no nausea, vomiting", "pain,nausea", "+ pain"):
+        assert parts(whole) == whole
+    assert parts("nausea, vomiting", wholes=["nausea, vomiting"]) == "nausea, vomiting"
+    assert parts("pain; nausea, vomiting", wholes=["nausea, vomiting"]) == "pain; nausea, vomiting"

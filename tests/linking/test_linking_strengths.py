@@ -63,6 +63,16 @@ def is_name(text: str) -> bool:
         ("polyethylene glycol 3350 17 gram powder", "polyethylene glycol 3350"),
         ("factor VIII 250 IU", "factor VIII"),
         ("CEFTRIAXONE 1G INJ", "CEFTRIAXONE"),
+        ("fluoxetine 20mg cap; lorazepam 1mg prn", "fluoxetine; lorazepam"),
+        ("fluoxetine 20mg cap\nlorazepam 1mg tab", "fluoxetine\nlorazepam"),
+        ("lisinopril 20mg tab, ramipril 5mg cap, qds", "lisinopril, ramipril"),
+        ("metoprolol tartrate 25 mg tab + lisinopril 10 mg", "metoprolol tartrate + lisinopril"),
+        ("amoxicillin; 500 mg; capsule, oral", "amoxicillin"),
+        ("amlodipine 5 mg, 30 tabs", "amlodipine"),
+        ("lisinopril-HCTZ 20 mg / 12.5 mg tab", "lisinopril-HCTZ"),
+        ("calcium carbonate 600mg/vitamin D 400IU", "calcium carbonate/vitamin D"),
+        ("Percocet 5/325", "Percocet"),
+        ("hydrocodone/APAP 10/325 tabs", "hydrocodone/APAP"),
         ("vancomycin 1 g/200 mL", "vancomycin"),
         ("sodium chloride 0.9% 1 L bag", "sodium chloride bag"),
     ],
@@ -125,7 +135,7 @@ def test_what_is_left_is_of_the_mention(mention: str) -> None:
     left = without_strengths(mention)
     assert left.strip() or not mention.strip()
     if left != mention:
-        assert left == " ".join(left.split())
+        assert left == "\n".join(" ".join(line.split()) for line in left.split("\n"))
         assert any(map(str.isalpha, left))
         signs = iter(mention)
         assert all(sign in signs for sign in left if not sign.isspace())  # in their order

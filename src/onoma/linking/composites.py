@@ -11,13 +11,15 @@ shared frame          cancer of the breast and ovary  cancer of the breast; canc
 whole names           abdominal pain and vomiting     abdominal pain; vomiting
 numbers and letters   type 1 and 2 diabetes, BRCA1/2  type 1 diabetes; type 2 diabetes, BRCA1; BRCA2
 inverted              diabetes, type 1 and type 2     diabetes type 1; diabetes type 2
+listed                nausea; vomiting                nausea; vomiting
 suspended hyphen      T- and B-cell lymphoma          T-cell lymphoma; B-cell lymphoma
 ====================  ==============================  ================================================
 
 The words decide which reading comes first: whether a conjunct ends in a word for a disorder ("pain", "-itis"), in
 a part of the body, in a number. A terminology knows better: of all readings, the one of which most parts are names
 is taken, and a mention that is a name itself ("head and neck cancer", a syndrome called by its signs) stays whole.
-What no rule explains stays whole too. The rules are made for English names of disorders and phenotypes.
+What no rule explains stays whole too. The rules are made for English names of disorders and phenotypes; semicolons and
+line breaks divide anything, and commas or plus signs alone ("lisinopril + aspirin") what are names on all sides.
 
 Source:
     The idea of simplifying composite names before linking is SimConcept's (Wei, Leaman and Lu 2015, "SimConcept:
@@ -64,6 +66,8 @@ _CHANGED = frozenset({"decreased", "diminished", "elevated", "increased", "lower
 _QUANTIFIERS = _ARTICLES | {"some", "other", "certain", "various", "several"}
 _SPELLINGS = re.compile(r"\band\s*/\s*or\b|\bas well as\b", re.IGNORECASE)
 _LISTS = re.compile(r"[,/&]|\b(?:and|or|as well as)\b", re.IGNORECASE)
+_SURE_DIVIDERS = re.compile(r"\s*(?:;(?=\s|$)|[\n\r])\s*")
+_DIVIDERS = re.compile(r"(?:,|\s\+)\s+")
 _FIXED_PAIRS = re.compile(
     r"\b(?:head and neck|foot and mouth|hands? and f(?:oo|ee)t|signs and symptoms|ear, nose,? and throat|one or more"
     r"|non \w+)\b",
@@ -127,6 +131,8 @@ def split_composite(
     if is_name is not None and is_name(mention):
         return [mention]
     wholes = [*wholes]
+    if listed := _listed(mention, is_name, wholes):
+        return listed
     if (inner := _unwrapped(mention)) is not None:
         within = split_composite(inner, is_name=is_name, wholes=wholes)
         return within if len(within) > 1 else [mention]
@@ -139,6 +145,35 @@ def split_composite(
         for smaller in split_composite(part, is_name=is_name, wholes=wholes):
             found.setdefault(smaller.casefold(), smaller)
     return list(found.values()) if 1 < len(found) <= _MAX_PARTS else [mention]
+
+
+def _listed(mention: str, is_name: Callable[[str], bool] | None, wholes: list[str]) -> list[str]:
+    """What stands between semicolons or line breaks, or between commas or plus signs alone; none if that is no list."""
+    if _DENYING.intersection(mention.lower().split()):
+        return []
+    parts = _divided(mention, _SURE_DIVIDERS, is_name, wholes)
+    if parts or is_name is None:
+        return parts
+    parts = _divided(mention, _DIVIDERS, is_name, wholes)
+    # Whoever writes "carcinoma, lung" means one name.
+    return parts if all(_is_named([part], is_name) and not is_organ(_core(part)) for part in parts) else []
+
+
+def _divided(
+    mention: str, dividers: re.Pattern[str], is_name: Callable[[str], bool] | None, wholes: list[str]
+) -> list[str]:
+    """What stands between some signs, each split further; none if there is only one such part, or too many."""
+    if any(dividers.search(whole) for whole in wholes):
+        return []
+    pieces = [piece for piece in dividers.split(mention.strip().rstrip(".;,")) if any(map(str.isalnum, piece))]
+    if not 1 < len(pieces) <= _MAX_PARTS:
+        return []
+    found: dict[str, str] = {}
+    for piece in pieces:
+        for part in split_composite(piece, is_name=is_name, wholes=wholes):
+            found.setdefault(part.casefold(), part)
+    parts = list(found.values())
+    return parts if 1 < len(parts) <= _MAX_PARTS and not _tears_pairs(mention, parts) else []
 
 
 def _unwrapped(mention: str) -> str | None:
@@ -476,6 +511,8 @@ def _tokens(mention: str, wholes: Iterable[str]) -> _Words:
     for token in text.split(" "):
         word = token.rstrip(_COMMA) if len(token) - len(token.rstrip(_COMMA)) == 1 else token
         pieces = _slashed(word) if word else []
+        if len(pieces) > 1 and _NUMBER.fullmatch(pieces[0]) and not (words and words[-1].lower() in _LABELS):
+            pieces = [word]  # "pain 7/10", "BP 150/90", "visual acuity 20/40"
         words += pieces
         if word != token:
             words.append(_COMMA)

@@ -46,8 +46,13 @@ _AMOUNT = re.compile(
 _RATIO = re.compile(r"(?<![\w.,:/-])1\s?:\s?\d[\d,]*(?![\w:])")
 _QUANTITY = re.compile(r"(?<!\w)(?:#\s?|qty\.?:?\s?|(?<=\s)x\s?)\d\d+(?!\w)", re.IGNORECASE)
 """Of two digits: "Tylenol #3" has codeine in it."""
+_PAIR = re.compile(r"(?<=[^\W\d_]{4})\s+\d+(?:[.,]\d+)?/\d+(?:[.,]\d+)?(?![\w/-])")
+"""Of a combination: "Percocet 5/325"."""
 _EXTRA = re.compile(r"\b(?:extra|maximum|regular|double|high|low)[\s-]strength\b", re.IGNORECASE)
 _BRAND = re.compile(r"\s*\[[^\[\]]*\]\s*$")
+_BETWEEN_DRUGS = re.compile(r"(\s*;\s+|\s*[\r\n]+\s*|\s+\+\s+|\s+/\s+)")
+_DIVIDERS = {";": "; ", "": "\n", "+": " + ", "/": " / ", ",": ", "}
+_COMMAS = re.compile(r"(,\s+)")
 _MARKS = re.compile("[®™]")
 _EMPTY = re.compile(r"\(\s*[,;/-]*\s*\)|\[\s*\]")
 _MAX_CHARACTERS = 500
@@ -74,7 +79,7 @@ _FORMS = listed(
 _DIRECTIONS = listed(
     """
     apply as at b.i.d. bedtime bid by daily day each evening every hs i.m. i.v. im iv monthly morning mouth needed
-    night nightly od once p.o. p.r.n. po pr prn pv q.i.d. qam qd qhs qid qod qpm s.c. s.l. sc sl sq stat subcut subq
+    night nightly od once p.o. p.r.n. po pr prn pv q.i.d. qam qd qds qhs qid qod qpm s.c. s.l. sc sl sq stat subcut subq
     t.i.d. take thrice tid times twice weekly
     """
 )
@@ -112,19 +117,40 @@ def without_strengths(mention: str, *, is_name: Callable[[str], bool] | None = N
     """
     if len(mention) > _MAX_CHARACTERS or (is_name is not None and is_name(mention)):
         return mention
-    rest, n_amounts = " ".join(mention.split()), 0
-    rest = _MARKS.sub(" ", rest)
-    for pattern in (_AMOUNT, _RATIO, _QUANTITY, _EXTRA):
+    drugs = _BETWEEN_DRUGS.split(mention.strip())
+    if len(drugs) == 1:
+        between = _COMMAS.split(mention.strip())
+        # "amlodipine, 5 mg" is one drug
+        drugs = between if all(_AMOUNT.search(drug) or not _left_of(drug, is_name) for drug in between[::2]) else drugs
+    parts = [_left_of(drug, is_name) for drug in drugs[::2]]
+    if parts == drugs[::2]:
+        return mention
+    left = ""
+    for divider, part in zip(["", *drugs[1::2]], parts, strict=True):
+        if part:
+            left += (_DIVIDERS[divider.strip()] if left else "") + part
+    return left or mention
+
+
+def _left_of(mention: str, is_name: Callable[[str], bool] | None) -> str:
+    """What is left of one drug; nothing if all of it says how much, and how it is given."""
+    if is_name is not None and is_name(mention):
+        return mention
+    rest, n_amounts = _MARKS.sub(" ", " ".join(mention.split())), 0
+    for pattern in (_AMOUNT, _RATIO, _PAIR, _QUANTITY, _EXTRA):
         rest, n = pattern.subn(" ", rest)
         n_amounts += n
     if n_amounts:
         rest = _BRAND.sub("", rest)
-    left = [text for text in _shortened(_tidied(rest)) if _is_name_like(text)]
+    texts = [*_shortened(_tidied(rest))]
+    left = [text for text in texts if _is_name_like(text)]
     if is_name is not None:
         named = next((text for text in [*left, *_without_number(left)] if is_name(text)), None)
         if named is not None:
             return named
-    return left[-1] if n_amounts and left else mention
+    if not left or not _is_name_like(texts[-1]):
+        return ""
+    return left[-1] if n_amounts else mention
 
 
 def _shortened(text: str) -> Iterator[str]:
@@ -163,7 +189,7 @@ def _bare(word: str) -> str:
 def _tidied(text: str) -> str:
     """Without what stood around what was left out: empty brackets, commas, white space."""
     text = _EMPTY.sub(" ", text)
-    text = re.sub(r"\s+([,;)\]])", r"\1", re.sub(r"([(\[])\s+", r"\1", text))
+    text = re.sub(r"\s+([,;)\]]|/(?=\S))", r"\1", re.sub(r"([(\[])\s+", r"\1", text))
     return " ".join(re.sub(r"([,;])(?:\s*[,;])+", r"\1", text).split()).strip(_LOOSE)
 
 
