@@ -21,6 +21,7 @@ from mapping_data import (
     write_table,
 )
 
+from onoma.errors import ConfigError, InputError
 from onoma.linking import Linker
 from onoma.linking.mentions import PreparedMention
 from onoma.mapping import map_table
@@ -281,3 +282,40 @@ def test_progress_counts_to_the_end(linker: Path, tmp_path: Path, small_parts: N
         assert of_stage[0] == (0, n_all)
         assert of_stage[-1] == (n_all, n_all)
         assert of_stage == sorted(of_stage)
+
+
+@pytest.mark.parametrize("name", ["x.tsv", "x.csv"])
+@pytest.mark.usefixtures("small_parts")
+def test_quotes_where_tabs_divide_cells(linker: Path, tmp_path: Path, name: str) -> None:
+    """As in what spreadsheets call Unicode text."""
+    rows = ['1\t"cold, flu"', '2\t"cold"', "3\tcold", '4\t"a ""bad"" cold"', '5\t"a" cold']
+    (tmp_path / name).write_text("\r\n".join(["id\tmention", *rows]) + "\r\n")
+
+    def mapped(**options: Any) -> tuple[MapReport, list[str]]:
+        report = map_table(linker, tmp_path / name, tmp_path / "y.jsonl", column="mention", overwrite=True, **options)
+        return report, [json.loads(line)["mention"] for line in (tmp_path / "y.jsonl").read_text().splitlines()]
+
+    report, mentions = mapped()
+    assert (report.n_quoted, report.n_written) == (3, 5)
+    assert mentions == [row.split("\t")[1] for row in rows]
+    with pytest.raises(InputError, match=r"a quote out of place|character out of place"):
+        mapped(quoting="yes")
+    (tmp_path / name).write_text("\r\n".join(["id\tmention", *rows[:-1], '6\t"broken\r\nline"']) + "\r\n")
+    with pytest.raises(InputError, match="if cells stand in double quotes, say so: --quoting yes"):
+        mapped()
+    report, mentions = mapped(quoting="yes")
+    assert report.n_quoted == 0
+    assert mentions == ["cold, flu", "cold", "cold", 'a "bad" cold', "broken\nline"]
+
+
+def test_quotes_that_are_none(linker: Path, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text('id,mention\n1,"cold"\n2,7" scar\n')
+    map_table(linker, tmp_path / "x.csv", tmp_path / "y.jsonl", column="mention", quoting="no")
+    lines = (tmp_path / "y.jsonl").read_text().splitlines()
+    assert [json.loads(line)["mention"] for line in lines] == ['"cold"', '7" scar']
+    with pytest.raises(ConfigError, match="quoting must be one of auto, yes, no; found 'maybe'"):
+        map_table(linker, tmp_path / "x.csv", tmp_path / "y.csv", column="mention", quoting="maybe")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="only tables of text have quotes"):
+        map_table(linker, tmp_path / "y.jsonl", tmp_path / "y.csv", column="mention", quoting="yes")
+    with pytest.raises(InputError, match=r"name it \.tsv if tabs divide its columns"):
+        map_table(linker, tmp_path / "x.txt", tmp_path / "y.csv", column="mention")

@@ -43,6 +43,13 @@ def map_(
         ),
     ] = None,
     encoding: Encoding = "utf-8",
+    quoting: Annotated[
+        Literal["auto", "yes", "no"],
+        typer.Option(
+            help="Whether cells of a CSV or TSV may stand in double quotes; auto: unless tabs divide them. The "
+            '"Unicode text" of spreadsheets has tabs and quotes.'
+        ),
+    ] = "auto",
     abbreviations: Abbreviations = None,
     expand: Expand = None,
     composites: Composites = False,
@@ -117,6 +124,7 @@ def map_(
                 column=column,
                 context=context,
                 encoding=encoding,
+                quoting=quoting,
                 top_k=top_k,
                 preparation=wanted,
                 asking=Asking(divided(stages), threshold, filters, tuple(expect_type or ())),
@@ -130,13 +138,20 @@ def map_(
     except KeyboardInterrupt:
         show.remark("What was done so far is kept beside the output: run the same command again to go on.")
         raise
+    written = f"; {show.count(report.n_written, 'row')} written" if report.n_written != report.n_rows else ""
     show.remark(
         f"{output}: {show.count(report.n_rows, 'row')}, {report.n_linked:,} of them linked; "
-        f"{show.count(report.n_mentions, 'different mention')}; {show.duration(report.seconds)}"
+        f"{show.count(report.n_mentions, 'different mention')}{written}; {show.duration(report.seconds)}"
     )
+    if report.n_quoted:
+        show.remark(
+            f"{show.count(report.n_quoted, 'row')} with a mention in double quotes, which were taken for a part of it: "
+            "--quoting yes takes them off"
+        )
     if report.no_concept_below is not None:
         show.remark(
-            f"No link is given below a confidence of {report.no_concept_below:.3f}; rows without a link may be such."
+            f"No link is given below a confidence of {report.no_concept_below:.3f}; rows without a link may be such "
+            "(--min-confidence 0 gives all links, with their confidence)."
         )
     if report.answers_nil:
         show.remark("The linker's cross-encoder may say that no concept is meant; rows without a link may be such.")

@@ -32,8 +32,8 @@ from onoma.mapping.outputs import FORMATS, answered, check_cells, check_ids, che
 from onoma.mapping.parquet_tables import ParquetTable
 from onoma.mapping.parts import UNHELD, InputTable, Wanted, parts_of, slices
 from onoma.mapping.ray_engine import check_ray, link_on_ray
-from onoma.mapping.text_tables import TextTable
-from onoma.mapping.work import ReadInput, Settings, WorkFolder, WrittenPart
+from onoma.mapping.text_tables import Quoting, TextTable
+from onoma.mapping.work import Counts, ReadInput, Settings, WorkFolder, WrittenPart
 from onoma.mapping.workers import link_in_processes
 from onoma.types import Progress, no_progress
 
@@ -43,21 +43,15 @@ _INPUT_FORMATS = (".csv", ".tsv", ".parquet", ".jsonl")
 
 
 @dataclass(frozen=True)
-class MapReport:
-    """What became of a table.
+class MapReport(Counts):
+    """What became of a table: its counts, and how long it took.
 
     Attributes:
-        n_rows: Of the input.
-        n_mentions: Different mentions in them (with their contexts, if these were given).
-        n_linked: Rows of the input that have a link.
         no_concept_below: Confidence below which the linker, as it was tuned, gives no link; unset: it always does.
         answers_nil: Its cross-encoder may answer that no concept is meant.
         seconds: That this run took.
     """
 
-    n_rows: int
-    n_mentions: int
-    n_linked: int
     no_concept_below: float | None
     answers_nil: bool
     seconds: float
@@ -71,6 +65,7 @@ def map_table(
     column: str,
     context: str | None = None,
     encoding: str = "utf-8",
+    quoting: Quoting = "auto",
     top_k: int = 1,
     preparation: Preparation | None = None,
     asking: Asking | None = None,
@@ -107,6 +102,7 @@ def map_table(
         context: Holds the text around each mention, for a cross-encoder that reads it, and for the short forms that it
             defines.
         encoding: Of an input that is text, such as ``cp1252`` or ``utf-16``; what is written is UTF-8.
+        quoting: Whether cells of an input that is text may stand in double quotes; "auto": unless tabs divide them.
         top_k: Links of a mention, at most, or of each of its parts; from 1.
         preparation: What mentions go through before they are linked.
         asking: Stages, confidence, filters and expected types in place of the linker's own settings.
@@ -133,7 +129,7 @@ def map_table(
     Example:
         >>> from onoma.mapping import map_table                                          # doctest: +SKIP
         >>> map_table("medic", "notes.parquet", "linked.parquet", column="diagnosis")    # doctest: +SKIP
-        MapReport(n_rows=120000, n_mentions=8211, n_linked=119204, no_concept_below=None, answers_nil=False, seconds=31)
+        MapReport(n_rows=120000, n_mentions=8211, n_linked=119204, n_written=120000, n_quoted=0, ...)
     """
     started = time.monotonic()
     top_k, workers = checked_top_k(top_k), None if workers is None else whole_number(workers, "workers", "too few")
@@ -149,6 +145,10 @@ def map_table(
     decoded_from = checked_encoding(encoding)
     if decoded_from is not None and formats[0] == ".parquet":
         raise InputError(NO_ENCODING, path=source, field="encoding", found=encoding, fix="leave it out")
+    if quoting not in get_args(Quoting):
+        raise ConfigError(f"quoting must be one of {', '.join(get_args(Quoting))}; found {quoting!r}.")
+    if quoting != "auto" and formats[0] not in {".csv", ".tsv"}:
+        raise InputError("only tables of text have quotes", path=source, field="quoting", fix="leave it out")
     if is_same(target, source):
         raise InputError("input and output are the same file", path=target, fix="choose another output")
     work = WorkFolder.beside(target)
@@ -173,10 +173,19 @@ def map_table(
     left_out = {"read_as": not preparation.is_on, "confidence": not opened.is_calibrated, "rank": top_k == 1}
     answers = tuple(name for name in ANSWER_TYPES if not left_out.get(name))
     top_k = min(top_k, max(1, opened.n_concepts))  # it decides how small tasks must be, and there are not more links
-    table = _open_table(source, formats, Wanted(column, context, answers), decoded_from)
+    table = _open_table(source, formats, Wanted(column, context, answers), decoded_from, quoting)
     tell = progress or no_progress
     definitions = None if preparation.table is None else json.dumps(preparation.table.definitions, sort_keys=True)
     least = opened.settings.no_concept_below if opened.is_calibrated else None  # nothing lies below 0
+
+    def report(counts: Counts) -> MapReport:
+        return MapReport(
+            **asdict(counts),
+            no_concept_below=least or None,
+            answers_nil=opened.answers_nil,
+            seconds=time.monotonic() - started,
+        )
+
     with work.locked():
         before = source.stat()
         settings = Settings(
@@ -185,6 +194,7 @@ def map_table(
             column=column,
             context=context,
             encoding=decoded_from,
+            quoting=quoting,
             top_k=top_k,
             abbreviations=None if definitions is None else hashlib.sha256(definitions.encode()).hexdigest(),
             finder=preparation.finder,
@@ -201,8 +211,7 @@ def map_table(
         finished = work.finished(target)  # all but taking the folder away
         if finished is not None and finished.settings == settings:
             work.remove()
-            counts = finished.n_rows, finished.n_mentions, finished.n_linked
-            return MapReport(*counts, least or None, opened.answers_nil, time.monotonic() - started)
+            return report(finished.counts)
         if finished is not None and not overwrite:
             work.remove()
         ensure_file_writable(target, overwrite=overwrite)  # whoever worked here until now may have written it
@@ -223,15 +232,22 @@ def map_table(
         if isinstance(table, JsonLinesTable):
             table = table.with_columns(read.columns)
         try:
-            n_linked = _write(table, work, read, answers, formats[1], tell, top_k=top_k)
+            written = _write(table, work, read, answers, formats[1], tell, top_k=top_k)
         except InputError:
             _ensure_unchanged(source, before, work)  # which explains it better
             raise
         _ensure_unchanged(source, before, work)
         n_mentions = sum(len(KeyedTexts(work.answers(task)).keys) for task in range(read.n_tasks))
         ensure_file_writable(target, overwrite=overwrite)
-        work.put_in_place(target, settings, n_rows=read.n_rows, n_mentions=n_mentions, n_linked=n_linked)
-    return MapReport(read.n_rows, n_mentions, n_linked, least or None, opened.answers_nil, time.monotonic() - started)
+        counts = Counts(
+            n_rows=read.n_rows,
+            n_mentions=n_mentions,
+            n_linked=sum(part.n_linked for part in written),
+            n_written=sum(part.n_written for part in written),
+            n_quoted=table.n_quoted if isinstance(table, TextTable) else 0,
+        )
+        work.put_in_place(target, settings, counts)
+    return report(counts)
 
 
 def _check_options(engine: str, address: str | None, database: str | None) -> None:
@@ -257,11 +273,14 @@ def _format_of(path: Path, known: tuple[str, ...], *, may_be_gzip: bool = False)
             path=path,
             expected=f"a name ending in {', '.join(known)}"
             + (" (or .csv.gz, .tsv.gz, .jsonl.gz)" if may_be_gzip else ""),
+            fix="name it .tsv if tabs divide its columns, .csv if other signs do" if suffix == ".txt" else None,
         )
     return suffix
 
 
-def _open_table(source: Path, formats: tuple[str, str], wanted: Wanted, encoding: str | None) -> InputTable:
+def _open_table(
+    source: Path, formats: tuple[str, str], wanted: Wanted, encoding: str | None, quoting: Quoting
+) -> InputTable:
     if formats[0] == ".parquet":
         table = ParquetTable(source, wanted)
         check_types(table.schema, formats[1], source)
@@ -269,7 +288,7 @@ def _open_table(source: Path, formats: tuple[str, str], wanted: Wanted, encoding
     if formats[0] == ".jsonl":
         unheld = UNHELD.get(formats[1], ())
         return JsonLinesTable(source, wanted, is_raw=formats[1] == ".jsonl", unheld=unheld, encoding=encoding)
-    return TextTable(source, wanted, encoding=encoding)
+    return TextTable(source, wanted, encoding=encoding, quoting=quoting)
 
 
 def _ensure_unchanged(source: Path, before: os.stat_result, work: WorkFolder) -> None:
@@ -305,8 +324,8 @@ def _write(
     tell: Progress,
     *,
     top_k: int,
-) -> int:
-    """Write all parts of the output that are not there yet, and put them together; says how many rows are linked."""
+) -> list[WrittenPart]:
+    """Write all parts of the output that are not there yet, and put them together."""
     files = AnswerFiles(work, read.n_tasks)
     written: list[WrittenPart] = []
     count = _Count(tell, "writing", read.n_rows)
@@ -317,7 +336,7 @@ def _write(
             rows, n_linked = answered(part, files, answers)
             with write_file(work.written(number, output_format), overwrite=True) as aside:
                 write_part(rows, aside, output_format, answers, is_first=number == 0)
-            there = WrittenPart(part.rows.height, n_linked)
+            there = WrittenPart(part.rows.height, n_linked, rows.height)
             work.finish_part(number, there)
         count(there.n_rows)
         written.append(there)
@@ -326,7 +345,7 @@ def _write(
     if not work.whole.exists():
         with write_file(work.whole, overwrite=True) as aside:
             join_parts([work.written(number, output_format) for number in range(len(written))], aside, output_format)
-    return sum(part.n_linked for part in written)
+    return written
 
 
 class _Count:

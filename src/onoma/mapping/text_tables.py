@@ -1,8 +1,9 @@
 """CSV and TSV tables. Every column is text: a code such as 00123 stays as it is. An empty cell is null.
 
 What divides the columns is what the file's name tells, or the sign that gives those asked for (semicolons). Cells may
-stand in quotes as in RFC 4180; where tabs divide them a quote is an ordinary character. Lines with nothing in them are
-passed over, but in a table of one column they are an empty cell.
+stand in quotes as in RFC 4180; where tabs divide them a quote is an ordinary character, unless it is said to be none,
+as in what spreadsheets call Unicode text. Lines with nothing in them are passed over, but in a table of one column they
+are an empty cell.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import polars as pl
 
@@ -22,6 +24,9 @@ from onoma.files.text_files import only_file, text_lines
 from onoma.mapping.parts import Wanted, reading_of_table
 from onoma.types import Progress, no_progress
 
+Quoting: TypeAlias = Literal["auto", "yes", "no"]
+"""Whether cells of a table of text may stand in double quotes; "auto": unless tabs divide them."""
+_IF_QUOTED = "if cells stand in double quotes, say so: --quoting yes (in Python quoting='yes')"
 _ADVICE = "close it, or double it if it is part of the text"
 
 
@@ -32,25 +37,29 @@ class TextTable:
         path: The file.
         wanted: What is asked of it.
         encoding: As `onoma.files.encodings.checked_encoding` gives it.
+        quoting: Whether cells may stand in double quotes, see `Quoting`.
 
     Raises:
         InputError: it is missing or empty, its first line cannot be read, or the columns are not as they should be.
     """
 
-    def __init__(self, path: Path, wanted: Wanted, *, encoding: str | None = None) -> None:
+    def __init__(self, path: Path, wanted: Wanted, *, encoding: str | None = None, quoting: Quoting = "auto") -> None:
         self.path, self._wanted, self._encoding = path, wanted, encoding
         self._file = only_file(path)
         self._delimiter = dividing_sign(self._file, reading_of_table(no_progress, self._encoding), wanted.asked)
+        self._is_plain = quoting == "no" or (quoting == "auto" and self._delimiter == "\t")
         self._header_line, self.columns = self._read_header()
         wanted.check(self.columns, path, line=self._header_line)
         # What columns are called while they are read: some names ("*", "line") mean something to who reads them.
         self._fields = [f"field {number}" for number in range(len(self.columns))]
+        self.n_quoted = 0
+        """Rows so far whose mention stands in double quotes, taken for a part of it as tabs divide cells."""
 
     def _read_header(self) -> tuple[int, list[str]]:
         """Its line and the columns, none if there is no such line."""
         reading = reading_of_table(no_progress, self._encoding)
-        if self._delimiter == "\t":
-            return read_header(self._file, reading, separator="\t")
+        if self._is_plain:
+            return read_header(self._file, reading, separator=self._delimiter)
         header: tuple[int, list[str]] = 1, []
 
         def note(fields: list[str], line: int) -> None:
@@ -68,7 +77,11 @@ class TextTable:
     def frames(self, progress: Progress) -> Iterator[pl.DataFrame]:
         """See `onoma.mapping.parts.InputTable.frames`."""
         reading = reading_of_table(progress, self._encoding)
+        self.n_quoted = 0
+        mentions = pl.nth(self.columns.index(self._wanted.column))
         for rows in self._rows(reading):
+            if self._is_plain and self._delimiter == "\t":
+                self.n_quoted += int(rows.select(mentions.str.contains(r'(?s)^".*"$').sum()).item())
             # An empty frame too: it says what the columns are.
             cells = rows.select(pl.when(pl.col(field) != "").then(pl.col(field)).alias(field) for field in self._fields)
             cells.columns = self.columns
@@ -76,16 +89,18 @@ class TextTable:
 
     def _rows(self, reading: Reading) -> Iterator[pl.DataFrame]:
         yield pl.DataFrame(schema=dict.fromkeys(self._fields, pl.String))
-        if self._delimiter == "\t":
-            yield from read_delimited(
+        if self._is_plain:
+            plain = read_delimited(
                 self._file,
                 reading,
-                separator="\t",
+                separator=self._delimiter,
                 fields=self._fields,
                 keep=self._fields,
                 skip_lines=self._header_line,
                 skip_blank_lines=len(self.columns) > 1,
+                if_quoted=_IF_QUOTED,
             )
+            yield from (part.select(self._fields) for part in plain)
         elif len(self.columns) > 1:
             batches = read_quoted(
                 self._file, reading, delimiter=self._delimiter, fields=self._fields, keep=self._fields, advice=_ADVICE

@@ -57,13 +57,14 @@ class Settings:
         finder: What finds the short forms that contexts define, if they are looked for.
         composites: Whether composite mentions are split.
         spelling: Whether misspelt words are put right.
-        strengths: Whether strengths and dose forms of drugs are left out.
         asking: How the linker is asked, where it is not as it would be by itself (`onoma.mapping.asking`), as JSON.
         input_format: Ending of the input's name.
         output_format: Ending of the output's name.
         onoma: Version.
         polars: Version.
         sizes: Bounds of parts and tasks.
+        strengths: Whether strengths and dose forms of drugs are left out.
+        quoting: Whether cells of an input of text may stand in double quotes.
     """
 
     input: str
@@ -76,13 +77,14 @@ class Settings:
     finder: str | None
     composites: bool
     spelling: bool
-    strengths: bool
     asking: str | None
     input_format: str
     output_format: str
     onoma: str
     polars: str
     sizes: str
+    strengths: bool = False
+    quoting: str = "auto"
 
     def differences(self, other: Settings) -> str:
         """What is different in ``other``, for a person."""
@@ -123,10 +125,30 @@ class ReadInput:
 
 @dataclass(frozen=True)
 class WrittenPart:
-    """A part of the output: the rows of the input in it, and those of them that were linked."""
+    """A part of the output: the rows of the input in it, those of them that were linked, and the rows of the output."""
 
     n_rows: int
     n_linked: int
+    n_written: int
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Of a whole table.
+
+    Attributes:
+        n_rows: Of the input.
+        n_mentions: Different ones, with their contexts, if these were given.
+        n_linked: Rows of the input that have a link.
+        n_written: Rows of the output.
+        n_quoted: Rows of an input with tabs whose mention stands in double quotes, which were taken for a part of it.
+    """
+
+    n_rows: int
+    n_mentions: int
+    n_linked: int
+    n_written: int
+    n_quoted: int
 
 
 @dataclass(frozen=True)
@@ -136,17 +158,13 @@ class Finished:
     Attributes:
         settings: Of the work.
         size, modified_ns: Of the output.
-        n_rows: Of the input.
-        n_mentions: Different ones.
-        n_linked: Rows of the input that have a link.
+        counts: Of the table.
     """
 
     settings: Settings
     size: int
     modified_ns: int
-    n_rows: int
-    n_mentions: int
-    n_linked: int
+    counts: Counts
 
 
 class WorkFolder:
@@ -261,7 +279,10 @@ class WorkFolder:
     def written_part(self, part: int) -> WrittenPart | None:
         """What `finish_part` wrote."""
         found = _read_json(self.written(part, ".json"))
-        return None if found is None else WrittenPart(**found)
+        try:
+            return None if found is None else WrittenPart(**found)
+        except TypeError:  # an earlier Onoma counted less; the part is written again
+            return None
 
     def finish_part(self, part: int, written: WrittenPart) -> None:
         """Say that a part of the output is there."""
@@ -363,16 +384,16 @@ class WorkFolder:
         if found is None or not output.exists():
             return None
         try:
-            done = Finished(**{**found, "settings": Settings(**found["settings"])})
+            done = Finished(**{**found, "settings": Settings(**found["settings"]), "counts": Counts(**found["counts"])})
         except (TypeError, KeyError):  # of another version of Onoma
             return None
         there = output.stat()
         return done if (there.st_size, there.st_mtime_ns) == (done.size, done.modified_ns) else None
 
-    def put_in_place(self, output: Path, settings: Settings, *, n_rows: int, n_mentions: int, n_linked: int) -> None:
+    def put_in_place(self, output: Path, settings: Settings, counts: Counts) -> None:
         """Make the whole file the output, and remove the folder."""
         there = self.whole.stat()
-        done = Finished(settings, there.st_size, there.st_mtime_ns, n_rows, n_mentions, n_linked)
+        done = Finished(settings, there.st_size, there.st_mtime_ns, counts)
         write_text_atomically(self.folder / "done", json.dumps(asdict(done)))
         self.whole.replace(output)
         fsync(output.parent)  # not that after a power cut both are gone
