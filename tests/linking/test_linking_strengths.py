@@ -12,6 +12,7 @@ from onoma.linking.spelling import Spelling
 from onoma.linking.strengths import without_strengths
 
 NAMES = {
+    *("interleukin", "interleukin 2", "vitamin b 12"),
     *("effexor", "effexor xr", "lipitor", "augmentin", "norco", "tylenol", "lantus solostar", "calamine lotion"),
     *(
         "amoxicillin",
@@ -72,9 +73,19 @@ def is_name(text: str) -> bool:
         ("lisinopril-HCTZ 20 mg / 12.5 mg tab", "lisinopril-HCTZ"),
         ("calcium carbonate 600mg/vitamin D 400IU", "calcium carbonate/vitamin D"),
         ("Percocet 5/325", "Percocet"),
+        ("(-)-beta-elemene 5 mg", "(-)-beta-elemene"),
+        ("nad+ 100 mg", "nad+"),
+        ("5-l-glutamyl-l-cysteine 5 mg", "5-l-glutamyl-l-cysteine"),
+        ("somatropin [rdna origin] 10 ml", "somatropin [rdna origin]"),
+        ("metoprolol - 50 mg - tablet", "metoprolol"),
+        ("amoxicillin 500 mg once a day x 7 days", "amoxicillin"),
+        ("paracetamol 500mg tds", "paracetamol"),
+        ("insulin 100 IE/ml", "insulin"),
+        ("metformin 1'000 mg", "metformin"),
+        ("METFORMIN 500MG TABLETS USP", "METFORMIN"),
         ("hydrocodone/APAP 10/325 tabs", "hydrocodone/APAP"),
         ("vancomycin 1 g/200 mL", "vancomycin"),
-        ("sodium chloride 0.9% 1 L bag", "sodium chloride bag"),
+        ("sodium chloride 0.9% 1 L bag", "sodium chloride"),
     ],
 )
 def test_what_only_says_how_much_and_how_is_left_out(mention: str, left: str) -> None:
@@ -85,7 +96,18 @@ def test_what_only_says_how_much_and_how_is_left_out(mention: str, left: str) ->
     "mention",
     [
         *("calamine lotion", "amoxicillin capsules", "Lipitor 20", "Augmentin 875-125", "interleukin 2", "B 12"),
-        *("500 mg", "100 units/mL", "", " ", "Tylenol #3", "type 2 diabetes", "stage 3 cancer", "HIV-1", "2,4-D"),
+        *(
+            "500 mg",
+            "100 units/mL",
+            "",
+            " ",
+            "Tylenol #3",
+            "Tylenol #3 tabs",
+            "type 2 diabetes",
+            "stage 3 cancer",
+            "HIV-1",
+            "2,4-D",
+        ),
         *(
             "h1n1",
             "type 2G",
@@ -122,6 +144,15 @@ def test_other_text_stays_as_it_is(mention: str) -> None:
         ("polysorbate 80", "polysorbate 80"),
         ("Tylenol #3", "Tylenol #3"),
         ("Tylenol 3", "Tylenol 3"),
+        ("vitamin b 12 tablets", "vitamin b 12"),  # the number is the name's
+        ("interleukin 2 vial", "interleukin 2"),
+        ("interleukin 1 tab", "interleukin"),
+        ("hypertonic saline 3 % solution", "hypertonic saline 3 %"),
+        ("Norco 70/30 vial", "Norco"),
+        ("Effexor XR 500", "Effexor XR"),
+        ("amoxicillin SR 500 tabs", "amoxicillin"),
+        ("Effexor 37.5 mg or 75 mg pen", "Effexor"),  # what stands before the first amount
+        ("Effexor 37.5 mg w/ lipitor", "Effexor w/ lipitor"),
     ],
 )
 def test_a_terminology_knows_better(mention: str, left: str) -> None:
@@ -163,5 +194,8 @@ def test_before_short_forms_and_misspelt_words() -> None:
         ("paracetamol",),
     ]
     assert [one.original for one in prepared] == mentions
+    table = AbbreviationTable({"NaCl 0.9%": "normal saline"})
+    (short,) = Preparation(table=table, strengths=True).prepare(["NaCl 0.9% 500 ml bag"])
+    assert short.text == "normal saline"
     (whole,) = preparation.prepare(["HCTZ 25 mg"], is_name=lambda text: text == "HCTZ 25 mg", spelling=spelling)
     assert (whole.without_strengths, whole.text) == (None, "hydrochlorothiazide 25 mg")

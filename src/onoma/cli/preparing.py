@@ -46,8 +46,8 @@ Strengths = Annotated[
     bool,
     typer.Option(
         "--strengths",
-        help='Leave out strengths, dose forms and directions of drugs ("plaquenil 200mg tab, bid" is read as '
-        '"plaquenil"), unless the whole is a name.',
+        help='For columns of drugs: leave out strengths, dose forms and directions ("plaquenil 200mg tab, bid" is read '
+        'as "plaquenil"), unless the whole is a name.',
     ),
 ]
 

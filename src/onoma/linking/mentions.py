@@ -158,9 +158,13 @@ class Preparation:
         def is_known(some: str) -> bool:
             return is_name is not None and is_name(some)
 
-        drug = without_strengths(mention, is_name=is_name) if self.strengths else mention
-        text, expansions, corrections = drug, tuple[Expansion, ...](), tuple[Correction, ...]()
         in_table = {} if self.table is None else self.table.definitions
+
+        def is_said(some: str) -> bool:  # a short form too: "NaCl 0.9%"
+            return is_known(some) or some in defined or some in in_table
+
+        drug = without_strengths(mention, is_name=is_said) if self.strengths else mention
+        text, expansions, corrections = drug, tuple[Expansion, ...](), tuple[Correction, ...]()
         if defined or in_table:
             text, expansions = expand_with_trace(drug, defined, in_table)
             is_spelt_out = any(one.long_form.casefold() in drug.casefold() for one in expansions)

@@ -12,20 +12,22 @@ brands in brackets   ... 10 MG Oral Tablet [Lipitor], as RxNorm has them
 A terminology knows better: a mention that is a name stays whole ("hypertonic saline 3 %", a clinical drug of RxNorm),
 and of what may be left the longest that is a name is taken ("Effexor XR", if there is one). Only then are forms left
 out that no amount stands beside ("Calamine lotion", but "amoxicillin capsules"), and numbers without a unit ("Lipitor
-20"). The rules are made for English; amounts are the same in most languages.
+20"). Of a name that several amounts tear ("Ozempic 0.25 mg or 0.5 mg pen") what stands before the first is tried too.
+The rules are made for English and Latin.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 
 from onoma.linking.disorder_words import listed
 
-_NUMBER = r"(?:\d+(?:[.,]\d+)*|\.\d+)"
+_NUMBER = r"(?:\d+(?:[.,'’·]\d+)*|\.\d+)"
 _UNIT = (
     r"mcg|mg|ng|kg|gm|gr|grams?|milligrams?|micrograms?|[uµμ]g|m[il]u|mci|mbq|gbq|meq|mmol|mol|kcal|ml|cc|dl|"
-    r"millilit(?:er|re)s?|lit(?:er|re)s?|oz|ppm|iu|i\.u\.|units?|unt|cells|bau|pfu|sq-e"
+    r"millilit(?:er|re)s?|lit(?:er|re)s?|oz|ppm|iu|i\.u\.|ie|ui|units?|unt|cells|bau|pfu|sq-e"
 )
 _SHORT_UNIT = "[glu]"
 _COUNTED = (
@@ -37,7 +39,7 @@ _OF = rf"(?:{_UNIT}|{_SHORT_UNIT}|{_COUNTED}|{_TIME}|h|d|wks?|weeks?|min(?:ute)?
 _RANGE = rf"{_NUMBER}(?:\s*(?:[-–/]|\bto\b)\s*{_NUMBER})*"
 # "type 2G" is no amount, nor is the letter in "5-l-isoleucine" and "SCNN1G" a unit.
 _AMOUNT = re.compile(
-    rf"(?:(?<![\w.,:/-])(?<!\btype\s){_RANGE}"
+    rf"(?:(?<![\w.,:/#-])(?<!\btype\s){_RANGE}"
     rf"(?:\s*%|[\s-]*(?:(?:million|mega|mio)\s+)?(?:{_UNIT}|{_COUNTED}|{_TIME})(?!\w)|\s?{_SHORT_UNIT}(?![\w-]))"
     rf"|(?<=[^\W\d_]{{4}}){_RANGE}\s?(?:mg|mcg|ml|iu|units?)(?!\w))"
     rf"(?:\s*(?:(?:/|\bper\b)\s*(?:{_NUMBER}[\s-]*)?{_OF}|[-–]\s*{_NUMBER}\s*{_OF})(?!\w))*",
@@ -48,47 +50,53 @@ _QUANTITY = re.compile(r"(?<!\w)(?:#\s?|qty\.?:?\s?|(?<=\s)x\s?)\d\d+(?!\w)", re
 """Of two digits: "Tylenol #3" has codeine in it."""
 _PAIR = re.compile(r"(?<=[^\W\d_]{4})\s+\d+(?:[.,]\d+)?/\d+(?:[.,]\d+)?(?![\w/-])")
 """Of a combination: "Percocet 5/325"."""
-_EXTRA = re.compile(r"\b(?:extra|maximum|regular|double|high|low)[\s-]strength\b", re.IGNORECASE)
-_BRAND = re.compile(r"\s*\[[^\[\]]*\]\s*$")
+_EXTRA = re.compile(
+    r"\b(?:(?:extra|maximum|regular|double|high|low)[\s-]strength|(?:once|twice|times)\s+(?:a|per)\s+(?:day|week|month))\b",
+    re.IGNORECASE,
+)
+_BRAND = re.compile(r"(\S+)\s*\[[^\[\]]*\]\s*$")
 _BETWEEN_DRUGS = re.compile(r"(\s*;\s+|\s*[\r\n]+\s*|\s+\+\s+|\s+/\s+)")
 _DIVIDERS = {";": "; ", "": "\n", "+": " + ", "/": " / ", ",": ", "}
 _COMMAS = re.compile(r"(,\s+)")
 _MARKS = re.compile("[®™]")
-_EMPTY = re.compile(r"\(\s*[,;/-]*\s*\)|\[\s*\]")
+_EMPTY = re.compile(r"\(\s*[,;/]*\s*\)|\[\s*\]")
 _MAX_CHARACTERS = 500
 """No drug is called by more."""
-_LOOSE = " \t,;:/+&-–"
+_LOOSE = " \t,;:/&"
+_LOOSE_SIGNS = re.compile("(?:^|\\s)[-–+]+(?=\\s|$)")
 _BARE_NUMBERS = re.compile(rf"(?:\d\d+(?:[.,]\d+)*|{_NUMBER}(?:[-/]{_NUMBER})+|\d+[.,]\d+)")
 _MIN_LETTERS_BEFORE_NUMBER = 4
 """A number behind fewer belongs to the name: "coenzyme q 10"."""
 _FORMS = listed(
     """
-    aerosol amp ampoule ampule auto-injector autoinjector bottle box buccal cap caplet capsule cartridge chew
-    chewable coated concentrate controlled cr cream creme delayed disintegrating dispersible dose dose-pack dpi dr
-    drop drug dry ear ec effervescent elixir emulsion enema enteric er extended eye film foam gel gelcap granule gtt
-    hfa immediate implant inh inhalant inhalation inhaler inj injectable injection injector intradermal
-    intramuscular intrathecal intrauterine intravenous ir ivpb kit la liq liquid lotion lozenge mdi metered modified
-    mr mucosal nasal nebule nebuliser nebulizer odt oint ointment ophth ophthalmic oral orally otic pack packet
-    parenteral paste patch patches pen pen-injector pessary pill powder pre-filled prefilled prolonged rectal
-    release ring sachet shampoo slow softgel sol soln soluble solution spray sr strip subcutaneous sublingual supp
-    suppositories suppository susp suspension sustained syr syringe syrup system tab tablet tbl topical transdermal
-    troche unit vaginal vial xl xr
+    aerosol amp ampoule ampule applicator auto-injector autoinjector bag bolus bottle box buccal cap caplet capsule
+    cartridge chew chewable coated concentrate controlled cr cream creme delayed disintegrating dispersible dose
+    dose-pack dpi dr drip drop drug dry ear ec effervescent elixir emulsion enema enteric er extended eye film foam
+    gel gelcap granule gtt gum hfa immediate implant infusion inh inhalant inhalation inhaler inj injectable
+    injection injector insert intradermal intramuscular intrathecal intrauterine intravenous ir irrigation ivpb kit
+    la liq liquid lotion lozenge mdi metered modified mouthwash mr mucosal nasal nebule nebuliser nebulizer odt oint
+    ointment ophth ophthalmic oral orally otic pack packet pad parenteral paste patch patches pellet pen
+    pen-injector pessary pill powder pre-filled prefilled prolonged reconstituted rectal release ring sachet shampoo
+    slow softgel sol soln soluble solution spray sr strip subcutaneous sublingual supp suppositories suppository
+    susp suspension sustained swab syr syringe syrup system tab tablet tbl topical transdermal troche tube unit usp
+    vaginal vial wafer xl xr
     """
 )
 """Forms, parts of forms and routes; of most the plural is one too."""
 _DIRECTIONS = listed(
     """
-    apply as at b.i.d. bedtime bid by daily day each evening every hs i.m. i.v. im iv monthly morning mouth needed
-    night nightly od once p.o. p.r.n. po pr prn pv q.i.d. qam qd qds qhs qid qod qpm s.c. s.l. sc sl sq stat subcut subq
-    t.i.d. take thrice tid times twice weekly
+    ac apply as at b.d. b.i.d. bd bedtime bid by daily day each evening every hs i.m. i.v. im iv mane monthly
+    morning mouth needed night nightly nocte od once p.o. p.r.n. pc po pr prn pv q.i.d. qam qd qds qhs qid qod qpm
+    s.c. s.l. sc sl sq stat subcut subq t.d.s. t.i.d. take tds thrice tid times twice weekly
     """
 )
 _INTERVAL = re.compile(r"q\.?\d+(?:-\d+)?(?:h|hrs?)")
 _RELEASED = re.compile(
     "(?:controlled|delayed|extended|immediate|modified|prolonged|slow|sustained)-release|(?:enteric|film)-coated"
 )
-_JOINING = listed("and for in of per w/ with")
+_JOINING = listed("and for in of per w/ with x")
 """What may be left over behind a name."""
+_WITH_ANOTHER = frozenset({"and", "with", "w/", "/", "+", "plus"})
 _BEFORE = listed(
     "tab tabs tablet tablets cap caps capsule capsules inj injection syr syp syrup susp oint take abuse-deterrent "
     "breath-actuated"
@@ -140,14 +148,17 @@ def _left_of(mention: str, is_name: Callable[[str], bool] | None) -> str:
     for pattern in (_AMOUNT, _RATIO, _PAIR, _QUANTITY, _EXTRA):
         rest, n = pattern.subn(" ", rest)
         n_amounts += n
-    if n_amounts:
-        rest = _BRAND.sub("", rest)
+    if n_amounts and (brand := _BRAND.search(rest)) is not None and _says_how(brand[1]):
+        rest = rest[: brand.end(1)]
     texts = [*_shortened(_tidied(rest))]
     left = [text for text in texts if _is_name_like(text)]
     if is_name is not None:
-        named = next((text for text in [*left, *_without_number(left)] if is_name(text)), None)
-        if named is not None:
-            return named
+        whole = [text for text in _shortened(_tidied(mention)) if not text.endswith(" 1")]  # "interleukin 1 tab"
+        before = [_shortened(_tidied(mention[: amount.start()])) for amount in _AMOUNT.finditer(mention)]
+        first = before[:1] if _WITH_ANOTHER.isdisjoint(rest.lower().split()) else []
+        for text in itertools.chain(whole, *before[:0:-1], left, _without_number(left), *first):
+            if _is_name_like(text) and is_name(text):
+                return text
     if not left or not _is_name_like(texts[-1]):
         return ""
     return left[-1] if n_amounts else mention
@@ -169,9 +180,9 @@ def _without_number(texts: list[str]) -> Iterator[str]:
     for text in texts:
         words = text.split()
         if len(words) > 1 and _BARE_NUMBERS.fullmatch(words[-1]):
-            before = [letter for letter in words[-2] if letter.isalpha()]
-            if len(before) >= _MIN_LETTERS_BEFORE_NUMBER:
-                yield _tidied(" ".join(words[:-1]))
+            n_letters = sum(map(str.isalpha, words[-2]))
+            if n_letters >= _MIN_LETTERS_BEFORE_NUMBER or _says_how(words[-2]):
+                yield from _shortened(_tidied(" ".join(words[:-1])))
 
 
 def _says_how(word: str) -> bool:
@@ -190,7 +201,8 @@ def _tidied(text: str) -> str:
     """Without what stood around what was left out: empty brackets, commas, white space."""
     text = _EMPTY.sub(" ", text)
     text = re.sub(r"\s+([,;)\]]|/(?=\S))", r"\1", re.sub(r"([(\[])\s+", r"\1", text))
-    return " ".join(re.sub(r"([,;])(?:\s*[,;])+", r"\1", text).split()).strip(_LOOSE)
+    text = _LOOSE_SIGNS.sub(" ", re.sub(r"([,;])(?:\s*[,;])+", r"\1", text).strip(_LOOSE))
+    return " ".join(text.split()).strip(_LOOSE)
 
 
 def _is_name_like(text: str) -> bool:
