@@ -136,7 +136,7 @@ def without_strengths(mention: str, *, is_name: Callable[[str], bool] | None = N
     left = ""
     for divider, part in zip(["", *drugs[1::2]], parts, strict=True):
         if part:
-            left += (_DIVIDERS[divider.strip()] if left else "") + part
+            left += (_DIVIDERS[divider.strip()] if left else "") + " ".join(part.split())
     return left or mention
 
 
