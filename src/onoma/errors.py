@@ -153,7 +153,7 @@ def check_several(values: object, field: str) -> None:
     Raises:
         InputError: it is one.
     """
-    if isinstance(values, Mapping) or hasattr(values, "columns"):
+    if isinstance(values, Mapping) or hasattr(type(values), "columns"):
         found, fix = type(values).__name__, "give one of its columns"
         raise InputError("a list or column is meant here, not a table", field=field, found=found, fix=fix)
     if isinstance(values, str | bytes | Path) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:

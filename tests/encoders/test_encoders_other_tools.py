@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from tiny_encoders import write_tiny
 
 from onoma.encoders import open_encoder
@@ -171,6 +171,12 @@ def test_weights_that_are_none_are_told(content: bytes, theirs: Path) -> None:
         encoder_info(theirs)
 
 
+def test_numbers_of_numpy_are_saved(theirs: Path, tmp_path: Path) -> None:
+    encoder = open_encoder(theirs, max_tokens=np.int64(9), dimensions=np.int32(8))  # type: ignore[arg-type]
+    made = export_encoder(encoder.folder, tmp_path / "cut", onnx_only=True)
+    assert (made.max_tokens, made.dimensions) == (9, 8)
+
+
 def test_how_names_are_prepared_goes_with_every_copy(tmp_path: Path) -> None:
     base = load_packed(tiny_encoder(tmp_path / "base", weight_std=0.3))
     trained = save_encoder(base, tmp_path / "trained", config={"training": {"normalisation": "coder"}})
@@ -245,6 +251,15 @@ def test_a_decoder_is_not_pooled_by_its_first_token(tmp_path: Path, kind: str) -
     assert first @ second < 0.999
 
 
+def test_an_encoder_with_equal_embeddings_is_no_decoder(tmp_path: Path) -> None:
+    """As of tokens that were never trained."""
+    base = write_tiny(tmp_path / "base", "electra")
+    weights = load_file(base / "model.safetensors")
+    weights["embeddings.word_embeddings.weight"][:40] = 0.5
+    save_file(weights, base / "model.safetensors", metadata={"format": "pt"})
+    assert open_encoder(base).encode(["heart attack"]).shape == (1, 32)
+
+
 @pytest.mark.parametrize("runtime", ["packed", "other"])
 def test_tokens_that_the_weights_do_not_know_are_told_at_once(tmp_path: Path, runtime: str) -> None:
     base = write_tiny(tmp_path / "base", "bert" if runtime == "packed" else "electra")
@@ -252,23 +267,34 @@ def test_tokens_that_the_weights_do_not_know_are_told_at_once(tmp_path: Path, ru
     fast.add_tokens([f"disease{number}" for number in range(300 - len(fast))])
     fast.save_pretrained(base)
     load_packed(base)  # as many as there are embeddings
+    fast.add_special_tokens({"additional_special_tokens": ["[PADX]"]})
+    fast.save_pretrained(base)
+    load_packed(base)  # no name has it
     fast.add_tokens(["plaquenil"])
     fast.save_pretrained(base)
     with pytest.raises(
-        InputError, match=r"token 'plaquenil' with the number 300, and the weights know 300 tokens, 0 to"
+        InputError, match=r"token 'plaquenil' with the number 301, and the weights know 300 tokens, 0 to"
     ):
         load_packed(base)
     with pytest.raises(InputError, match="resize_token_embeddings"):
         open_encoder(base)
 
 
-def test_a_token_for_padding_is_named_where_the_base_names_none(tmp_path: Path) -> None:
+@pytest.mark.parametrize("said", ["nothing", "null", "another class"])
+def test_a_token_for_padding_is_named_where_the_base_names_none(tmp_path: Path, said: str) -> None:
     sentence_transformers = pytest.importorskip("sentence_transformers")
     base = write_tiny(tmp_path / "base", "bert")
     changed(base / "tokenizer_config.json", pad_token=None)
+    if said != "nothing":
+        file = base / "tokenizer_config.json"
+        more = {"pad_token": None} if said == "null" else {"tokenizer_class": "LlamaTokenizerFast"}
+        file.write_text(json.dumps({**json.loads(file.read_text()), **more}))
     (base / "special_tokens_map.json").unlink(missing_ok=True)
     encoder = load_packed(base)
     save_encoder(encoder, tmp_path / "saved")
+    assert json.loads((tmp_path / "saved" / "tokenizer_config.json").read_text())["pad_token"] == "[PAD]"
+    if said == "another class":  # which does not read this tokeniser
+        return
     names = ["heart attack", "fever", "a much longer name of a disease"]
     theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "saved"), device="cpu").encode(names)
     np.testing.assert_allclose(theirs, open_encoder(tmp_path / "saved").encode(names), atol=1e-5)

@@ -125,7 +125,8 @@ def test_vectors_of_an_own_encoder_are_looked_at(
     """Scores are cosines, and cut at 1: nothing would show that they are none."""
     with pytest.raises(InputError, match=said):
         linker.encoding_with(Otherwise(encoder, change)).link(["cold fever", "hot fever"])
-    same = linker.encoding_with(Otherwise(encoder, lambda vectors: vectors))
+    same = linker.encoding_with(Otherwise(encoder, lambda vectors: vectors if len(vectors) else np.array([])))
+    assert same.link(["cold"], top_k=1) == linker.link(["cold"], top_k=1)  # found by look-up alone
     assert same.link(["cold fever"]) == linker.link(["cold fever"])
 
 
@@ -136,6 +137,8 @@ def test_what_is_no_folder_encoder_or_reranker_is_told_so(
         Linker.open(linker)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"an encoder that was opened is needed; found 'letters'.* onoma.open_encoder"):
         linker.encoding_with("letters")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="an encoder that was opened is needed; found None"):
+        linker.encoding_with(None)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="an encoder that was opened"):
         build_linker(terminology, object(), tmp_path / "new")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="a reranker that was opened"):
@@ -145,7 +148,7 @@ def test_what_is_no_folder_encoder_or_reranker_is_told_so(
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("table", [{"cold": ["flu"]}, pl.DataFrame({"cold": ["flu"]})])
+@pytest.mark.parametrize("table", [{"cold": ["flu"]}, pl.DataFrame({"cold": ["flu"]}), pl.LazyFrame({"cold": ["flu"]})])
 def test_a_table_is_not_taken_for_the_names_of_its_columns(linker: Linker, table: Any) -> None:
     with pytest.raises(InputError, match=r"mentions: a list or column is meant here, not a table; found .* one of its"):
         linker.link(table)

@@ -57,11 +57,21 @@ def test_order(terminology: Terminology) -> None:
 
 
 def test_what_to_consider_in_place_of_an_obsolete_one(tmp_path: Path) -> None:
-    names = {"A": ["heart"], "B": ["obsolete heart"], "C": ["old heart"], "D": ["hearts"]}
+    names = {
+        "A": ["heart"],
+        "B": ["obsolete heart"],
+        "C": ["old heart"],
+        "D": ["hearts"],
+        "E": ["heart b"],
+        "F": ["hearty"],
+    }
     advice = [("B", "consider", "D"), ("B", "consider", "A"), ("B", "is_a", "C"), ("A", "consider", "D")]
-    make_terminology(tmp_path / "t", names, obsolete=["B", "C"], relations=advice)
+    advice += [("E", "consider", "B"), ("E", "consider", "C"), ("F", "consider", "E"), ("F", "consider", "F")]
+    advice += [("B", "consider", "E"), ("C", "consider", "C")]
+    make_terminology(tmp_path / "t", names, obsolete=["B", "C", "E", "F"], relations=advice)
     hits = Terminology.open(tmp_path / "t").search("heart")
-    assert {hit.concept_id: hit.consider for hit in hits} == {"A": (), "B": ("D", "A"), "C": (), "D": ()}
+    chosen = {hit.concept_id: hit.consider for hit in hits}
+    assert chosen == {"A": (), "B": ("D", "A"), "C": (), "D": (), "E": ("D", "A"), "F": ("D", "A")}
 
 
 def test_by_the_code_of_another_vocabulary(tmp_path: Path) -> None:

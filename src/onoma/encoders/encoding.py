@@ -109,12 +109,12 @@ def checked_names(texts: Iterable[str]) -> Sequence[str]:
 
 
 def check_opened(encoder: object) -> None:
-    """Refuse what is neither ``None`` nor an encoder that was opened.
+    """Refuse what is no encoder that was opened.
 
     Raises:
         InputError: as said.
     """
-    if encoder is not None and not all(hasattr(encoder, name) for name in ("folder", "fingerprint", "encode")):
+    if not all(hasattr(encoder, name) for name in ("folder", "fingerprint", "encode")):
         raise InputError("an encoder that was opened is needed", found=repr(encoder), fix="onoma.open_encoder(ENCODER)")
 
 

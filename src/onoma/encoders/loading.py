@@ -135,7 +135,10 @@ def load_model(folder: EncoderFolder) -> nn.Module:
             fix="take a copy saved by transformers' save_pretrained",
         )
     table = model.get_input_embeddings() if isinstance(model, PreTrainedModel) else None
-    tokens = folder.load_tokenizer().get_vocab()
+    tokenizer = folder.load_tokenizer()
+    special = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
+    # A special one, such as for padding, is in no name.
+    tokens = {token: number for token, number in tokenizer.get_vocab().items() if token not in special}
     if isinstance(table, nn.Embedding) and max(tokens.values(), default=0) >= table.num_embeddings:
         raise InputError(
             f"the tokeniser has the token {max(tokens, key=tokens.__getitem__)!r} with the number "
@@ -154,14 +157,19 @@ def load_model(folder: EncoderFolder) -> nn.Module:
 
 
 def _first_token_sees_all(encoder: PackedEncoder) -> bool:
-    """Whether the first token's vector depends on the last one; what cannot be run so is told elsewhere."""
-    ids = [one for one in range(5) if one != encoder.padding_id]
+    """Whether the first token's vector depends on the last one; what cannot be run so is told elsewhere.
+
+    Several last tokens are tried, all over the table: some may have equal embeddings, as of tokens never trained.
+    """
+    table = encoder.model.get_input_embeddings()
+    n_tokens = table.num_embeddings if isinstance(table, nn.Embedding) else 5
+    first, *others = [one for one in range(0, n_tokens, max(1, n_tokens // 16)) if one != encoder.padding_id]
     try:
         with torch.inference_mode():
-            one, other = encoder(pack_lists([ids[:3], [*ids[:2], ids[3]]]))
+            vectors = encoder(pack_lists([[first, other, last] for other in others[:1] for last in others]))
     except Exception:  # transformers has many kinds
         return True
-    return not torch.equal(one, other)
+    return not torch.equal(vectors[1:], vectors[:1].expand_as(vectors[1:]))
 
 
 @contextlib.contextmanager

@@ -57,9 +57,10 @@ def open_encoder(
     """
     _check("backend", backend, _BACKENDS)
     _check("precision", precision, PRECISIONS)
-    for option, number in (("max_tokens", max_tokens), ("dimensions", dimensions), ("threads", threads)):
-        if number is not None and not is_whole(number):
-            raise ConfigError(f"{option} must be a whole number; found {number!r}.")
+    max_tokens, dimensions, threads = (
+        _whole(option, number)
+        for option, number in (("max_tokens", max_tokens), ("dimensions", dimensions), ("threads", threads))
+    )
     if threads is not None and not 1 <= threads <= _MAX_THREADS:
         raise ConfigError(f"threads must be a whole number from 1 to {_MAX_THREADS:,}; found {threads}.")
     if precision not in {"fp32", "bf16"}:
@@ -80,6 +81,14 @@ def open_encoder(
     if backend == "torch" or obstacle is not None:
         return _open_torch(folder, bf16=precision == "bf16")
     return _open_onnx(folder, threads=threads, in_full=in_full)
+
+
+def _whole(option: str, number: int | None) -> int | None:
+    if number is None:
+        return None
+    if not is_whole(number):
+        raise ConfigError(f"{option} must be a whole number; found {number!r}.")
+    return int(number)  # numpy's go into no JSON
 
 
 def _open_lower(

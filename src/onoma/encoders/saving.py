@@ -59,8 +59,22 @@ _TOKENIZER_FILES = (
     "sentencepiece.bpe.model",
     "spiece.model",
 )
-_ANY_TOKENIZER = (None, "PreTrainedTokenizerFast", "TokenizersBackend")
-"""What transformers calls a tokeniser that is of no model's kind."""
+_HAVE_PADDING = frozenset(
+    f"{family}Tokenizer{fast}"
+    for family in (
+        "Albert",
+        "Bert",
+        "Camembert",
+        "DebertaV2",
+        "DistilBert",
+        "Electra",
+        "MPNet",
+        "Roberta",
+        "XLMRoberta",
+    )
+    for fast in ("", "Fast")
+)
+"""Kinds of tokenisers that transformers gives a token for padding where none is named."""
 
 
 def save_encoder(
@@ -256,9 +270,9 @@ def _name_padding(folder: Path, source: EncoderFolder) -> None:
     """Name a token for padding where nothing names one: other tools refuse to pad without, whichever it is."""
     file = folder / "tokenizer_config.json"
     said = [json.loads(one.read_bytes()) for one in (file, folder / "special_tokens_map.json") if one.is_file()]
-    if not file.is_file() or any("pad_token" in one for one in said):
+    if not file.is_file() or any(one.get("pad_token") for one in said):
         return
-    if said[0].get("tokenizer_class") in _ANY_TOKENIZER:  # others have a token of their own for it
+    if said[0].get("tokenizer_class") not in _HAVE_PADDING:
         token = source.load_tokenizer().id_to_token(source.padding_id)
         write_json(file, {**said[0], "pad_token": token})
 

@@ -116,7 +116,8 @@ def build_linker(
     ngrams = checked_ngrams(ngrams)
     names_of = as_terminology(terminology)
     opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
-    check_opened(opened)
+    if opened is not None:
+        check_opened(opened)
     if opened is not None and opened.fingerprint != opened.folder.fingerprint:
         raise MismatchError(
             f"the encoder {opened.name} ({opened.fingerprint[:12]}) is not the one in its folder {opened.folder.path} "

@@ -311,7 +311,7 @@ class Linker:
         return self._with(self._components.with_prior(prior))
 
     def preparing(self, preparation: Preparation) -> Linker:
-        """The same linker with stages before its own: short forms replaced, spelling put right, composites split.
+        """The same linker with stages before its own, such as short forms replaced and composites split.
 
         Raises:
             ConfigError: this is no `Preparation`.

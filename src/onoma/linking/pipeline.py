@@ -205,9 +205,9 @@ class Run:
         """What the searches find behind the hits, which may be among it."""
         searched = [place for place, hit in enumerate(hits) if self._needs_search(hit)]
         texts = [asked[place].text for place in searched]
-        self.queries = self._queries(texts)
+        self.queries = self._queries(texts) if texts else {}
         answers = [NO_ANSWER] * len(asked)
-        if not self.queries or not texts:
+        if not self.queries:
             return answers
         self._row_of = {place: row for row, place in enumerate(searched)}
         needs = {row: self._depth(hits[place]) + hits[place].n_hits for place, row in self._row_of.items()}

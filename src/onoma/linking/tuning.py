@@ -142,6 +142,7 @@ def tune_linker(
     wish = _checked_wish(wished_precision, certainty, calibrate=calibrate)
     if not is_whole(n_folds) or n_folds < 2:
         raise ConfigError(f"n_folds must be a whole number from 2; found {n_folds!r}.")
+    n_folds = int(n_folds)
     check_method(method)
     for given in (mentions,) if prior is None else (mentions, prior):
         check_mentions(given)

@@ -20,6 +20,7 @@ from onoma.terminology.tables import OBSOLETE
 
 MatchedBy = Literal["code", "cross-reference", "name", "prefix", "substring"]
 _MOST = 1 << 32
+"""More than there are concepts, and a number that Polars takes."""
 _MATCHED_BY: tuple[MatchedBy, ...] = ("code", "cross-reference", "name", "prefix", "substring")
 
 

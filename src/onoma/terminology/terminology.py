@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -184,7 +185,8 @@ class Terminology:
     def to_consider(self) -> dict[str, tuple[str, ...]]:
         """What may be used in place of retired codes that `successors` lead nowhere: their relations "consider".
 
-        A person has to choose: each is right for some of what the retired one was used for.
+        A person has to choose: each is right for some of what the retired one was used for. A choice that was retired
+        since stands for what takes its place, or for its own choices.
         """
         codes = self.concepts().select("concept_id", "status").with_row_index("row")
         said = self.relations().filter(pl.col("relation") == "consider").select("head_row", "tail_row")
@@ -198,7 +200,19 @@ class Terminology:
         for code, other in found.select("head", "tail").collect().iter_rows():
             if code not in successors:
                 choices.setdefault(code, {})[other] = None
-        return {code: tuple(others) for code, others in choices.items()}
+        retired_codes = set(retired.select("head").collect().to_series())
+
+        def usable(code: str, passed: frozenset[str]) -> Iterator[str]:
+            for other in choices.get(code, {}):
+                if other not in retired_codes:
+                    yield other
+                elif other in successors:
+                    yield successors[other]
+                elif other not in passed:
+                    yield from usable(other, passed | {other})
+
+        found_for = {code: tuple(dict.fromkeys(usable(code, frozenset({code})))) for code in choices}
+        return {code: others for code, others in found_for.items() if others}
 
     def info(self) -> TerminologyInfo:
         """What there is to know about it at a glance; see `TerminologyInfo`."""
