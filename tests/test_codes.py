@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from onoma.codes import codes_of_concept, codes_of_concept_expr, meant_codes, meant_codes_expr, split_codes
+from onoma.codes import codes_of_concept, codes_of_concept_expr, meant_codes, meant_codes_expr, split_codes, zeros_lost
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,9 @@ def test_a_code_of_a_concept_as_it_stands_is_one(label: str, codes: list[str]) -
     assert meant_codes(label, concept_ids) == codes
     column = pl.DataFrame({"concept_id": [label]}).select(meant_codes_expr(pl.Series(concept_ids)))
     assert column["concept_id"].to_list() == [codes]
+
+
+def test_zeros_at_the_front_that_were_lost() -> None:
+    concepts = ["00123", "123", "0045", "D007", "0"]
+    assert zeros_lost(["123", "45", "D7", "007", "45", "9"], concepts) == {"123": "00123", "45": "0045"}
+    assert zeros_lost(["D001", "0123"], concepts) == {}

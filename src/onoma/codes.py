@@ -7,7 +7,7 @@ that concept; only others are several codes.
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterable
 
 import polars as pl
 
@@ -42,6 +42,20 @@ def digits_of(code: str) -> str:
     A misspelt code has those of the one that is meant; one with other digits is that of another concept.
     """
     return "".join(sorted(re.sub("[^1-9]", "", code)))
+
+
+def zeros_lost(codes: Iterable[str], concept_ids: Iterable[str]) -> dict[str, str]:
+    """Codes that are those of concepts but for zeros at the front, which spreadsheets lose, and these.
+
+    Example:
+        >>> zeros_lost(["1013750", "77"], ["01013750", "88"])
+        {'1013750': '01013750'}
+    """
+    numbers = {code for code in codes if code.isdecimal() and not code.startswith("0")}
+    if not numbers:
+        return {}
+    whole = {one.lstrip("0"): one for one in concept_ids if one.startswith("0") and one.isdecimal()}
+    return {code: whole[code] for code in sorted(numbers) if code in whole}
 
 
 def codes_of_concept_expr() -> pl.Expr:

@@ -143,7 +143,16 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
     """
     by_lower = {name.lower(): name for name in known}
     nearest = difflib.get_close_matches(str(word).lower(), list(by_lower), n=1)
-    return f" Did you mean '{by_lower[nearest[0]]}'?" if nearest else ""
+    if not nearest:
+        return ""
+    found = by_lower[nearest[0]]
+    if found.lower() != str(word).lower() and _visible(found) == _visible(str(word)):
+        return f" Did you mean {found!a}? White space or invisible signs differ."
+    return f" Did you mean '{found}'?"
+
+
+def _visible(text: str) -> str:
+    return "".join(sign for sign in text.lower() if sign.isprintable() and not sign.isspace())
 
 
 def check_several(values: object, field: str) -> None:

@@ -17,12 +17,12 @@ from onoma.errors import (
     ConfigError,
     InputError,
 )
-from onoma.linking import Linker, LinkerSettings
+from onoma.linking import Linker, LinkerSettings, build_linker
 from onoma.linking.answer_changes import REASONS, read_asked_mentions
 from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.updating import update_linker
 from onoma.terminology import normalise
-from tiny import Name
+from tiny import Name, make_terminology
 
 
 @pytest.fixture(scope="module")
@@ -188,3 +188,22 @@ def test_answers_that_cannot_be_read_are_not_passed_over(tmp_path: Path) -> None
     pl.DataFrame({"mention": ["a"], "concept_id": [1.5]}).write_parquet(tmp_path / "x.parquet")
     with pytest.raises(InputError, match="concept_id"):
         read_asked_mentions(tmp_path / "x.parquet")
+
+
+def test_codes_that_lost_zeros_are_told(tmp_path: Path) -> None:
+    codes = {"00123": ["cold"], "0045": ["flu"], "7": ["rash"]}
+    make_terminology(tmp_path / "t", codes)
+    make_terminology(tmp_path / "new", {**codes, "8": ["cough"]})
+    build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True, stages=["exact"])
+    mentions, answered = ["cold", "flu", "rash", "x"], ["123", "0045", "7", "99"]
+    for terminology in ("new", "t"):
+        report = update_linker(
+            tmp_path / "linker",
+            tmp_path / terminology,
+            tmp_path / f"out-{terminology}",
+            mentions=mentions,
+            answered=answered,
+        )
+        assert report.answers is not None
+        assert report.answers.zeros_lost == report.answers.figures()["zeros_lost"] == {"123": "00123"}
+        assert "1 of their codes lost zeros at the front, as in spreadsheets: 123 is 00123 in the linker" in str(report)

@@ -220,7 +220,8 @@ def test_no_such_concept(place: Path) -> None:
     explained = linker.explain(unsure, no_concept_below=0.8)
     assert explained.links == ()
     assert explained.near_misses
-    assert "No such concept: the best" in explained.outcome
+    named = f"{explained.near_misses[0].concept_id} ({explained.near_misses[0].preferred_name})"
+    assert f"No such concept: the best, {named}" in explained.outcome
     with pytest.raises(ConfigError, match="from 0 to 1"):
         linker.link(["x"], no_concept_below=1.5)
 

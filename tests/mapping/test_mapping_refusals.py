@@ -46,7 +46,11 @@ from onoma.mapping.work import WorkFolder
         ("x.csv", b"sep=;\nid;mention\n1;a\n", "line 1: a line that names what divides the columns, for a spreadsheet"),
         ("x.csv", b"id;mention\n1;a\n2;b;c\n", "line 3: wrong number of fields; expected 2 fields divided by ';'"),
         ("x.jsonl", b'{"menton": "a"}\n', r"no line has the key 'mention'. Did you mean 'menton'\?"),
-        ("x.csv", b"mention,id,id\n1,a,b\n", "line 1: two columns are called 'id'"),
+        (
+            "x.csv",
+            b"mention,id,id\n1,a,b\n",
+            "line 1: columns 2, 3 are all called 'id'. To mend it: rename all but one",
+        ),
         ("x.csv", b"mention,score\na,1\n", "line 1, field score: the table has a column 'score' already"),
         (
             "x.jsonl",
@@ -74,7 +78,9 @@ from onoma.mapping.work import WorkFolder
         ("x.csv", b"\n\n", "there is no line with the names of the columns"),
         ("x.tsv", b"\n\n", "there is no line with the names of the columns"),
         ("x.csv", b"\n\nmenton,id\na,1\n", "line 3, field mention: there is no column"),
-        ("x.csv", b"\n\nmention,id,id\na,1,2\n", "line 3: two columns are called 'id'"),
+        ("x.csv", b"mention,a,,\n1,a,b,c\n", "line 1: columns 3, 4 have no name. To mend it: name or delete them"),
+        ("x.csv", "mention\u200b,x\n1,2\n".encode(), r"Did you mean 'mention\\u200b'\? White space or invisible signs"),
+        ("x.csv", b"\n\nmention,id,id\na,1,2\n", "line 3: columns 2, 3 are all called 'id'"),
         ("x.csv", b"\n\nmention;score\na;1\n", "line 3, field score: the table has a column 'score' already"),
         ("x.tsv", b"\n\nmenton\tid\na\t1\n", "line 3, field mention: there is no column"),
         ("x.jsonl", b'{"mention": "a"}\n["b"]\n', "line 2: a JSON value that is no object"),

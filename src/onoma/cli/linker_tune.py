@@ -200,6 +200,9 @@ def _show_mentions(report: TuningReport) -> None:
         meant = [code for code in report.unknown if code.upper() in {nil.upper() for nil in NO_CONCEPT}]
         hint = "" if not meant else f" (for 'no such concept' write {', '.join(NO_CONCEPT)})"
         show.remark(f"{unknown}, such as {codes}: every answer to them counts as wrong{hint}")
+    for code, whole in list(report.zeros_lost.items())[:1]:
+        lost = show.count(len(report.zeros_lost), "code")
+        show.remark(f"{lost} of these lost zeros at the front, as in spreadsheets: {code} is {whole} in the linker")
     if report.are_concepts:
         named = " and ".join(report.are_concepts)
         show.remark(

@@ -7,14 +7,15 @@ a confidence, that were learned from other texts. What is kept is learned from a
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import polars as pl
 
 from onoma.artifacts import amend_artifact, ensure_writable
+from onoma.codes import zeros_lost
 from onoma.errors import ConfigError, InputError, is_whole
 from onoma.indexes.pgvector_replacing import drop_unfinished
 from onoma.linking.calibration import Method, check_method
@@ -64,6 +65,7 @@ class TuningReport:
         without_contexts: Whether a cross-encoder that is on reads contexts, and there were none.
         answers_nil: Whether a cross-encoder that is on may answer that no concept is meant.
         are_concepts: Those of `NO_CONCEPT` that mentions have and the linker has as concepts: they mean these.
+        zeros_lost: Unknown codes that are the linker's but for zeros at the front, which spreadsheets lose, and those.
     """
 
     stages: tuple[Stage, ...]
@@ -84,6 +86,7 @@ class TuningReport:
     without_contexts: bool = False
     answers_nil: bool = False
     are_concepts: tuple[str, ...] = ()
+    zeros_lost: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def better_alone(self) -> Stage | None:
@@ -180,6 +183,7 @@ def tune_linker(
         n_no_concept=sum(mention.n for mention in development.mentions if not mention.has_concept),
         n_unknown=sum(development.unknown.values()),
         unknown=tuple(sorted(development.unknown)[:SHOWN]),
+        zeros_lost=zeros_lost(development.unknown, opened.dictionary.concept_ids),
         accuracy=accuracy,
         weights=chosen.weights if _fuses(chosen) else None,
         calibration=held,

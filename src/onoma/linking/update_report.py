@@ -117,7 +117,12 @@ class UpdateReport:
         if gone is None:
             return []
         first = f"{sum(gone.values()):,} of the answers given with them are none any more"
-        return [first, *(f"{change:<11} {n:>9,}" for change, n in gone.items() if n)]
+        lost = [] if self.answers is None else list(self.answers.zeros_lost.items())
+        said = [
+            f"{len(lost):,} of their codes lost zeros at the front, as in spreadsheets: {code} is {whole} in the linker"
+            for code, whole in lost[:1]
+        ]
+        return [first, *(f"{change:<11} {n:>9,}" for change, n in gone.items() if n), *said]
 
 
 def _told(row: dict[str, str | None]) -> str:

@@ -135,7 +135,10 @@ class Wanted:
         """
         for name in columns:
             if columns.count(name) > 1:
-                raise InputError(f"two columns are called '{name}'", path=path, line=line, fix="rename one of them")
+                places = ", ".join(str(at) for at, one in enumerate(columns, 1) if one == name)
+                problem = f"columns {places} are all called '{name}'" if name else f"columns {places} have no name"
+                fix = "rename all but one" if name else "name or delete them, or what stands above the line of names"
+                raise InputError(problem, path=path, line=line, fix=fix)
         for asked in self.asked:
             if not columns:
                 raise InputError("there is no line with the names of the columns", path=path, line=line, field=asked)

@@ -71,7 +71,9 @@ def parse_options(options_type: type[OptionsT], given: Mapping[str, object], for
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"][:1]) or "options"
         if first["type"] == "missing":
-            raise ConfigError(f"Format {format_name} needs the option '{name}': {known[name].description}.") from None
+            raise ConfigError(
+                f"Format {format_name} needs the option '{name}': {known[name].description} (--set {name}=...)."
+            ) from None
         problem = first["msg"].removeprefix("Value error, ")
         raise ConfigError(f"Format {format_name}, option '{name}': {problem}; found {first['input']!r}.") from None
 
