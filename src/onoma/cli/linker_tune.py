@@ -201,8 +201,10 @@ def _show_mentions(report: TuningReport) -> None:
         hint = "" if not meant else f" (for 'no such concept' write {', '.join(NO_CONCEPT)})"
         show.remark(f"{unknown}, such as {codes}: every answer to them counts as wrong{hint}")
     for code, whole in list(report.zeros_lost.items())[:1]:
-        lost = show.count(len(report.zeros_lost), "code")
-        show.remark(f"{lost} of these lost zeros at the front, as in spreadsheets: {code} is {whole} in the linker")
+        n_lost = len(report.zeros_lost)
+        show.remark(
+            f"{n_lost:,} of their codes lost zeros at the front, as in spreadsheets: {code} is {whole} in the linker"
+        )
     if report.are_concepts:
         named = " and ".join(report.are_concepts)
         show.remark(
