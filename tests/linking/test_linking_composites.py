@@ -107,6 +107,10 @@ SPLIT = [
     ("Fluoxetine; Lorazepam;", "Fluoxetine; Lorazepam"),
     ("nausea\r\nvomiting\n", "nausea; vomiting"),
     ("breast and ovarian cancer; asthma", "breast cancer; ovarian cancer; asthma"),
+    ("nausea; vomiting; and diarrhea", "nausea; vomiting; diarrhea"),
+    ("nausea;vomiting", "nausea; vomiting"),
+    ("1. hypertension\n2) diabetes\n- asthma", "hypertension; diabetes; asthma"),
+    ("; ".join(f"disease x{n}y" for n in range(30)), "; ".join(f"disease x{n}y" for n in range(30))),
     # inverted
     ("neurofibromatosis, type I and type II", "neurofibromatosis type I; neurofibromatosis type II"),
     ("diabetes mellitus, type 1 or type 2", "diabetes mellitus type 1; diabetes mellitus type 2"),
@@ -194,6 +198,15 @@ WHOLE = [
     "visual acuity 20/40",
     "Augmentin 875/125",
     "t(9;22) leukaemia",
+    "BP 150 / 90",
+    "appendectomy; 2015",
+    "hypertension; 140/90",
+    "hepatitis; viral; acute",
+    "carcinoma; breast",
+    "asthma; mild",
+    "lymphoma; grade 2",
+    "nausea &amp; vomiting",
+    "no: fever; cough",
     "denies fever; cough",
     "(nausea; vomiting) rash",
     "nausea; .",
@@ -415,6 +428,13 @@ def test_commas_and_plus_signs_alone_divide_names() -> None:
     assert parts("nausea/vomiting, diarrhea") == "nausea; vomiting; diarrhea"
     assert parts("lisinopril + aspirin") == "lisinopril; aspirin"
     assert parts("pains, nausea") == "pains; nausea"
+    names |= {"severe", "left", "congenital", "cataract", "mesylate", "maprotiline", "maprotiline mesylate", "grade 4"}
+    names |= {"trisomy 13", "trisomy 18", "factor 8 deficiency", "factor 9 deficiency", "hpv 16", "duodenum", "tumor"}
+    assert parts("trisomy 13/18") == "trisomy 13; trisomy 18"
+    assert parts("factor 8/9 deficiency") == "factor 8 deficiency; factor 9 deficiency"
+    assert parts("HPV 16/18") == "HPV 16/18"  # of which one is no name
+    for whole in ("pain, severe", "pain, left", "cataract, congenital", "mesylate, maprotiline", "nausea, grade 4"):
+        assert parts(whole) == whole
     for whole in ("carcinoma, lung", "nausea, severe", "vitamin B+C", "no nausea, vomiting", "pain,nausea", "+ pain"):
         assert parts(whole) == whole
     assert parts("nausea, vomiting", wholes=["nausea, vomiting"]) == "nausea, vomiting"

@@ -12,7 +12,7 @@ from onoma.linking.spelling import Spelling
 from onoma.linking.strengths import without_strengths
 
 NAMES = {
-    *("interleukin", "interleukin 2", "vitamin b 12"),
+    *("interleukin", "interleukin 1", "interleukin 2", "vitamin b 12"),
     *("effexor", "effexor xr", "lipitor", "augmentin", "norco", "tylenol", "lantus solostar", "calamine lotion"),
     *(
         "amoxicillin",
@@ -73,6 +73,11 @@ def is_name(text: str) -> bool:
         ("lisinopril-HCTZ 20 mg / 12.5 mg tab", "lisinopril-HCTZ"),
         ("calcium carbonate 600mg/vitamin D 400IU", "calcium carbonate/vitamin D"),
         ("Percocet 5/325", "Percocet"),
+        ("vitamin C / E 400 IU", "vitamin C / E"),
+        ("NaCl 0.9% + K 20 mEq", "NaCl + K"),
+        ("fentanyl 25 mcg / hr patch", "fentanyl"),
+        ("dopamine 5 mcg / kg / min", "dopamine"),
+        ("insulin 100 units / ml", "insulin"),
         ("(-)-beta-elemene 5 mg", "(-)-beta-elemene"),
         ("nad+ 100 mg", "nad+"),
         ("5-l-glutamyl-l-cysteine 5 mg", "5-l-glutamyl-l-cysteine"),
@@ -110,6 +115,9 @@ def test_what_only_says_how_much_and_how_is_left_out(mention: str, left: str) ->
         ),
         *(
             "h1n1",
+            "vitamin D3 + K",
+            "omega 3 / 6 / 9",
+            "ataxia type 15/16",
             "type 2G",
             "SCNN1G",
             "5-l-oxoproline",

@@ -30,6 +30,7 @@ Source:
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 
@@ -38,6 +39,7 @@ from onoma.linking.disorder_words import (
     is_adjective,
     is_disorder,
     is_organ,
+    listed,
     needs_complement,
     needs_modifier,
     stands_alone,
@@ -66,8 +68,11 @@ _CHANGED = frozenset({"decreased", "diminished", "elevated", "increased", "lower
 _QUANTIFIERS = _ARTICLES | {"some", "other", "certain", "various", "several"}
 _SPELLINGS = re.compile(r"\band\s*/\s*or\b|\bas well as\b", re.IGNORECASE)
 _LISTS = re.compile(r"[,/&]|\b(?:and|or|as well as)\b", re.IGNORECASE)
-_SURE_DIVIDERS = re.compile(r"\s*(?:;(?=\s|$)|[\n\r])\s*")
+_SURE_DIVIDERS = re.compile(r"\s*(?:(?<!&amp)(?<!&lt)(?<!&gt);(?=\s|$|[^\W\d])|[\n\r])\s*")
 _DIVIDERS = re.compile(r"(?:,|\s\+)\s+")
+_LIST_MARK = re.compile(r"^\s*(?:(?:\d{1,2}[.)]|[-*•])\s+)?(?:(?:and/or|and|or|&)\s+)?", re.IGNORECASE)
+_MAX_LISTED = 100
+_QUALIFIERS = listed("left right mild moderate severe acute chronic recurrent onset inheritance dominant recessive nos")
 _FIXED_PAIRS = re.compile(
     r"\b(?:head and neck|foot and mouth|hands? and f(?:oo|ee)t|signs and symptoms|ear, nose,? and throat|one or more"
     r"|non \w+)\b",
@@ -136,7 +141,7 @@ def split_composite(
     if (inner := _unwrapped(mention)) is not None:
         within = split_composite(inner, is_name=is_name, wholes=wholes)
         return within if len(within) > 1 else [mention]
-    parts = _split_once(_tokens(mention, wholes), is_name)
+    parts = _split_once(_tokens(mention, wholes, is_name), is_name)
     if len(parts) == 1 or max(map(len, parts)) >= len(mention) or _tears_pairs(mention, parts):
         return [mention]
     # A part is split as any mention is, from its text: what comes back is therefore not split any further.
@@ -148,32 +153,54 @@ def split_composite(
 
 
 def _listed(mention: str, is_name: Callable[[str], bool] | None, wholes: list[str]) -> list[str]:
-    """What stands between semicolons or line breaks, or between commas or plus signs alone; none if that is no list."""
-    if _DENYING.intersection(mention.lower().split()):
+    """What stands between semicolons or line breaks, or between commas or plus signs alone; none if that is no list.
+
+    Inverted and qualified names are none: "carcinoma; breast", "pain, severe", "syndrome, grade 4".
+    """
+    spoken = [word.strip(".,;:") for word in mention.lower().split()]
+    if _DENYING.intersection(spoken):
         return []
-    parts = _divided(mention, _SURE_DIVIDERS, is_name, wholes)
-    if parts or is_name is None:
+    parts = _divided(mention, _SURE_DIVIDERS, _MAX_LISTED, is_name, wholes)
+    if parts or is_name is None or _COORDINATORS.intersection(spoken):
         return parts
-    parts = _divided(mention, _DIVIDERS, is_name, wholes)
-    # Whoever writes "carcinoma, lung" means one name.
-    return parts if all(_is_named([part], is_name) and not is_organ(_core(part)) for part in parts) else []
+    parts = _divided(mention, _DIVIDERS, _MAX_PARTS, is_name, wholes)
+    return parts if all(_is_named([part], is_name) for part in parts) else []
 
 
 def _divided(
-    mention: str, dividers: re.Pattern[str], is_name: Callable[[str], bool] | None, wholes: list[str]
+    mention: str,
+    dividers: re.Pattern[str],
+    most: int,
+    is_name: Callable[[str], bool] | None,
+    wholes: list[str],
 ) -> list[str]:
     """What stands between some signs, each split further; none if there is only one such part, or too many."""
     if any(dividers.search(whole) for whole in wholes):
         return []
-    pieces = [piece for piece in dividers.split(mention.strip().rstrip(".;,")) if any(map(str.isalnum, piece))]
-    if not 1 < len(pieces) <= _MAX_PARTS:
+    pieces = [_without_mark(piece) for piece in dividers.split(mention.strip().rstrip(".;,"))]
+    pieces = [piece for piece in pieces if any(map(str.isalpha, piece))]  # no dates and numbers
+    if not 1 < len(pieces) <= most or any(map(_qualifies, pieces[1:])):
+        return []
+    if is_name is not None and any(is_name(f"{a} {b}") or is_name(f"{b} {a}") for a, b in itertools.pairwise(pieces)):
         return []
     found: dict[str, str] = {}
     for piece in pieces:
         for part in split_composite(piece, is_name=is_name, wholes=wholes):
             found.setdefault(part.casefold(), part)
     parts = list(found.values())
-    return parts if 1 < len(parts) <= _MAX_PARTS and not _tears_pairs(mention, parts) else []
+    return parts if 1 < len(parts) <= most and not _tears_pairs(mention, parts) else []
+
+
+def _without_mark(piece: str) -> str:
+    """A piece of a list without the number or dash before it, and the coordinator."""
+    return _LIST_MARK.sub("", piece).strip()
+
+
+def _qualifies(piece: str) -> bool:
+    """Whether a piece only says more of what stands before it: how, where, which."""
+    words = piece.split()
+    last = _core(words[-1])
+    return is_adjective(last) or is_organ(last) or last.lower() in _QUALIFIERS or _says_kind(words)
 
 
 def _unwrapped(mention: str) -> str | None:
@@ -497,7 +524,7 @@ def _core(word: str) -> str:
     return re.split(f"[{_WHOLE_JOINT}{_WHOLE_SLASH}]", bare)[-1].strip(".,;:\"'“”‘’") or word
 
 
-def _tokens(mention: str, wholes: Iterable[str]) -> _Words:
+def _tokens(mention: str, wholes: Iterable[str], is_name: Callable[[str], bool] | None = None) -> _Words:
     """Words, commas and coordinators; brackets belong to the word before them, at the beginning they are one."""
     text = " ".join(mention.split()).rstrip(".;")
     for whole in sorted((" ".join(one.split()) for one in wholes), key=len, reverse=True):
@@ -507,12 +534,19 @@ def _tokens(mention: str, wholes: Iterable[str]) -> _Words:
     text = _SPELLINGS.sub(lambda found: "and/or" if "/" in found[0] else "and", text)
     for pattern in (_IN_BRACKETS, _FIXED_PAIRS):
         text = pattern.sub(lambda found: found[0].replace(" ", _JOINT), text)
+    text = re.sub(r"(?<=\d)\s/\s(?=\d)", "/", text)
     words: _Words = []
+    end = -1
     for token in text.split(" "):
+        end += len(token) + 1
         word = token.rstrip(_COMMA) if len(token) - len(token.rstrip(_COMMA)) == 1 else token
         pieces = _slashed(word) if word else []
         if len(pieces) > 1 and _NUMBER.fullmatch(pieces[0]) and not (words and words[-1].lower() in _LABELS):
-            pieces = [word]  # "pain 7/10", "BP 150/90", "visual acuity 20/40"
+            numbers, before, behind = pieces[::2], " ".join(words), text[end:]
+            if is_name is None or not all(is_name(f"{before} {number}{behind}".strip()) for number in numbers):
+                pieces = [
+                    word
+                ]  # "pain 7/10", "BP 150/90", "visual acuity 20/40"; not "trisomy 13/18", if both are names
         words += pieces
         if word != token:
             words.append(_COMMA)

@@ -48,14 +48,17 @@ _AMOUNT = re.compile(
 _RATIO = re.compile(r"(?<![\w.,:/-])1\s?:\s?\d[\d,]*(?![\w:])")
 _QUANTITY = re.compile(r"(?<!\w)(?:#\s?|qty\.?:?\s?|(?<=\s)x\s?)\d\d+(?!\w)", re.IGNORECASE)
 """Of two digits: "Tylenol #3" has codeine in it."""
-_PAIR = re.compile(r"(?<=[^\W\d_]{4})\s+\d+(?:[.,]\d+)?/\d+(?:[.,]\d+)?(?![\w/-])")
+_PAIR = re.compile(
+    r"(?<=[^\W\d_]{4})(?<!type)(?<!grade)(?<!stage)(?<!class)\s+\d+(?:[.,]\d+)?\s?/\s?\d+(?:[.,]\d+)?(?![\w-])(?!\s?/)",
+    re.IGNORECASE,
+)
 """Of a combination: "Percocet 5/325"."""
 _EXTRA = re.compile(
     r"\b(?:(?:extra|maximum|regular|double|high|low)[\s-]strength|(?:once|twice|times)\s+(?:a|per)\s+(?:day|week|month))\b",
     re.IGNORECASE,
 )
 _BRAND = re.compile(r"(\S+)\s*\[[^\[\]]*\]\s*$")
-_BETWEEN_DRUGS = re.compile(r"(\s*;\s+|\s*[\r\n]+\s*|\s+\+\s+|\s+/\s+)")
+_BETWEEN_DRUGS = re.compile(rf"(\s*;\s+|\s*[\r\n]+\s*|\s+\+\s+|\s+/\s+(?!(?:{_NUMBER}|{_OF})(?![\w-])))", re.IGNORECASE)
 _DIVIDERS = {";": "; ", "": "\n", "+": " + ", "/": " / ", ",": ", "}
 _COMMAS = re.compile(r"(,\s+)")
 _MARKS = re.compile("[®™]")
@@ -159,9 +162,11 @@ def _left_of(mention: str, is_name: Callable[[str], bool] | None) -> str:
         for text in itertools.chain(whole, *before[:0:-1], left, _without_number(left), *first):
             if _is_name_like(text) and is_name(text):
                 return text
-    if not left or not _is_name_like(texts[-1]):
-        return ""
-    return left[-1] if n_amounts else mention
+    if n_amounts or any(map(_says_how, mention.split())):
+        if not left or not _is_name_like(texts[-1]):
+            return ""  # but "E" of "vitamin C / E" is a name
+        return left[-1] if n_amounts else mention
+    return mention
 
 
 def _shortened(text: str) -> Iterator[str]:
@@ -206,5 +211,5 @@ def _tidied(text: str) -> str:
 
 
 def _is_name_like(text: str) -> bool:
-    """Whether so much is left as a name has at least: "B12"."""
-    return any(map(str.isalpha, text)) and sum(map(str.isalnum, text)) > 1
+    """Whether so much is left as a name has at least: the "E" of "vitamin C / E"."""
+    return any(map(str.isalpha, text))
