@@ -52,3 +52,4 @@ def test_zeros_at_the_front_that_were_lost() -> None:
     concepts = ["00123", "123", "0045", "D007", "0"]
     assert zeros_lost(["123", "45", "D7", "007", "45", "9"], concepts) == {"123": "00123", "45": "0045"}
     assert zeros_lost(["D001", "0123"], concepts) == {}
+    assert zeros_lost(["123"], [*concepts, "0123"]) == {}  # no telling which

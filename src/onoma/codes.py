@@ -7,7 +7,7 @@ that concept; only others are several codes.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 
 import polars as pl
 
@@ -54,8 +54,19 @@ def zeros_lost(codes: Iterable[str], concept_ids: Iterable[str]) -> dict[str, st
     numbers = {code for code in codes if code.isdecimal() and not code.startswith("0")}
     if not numbers:
         return {}
-    whole = {one.lstrip("0"): one for one in concept_ids if one.startswith("0") and one.isdecimal()}
-    return {code: whole[code] for code in sorted(numbers) if code in whole}
+    whole: dict[str, str | None] = {}
+    for one in concept_ids:
+        if one.startswith("0") and one.isdecimal():
+            short = one.lstrip("0")
+            whole[short] = None if short in whole else one  # of two there is no telling which was meant
+    found = {code: whole.get(code) for code in sorted(numbers)}
+    return {code: one for code, one in found.items() if one is not None}
+
+
+def zeros_lost_in_words(lost: Mapping[str, str]) -> str:
+    """What is to be said of codes that `zeros_lost` found, at least one."""
+    code, whole = next(iter(lost.items()))
+    return f"{len(lost):,} of their codes lost zeros at the front, as in spreadsheets: {code} is {whole} in the linker"
 
 
 def codes_of_concept_expr() -> pl.Expr:

@@ -17,11 +17,12 @@ from linking_data import write_letter_linker
 
 from onoma.artifacts import amend_artifact, open_artifact, verify_artifact, write_artifact
 from onoma.benchmarks import run_benchmark
+from onoma.codes import zeros_lost_in_words
 from onoma.encoders import export_encoder, open_encoder
 from onoma.encoders.cross_encoder import CrossEncoder
 from onoma.errors import ArtifactExistsError, ConfigError, InputError
 from onoma.indexes.vector_store import write_vectors
-from onoma.linking import Linker, add_prior, add_reranker, build_dictionary, confidence, tune_linker
+from onoma.linking import Linker, add_prior, add_reranker, build_dictionary, build_linker, confidence, tune_linker
 from onoma.linking.calibration import Calibration
 from onoma.linking.confidence_features import MentionEvidence, confidence_features
 from onoma.linking.folder import FORMAT_VERSION
@@ -29,7 +30,7 @@ from onoma.linking.settings import LinkerSettings
 from onoma.linking.trials import Accuracies
 from onoma.terminology import Terminology, normalise
 from onoma.types import DoubleArray
-from tiny import tiny_encoder
+from tiny import make_terminology, tiny_encoder
 from tiny_rerankers import write_reranker
 
 SYLLABLES = [
@@ -540,3 +541,20 @@ def test_confidences_are_dropped_where_scores_become_others(
     assert fitted.replaced(rerank_weight=0.2).calibration is None
     with pytest.raises(ConfigError, match="needs a calibration"):
         fitted.replaced(rerank_weight=0.2, no_concept_below=0.5)
+
+
+def test_codes_that_lost_zeros_are_told(tmp_path: Path) -> None:
+    codes = {f"{number:03}": [f"disease {number}"] for number in range(60)}
+    make_terminology(tmp_path / "t", codes)
+    build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True, stages=["exact", "sparse"])
+    mentions = pl.DataFrame(
+        {
+            "mention": [*(f"a disease {number}" for number in range(60)), "disease five", "disease x"],
+            "concept_id": [*codes, "5", "777"],
+        }
+    )
+    report = tune_linker(tmp_path / "linker", mentions, calibrate=False)
+    assert (report.n_unknown, report.zeros_lost) == (2, {"5": "005"})
+    assert zeros_lost_in_words(report.zeros_lost) == (
+        "1 of their codes lost zeros at the front, as in spreadsheets: 5 is 005 in the linker"
+    )

@@ -161,10 +161,10 @@ def _first_token_sees_all(encoder: PackedEncoder) -> bool:
 
     Several last tokens are tried, all over the table: some may have equal embeddings, as of tokens never trained.
     """
-    table = encoder.model.get_input_embeddings()
-    n_tokens = table.num_embeddings if isinstance(table, nn.Embedding) else 5
-    first, *others = [one for one in range(0, n_tokens, max(1, n_tokens // 16)) if one != encoder.padding_id]
     try:
+        table = encoder.model.get_input_embeddings()
+        n_tokens = table.num_embeddings if isinstance(table, nn.Embedding) else 5
+        first, *others = [one for one in range(0, n_tokens, max(1, n_tokens // 16)) if one != encoder.padding_id]
         with torch.inference_mode():
             vectors = encoder(pack_lists([[first, other, last] for other in others[:1] for last in others]))
     except Exception:  # transformers has many kinds

@@ -274,7 +274,8 @@ def _name_padding(folder: Path, source: EncoderFolder) -> None:
         return
     if said[0].get("tokenizer_class") not in _HAVE_PADDING:
         token = source.load_tokenizer().id_to_token(source.padding_id)
-        write_json(file, {**said[0], "pad_token": token})
+        if token is not None:
+            write_json(file, {**said[0], "pad_token": token})
 
 
 def _add_files(folder: Path, files: Mapping[str, str]) -> None:

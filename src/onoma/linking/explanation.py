@@ -14,7 +14,7 @@ from onoma.linking.expansion import Expansion
 from onoma.linking.fusion import contributions, knows_nothing, ranks
 from onoma.linking.mentions import PreparedMention
 from onoma.linking.pipeline import NO_ANSWER, Answer, Asked, Run
-from onoma.linking.settings import LOOK_UPS, SEARCHES, Stage
+from onoma.linking.settings import SEARCHES, Stage
 from onoma.linking.spelling import Correction
 from onoma.terminology import normalise
 from onoma.types import SCORE_DECIMALS, BoolArray, DoubleArray
@@ -340,7 +340,7 @@ def _outcome(text: str, reasons: tuple[Reason, ...], answer: Answer, threshold: 
             f"candidates is meant; the first of them is {first.concept_id}."
         )
     if threshold is not None:
-        named = ", whose name the mention is," if first.stage in LOOK_UPS else ","
+        named = ", whose name the mention is," if first.stage == "exact" else ","
         return (
             f"No such concept: the best, {first.concept_id} ({first.preferred_name}){named} has a confidence of "
             f"{answer.confidence:.3f}, below {threshold:.3f}."

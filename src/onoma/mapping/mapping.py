@@ -273,7 +273,9 @@ def _format_of(path: Path, known: tuple[str, ...], *, may_be_gzip: bool = False)
             path=path,
             expected=f"a name ending in {', '.join(known)}"
             + (" (or .csv.gz, .tsv.gz, .jsonl.gz)" if may_be_gzip else ""),
-            fix="name it .tsv if tabs divide its columns, .csv if other signs do" if suffix == ".txt" else None,
+            fix="name it .tsv if tabs divide its columns, .csv if other signs do"
+            if suffix == ".txt" and may_be_gzip
+            else None,
         )
     return suffix
 
@@ -337,6 +339,7 @@ def _write(
             with write_file(work.written(number, output_format), overwrite=True) as aside:
                 write_part(rows, aside, output_format, answers, is_first=number == 0)
             there = WrittenPart(part.rows.height, n_linked, rows.height)
+            work.whole.unlink(missing_ok=True)  # it may be of parts as an earlier version wrote them
             work.finish_part(number, there)
         count(there.n_rows)
         written.append(there)

@@ -1,9 +1,9 @@
 """CSV and TSV tables. Every column is text: a code such as 00123 stays as it is. An empty cell is null.
 
 What divides the columns is what the file's name tells, or the sign that gives those asked for (semicolons). Cells may
-stand in quotes as in RFC 4180; where tabs divide them a quote is an ordinary character, unless it is said to be none,
-as in what spreadsheets call Unicode text. Lines with nothing in them are passed over, but in a table of one column they
-are an empty cell.
+stand in quotes as in RFC 4180; where tabs divide them a quote is an ordinary character, unless ``quoting="yes"`` says
+otherwise, as of what spreadsheets call Unicode text. Lines with nothing in them are passed over, but in a table of one
+column they are an empty cell.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
     ├── mentions/N.*        mentions of part N of the input that no part before had
     ├── reading.json        when all are there: rows, parts, tasks, columns
     ├── answers/SHA/N.*     links of the mentions of task N, by the digest of the settings
-    ├── written/N.*         part N of the output; N.json when it is there: rows, rows linked
+    ├── written/N.*         part N of the output; N.json when it is there: its counts
     ├── whole               the output, put together
     └── done                it is about to be moved to its place: which file that is, and what the run came to
 

@@ -202,16 +202,17 @@ class Terminology:
                 choices.setdefault(code, {})[other] = None
         retired_codes = set(retired.select("head").collect().to_series())
 
-        def usable(code: str, passed: frozenset[str]) -> Iterator[str]:
+        def usable(code: str, passed: set[str]) -> Iterator[str]:
+            passed.add(code)
             for other in choices.get(code, {}):
                 if other not in retired_codes:
                     yield other
                 elif other in successors:
                     yield successors[other]
                 elif other not in passed:
-                    yield from usable(other, passed | {other})
+                    yield from usable(other, passed)
 
-        found_for = {code: tuple(dict.fromkeys(usable(code, frozenset({code})))) for code in choices}
+        found_for = {code: tuple(dict.fromkeys(usable(code, set()))) for code in choices}
         return {code: others for code, others in found_for.items() if others}
 
     def info(self) -> TerminologyInfo:
