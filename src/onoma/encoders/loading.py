@@ -164,9 +164,9 @@ def _first_token_sees_all(encoder: PackedEncoder) -> bool:
     try:
         table = encoder.model.get_input_embeddings()
         n_tokens = table.num_embeddings if isinstance(table, nn.Embedding) else 5
-        first, *others = [one for one in range(0, n_tokens, max(1, n_tokens // 16)) if one != encoder.padding_id]
+        ids = [one for one in range(0, n_tokens, max(1, n_tokens // 16)) if one != encoder.padding_id]
         with torch.inference_mode():
-            vectors = encoder(pack_lists([[first, other, last] for other in others[:1] for last in others]))
+            vectors = encoder(pack_lists([[*ids[:2], last] for last in ids[1:]]))
     except Exception:  # transformers has many kinds
         return True
     return not torch.equal(vectors[1:], vectors[:1].expand_as(vectors[1:]))
