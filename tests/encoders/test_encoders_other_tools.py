@@ -251,6 +251,19 @@ def test_a_decoder_is_not_pooled_by_its_first_token(tmp_path: Path, kind: str) -
     assert first @ second < 0.999
 
 
+def test_tokens_that_an_onnx_model_does_not_know_are_told(theirs: Path) -> None:
+    encoder = open_encoder(theirs, backend="onnx")
+    encoder.encode(["plaquenil"])
+    fast: Any = transformers.AutoTokenizer.from_pretrained(theirs)
+    fast.add_tokens(["plaquenil", *(f"disease{number}" for number in range(2000))])
+    fast.add_tokens(["zalcitabine"])
+    fast.save_pretrained(theirs)
+    beyond = open_encoder(theirs, backend="onnx")
+    assert beyond.encode(["fever"]).shape == (1, encoder.width)
+    with pytest.raises(MismatchError, match="has no embedding for a token of these names: the tokeniser beside it"):
+        beyond.encode(["fever", "zalcitabine"])
+
+
 def test_an_encoder_with_equal_embeddings_is_no_decoder(tmp_path: Path) -> None:
     """As of tokens that were never trained."""
     base = write_tiny(tmp_path / "base", "electra")

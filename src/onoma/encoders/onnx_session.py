@@ -18,11 +18,12 @@ from typing import Any, Never
 import numpy.typing as npt
 import onnxruntime
 
-from onoma.errors import DamagedArtifactError, InputError
+from onoma.errors import DamagedArtifactError, InputError, MismatchError
 from onoma.forking import Turns, without_fork
 
 _SHORT_OF_MEMORY = ("bad_alloc", "Failed to allocate memory")
 """What the runtime says that has no memory left; its exceptions tell it in their text alone."""
+_BEYOND_TABLE = "indices element out of data bounds"
 
 
 @contextlib.contextmanager
@@ -83,10 +84,19 @@ class OnnxSession:
 
         Raises:
             MemoryError: there is too little memory for it.
+            MismatchError: a token has a number that the model has no embedding for.
         """
         session = self._session if self._process == os.getpid() else self._of_this_process()
-        with without_fork(), _memory_errors_as_such():
-            return session.run([output], feeds)[0]
+        try:
+            with without_fork(), _memory_errors_as_such():
+                return session.run([output], feeds)[0]
+        except Exception as error:  # the runtime's own exceptions share no public base
+            if _BEYOND_TABLE not in str(error):
+                raise
+            raise MismatchError(
+                f"{self._file} has no embedding for a token of these names: the tokeniser beside it is another model's, "
+                "or tokens were added to it. Take the two that belong together."
+            ) from None
 
     def _of_this_process(self) -> onnxruntime.InferenceSession:
         with self._turns.lock:
