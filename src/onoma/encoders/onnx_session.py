@@ -94,7 +94,7 @@ class OnnxSession:
             if _BEYOND_TABLE not in str(error):
                 raise
             raise MismatchError(
-                f"{self._file} has no embedding for a token of these names: the tokeniser beside it is another model's, "
+                f"{self._file} has no embedding for a token of these names: the tokeniser beside it is of another model, "
                 "or tokens were added to it. Take the two that belong together."
             ) from None
 
