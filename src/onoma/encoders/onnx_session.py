@@ -94,8 +94,8 @@ class OnnxSession:
             if _BEYOND_TABLE not in str(error):
                 raise
             raise MismatchError(
-                f"{self._file} has no embedding for a token of these names: the tokeniser beside it is of another model, "
-                "or tokens were added to it. Take the two that belong together."
+                f"{self._file} has no embedding for a token of these names: the tokeniser beside it is of another "
+                "model, or tokens were added to it. Take the two that belong together."
             ) from None
 
     def _of_this_process(self) -> onnxruntime.InferenceSession:
