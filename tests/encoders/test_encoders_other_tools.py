@@ -172,7 +172,8 @@ def test_weights_that_are_none_are_told(content: bytes, theirs: Path) -> None:
 
 
 def test_numbers_of_numpy_are_saved(theirs: Path, tmp_path: Path) -> None:
-    encoder = open_encoder(theirs, max_tokens=np.int64(9), dimensions=np.int32(8))  # type: ignore[arg-type]
+    numbers: dict[str, Any] = {"max_tokens": np.int64(9), "dimensions": np.int32(8)}
+    encoder = open_encoder(theirs, **numbers)
     made = export_encoder(encoder.folder, tmp_path / "cut", onnx_only=True)
     assert (made.max_tokens, made.dimensions) == (9, 8)
 

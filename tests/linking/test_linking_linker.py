@@ -133,18 +133,19 @@ def test_vectors_of_an_own_encoder_are_looked_at(
 def test_what_is_no_folder_encoder_or_reranker_is_told_so(
     linker: Linker, terminology: Terminology, tmp_path: Path
 ) -> None:
+    wrong: Any = linker
     with pytest.raises(InputError, match=r"a linker that is open is given .* give its path"):
-        Linker.open(linker)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"an encoder that was opened is needed; found 'letters'.* onoma.open_encoder"):
-        linker.encoding_with("letters")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="an encoder that was opened is needed; found None"):
-        linker.encoding_with(None)  # type: ignore[arg-type]
+        Linker.open(wrong)
+    for wrong in ("letters", None, object()):
+        with pytest.raises(InputError, match=r"an encoder that was opened is needed; found .* onoma.open_encoder"):
+            linker.encoding_with(wrong)
+        with pytest.raises(InputError, match="a reranker that was opened"):
+            linker.reranking_with(wrong)
     with pytest.raises(InputError, match="an encoder that was opened"):
-        build_linker(terminology, object(), tmp_path / "new")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="a reranker that was opened"):
-        linker.reranking_with("folder")  # type: ignore[arg-type]
+        build_linker(terminology, wrong, tmp_path / "new")
+    wrong = 3
     with pytest.raises(InputError, match="no lengths of n-grams"):
-        build_linker(terminology, None, tmp_path / "new", sparse=True, ngrams=3)  # type: ignore[arg-type]
+        build_linker(terminology, None, tmp_path / "new", sparse=True, ngrams=wrong)
     assert not (tmp_path / "new").exists()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from linking_data import write_letter_encoder
@@ -117,8 +118,9 @@ def test_refused() -> None:
         Preparation(finder="schwarz-hearst")
     with pytest.raises(ConfigError, match="spelling is True or False; found 'no'"):
         Preparation(spelling="no")  # type: ignore[arg-type]
+    wrong: Any = 1
     with pytest.raises(ConfigError, match="strengths is True or False; found 1"):
-        Preparation(strengths=1)  # type: ignore[arg-type]
+        Preparation(strengths=wrong)
     with pytest.raises(InputError, match="not one"):
         Preparation().prepare("MS")
     with pytest.raises(InputError, match="found None"):

@@ -158,8 +158,9 @@ def test_bad_options(linker: Path, table: Path) -> None:
             map_table(linker, table, output, column="mention", **options)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="encoding 'utf9' is not known"):
         map_table(linker, table, output, column="mention", encoding="utf9")
+    nothing: Any = None
     with pytest.raises(ConfigError, match="encoding 'None' is not known"):
-        map_table(linker, table, output, column="mention", encoding=None)  # type: ignore[arg-type]
+        map_table(linker, table, output, column="mention", encoding=nothing)
     for options in ({"column": ["mention"]}, {"column": None}, {"column": "mention", "context": 1}):
         with pytest.raises(InputError, match=r"field (column|context): the name of a column is meant here"):
             map_table(linker, table, output, **options)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import Any
 
 import polars as pl
 import pytest
@@ -165,8 +166,8 @@ def test_names_as_biosyn_and_coder_prepare_them() -> None:
 
 
 @pytest.mark.parametrize("missing", [None, float("nan"), b"flu"])
-def test_what_is_no_text_is_refused(missing: object) -> None:
+def test_what_is_no_text_is_refused(missing: Any) -> None:
     with pytest.raises(InputError, match="what shall be normalised is no text; found"):
-        normalise(missing)  # type: ignore[arg-type]
+        normalise(missing)
     with pytest.raises(ConfigError, match="There is no normalisation"):
-        normalise("flu", [missing])  # type: ignore[arg-type]
+        normalise("flu", missing)

@@ -35,25 +35,37 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from onoma.errors import check_several
+from onoma.linking.composite_words import (
+    CODE,
+    COMMA,
+    COORDINATORS,
+    ENUMERATOR,
+    LABELS,
+    NUMBER,
+    NUMBERED,
+    ROMAN,
+    Words,
+    core_of,
+    says_kind,
+    text_of,
+    tokens_of,
+)
 from onoma.linking.disorder_words import (
     is_adjective,
     is_disorder,
     is_organ,
-    listed,
     needs_complement,
     needs_modifier,
     stands_alone,
     without_prefix,
 )
+from onoma.linking.word_lists import listed
 
-_Words = list[str]
-_Reading = list[_Words]
+_Reading = list[Words]
 """The parts of a mention, each as its words."""
 
 _MAX_PARTS = 12
 _MAX_WORDS = 40
-_COMMA = ","
-_COORDINATORS = frozenset({"and", "or", "and/or", "&", "/"})
 _FRAMES = frozenset({"of", "in", "to", "on", "at", "from", "involving", "affecting"})
 _OPEN_ENDED = frozenset(
     {"with", "without", "due", "secondary", "associated", "caused", "following", "including", "plus", "after", "than"}
@@ -66,42 +78,15 @@ _HINDERED = frozenset({"difficulty", "trouble"})
 _CHANGED = frozenset({"decreased", "diminished", "elevated", "increased", "lowered", "reduced"})
 """What follows one of these need not be a word for a disorder: "decreased libido"."""
 _QUANTIFIERS = _ARTICLES | {"some", "other", "certain", "various", "several"}
-_SPELLINGS = re.compile(r"\band\s*/\s*or\b|\bas well as\b", re.IGNORECASE)
-_LISTS = re.compile(r"[,/&]|\b(?:and|or|as well as)\b", re.IGNORECASE)
 _SURE_DIVIDERS = re.compile(r"\s*(?:(?<!&amp)(?<!&lt)(?<!&gt);(?=\s|$|[^\W\d])|[\n\r])\s*")
 _DIVIDERS = re.compile(r"(?:,|\s\+)\s+")
 _LIST_MARK = re.compile(r"^\s*(?:(?:\d{1,2}[.)]|[-*•])\s+)?(?:(?:and/or|and|or|&)\s+)?", re.IGNORECASE)
 _MAX_LISTED = 100
 _QUALIFIERS = listed("left right mild moderate severe acute chronic recurrent onset inheritance dominant recessive nos")
-_FIXED_PAIRS = re.compile(
-    r"\b(?:head and neck|foot and mouth|hands? and f(?:oo|ee)t|signs and symptoms|ear, nose,? and throat|one or more"
-    r"|non \w+)\b",
-    re.IGNORECASE,
-)
-_IN_BRACKETS = re.compile(r"(?:^|(?<=\S)\s?)(?:\([^()]*\)|\[[^\[\]]*\])")
 # What may stand around a whole mention, and is never taken apart.
 _AROUND = {"(": ")", "[": "]", '"': '"', "“": "”", "«": "»", "'": "'", "‘": "’"}
-_ENUMERATOR = re.compile(r"-?\d{1,3}[A-Za-z]?|[IVX]{1,5}[A-Za-z]?|[A-Z]\d{0,2}|[a-z]", re.ASCII)
-_NUMBER = re.compile(r"-?\d{1,3}[A-Za-z]?", re.ASCII)
-_ROMAN = re.compile(r"[IVX]{1,5}[ab]?")
-_NUMBERED = re.compile(r"([A-Za-z][A-Za-z-]*)\d{1,3}[A-Za-z]?", re.ASCII)
 _COUNTED = frozenset({"types", "factors", "stages", "grades", "groups"})
-_LABELS = {
-    plural: single
-    for single in ("type", "subtype", "form", "class", "stage", "grade")
-    for plural in (single, f"{single}es" if single.endswith("s") else f"{single}s")
-}
-"""With a number behind it each says which kind of a disorder is meant, and is no name alone; plurals with several."""
-_LETTERS = re.compile("ABC?D?E?|BC?D?E?")
-_CODE = re.compile(r"(?=(?:.*[A-Z0-9]){2})(?=.*[A-Z])[A-Za-z0-9-]+", re.ASCII)
 _ACRONYM = re.compile(r"[A-Z]{2,}[0-9]?", re.ASCII)
-_WORD = re.compile(r"[^\W\d_][\w'’-]*[^\W\d_]")
-_JOINT = "\N{NO-BREAK SPACE}"
-"""Stands for the blank inside what is one word here, whose first word says what it is."""
-_WHOLE_JOINT = "\N{NARROW NO-BREAK SPACE}"
-"""Stands for the blank inside a name that is given as whole, whose last word says what it is."""
-_WHOLE_SLASH = "\N{FRACTION SLASH}"
-"""Stands for the slash in such a name."""
 
 
 def split_composite(
@@ -141,7 +126,7 @@ def split_composite(
     if (inner := _unwrapped(mention)) is not None:
         within = split_composite(inner, is_name=is_name, wholes=wholes)
         return within if len(within) > 1 else [mention]
-    parts = _split_once(_tokens(mention, wholes, is_name), is_name)
+    parts = _split_once(tokens_of(mention, wholes, is_name), is_name)
     if len(parts) == 1 or max(map(len, parts)) >= len(mention) or _tears_pairs(mention, parts):
         return [mention]
     # A part is split as any mention is, from its text: what comes back is therefore not split any further.
@@ -161,7 +146,7 @@ def _listed(mention: str, is_name: Callable[[str], bool] | None, wholes: list[st
     if _DENYING.intersection(spoken):
         return []
     parts = _divided(mention, _SURE_DIVIDERS, _MAX_LISTED, is_name, wholes)
-    if parts or is_name is None or _COORDINATORS.intersection(spoken):
+    if parts or is_name is None or COORDINATORS.intersection(spoken):
         return parts
     parts = _divided(mention, _DIVIDERS, _MAX_PARTS, is_name, wholes)
     return parts if all(_is_named([part], is_name) for part in parts) else []
@@ -199,8 +184,8 @@ def _without_mark(piece: str) -> str:
 def _qualifies(piece: str) -> bool:
     """Whether a piece only says more of what stands before it: how, where, which."""
     words = piece.split()
-    last = _core(words[-1])
-    return is_adjective(last) or is_organ(last) or last.lower() in _QUALIFIERS or _says_kind(words)
+    last = core_of(words[-1])
+    return is_adjective(last) or is_organ(last) or last.lower() in _QUALIFIERS or says_kind(words)
 
 
 def _unwrapped(mention: str) -> str | None:
@@ -226,23 +211,23 @@ def _is_paired(text: str, opener: str, closer: str) -> bool:
     return text.count(opener) % 2 == 0 if opener == closer else text.count(opener) == text.count(closer)
 
 
-def _split_once(words: _Words, is_name: Callable[[str], bool] | None) -> list[str]:
+def _split_once(words: Words, is_name: Callable[[str], bool] | None) -> list[str]:
     """The parts of the best reading."""
-    if not _COORDINATORS.intersection(map(str.lower, words)) or len(words) > _MAX_WORDS:
-        return [_text(words)]
-    if is_name is not None and any(is_name(_text(span)) for span in _spans(words)):
-        return [_text(words)]
+    if not COORDINATORS.intersection(map(str.lower, words)) or len(words) > _MAX_WORDS:
+        return [text_of(words)]
+    if is_name is not None and any(is_name(text_of(span)) for span in _spans(words)):
+        return [text_of(words)]
     if is_name is not None and (names := _two_names(words, is_name)):
         return names
-    return [_text(part) for part in _best(_readings(words), is_name)]
+    return [text_of(part) for part in _best(_readings(words), is_name)]
 
 
-def _two_names(words: _Words, is_name: Callable[[str], bool]) -> list[str]:
+def _two_names(words: Words, is_name: Callable[[str], bool]) -> list[str]:
     """Two names beside a coordinator, if one of them has another, or denies something: no reading finds these."""
-    places = [at for at, word in enumerate(words) if word.lower() in _COORDINATORS and 0 < at < len(words) - 1]
+    places = [at for at, word in enumerate(words) if word.lower() in COORDINATORS and 0 < at < len(words) - 1]
     for at in places if len(places) > 1 or _DENYING.intersection(map(str.lower, words)) else ():
         if _is_named(words[:at], is_name) and _is_named(words[at + 1 :], is_name):
-            return [_text(words[:at]), _text(words[at + 1 :])]
+            return [text_of(words[:at]), text_of(words[at + 1 :])]
     return []
 
 
@@ -272,12 +257,12 @@ def _are_framed_names(parts: _Reading, is_name: Callable[[str], bool]) -> bool:
     return all(_is_named(part[frame + 1 :], is_name) for part in parts)
 
 
-def _is_named(words: _Words, is_name: Callable[[str], bool]) -> bool:
-    text = _text(words)
+def _is_named(words: Words, is_name: Callable[[str], bool]) -> bool:
+    text = text_of(words)
     return is_name(text) or (text.endswith("s") and is_name(text[:-1]))
 
 
-def _readings(words: _Words) -> list[_Reading]:
+def _readings(words: Words) -> list[_Reading]:
     """All readings, the preferred one first; that one is ``[words]`` where no rule fits.
 
     None has a part that only says which kind: "type 2" names nothing.
@@ -288,34 +273,30 @@ def _readings(words: _Words) -> list[_Reading]:
     if inverted is not None:
         return [inverted]
     preferred, *others = _readings_by_rules(words)
-    first = [words] if any(map(_says_kind, preferred)) else preferred
-    return [first, *(reading for reading in others if not any(map(_says_kind, reading)))]
+    first = [words] if any(map(says_kind, preferred)) else preferred
+    return [first, *(reading for reading in others if not any(map(says_kind, reading)))]
 
 
-def _says_kind(part: _Words) -> bool:
-    return len(part) > 1 and part[0].lower() in _LABELS and all(_ENUMERATOR.fullmatch(word) for word in part[1:])
-
-
-def _inverted(words: _Words) -> _Reading | None:
+def _inverted(words: Words) -> _Reading | None:
     """Parts of "neurofibromatosis, type I and type II" or "diabetes, types 1 and 2", inverted as in vocabularies."""
-    at = words.index(_COMMA) if _COMMA in words else 0
+    at = words.index(COMMA) if COMMA in words else 0
     name, kinds = words[:at], _conjuncts(words[at + 1 :])
     spoken = {word.lower() for word in words}
-    if not name or kinds is None or spoken & (_OPEN_ENDED | _DENYING) or _says_kind(name[-2:]):
+    if not name or kinds is None or spoken & (_OPEN_ENDED | _DENYING) or says_kind(name[-2:]):
         return None
-    if _COORDINATORS.intersection(map(str.lower, name)) or not _says_kind(kinds[0]):
+    if COORDINATORS.intersection(map(str.lower, name)) or not says_kind(kinds[0]):
         return None
-    numbers = [kind[1:] if _says_kind(kind) else kind for kind in kinds]
-    labels = {_LABELS[kind[0].lower()] for kind in kinds if _says_kind(kind)}
-    if len(labels) > 1 or not all(len(number) == 1 and _ENUMERATOR.fullmatch(number[0]) for number in numbers):
+    numbers = [kind[1:] if says_kind(kind) else kind for kind in kinds]
+    labels = {LABELS[kind[0].lower()] for kind in kinds if says_kind(kind)}
+    if len(labels) > 1 or not all(len(number) == 1 and ENUMERATOR.fullmatch(number[0]) for number in numbers):
         return None
     label = kinds[0][0]
-    if label.lower() not in _LABELS.values():
-        label = label[: len(_LABELS[label.lower()])]
+    if label.lower() not in LABELS.values():
+        label = label[: len(LABELS[label.lower()])]
     return [[*name, label, *number] for number in numbers]
 
 
-def _readings_by_rules(words: _Words) -> list[_Reading]:
+def _readings_by_rules(words: Words) -> list[_Reading]:
     conjuncts = _conjuncts(words)
     if conjuncts is None or (_OPEN_ENDED | _DENYING).intersection(map(str.lower, words)):
         return [[words]]
@@ -323,7 +304,7 @@ def _readings_by_rules(words: _Words) -> list[_Reading]:
     if frame is None:
         return _plain(conjuncts, words)
     all_complete = all(_is_complete(conjunct) for conjunct in conjuncts)
-    if any(word.lower() in _COORDINATORS for word in words[frame:]):
+    if any(word.lower() in COORDINATORS for word in words[frame:]):
         head, thing = words[: frame + 1], words[frame + 1 :]
         article = [thing.pop(0)] if thing[0].lower() in _ARTICLES else []
         things = _conjuncts(thing)
@@ -331,7 +312,7 @@ def _readings_by_rules(words: _Words) -> list[_Reading]:
         framed = [[_in_frame(head, article, part) for part in it] for it in inner]
         # "symptoms of type 1 and 2 diabetes"; but a capital may begin a name, "hepatitis C and B cell lymphoma"
         is_counted = things is not None and _enumerated(things) is not None and _are_numbers(things)
-        is_counted &= not _COORDINATORS.intersection(map(str.lower, words[:frame]))
+        is_counted &= not COORDINATORS.intersection(map(str.lower, words[:frame]))
         return [conjuncts, *framed] if not framed or (all_complete and not is_counted) else [*framed, conjuncts]
     coordinated = _conjuncts(words[:frame])
     if coordinated is None:
@@ -339,7 +320,7 @@ def _readings_by_rules(words: _Words) -> list[_Reading]:
     inner = _plain(coordinated, words[:frame])
     framed = [[part + words[frame:] for part in it] for it in inner]
     # "adenoma or carcinoma of the colon", but "renal failure and cancer of the colon", "fatigue and lack of sleep"
-    heads = [_core(part[-1]) for part in coordinated]
+    heads = [core_of(part[-1]) for part in coordinated]
     are_names = needs_complement(heads[-1]) and all(map(stands_alone, heads[:-1]))
     is_whole = all_complete and (len(conjuncts[0]) > 1 or are_names)
     return [conjuncts, *framed] if is_whole else [*framed, conjuncts]
@@ -348,10 +329,10 @@ def _readings_by_rules(words: _Words) -> list[_Reading]:
 def _are_numbers(conjuncts: _Reading) -> bool:
     """Whether the first ends in a number, and each other one begins with one."""
     words = [conjuncts[0][-1], *(part[0] for part in conjuncts[1:])]
-    return all(_NUMBER.fullmatch(word) or _ROMAN.fullmatch(word) for word in words)
+    return all(NUMBER.fullmatch(word) or ROMAN.fullmatch(word) for word in words)
 
 
-def _in_frame(head: _Words, article: _Words, part: _Words) -> _Words:
+def _in_frame(head: Words, article: Words, part: Words) -> Words:
     """What a part of "cancer of the breast and ovary" stands for; a part may say preposition or article itself."""
     first = part[0].lower()
     if first in _FRAMES:
@@ -359,7 +340,7 @@ def _in_frame(head: _Words, article: _Words, part: _Words) -> _Words:
     return head + (part if first in _ARTICLES else article + part)
 
 
-def _conjuncts(words: _Words) -> _Reading | None:
+def _conjuncts(words: Words) -> _Reading | None:
     """What stands between commas and coordinators; ``None`` if that is no list.
 
     In a list nothing but the last coordinator separates the last conjunct: a comma after it begins an addition
@@ -368,21 +349,21 @@ def _conjuncts(words: _Words) -> _Reading | None:
     conjuncts: _Reading = [[]]
     last = ""
     for word in words:
-        is_coordinator = word.lower() in _COORDINATORS
-        if is_coordinator and last == _COMMA and not conjuncts[-1]:
+        is_coordinator = word.lower() in COORDINATORS
+        if is_coordinator and last == COMMA and not conjuncts[-1]:
             last = word
-        elif is_coordinator or word == _COMMA:
+        elif is_coordinator or word == COMMA:
             conjuncts.append([])
             last = word
         else:
             conjuncts[-1].append(word)
     if conjuncts[0] and conjuncts[0][0].lower() in {"both", "either"}:
         conjuncts[0] = conjuncts[0][1:]
-    is_list = last.lower() in _COORDINATORS and len(conjuncts) > 1 and all(conjuncts)
+    is_list = last.lower() in COORDINATORS and len(conjuncts) > 1 and all(conjuncts)
     return conjuncts if is_list else None
 
 
-def _plain(conjuncts: _Reading, words: _Words) -> list[_Reading]:
+def _plain(conjuncts: _Reading, words: Words) -> list[_Reading]:
     """Readings of a list that stands alone, the preferred one first."""
     special = _suspended(conjuncts) or _enumerated(conjuncts)
     if special is not None:
@@ -390,21 +371,21 @@ def _plain(conjuncts: _Reading, words: _Words) -> list[_Reading]:
     first, last = conjuncts[0], conjuncts[-1]
     complete = [*(_is_complete(part) or _is_changed(part) for part in conjuncts[:-1]), _is_complete(last)]
     preferred = [words]
-    if len(first) > 1 and len({_core(conjunct[-1]).lower() for conjunct in conjuncts}) == 1:
+    if len(first) > 1 and len({core_of(conjunct[-1]).lower() for conjunct in conjuncts}) == 1:
         preferred = conjuncts
     elif all(complete):
-        shares = len(last) == 1 < len(first) and needs_modifier(_core(last[0]))
+        shares = len(last) == 1 < len(first) and needs_modifier(core_of(last[0]))
         preferred = _shared_beginning(conjuncts, len(first) - 1) if shares else conjuncts
     elif len(last) > 1:
-        are_phrases = not complete[-1] and min(map(len, conjuncts)) > 1 and not is_adjective(_core(first[-1]))
-        are_phrases &= not (is_organ(_core(first[-1])) and is_organ(last[-2]))  # "reduced lung and kidney function"
-        are_codes = not _CODE.fullmatch(last[0]) and all(_ACRONYM.fullmatch(" ".join(part)) for part in conjuncts[:-1])
-        are_kinds = all(map(_says_kind, conjuncts[:-1]))  # "type 1 and type 2 diabetes mellitus"
+        are_phrases = not complete[-1] and min(map(len, conjuncts)) > 1 and not is_adjective(core_of(first[-1]))
+        are_phrases &= not (is_organ(core_of(first[-1])) and is_organ(last[-2]))  # "reduced lung and kidney function"
+        are_codes = not CODE.fullmatch(last[0]) and all(_ACRONYM.fullmatch(" ".join(part)) for part in conjuncts[:-1])
+        are_kinds = all(map(says_kind, conjuncts[:-1]))  # "type 1 and type 2 diabetes mellitus"
         is_whole = (are_phrases and not are_kinds) or are_codes or all(complete[:-1])
         preferred = conjuncts if is_whole else _shared_end(conjuncts, _n_modifiers(conjuncts))
-    elif all(len(conjunct) == 1 and _CODE.fullmatch(conjunct[0]) for conjunct in conjuncts):
+    elif all(len(conjunct) == 1 and CODE.fullmatch(conjunct[0]) for conjunct in conjuncts):
         preferred = conjuncts
-    elif len(first) > 1 and all(is_organ(_core(conjunct[-1])) for conjunct in conjuncts):
+    elif len(first) > 1 and all(is_organ(core_of(conjunct[-1])) for conjunct in conjuncts):
         preferred = _shared_beginning(conjuncts, len(first) - 1)
     return [preferred, *_other_readings(conjuncts)]
 
@@ -415,11 +396,11 @@ def _things(conjuncts: _Reading) -> list[_Reading]:
     if special is not None:
         return [special]
     first, last = conjuncts[0], conjuncts[-1]
-    leans = is_adjective(_core(first[-1])) or (_is_complete(last) and not _is_complete(first))
+    leans = is_adjective(core_of(first[-1])) or (_is_complete(last) and not _is_complete(first))
     preferred = conjuncts
     if len(last) > 1 and leans:
         preferred = _shared_end(conjuncts, _n_modifiers(conjuncts))
-    elif is_organ(_core(last[-1])) and any(is_disorder(word) for word in first[:-1]):  # forms of cleft lip and palate
+    elif is_organ(core_of(last[-1])) and any(is_disorder(word) for word in first[:-1]):  # forms of cleft lip and palate
         preferred = _shared_beginning(conjuncts, len(first) - 1)
     return [preferred, *_other_readings(conjuncts)]
 
@@ -438,7 +419,7 @@ def _shared_end(conjuncts: _Reading, n_own: int) -> _Reading:
     return [*(part if _is_complete(part) else _joined(part, end) for part in conjuncts[:-1]), conjuncts[-1]]
 
 
-def _joined(part: _Words, end: _Words) -> _Words:
+def _joined(part: Words, end: Words) -> Words:
     """The part with the shared end, whose first word it may have already: "non-small-cell" and "cell lung cancer"."""
     has_it = part[-1].lower().endswith(f"-{end[0].lower()}")
     return part + end[1:] if has_it and len(end) > 1 else part + end
@@ -485,98 +466,42 @@ def _enumerated(conjuncts: _Reading) -> _Reading | None:
     label, number = first[:-1], first[-1]
     end = others[-1][1:]
     if all(len(part) == 1 for part in others[:-1]):
-        if label and all(_ENUMERATOR.fullmatch(word) for word in [number, *(part[0] for part in others)]):
+        if label and all(ENUMERATOR.fullmatch(word) for word in [number, *(part[0] for part in others)]):
             if label[-1].lower() in _COUNTED:
                 label = [*label[:-1], label[-1][:-1]]
             return [[*label, word, *end] for word in [number, *(part[0] for part in others)]]
-        if label and len(others[-1]) == 1 and all(_CODE.fullmatch(part[-1]) for part in conjuncts):
+        if label and len(others[-1]) == 1 and all(CODE.fullmatch(part[-1]) for part in conjuncts):
             return [first, *(label + part for part in others)]
-        numbered = _NUMBERED.fullmatch(number)
-        if numbered is not None and all(_NUMBER.fullmatch(part[0]) for part in others):
+        numbered = NUMBERED.fullmatch(number)
+        if numbered is not None and all(NUMBER.fullmatch(part[0]) for part in others):
             stem = numbered[1]
             spelled = [f"{stem.rstrip('-')}{part[0]}" if part[0].startswith("-") else stem + part[0] for part in others]
             return [[*label, word, *end] for word in [number, *spelled]]
     size = len(others[-1])
     is_repeated = 1 < size < len(first) and all(part[:-1] == first[-size:-1] for part in others)
-    if is_repeated and all(_ENUMERATOR.fullmatch(part[-1]) for part in conjuncts):
+    if is_repeated and all(ENUMERATOR.fullmatch(part[-1]) for part in conjuncts):
         return [first, *(first[:-size] + part for part in others)]
     return None
 
 
-def _is_complete(words: _Words) -> bool:
+def _is_complete(words: Words) -> bool:
     """Whether the words end as a name of a disorder does: "pain", "cancer of the breast", "trouble sleeping"."""
     if len(words) > 1 and words[-2].lower() in _HINDERED and words[-1].lower().endswith("ing"):
         return True
     frame = next((at for at in range(1, len(words)) if words[at].lower() in _FRAMES), len(words))
-    return is_disorder(_core(words[frame - 1]))
+    return is_disorder(core_of(words[frame - 1]))
 
 
-def _is_changed(words: _Words) -> bool:
+def _is_changed(words: Words) -> bool:
     """Whether the words say that something is more or less than it should be: "decreased libido"."""
-    head = _core(words[-1])
-    is_thing = not (is_organ(head) or is_adjective(head) or _CODE.fullmatch(head))
+    head = core_of(words[-1])
+    is_thing = not (is_organ(head) or is_adjective(head) or CODE.fullmatch(head))
     return len(words) > 1 and words[0].lower() in _CHANGED and is_thing
 
 
-def _core(word: str) -> str:
-    """The word without brackets behind it and without punctuation around it; of a whole name the last one."""
-    bare = re.split(rf"[{_JOINT}(\[]", word, maxsplit=1)[0]
-    return re.split(f"[{_WHOLE_JOINT}{_WHOLE_SLASH}]", bare)[-1].strip(".,;:\"'“”‘’") or word
-
-
-def _tokens(mention: str, wholes: Iterable[str], is_name: Callable[[str], bool] | None = None) -> _Words:
-    """Words, commas and coordinators; brackets belong to the word before them, at the beginning they are one."""
-    text = " ".join(mention.split()).rstrip(".;")
-    for whole in sorted((" ".join(one.split()) for one in wholes), key=len, reverse=True):
-        if _LISTS.search(whole):
-            there = re.compile(rf"(?<!\w){re.escape(whole)}(?!\w)", re.IGNORECASE)
-            text = there.sub(lambda found: found[0].replace(" ", _WHOLE_JOINT).replace("/", _WHOLE_SLASH), text)
-    text = _SPELLINGS.sub(lambda found: "and/or" if "/" in found[0] else "and", text)
-    for pattern in (_IN_BRACKETS, _FIXED_PAIRS):
-        text = pattern.sub(lambda found: found[0].replace(" ", _JOINT), text)
-    text = re.sub(r"(?<=\d)\s/\s(?=\d)", "/", text)
-    words: _Words = []
-    end = -1
-    for token in text.split(" "):
-        end += len(token) + 1
-        word = token.rstrip(_COMMA) if len(token) - len(token.rstrip(_COMMA)) == 1 else token
-        pieces = _slashed(word) if word else []
-        if len(pieces) > 1 and _NUMBER.fullmatch(pieces[0]) and not (words and words[-1].lower() in _LABELS):
-            numbers, before, behind = pieces[::2], " ".join(words), text[end:]
-            if is_name is None or not all(is_name(f"{before} {number}{behind}".strip()) for number in numbers):
-                pieces = [
-                    word
-                ]  # "pain 7/10", "BP 150/90", "visual acuity 20/40"; not "trisomy 13/18", if both are names
-        words += pieces
-        if word != token:
-            words.append(_COMMA)
-    return words
-
-
-def _slashed(word: str) -> _Words:
-    """The word "breast/ovarian" as three words, "I/II", "BRCA1/2" and "A/B" too; "mg/kg", "D/D" and "w/o" as one."""
-    pieces = word.split("/")
-    if len(pieces) == 1 or word.lower() == "and/or" or _JOINT in word or not all(pieces):
-        return [word]
-    numbers_follow = all(_NUMBER.fullmatch(piece) for piece in pieces[1:])
-    is_list = (
-        all((len(piece) > 2 and _WORD.fullmatch(piece)) or _CODE.fullmatch(piece) for piece in pieces)
-        or (numbers_follow and (_NUMBERED.fullmatch(pieces[0]) or _NUMBER.fullmatch(pieces[0])))
-        or all(_ROMAN.fullmatch(piece) for piece in pieces)
-        or _LETTERS.fullmatch("".join(pieces))  # "hepatitis B/C", not "R/O" (rule out)
-        or (_ENUMERATOR.fullmatch(pieces[0]) and pieces[-1].lower() in _LABELS)  # "type 1/type 2"
-    )
-    return [part for piece in pieces for part in ("/", piece)][1:] if is_list else [word]
-
-
-def _text(words: _Words) -> str:
-    text = " ".join(words).replace(f" {_COMMA}", _COMMA).replace(" / ", "/")
-    return text.replace(_JOINT, " ").replace(_WHOLE_JOINT, " ").replace(_WHOLE_SLASH, "/")
-
-
-def _spans(words: _Words) -> Iterator[_Words]:
+def _spans(words: Words) -> Iterator[Words]:
     """The mention and each stretch of it that holds all its coordinators, longest first."""
-    at = [position for position, word in enumerate(words) if word.lower() in _COORDINATORS]
+    at = [position for position, word in enumerate(words) if word.lower() in COORDINATORS]
     spans = [(begin, end) for begin in range(at[0]) for end in range(at[-1] + 2, len(words) + 1)]
     for begin, end in sorted(spans, key=lambda span: span[0] - span[1]):
         yield words[begin:end]

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import re
 
-
-def listed(words: str) -> frozenset[str]:
-    """Words that white space divides."""
-    return frozenset(words.split())
-
+from onoma.linking.word_lists import listed
 
 _NEED_A_MODIFIER = listed(
     """

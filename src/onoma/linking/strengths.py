@@ -22,7 +22,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 
-from onoma.linking.disorder_words import listed
+from onoma.linking.word_lists import listed
 
 _NUMBER = r"(?:\d+(?:[.,'’·]\d+)*|\.\d+)"
 _UNIT = (

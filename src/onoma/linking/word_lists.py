@@ -1,0 +1,8 @@
+"""Lists of words in the code, as rules of English go by them."""
+
+from __future__ import annotations
+
+
+def listed(words: str) -> frozenset[str]:
+    """Words that white space divides."""
+    return frozenset(words.split())
