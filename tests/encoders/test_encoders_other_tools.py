@@ -252,6 +252,16 @@ def test_a_decoder_is_not_pooled_by_its_first_token(tmp_path: Path, kind: str) -
     assert first @ second < 0.999
 
 
+def test_an_encoder_that_wants_more_than_names_is_refused(tmp_path: Path) -> None:
+    base = write_tiny(tmp_path / "base", "bert")
+    sizes = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 1, "num_heads": 4, "hidden_size": 32}
+    with quiet_transformers():
+        automatic: Any = transformers.AutoModel
+        automatic.from_config(transformers.AutoConfig.for_model("t5", vocab_size=300, **sizes)).save_pretrained(base)
+    with pytest.raises(InputError, match=r"does not run on names alone \(.*such as BERT's"):
+        open_encoder(base)
+
+
 def test_tokens_that_an_onnx_model_does_not_know_are_told(theirs: Path) -> None:
     encoder = open_encoder(theirs, backend="onnx")
     encoder.encode(["plaquenil"])

@@ -157,9 +157,12 @@ def load_model(folder: EncoderFolder) -> nn.Module:
 
 
 def _first_token_sees_all(encoder: PackedEncoder) -> bool:
-    """Whether the first token's vector depends on the last one; what cannot be run so is told elsewhere.
+    """Whether the first token's vector depends on the last one.
 
     Several last tokens are tried, all over the table: some may have equal embeddings, as of tokens never trained.
+
+    Raises:
+        InputError: the model cannot be run on tokens alone.
     """
     try:
         table = encoder.model.get_input_embeddings()
@@ -167,8 +170,14 @@ def _first_token_sees_all(encoder: PackedEncoder) -> bool:
         ids = [one for one in range(0, n_tokens, max(1, n_tokens // 16)) if one != encoder.padding_id]
         with torch.inference_mode():
             vectors = encoder(pack_lists([[*ids[:2], last] for last in ids[1:]]))
-    except Exception:  # transformers has many kinds
-        return True
+    except MemoryError:
+        raise
+    except Exception as error:  # transformers has many kinds
+        raise InputError(
+            f"this encoder does not run on names alone ({' '.join(str(error).split())[:300]})",
+            path=None if encoder.source is None else encoder.source.path,
+            fix="take one of another family, such as BERT's",
+        ) from None
     return not torch.equal(vectors[1:], vectors[:1].expand_as(vectors[1:]))
 
 
