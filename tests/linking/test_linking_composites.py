@@ -109,6 +109,9 @@ SPLIT = [
     ("breast and ovarian cancer; asthma", "breast cancer; ovarian cancer; asthma"),
     ("nausea; vomiting; and diarrhea", "nausea; vomiting; diarrhea"),
     ("nausea;vomiting", "nausea; vomiting"),
+    ("pain [knee\nleft]; cough (dry, at night)\nfever", "pain [knee\nleft]; cough (dry, at night); fever"),
+    ("fever; [cough; asthma]", "fever; cough; asthma"),
+    ("1) nausea; 2) vomiting", "nausea; vomiting"),
     ("1. hypertension\n2) diabetes\n- asthma", "hypertension; diabetes; asthma"),
     ("; ".join(f"disease x{n}y" for n in range(30)), "; ".join(f"disease x{n}y" for n in range(30))),
     # inverted
@@ -209,6 +212,7 @@ WHOLE = [
     "no: fever; cough",
     "denies fever; cough",
     "(nausea; vomiting) rash",
+    "infection (fever; cough)",
     "nausea; .",
     "nausea, vomiting, diarrhea",
     "lisinopril + aspirin",

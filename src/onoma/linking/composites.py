@@ -83,8 +83,9 @@ _DIVIDERS = re.compile(r"(?:,|\s\+)\s+")
 _LIST_MARK = re.compile(r"^\s*(?:(?:\d{1,2}[.)]|[-*•])\s+)?(?:(?:and/or|and|or|&)\s+)?", re.IGNORECASE)
 _MAX_LISTED = 100
 _QUALIFIERS = listed("left right mild moderate severe acute chronic recurrent onset inheritance dominant recessive nos")
+_BRACKETS = {"(": ")", "[": "]"}
 # What may stand around a whole mention, and is never taken apart.
-_AROUND = {"(": ")", "[": "]", '"': '"', "“": "”", "«": "»", "'": "'", "‘": "’"}
+_AROUND = {**_BRACKETS, '"': '"', "“": "”", "«": "»", "'": "'", "‘": "’"}
 _COUNTED = frozenset({"types", "factors", "stages", "grades", "groups"})
 _ACRONYM = re.compile(r"[A-Z]{2,}[0-9]?", re.ASCII)
 
@@ -162,7 +163,7 @@ def _divided(
     """What stands between some signs, each split further; none if there is only one such part, or too many."""
     if any(dividers.search(whole) for whole in wholes):
         return []
-    pieces = [_without_mark(piece) for piece in dividers.split(mention.strip().rstrip(".;,"))]
+    pieces = [_without_mark(piece) for piece in _pieces(mention.strip().rstrip(".;,"), dividers)]
     pieces = [piece for piece in pieces if any(map(str.isalpha, piece))]  # no dates and numbers
     if not 1 < len(pieces) <= most or any(map(_qualifies, pieces[1:])):
         return []
@@ -174,6 +175,18 @@ def _divided(
             found.setdefault(part.casefold(), part)
     parts = list(found.values())
     return parts if 1 < len(parts) <= most and not _tears_pairs(mention, parts) else []
+
+
+def _pieces(text: str, dividers: re.Pattern[str]) -> Iterator[str]:
+    """What stands between some signs, those within brackets aside: "pain (knee; left); fever" is two things."""
+    is_paired = all(_is_paired(text, opener, closer) for opener, closer in _BRACKETS.items())
+    begin = 0
+    for found in dividers.finditer(text):
+        before = text[begin : found.start()]
+        if not is_paired or all(_is_paired(before, opener, closer) for opener, closer in _BRACKETS.items()):
+            yield before
+            begin = found.end()
+    yield text[begin:]
 
 
 def _without_mark(piece: str) -> str:
