@@ -1,6 +1,6 @@
 """What each stage of a linker is worth: the ablation table, on the development queries of a benchmark.
 
-    python benchmarks/stages.py LINKER --task ncbi-disease --data FOLDER [--split dev] [--tune train_queries.txt]
+    python benchmarks/stages.py LINKER --task ncbi-disease --data FOLDER [--split dev] [--tune FOLDER/train_queries.txt]
         [-o stages.json]
 
 Look-up and searches are measured in every combination that the linker has; what orders their candidates (prior,

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from onoma.codes import codes_of_concept, codes_of_concept_expr, meant_codes, meant_codes_expr, split_codes, zeros_lost
+from onoma.codes import (
+    codes_of_concept,
+    codes_of_concept_expr,
+    meant_codes,
+    meant_codes_expr,
+    other_forms,
+    other_forms_in_words,
+    split_codes,
+)
 
 
 @pytest.mark.parametrize(
@@ -48,8 +58,30 @@ def test_a_code_of_a_concept_as_it_stands_is_one(label: str, codes: list[str]) -
     assert column["concept_id"].to_list() == [codes]
 
 
-def test_zeros_at_the_front_that_were_lost() -> None:
-    concepts = ["00123", "123", "0045", "D007", "0"]
-    assert zeros_lost(["123", "45", "D7", "007", "45", "9"], concepts) == {"123": "00123", "45": "0045"}
-    assert zeros_lost(["D001", "0123"], concepts) == {}
-    assert zeros_lost(["123"], [*concepts, "0123"]) == {}  # no telling which
+def test_codes_in_another_form() -> None:
+    concepts = ["00123", "123", "0045", "D007", "0", "E11.9", "MONDO:0005068", "DOID:0005068", "HP_0001250"]
+    assert other_forms(["45", "D7", "007", "9"], concepts) == {"45": "0045"}
+    assert other_forms(["D001", "0123"], concepts) == {}  # of two that would do there is no telling which
+    assert other_forms(["d007", "MESH:D007", "e119"], concepts) == {
+        "d007": "D007",
+        "MESH:D007": "D007",
+        "e119": "E11.9",
+    }
+    iri = "http://purl.obolibrary.org/obo/MONDO_0005068"
+    assert other_forms([iri, "5068", "HP:1250", "MP:1250"], concepts) == {iri: "MONDO:0005068", "HP:1250": "HP_0001250"}
+    assert other_forms(concepts, concepts) == {}
+
+
+def test_codes_in_another_form_in_words() -> None:
+    said = other_forms_in_words({"45": "0045", "d7": "D7"}, where="the linker")
+    assert said == (
+        "2 of their codes have another form in the linker: 45 is 0045 there (spreadsheets lose zeros at the front)"
+    )
+    assert other_forms_in_words({"d7": "D7"}, where="x") == "1 of their codes have another form in x: d7 is D7 there"
+
+
+@given(st.lists(st.text("01aA:._", min_size=1, max_size=4)), st.lists(st.text("01aA:._", min_size=1, max_size=4)))
+def test_another_form_is_that_of_one_concept(codes: list[str], concept_ids: list[str]) -> None:
+    found = other_forms(codes, concept_ids)
+    assert set(found) <= set(codes) - set(concept_ids)
+    assert set(found.values()) <= set(concept_ids)

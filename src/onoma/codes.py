@@ -44,29 +44,51 @@ def digits_of(code: str) -> str:
     return "".join(sorted(re.sub("[^1-9]", "", code)))
 
 
-def zeros_lost(codes: Iterable[str], concept_ids: Iterable[str]) -> dict[str, str]:
-    """Codes that are those of concepts but for zeros at the front, which spreadsheets lose, and these.
+def other_forms(codes: Iterable[str], concept_ids: Iterable[str]) -> dict[str, str]:
+    """Codes of no concept that are those of one in another form, and these.
+
+    What may differ: case, a prefix that one of the two lacks or that is an address, ``_`` for ``:``, dots, and zeros
+    before a number, which spreadsheets lose. Where several concepts would do, none is meant.
 
     Example:
-        >>> zeros_lost(["1013750", "77"], ["01013750", "88"])
-        {'1013750': '01013750'}
+        >>> other_forms(["1013750", "mesh:d1", "E119", "77"], ["01013750", "D1", "E11.9", "88"])
+        {'1013750': '01013750', 'E119': 'E11.9', 'mesh:d1': 'D1'}
     """
-    numbers = {code for code in codes if code.isdecimal() and not code.startswith("0")}
-    if not numbers:
-        return {}
-    whole: dict[str, str | None] = {}
+    wanted: dict[str, dict[str, str]] = {}
+    for code in sorted(set(codes)):
+        prefix, core = _form(code)
+        wanted.setdefault(core, {})[code] = prefix
+    found: dict[str, str | None] = {}
     for one in concept_ids:
-        if one.startswith("0") and one.isdecimal():
-            short = one.lstrip("0")
-            whole[short] = None if short in whole else one  # of two there is no telling which was meant
-    found = {code: whole.get(code) for code in sorted(numbers)}
-    return {code: one for code, one in found.items() if one is not None}
+        prefix, core = _form(one)
+        for code, its_prefix in wanted.get(core, {}).items():
+            if code == one:
+                found[code] = None
+            elif not prefix or not its_prefix or prefix == its_prefix:
+                found[code] = one if code not in found else None
+    return {code: one for code, one in sorted(found.items()) if one is not None}
 
 
-def zeros_lost_in_words(lost: Mapping[str, str]) -> str:
-    """What is to be said of codes that `zeros_lost` found, at least one."""
-    code, whole = next(iter(lost.items()))
-    return f"{len(lost):,} of their codes lost zeros at the front, as in spreadsheets: {code} is {whole} in the linker"
+def _form(code: str) -> tuple[str, str]:
+    """The prefix of a code, which may be blank, and what stands behind it, both as they are compared."""
+    code = code.strip().casefold()
+    if "://" in code:
+        code = re.split("[/#]", code)[-1]
+    prefix, _, core = code.replace("_", ":", 1).rpartition(":")
+    core = core.replace(".", "")
+    return prefix, core.lstrip("0") or "0" if core.isdecimal() else core
+
+
+def other_forms_in_words(found: Mapping[str, str], *, where: str) -> str:
+    """What is to be said of codes that `other_forms` found, at least one.
+
+    Args:
+        found: The codes.
+        where: Their concepts are, such as "the linker".
+    """
+    code, one = next(iter(found.items()))
+    lost = " (spreadsheets lose zeros at the front)" if code.isdecimal() and one.isdecimal() else ""
+    return f"{len(found):,} of their codes have another form in {where}: {code} is {one} there{lost}"
 
 
 def codes_of_concept_expr() -> pl.Expr:

@@ -30,10 +30,15 @@ def written(
     *,
     cutoffs: Sequence[int] = (1, 5),
     dictionary: str = "a",
+    gold: Sequence[str] | None = None,
     **about: Any,
 ) -> Path:
     """A folder of results in which each query has these ranks, as far as ten."""
-    queries = [Query(f"{text}", (f"{row}",), frozenset({"D1"})) for row, text in enumerate(mentions)]
+    codes = ["D1"] * len(mentions) if gold is None else gold
+    queries = [
+        Query(text, (f"{row}",), frozenset({code}))
+        for row, (text, code) in enumerate(zip(mentions, codes, strict=True))
+    ]
     found = {
         f"{row}": [Candidate(("D1",) if place == rank else ("D2",), "x", 1.0) for place in range(1, 11)]
         for row, rank in enumerate(ranks)
@@ -138,6 +143,15 @@ def test_linkers_have_dictionaries_of_their_own(tmp_path: Path) -> None:
     assert compare_results(told[0], first).n_names is None  # an earlier version did not tell
 
 
+def test_queries_in_another_order_are_the_same(tmp_path: Path) -> None:
+    order = [7, 4, 0, 6, 3, 5, 1, 2]
+    assert FIRST[3:6] == [3, 3, 3]  # equal queries have equal answers
+    first = written(tmp_path / "a", FIRST)
+    expected = compare_results(first, written(tmp_path / "b", SECOND))
+    mixed = written(tmp_path / "mixed" / "b", [SECOND[at] for at in order], [MENTIONS[at] for at in order])
+    assert compare_results(first, mixed) == expected
+
+
 def test_what_cannot_be_compared(tmp_path: Path) -> None:
     first = written(tmp_path / "a", FIRST)
     with pytest.raises(MismatchError, match="of the split dev"):
@@ -146,8 +160,12 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
         compare_results(first, written(tmp_path / "e", FIRST, model={"name": "m", "kind": "linker"}))
     baseline = written(tmp_path / "b2", FIRST, model={"name": "m", "kind": "baseline"}, protocol="as before; prepared")
     assert compare_results(first, baseline).differences[1].value == 0
-    with pytest.raises(MismatchError, match="different queries"):
+    with pytest.raises(MismatchError, match=r"different queries, .*: 'ache\|itch' is not among those of .*c\. Measure"):
         compare_results(first, written(tmp_path / "c", FIRST, [*MENTIONS[:-1], "other"]))
+    with pytest.raises(MismatchError, match=r"'ache\|itch' is not among those of .*k with the codes D1\. Measure"):
+        compare_results(first, written(tmp_path / "k", FIRST, gold=["D1"] * 7 + ["D3"]))
+    with pytest.raises(MismatchError, match=r"a is of 8 queries, .*l of 7; they"):
+        compare_results(first, written(tmp_path / "l", FIRST[:-1], MENTIONS[:-1]))
     with pytest.raises(MismatchError, match=r"7 names, .* 7 others \(different files: names.txt\)"):
         compare_results(first, written(tmp_path / "f", FIRST, dictionary="b"))
     with pytest.raises(MismatchError, match=r"7 names, .* 8 others: the difference would be that of the dictionaries"):

@@ -367,7 +367,8 @@ def test_ngrams_are_added_where_they_are_asked_for(data: Path, tmp_path: Path) -
     assert name_of({**result.model, "precision": "int8"}) == "letters + int8 + n-grams"
     nothing = LetterEncoder(sparse_weight=-0.2)
     without = run_benchmark("ncbi-disease", data, encoder=nothing, sparse=True, out=tmp_path / "nothing")
-    assert without.accuracy == plain.accuracy
+    assert (without.accuracy, without.model) == (plain.accuracy, plain.model)
+    assert without.protocol == f"{plain.protocol}; the weight of n-grams that training left, -0.2, counts as nothing"
     with pytest.raises(ConfigError, match="letters has no weight of n-grams"):
         run_benchmark("ncbi-disease", data, encoder=LetterEncoder(), sparse=True, out=tmp_path / "other")
     with pytest.raises(ConfigError, match="are for encoders"):

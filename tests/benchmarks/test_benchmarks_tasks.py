@@ -11,7 +11,6 @@ import pytest
 from onoma.benchmarks import TASKS, get_task
 from onoma.benchmarks.askapatient import N_FOLDS
 from onoma.benchmarks.biosyn import read_dictionary, write_dictionary
-from onoma.benchmarks.tasks import doubts
 from onoma.errors import InputError
 
 
@@ -56,16 +55,11 @@ def test_a_byte_order_mark_before_windows_1252(askapatient: Path) -> None:
     ]
 
 
-def test_files_of_another_task_are_doubted() -> None:
-    assert doubts("ncbi-disease", "test", 960) is None
-    assert doubts("bc5cdr-disease", "test", 960) == (
-        "960 queries are those of ncbi-disease: are these the files of bc5cdr-disease?"
-    )
-    assert doubts("ncbi-disease", "dev", 4178) == (
-        "4,178 queries are those of bc5cdr-disease: are these the files of ncbi-disease?"
-    )
-    assert doubts("ncbi-disease", "dev", 3) == "the published files of ncbi-disease, dev, have 787 queries, these 3"
-    assert doubts("askapatient", "fold-3", 3) is None
+def test_a_header_is_no_mention(askapatient: Path) -> None:
+    file = askapatient / "AskAPatient.fold-4.test.txt"
+    file.write_text("concept\tname\tmention\n" + file.read_text(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(InputError, match=r"fold-4.test.txt, line 1: a line that .* found concept"):
+        get_task("askapatient").queries(askapatient, "fold-4")
 
 
 def test_one_fold_of_askapatient_needs_its_own_files_alone(askapatient: Path, tmp_path: Path) -> None:

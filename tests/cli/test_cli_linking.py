@@ -22,6 +22,7 @@ from onoma.errors import ConfigError, InputError, OnomaError
 from onoma.linking import TuningReport
 from onoma.linking.trials import Accuracies
 from onoma.linking.tuning import BY_WEIGHTS
+from onoma.pairs.mentions import mentions_fingerprint
 from tiny import Name, make_terminology, tiny_encoder
 from tiny_rerankers import write_reranker
 
@@ -222,7 +223,13 @@ def test_tuning_counts_how_often_concepts_are_meant(place: Path, mentions: Path,
     assert "prior: 1 concept meant by 3 mentions, 1 of them of none that the linker has" in done.stdout
     assert "of the development mentions 0% stand among those of the prior too" in done.stdout
     assert "train.txt, line 4: left out" in done.stderr
-    assert read_manifest(tmp_path / "linker").config["prior"] == {"n_mentions": 3, "n_unknown": 1, "n_concepts": 1}
+    counted = {
+        "n_mentions": 3,
+        "n_unknown": 1,
+        "n_concepts": 1,
+        "mentions_fingerprint": mentions_fingerprint(["this", "That", "unheard  of"]),
+    }
+    assert read_manifest(tmp_path / "linker").config["prior"] == counted
     assert "stage prior off: counts order equally good concepts alone" in done.stdout
     assert "with stage prior" in done.stdout
     lines = mentions.read_text().splitlines()

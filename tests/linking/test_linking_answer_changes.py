@@ -205,5 +205,5 @@ def test_codes_that_lost_zeros_are_told(tmp_path: Path) -> None:
             answered=answered,
         )
         assert report.answers is not None
-        assert report.answers.zeros_lost == report.answers.figures()["zeros_lost"] == {"123": "00123"}
-        assert "1 of their codes lost zeros at the front, as in spreadsheets: 123 is 00123 in the linker" in str(report)
+        assert report.answers.other_forms == report.answers.figures()["other_forms"] == {"123": "00123"}
+        assert "1 of their codes have another form in the linker: 123 is 00123 there" in str(report)

@@ -17,7 +17,6 @@ from linking_data import write_letter_linker
 
 from onoma.artifacts import amend_artifact, open_artifact, verify_artifact, write_artifact
 from onoma.benchmarks import run_benchmark
-from onoma.codes import zeros_lost_in_words
 from onoma.encoders import export_encoder, open_encoder
 from onoma.encoders.cross_encoder import CrossEncoder
 from onoma.errors import ArtifactExistsError, ConfigError, InputError
@@ -554,7 +553,7 @@ def test_codes_that_lost_zeros_are_told(tmp_path: Path) -> None:
         }
     )
     report = tune_linker(tmp_path / "linker", mentions, calibrate=False)
-    assert (report.n_unknown, report.zeros_lost) == (2, {"5": "005"})
-    assert zeros_lost_in_words(report.zeros_lost) == (
-        "1 of their codes lost zeros at the front, as in spreadsheets: 5 is 005 in the linker"
-    )
+    assert (report.n_unknown, report.other_forms) == (2, {"5": "005"})
+    prefixed = mentions.with_columns(pl.concat_str(pl.lit("X:"), "concept_id").alias("concept_id"))
+    with pytest.raises(InputError, match=r"found 0; unknown are X:.*; 61 of their codes .* X:000 is 000 there"):
+        tune_linker(tmp_path / "linker", prefixed.with_columns(pl.col("concept_id").replace("X:777", "X:001")))

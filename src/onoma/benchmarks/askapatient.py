@@ -15,6 +15,7 @@ from onoma.files.reading import Reading
 from onoma.files.text_files import only_file, read_blocks
 
 N_FOLDS = 10
+N_CONCEPTS = 1036
 PARTS = ("train", "validation", "test")
 
 
@@ -38,7 +39,17 @@ def read_fold(path: Path) -> list[tuple[str, str, str]]:
         for number, line in enumerate(block.lines(), block.first_line):
             text = _decoded(line, path, number)
             fields = fields_of(text, "\t", 3, path=path, line=number, expected="concept, name and mention")
-            rows.append((fields[0].strip(), fields[1].strip(), fields[2].strip()))
+            concept, name, mention = map(str.strip, fields)
+            if not concept.isdecimal():
+                raise InputError(
+                    "a line that does not begin with a concept of SNOMED CT or AMT",
+                    path=path,
+                    line=number,
+                    expected="a number, such as 22253000",
+                    found=concept,
+                    fix="take the files as they are published, without a header",
+                )
+            rows.append((concept, name, mention))
     return rows
 
 

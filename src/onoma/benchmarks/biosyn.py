@@ -60,7 +60,14 @@ def read_queries(path: Path) -> list[Query]:
         gold, parts = [part.strip() for part in re.split(r"[|+]", ids)], re.split(r"[|+]", text)
         for field, values, found in (("ids", gold, ids), ("mention", parts, text)):
             if not all(value.strip() for value in values):
-                raise InputError("an empty part between separators", path=path, line=number, field=field, found=found)
+                raise InputError(
+                    "an empty part between separators",
+                    path=path,
+                    line=number,
+                    field=field,
+                    expected="| and + between several, as in composite mentions, and nowhere else",
+                    found=found,
+                )
         queries.append(Query(text=text, parts=tuple(parts), gold=frozenset(gold)))
     return queries
 

@@ -136,8 +136,7 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
     cutoffs = _cutoffs(about) & _cutoffs(other_about)
     if not cutoffs:
         raise MismatchError(f"{first} and {second} have no k in common at which both were measured.")
-    if not answers.select("mention", "gold").equals(other_answers.select("mention", "gold")):
-        raise MismatchError(f"{first} and {second} are of different queries, so they cannot be compared.")
+    other_answers = _in_order_of(answers, other_answers, Path(first), Path(second))
     _check_dictionaries(about, other_about, Path(first), Path(second))
     clusters = cluster_numbers([cluster_of(mention) for mention in answers["mention"]])
     n_names = (about["n_dictionary"], other_about["n_dictionary"])
@@ -162,6 +161,35 @@ def _read(folder: Path) -> tuple[dict[str, Any], pl.DataFrame]:
     about = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     rows = scan_parquet(folder / "predictions.parquet").select("query", "mention", "gold", "query_rank").collect()
     return about, rows.unique("query", keep="first", maintain_order=True)
+
+
+def _in_order_of(answers: pl.DataFrame, others: pl.DataFrame, first: Path, second: Path) -> pl.DataFrame:
+    """The second results, a row for each of the first: the queries may stand in another order.
+
+    Raises:
+        MismatchError: they are of other queries.
+    """
+    of_query = ["mention", "gold"]
+    if answers.select(of_query).equals(others.select(of_query)):
+        return others
+    if len(answers) != len(others):
+        why = f"{first} is of {len(answers):,} queries, {second} of {len(others):,}"
+        raise MismatchError(f"{why}; they cannot be compared. Measure both with the same files.")
+    numbered, others_numbered = (
+        one.with_columns(nth=pl.int_range(pl.len()).over(of_query)) for one in (answers, others)
+    )
+    keys = [*of_query, "nth"]
+    found = numbered.select(keys).join(others_numbered, on=keys, how="left", maintain_order="left")
+    unknown = found.filter(pl.col("query").is_null())
+    if unknown.is_empty():
+        return found.select(others.columns)
+    mention, gold = unknown.row(0)[:2]
+    is_there = mention in others["mention"]
+    why = f"is not among those of {second}" + (f" with the codes {', '.join(gold)}" if is_there else "")
+    raise MismatchError(
+        f"{first} and {second} are of different queries, so they cannot be compared: '{mention}' {why}. Measure both "
+        "with the same files."
+    )
 
 
 def _have_other_names(about: dict[str, Any], other: dict[str, Any]) -> bool:

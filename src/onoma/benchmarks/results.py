@@ -33,6 +33,8 @@ class BenchmarkResult:
         n_dictionary: Number of names to choose from: lines of the task's dictionary, distinct names of a linker.
         dictionary_sha256: Of these names with their ids, in their order; of a linker's own as they are normalised.
         coverage: Share of queries of which at least one gold id occurs among the names' ids.
+        unknown_gold: Codes of the other queries, and in how many of these each stands.
+        doubts: Why the figures may not be what they are taken for, in words.
         model: Kind (encoder, linker or baseline), name and fingerprint of what was measured; of an encoder its
             precision, and the weight of n-grams if they were added ("sparse_weight"); of a linker its stages, and how
             it makes mentions ready, if it does ("preparation"); filters and "expected_types" that it was asked with,
@@ -57,6 +59,8 @@ class BenchmarkResult:
     n_dictionary: int
     dictionary_sha256: str
     coverage: float
+    unknown_gold: Mapping[str, int]
+    doubts: tuple[str, ...]
     model: Mapping[str, str]
     abstention: AbstentionResult | None
     seed: int
@@ -80,6 +84,8 @@ class BenchmarkResult:
             "n_dictionary": self.n_dictionary,
             "dictionary_sha256": self.dictionary_sha256,
             "coverage": self.coverage,
+            "unknown_gold": dict(self.unknown_gold),
+            "doubts": list(self.doubts),
             "protocol": self.protocol,
             "tie_rule": self.tie_rule,
             "model": dict(self.model),

@@ -16,10 +16,11 @@ from onoma.artifacts import ensure_writable, sha256_file, write_artifact
 from onoma.benchmarks.abstention import WISHED_PRECISIONS, judge_queries, measure_abstention, write_abstention
 from onoma.benchmarks.biosyn import DictionaryLine, Query, cluster_of
 from onoma.benchmarks.candidates import Candidates, as_candidates, best_lines, equal_lines, nearest_lines
+from onoma.benchmarks.doubts import doubts_of_codes, doubts_of_files, doubts_of_learning, unknown_codes
 from onoma.benchmarks.metrics import accuracy_at, composite_rank, first_hit_rank, macro_accuracy_at
 from onoma.benchmarks.results import BenchmarkResult, name_of, versions_in_use
 from onoma.benchmarks.tasks import BenchmarkTask, get_task
-from onoma.codes import split_codes
+from onoma.codes import other_forms, other_forms_in_words, split_codes
 from onoma.encoders import Encoder, open_encoder
 from onoma.errors import ConfigError, InputError
 from onoma.linking import Asking, Linker
@@ -90,20 +91,26 @@ def run_benchmark(
             "a benchmark ranks all answers, whatever their confidence, and measures every threshold: leave "
             "no_concept_below out."
         )
+    doubts: list[str] = []
     if linker is not None:
         asked = Asking() if asking is None else asking
         linking = asked.applied(Linker.open(linker) if isinstance(linker, str | Path) else linker)
         ranking = _rank_with_linker(linking, queries, asked, k=k)
+        doubts += doubts_of_files(declared.name, chosen, n_queries=len(queries), n_names=None)
+        doubts += doubts_of_learning(linking, queries)
+        names_of = "the linker's terminology"
         dictionary_sha256 = linking.fingerprint_of_names
         protocol, tie_rule = declared.linker_protocol, declared.linker_tie_rule
     else:
         dictionary, dictionary_files = declared.dictionary(Path(data), chosen)
         files = list(dict.fromkeys([*files, *dictionary_files]))
         dictionary_sha256 = _sha256_of(dictionary)
+        doubts += doubts_of_files(declared.name, chosen, n_queries=len(queries), n_names=len(dictionary))
+        names_of = "the dictionary"
         _require_common_ids(
             queries,
             _ids_of(dictionary),
-            of="the dictionary",
+            of=names_of,
             path=next(iter(dictionary_files), Path(data)),
             fix="give queries and dictionary the same codes",
         )
@@ -111,9 +118,12 @@ def run_benchmark(
         if encoder is not None:
             opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
             weight = _weight_of(opened) if sparse else None
-            if weight is not None:
+            if weight is not None and weight <= 0:
+                protocol += f"; the weight of n-grams that training left, {weight:.3g}, counts as nothing"
+                weight = None
+            elif weight is not None:
                 protocol += f"; here the cosine of character 1-2-grams, times {weight:.3g}, is added"
-            elif opened.folder.sparse_weight:
+            elif (opened.folder.sparse_weight or 0) > 0:
                 protocol += f"; the encoder's weight of n-grams, {opened.folder.sparse_weight:.3g}, is left out"
             ranking = _rank_with_encoder(opened, dictionary, queries, k=k, sparse_weight=weight, progress=progress)
         else:
@@ -133,6 +143,9 @@ def run_benchmark(
             no_concept_below=ranking.no_concept_below,
             seed=seed,
         )
+    unknown = unknown_codes(queries, ranking.known_ids)
+    coverage = sum(not ranking.known_ids.isdisjoint(query.gold) for query in queries) / len(queries)
+    doubts += doubts_of_codes(unknown, coverage, ranking.known_ids, of=names_of)
     texts = [cluster_of(query.text) for query in queries]
     result = BenchmarkResult(
         task=declared.name,
@@ -146,7 +159,9 @@ def run_benchmark(
         n_distinct=len(set(texts)),
         n_dictionary=ranking.n_dictionary,
         dictionary_sha256=dictionary_sha256,
-        coverage=sum(not ranking.known_ids.isdisjoint(query.gold) for query in queries) / len(queries),
+        coverage=coverage,
+        unknown_gold=unknown,
+        doubts=tuple(doubts),
         model=ranking.model,
         abstention=abstention,
         seed=seed,
@@ -229,14 +244,14 @@ def _rank_with_encoder(
 
 
 def _weight_of(encoder: Encoder) -> float:
-    """What n-grams are worth beside the encoder's cosine; below 0, as training may leave it, nothing."""
+    """What n-grams are worth beside the encoder's cosine."""
     weight = encoder.folder.sparse_weight
     if weight is None:
         raise ConfigError(
             f"{encoder.name} has no weight of n-grams: encoders that onoma train-biosyn trained have one, and "
             "onoma-mini. Leave n-grams out, or build a linker with --sparse and learn one (onoma linker tune)."
         )
-    return max(weight, 0.0)
+    return weight
 
 
 def _rank_with_baseline(
@@ -397,10 +412,11 @@ def _require_common_ids(queries: Sequence[Query], known: set[str], *, of: str, p
     """Where nothing can be right the codes are of another kind, which an accuracy of 0 would not say."""
     gold = {concept_id for query in queries for concept_id in query.gold}
     if known.isdisjoint(gold):
+        meant_by = other_forms(gold, known)
         raise InputError(
             f"{of} has none of the benchmark's concepts",
             path=path,
             expected=f"codes such as {', '.join(sorted(gold)[:3])}",
             found=", ".join(sorted(known)[:3]),
-            fix=fix,
+            fix=fix if not meant_by else f"{fix}; {other_forms_in_words(meant_by, where=of)}",
         )

@@ -76,7 +76,6 @@ def run(
     jaro, jaro-winkler) for fuzzy; vectors=FILE for word-vectors, which needs it; normalisation=PRESET for all.
     """
     from onoma.benchmarks import run_benchmark
-    from onoma.benchmarks.tasks import doubts
     from onoma.cli import show
     from onoma.encoders import open_encoder
     from onoma.linking import Asking, Filters, Linker, Preparation
@@ -129,18 +128,20 @@ def run(
             progress=update,
         )
     show.out.print(str(result))
-    if opened is not None and not sparse and (weight := opened.folder.sparse_weight):
+    if opened is not None and not sparse and (weight := opened.folder.sparse_weight or 0) > 0:
         show.remark(
             f"names are ranked by the cosine of their vectors alone: the weight of n-grams that {opened.name} has, "
             f"{weight:.3g}, is left out (--sparse adds them)"
         )
+    if opened is not None and sparse and (weight := opened.folder.sparse_weight or 0) <= 0:
+        show.remark(f"training left n-grams a weight of {weight:.3g} beside the vectors, which counts as nothing")
     answering = None if linking is None else linking.tuned(linking.settings.replaced(stages=asked))
     if answering is not None and answering.reads_contexts:
         show.remark("the linker's cross-encoder reads contexts, and the queries of a benchmark have none")
     if answering is not None and answering.answers_nil:
         show.remark("the linker's cross-encoder may say that no concept is meant, which counts as wrong where one is")
-    if (said := doubts(result.task, result.split, result.n_queries)) is not None:
-        show.remark(said)
+    for doubt in result.doubts:
+        show.remark(doubt)
 
 
 @app.command()

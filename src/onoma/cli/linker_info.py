@@ -24,12 +24,15 @@ def info(
     from onoma.artifacts import open_artifact
     from onoma.cli import show
     from onoma.indexes.records import read_index_record
-    from onoma.linking.folder import FORMAT_VERSION, KIND
+    from onoma.linking.folder import FORMAT_VERSION, KIND, fingerprint_of_folder
     from onoma.linking.settings import LinkerSettings
 
     manifest = open_artifact(linker, KIND, format_version=FORMAT_VERSION)
     record = read_index_record(linker) if "index" in manifest.config else None
-    facts = _facts(manifest, LinkerSettings.open(linker), record)
+    facts = {
+        **_facts(manifest, LinkerSettings.open(linker), record),
+        "fingerprint": fingerprint_of_folder(linker, manifest),
+    }
     if as_json:
         show.out.print_json(json.dumps({name: value for name, value in facts.items() if value is not None}))
         return

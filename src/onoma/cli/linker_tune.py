@@ -192,7 +192,7 @@ def _show_prior(report: PriorReport) -> None:
 def _show_mentions(report: TuningReport) -> None:
     """What is to be known of the mentions before the figures."""
     from onoma.cli import show
-    from onoma.codes import zeros_lost_in_words
+    from onoma.codes import other_forms_in_words
     from onoma.linking.development import NO_CONCEPT
 
     if report.n_unknown:
@@ -201,8 +201,8 @@ def _show_mentions(report: TuningReport) -> None:
         meant = [code for code in report.unknown if code.upper() in {nil.upper() for nil in NO_CONCEPT}]
         hint = "" if not meant else f" (for 'no such concept' write {', '.join(NO_CONCEPT)})"
         show.remark(f"{unknown}, such as {codes}: every answer to them counts as wrong{hint}")
-    if report.zeros_lost:
-        show.remark(zeros_lost_in_words(report.zeros_lost))
+    if report.other_forms:
+        show.remark(other_forms_in_words(report.other_forms, where="the linker"))
     if report.are_concepts:
         named = " and ".join(report.are_concepts)
         show.remark(

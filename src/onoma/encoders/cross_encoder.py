@@ -130,11 +130,7 @@ class CrossEncoder:
     @property
     def fingerprint(self) -> str:
         """SHA-256 over all that its scores and rankings depend on: model, tokeniser, settings."""
-        digest = hashlib.sha256(f"{RERANKER_KIND}/{self.manifest.format_version}".encode())
-        digest.update(self.about.model_dump_json(exclude={"name", "base"}, exclude_none=True).encode())
-        for name in _SCORED_BY:
-            digest.update(f"\n{name} {self.manifest.files[name].sha256}".encode())
-        return digest.hexdigest()
+        return fingerprint_of(self.manifest, self.about)
 
     def scores(
         self,
@@ -202,6 +198,15 @@ def run_pairs(session: OnnxSession, pairs: PairRows, rows: RowArray, *, padding_
         feeds["token_type_ids"], _ = padded_rows(pairs.offsets, pairs.types.astype(np.int32), rows, padding_id=0)
     found: FloatArray = session.run(_SCORES, feeds)
     return found
+
+
+def fingerprint_of(manifest: Manifest, about: CrossEncoderAbout) -> str:
+    """SHA-256 over all that scores and rankings of a folder's model depend on: model, tokeniser, settings."""
+    digest = hashlib.sha256(f"{RERANKER_KIND}/{manifest.format_version}".encode())
+    digest.update(about.model_dump_json(exclude={"name", "base"}, exclude_none=True).encode())
+    for name in _SCORED_BY:
+        digest.update(f"\n{name} {manifest.files[name].sha256}".encode())
+    return digest.hexdigest()
 
 
 def read_about(folder: Path) -> CrossEncoderAbout:

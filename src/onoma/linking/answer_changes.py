@@ -25,7 +25,7 @@ from pathlib import Path
 import polars as pl
 
 from onoma.artifacts import write_file
-from onoma.codes import meant_codes, zeros_lost
+from onoma.codes import meant_codes, other_forms
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
 from onoma.files.reading import Reading
@@ -87,8 +87,8 @@ class AnswerChanges:
     answered: dict[str, int] | None = None
     """Of the answers that were given with the mentions, those whose concept is no answer any more, for each change of
     `GONE`, zero included; unset: none were given. They stand in ``changed`` too, with the concept's name alone."""
-    zeros_lost: dict[str, str] = field(default_factory=dict)
-    """Codes of these that are the linker's but for zeros at the front, which spreadsheets lose, and those."""
+    other_forms: dict[str, str] = field(default_factory=dict)
+    """Codes of these that the linker has in another form (`onoma.codes.other_forms`), and those."""
 
     def figures(self) -> dict[str, object]:
         """All but the table, JSON-serialisable."""
@@ -98,7 +98,7 @@ class AnswerChanges:
             "n_changed": self.n_changed,
             "reasons": self.reasons,
             "answered": self.answered,
-            "zeros_lost": self.zeros_lost,
+            "other_forms": self.other_forms,
         }
 
     def write(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -171,7 +171,7 @@ class EarlierAnswers:
             reasons={reason: counted.get(reason, 0) for reason in REASONS},
             changed=pl.concat([changed, lost.join(told, on=told.columns, how="anti", maintain_order="left")]),
             answered=answered,
-            zeros_lost=_zeros_lost(lost, linker),
+            other_forms=_other_forms(lost, linker),
         )
 
     def _first_answers(self, linker: Linker) -> list[Link | None]:
@@ -375,10 +375,10 @@ def unchanged(
         reasons=dict.fromkeys(REASONS, 0),
         changed=lost,
         answered=counts,
-        zeros_lost=_zeros_lost(lost, linker),
+        other_forms=_other_forms(lost, linker),
     )
 
 
-def _zeros_lost(lost: pl.DataFrame, linker: Linker) -> dict[str, str]:
+def _other_forms(lost: pl.DataFrame, linker: Linker) -> dict[str, str]:
     removed = lost.filter(pl.col("reason") == "removed")["old_concept_id"]
-    return zeros_lost(removed.unique().to_list(), linker.dictionary.concept_ids)
+    return other_forms(removed.unique().to_list(), linker.dictionary.concept_ids)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import polars as pl
 
-from onoma.codes import meant_codes, split_codes
+from onoma.codes import meant_codes, other_forms, other_forms_in_words, split_codes
 from onoma.errors import InputError
 from onoma.linking.linker import Linker
 from onoma.pairs.mentions import LABELLED
@@ -89,12 +89,14 @@ def label_mentions(linker: Linker, mentions: pl.DataFrame, n_folds: int) -> Deve
     labelled.sort(key=lambda one: (one.text, one.context or "", sorted(one.concepts), one.has_concept))
     n_known = len({(mention.text, mention.concepts) for mention in labelled if mention.concepts})
     if n_known < MIN_MENTIONS:
+        meant_by = other_forms(unknown, linker.dictionary.concept_ids)
+        said = f"; {other_forms_in_words(meant_by, where='the linker')}" if meant_by else ""
         raise InputError(
             "too few development mentions to learn from",
             field="mentions",
             expected=f"at least {MIN_MENTIONS} distinct ones of concepts that the linker has",
             found=f"{n_known}" + (f"; unknown are {', '.join(sorted(unknown)[:SHOWN])}" if unknown else ""),
-            fix="take more mentions, or codes as the linker's terminology has them",
+            fix=f"take more mentions, or codes as the linker's terminology has them{said}",
         )
     is_used = {code for label in meant for code in split_codes(label)}.intersection(NO_CONCEPT)
     are_concepts = linker.dictionary.concept_rows(is_used).keys()

@@ -26,9 +26,9 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from onoma.artifacts import Manifest
+from onoma.artifacts import Manifest, read_manifest
 from onoma.artifacts.system import is_of_system
-from onoma.encoders import Encoder, open_encoder
+from onoma.encoders import Encoder, cross_encoder, open_encoder
 from onoma.errors import ConfigError, DamagedArtifactError, MismatchError
 from onoma.indexes import ExactIndex, Index, char_ngrams
 from onoma.indexes.char_ngrams import CharNgramIndex
@@ -118,19 +118,32 @@ def open_vectors(
     return index, VectorStore.open(folder, max_norm=read_index_record(folder).max_norm)
 
 
-def fingerprint(manifest: Manifest, components: Components) -> str:
-    """SHA-256 over all that a linker's answers depend on: names, concepts, vectors, models, settings, prior."""
-    encoder = "no encoder" if components.encoder is None else components.encoder.fingerprint
+def fingerprint(manifest: Manifest, *, reranker: str | None) -> str:
+    """SHA-256 over all that a linker's answers depend on: names, concepts, vectors, models, settings, prior.
+
+    Args:
+        manifest: Of the linker, whose encoder is the one that it says.
+        reranker: The fingerprint of its reranker, if it has one.
+    """
+    encoder = manifest.config.get("encoder_fingerprint") or "no encoder"
     digest = hashlib.sha256(f"{KIND}/{manifest.format_version} {encoder}".encode())
-    digest.update(components.dictionary.normalisation.encode())
-    if components.reranker is not None:
-        digest.update(components.reranker.fingerprint.encode())
+    digest.update(str(manifest.config.get("normalisation")).encode())
+    digest.update((reranker or "").encode())
     # The folders of models count by their fingerprints: their manifests have a date. So do vectors in a table: that of
     # another build has another name.
     for name, entry in sorted(manifest.files.items()):
         if not name.startswith((f"{ENCODER_FOLDER}/", f"{RERANKER_FOLDER}/", TABLE_FILE)):
             digest.update(f"\n{name} {entry.sha256}".encode())
     return digest.hexdigest()
+
+
+def fingerprint_of_folder(folder: Path, manifest: Manifest) -> str:
+    """The `fingerprint` of a linker whose models are not opened."""
+    inside = folder / RERANKER_FOLDER
+    if not _has_reranker(manifest):
+        return fingerprint(manifest, reranker=None)
+    of_reranker = cross_encoder.fingerprint_of(read_manifest(inside), cross_encoder.read_about(inside))
+    return fingerprint(manifest, reranker=of_reranker)
 
 
 def fingerprint_of_names(manifest: Manifest) -> str:
@@ -184,5 +197,8 @@ def _open_ngrams(folder: Path, manifest: Manifest, *, n_texts: int) -> CharNgram
 
 def _open_reranker(folder: Path, manifest: Manifest) -> Reranker | None:
     """The cross-encoder inside, if there is one."""
-    is_there = any(name.startswith(f"{RERANKER_FOLDER}/") for name in manifest.files)
-    return Reranker.open(folder / RERANKER_FOLDER) if is_there else None
+    return Reranker.open(folder / RERANKER_FOLDER) if _has_reranker(manifest) else None
+
+
+def _has_reranker(manifest: Manifest) -> bool:
+    return any(name.startswith(f"{RERANKER_FOLDER}/") for name in manifest.files)

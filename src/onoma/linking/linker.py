@@ -228,7 +228,7 @@ class Linker:
     @property
     def fingerprint(self) -> str:
         """SHA-256 over all in the folder that answers depend on: names, concepts, vectors, models, settings, prior."""
-        return fingerprint(self.manifest, self._components)
+        return fingerprint(self.manifest, reranker=None if self.reranker is None else self.reranker.fingerprint)
 
     @property
     def fingerprint_of_names(self) -> str:

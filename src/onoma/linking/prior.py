@@ -38,7 +38,7 @@ from onoma.codes import meant_codes, split_codes
 from onoma.errors import DamagedArtifactError, InputError, ShapeError
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.likelihood import LabelledPool, maximise_likelihood
-from onoma.pairs.mentions import check_mentions
+from onoma.pairs.mentions import check_mentions, mentions_fingerprint
 from onoma.types import BoolArray, DoubleArray, RowArray
 
 PRIOR_FILE = "prior.npy"
@@ -55,11 +55,13 @@ class PriorReport:
         n_mentions: All of them; of these
         n_unknown: those of concepts that the linker does not have, or of none.
         n_concepts: Concepts that are meant at least once.
+        mentions_fingerprint: See `onoma.pairs.mentions.mentions_fingerprint`.
     """
 
     n_mentions: int
     n_unknown: int
     n_concepts: int
+    mentions_fingerprint: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +164,13 @@ def count_prior(dictionary: NameDictionary, mentions: pl.DataFrame) -> Prior:
             found=", ".join(sorted(counted)[:_SHOWN]) or "no mentions",
             fix="take codes as the linker's terminology has them",
         )
-    return Prior(counts, PriorReport(sum(counted.values()), n_unknown, int(np.count_nonzero(counts))))
+    report = PriorReport(
+        n_mentions=sum(counted.values()),
+        n_unknown=n_unknown,
+        n_concepts=int(np.count_nonzero(counts)),
+        mentions_fingerprint=mentions_fingerprint(mentions["mention"]),
+    )
+    return Prior(counts, report)
 
 
 def carry_prior(

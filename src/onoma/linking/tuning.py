@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 import polars as pl
 
 from onoma.artifacts import amend_artifact, ensure_writable
-from onoma.codes import zeros_lost
+from onoma.codes import other_forms
 from onoma.errors import ConfigError, InputError, is_whole
 from onoma.indexes.pgvector_replacing import drop_unfinished
 from onoma.linking.calibration import Method, check_method
@@ -28,7 +28,7 @@ from onoma.linking.prior import PRIOR_DEPTH, PriorReport, count_prior, learn_pri
 from onoma.linking.reranking import Reranker, learn_share
 from onoma.linking.settings import SEARCHES, LinkerSettings, Stage, ordered_stages
 from onoma.linking.trials import Accuracies, CalibrationReport, Outcome, Remembering, Trial, Wish
-from onoma.pairs.mentions import check_mentions
+from onoma.pairs.mentions import check_mentions, mentions_fingerprint
 from onoma.types import CountProgress, RowArray
 
 _NEXT_TO_NOTHING = 1e-9
@@ -65,7 +65,8 @@ class TuningReport:
         without_contexts: Whether a cross-encoder that is on reads contexts, and there were none.
         answers_nil: Whether a cross-encoder that is on may answer that no concept is meant.
         are_concepts: Those of `NO_CONCEPT` that mentions have and the linker has as concepts: they mean these.
-        zeros_lost: Unknown codes that are the linker's but for zeros at the front, which spreadsheets lose, and those.
+        mentions_fingerprint: Of the development mentions, see `onoma.pairs.mentions.mentions_fingerprint`.
+        other_forms: Unknown codes that the linker has in another form (`onoma.codes.other_forms`), and those.
     """
 
     stages: tuple[Stage, ...]
@@ -86,7 +87,8 @@ class TuningReport:
     without_contexts: bool = False
     answers_nil: bool = False
     are_concepts: tuple[str, ...] = ()
-    zeros_lost: Mapping[str, str] = field(default_factory=dict)
+    other_forms: Mapping[str, str] = field(default_factory=dict)
+    mentions_fingerprint: str | None = None
 
     @property
     def better_alone(self) -> Stage | None:
@@ -183,7 +185,8 @@ def tune_linker(
         n_no_concept=sum(mention.n for mention in development.mentions if not mention.has_concept),
         n_unknown=sum(development.unknown.values()),
         unknown=tuple(sorted(development.unknown)[:SHOWN]),
-        zeros_lost=zeros_lost(development.unknown, opened.dictionary.concept_ids),
+        mentions_fingerprint=mentions_fingerprint(mentions["mention"]),
+        other_forms=other_forms(development.unknown, opened.dictionary.concept_ids),
         accuracy=accuracy,
         weights=chosen.weights if _fuses(chosen) else None,
         calibration=held,

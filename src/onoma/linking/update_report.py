@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from onoma.codes import zeros_lost_in_words
+from onoma.codes import other_forms_in_words
 from onoma.linking.answer_changes import AnswerChanges
 from onoma.linking.prior import CarriedPrior
 from onoma.terminology.diffing import EXAMPLES_SHOWN, shortened
@@ -118,8 +118,8 @@ class UpdateReport:
         if gone is None:
             return []
         first = f"{sum(gone.values()):,} of the answers given with them are none any more"
-        lost = {} if self.answers is None else self.answers.zeros_lost
-        said = [zeros_lost_in_words(lost)] if lost else []
+        lost = {} if self.answers is None else self.answers.other_forms
+        said = [other_forms_in_words(lost, where="the linker")] if lost else []
         return [first, *(f"{change:<11} {n:>9,}" for change, n in gone.items() if n), *said]
 
 

@@ -11,7 +11,8 @@ Files of mentions are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
@@ -76,6 +77,15 @@ def read_mentions(file: str | Path, reading: Reading | None = None, *, context: 
             found=f"{composite:,} {COMPOSITE}" if composite else None,
         )
     return found
+
+
+def mentions_fingerprint(mentions: Iterable[str]) -> str:
+    """SHA-256 over the distinct texts, sorted, whatever their case and white space: the same mentions, however often.
+
+    A text cannot be read from it, as it could be from a mark of each.
+    """
+    texts = {" ".join(mention.lower().split()) for mention in mentions}
+    return hashlib.sha256("\n".join(sorted(texts)).encode()).hexdigest()
 
 
 def _read(path: Path, reading: Reading, context: str | None) -> pl.DataFrame:
