@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
 from operator import index
@@ -147,12 +148,13 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
         return ""
     found = by_lower[nearest[0]]
     if found.lower() != str(word).lower() and _visible(found) == _visible(str(word)):
-        return f" Did you mean {found!a}? White space or invisible signs differ."
+        return f" Did you mean {found!a}? White space, invisible signs or how accents are written differ."
     return f" Did you mean '{found}'?"
 
 
 def _visible(text: str) -> str:
-    return "".join(sign for sign in text.lower() if sign.isprintable() and not sign.isspace())
+    composed = unicodedata.normalize("NFC", text.lower())
+    return "".join(sign for sign in composed if sign.isprintable() and not sign.isspace())
 
 
 def check_several(values: object, field: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import shutil
 import signal
@@ -64,6 +65,36 @@ def test_scores_equal_those_of_scikit_learn(names: list[str], texts: list[str], 
     assume(any(len(prepared(name)) >= ngrams[0] for name in names))
     scores = all_scores(CharNgramIndex.build(names, ngrams=ngrams), texts)
     np.testing.assert_allclose(scores, dense_scores(names, texts, ngrams), rtol=0, atol=1e-6)
+
+
+def shares_known(names: Sequence[str], texts: Sequence[str], ngrams: tuple[int, int]) -> list[float]:
+    """Of each text's vector, how long the part is that names have, where others are as rare as can be."""
+    vectorizer = TfidfVectorizer(analyzer="char", ngram_range=ngrams).fit(names)
+    idf = dict(zip(vectorizer.get_feature_names_out(), vectorizer.idf_, strict=True))
+    shares = []
+    for text in texts:
+        counts = Counter(vectorizer.build_analyzer()(text))
+        squares = {ngram: (n * idf.get(ngram, math.log(1 + len(names)) + 1)) ** 2 for ngram, n in counts.items()}
+        known = sum(square for ngram, square in squares.items() if ngram in idf)
+        shares.append(math.sqrt(known / (sum(squares.values()) or 1)))
+    return shares
+
+
+@settings(deadline=None, max_examples=60)
+@given(names=texts_of_few_letters | any_texts, texts=texts_of_few_letters | any_texts, ngrams=st.sampled_from(NGRAMS))
+@example(names=["腎症"], texts=["ＩｇＡ腎症", "xxx腎症", "腎症"], ngrams=(1, 2))
+def test_unknown_ngrams_that_count_make_texts_longer(
+    names: list[str], texts: list[str], ngrams: tuple[int, int]
+) -> None:
+    assume(any(len(prepared(name)) >= ngrams[0] for name in names))
+    index = CharNgramIndex.build(names, ngrams=ngrams).counting_unknown()
+    scores = all_scores(index, texts)
+    expected = dense_scores(names, texts, ngrams) * np.array(shares_known(names, texts, ngrams))[:, None]
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-6)
+    rows, found = index.search(texts, k=3)
+    best = best_by_sorting(scores, 3)
+    np.testing.assert_array_equal(rows, best[0])
+    np.testing.assert_array_equal(found, best[1])
 
 
 @settings(deadline=None, max_examples=60)

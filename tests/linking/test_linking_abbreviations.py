@@ -92,6 +92,14 @@ FOUND = [
     ("сахарный диабет (СД) и ЖКБ (желчнокаменная болезнь)", {"СД": "сахарный диабет", "ЖКБ": "желчнокаменная болезнь"}),
     ("maladie de Ménière (MDM)", {"MDM": "maladie de Ménière"}),
     ("Ödeme im Sprunggelenk (öS)", {"öS": "Ödeme im Sprunggelenk"}),
+    # accents that a short form lacks, or has as signs of their own; brackets of full width
+    ("électroencéphalogramme (EEG)", {"EEG": "électroencéphalogramme"}),
+    ("épilepsie partielle (EP)", {"EP": "épilepsie partielle"}),
+    ("Έμφραγμα Μυοκαρδίου (ΕΜ)", {"ΕΜ": "Έμφραγμα Μυοκαρδίου"}),
+    ("iskemik kalp hastalığı (İKH)", {"İKH": "iskemik kalp hastalığı"}),
+    ("ısı kaybı (IK)", {"IK": "ısı kaybı"}),
+    ("A\u0308ußere Sehne (A\u0308S)", {"ÄS": "Äußere Sehne"}),
+    ("diabetes mellitus（DM）", {"DM": "diabetes mellitus"}),
     # several definitions
     (
         "Breast cancer (BC) and ovarian cancer (OC). Bowel cyst (BC), bowel  cyst (BC).",
@@ -116,12 +124,14 @@ def test_shortest_long_form_against_all_beginnings(candidate: str, short: str) -
     candidate = " ".join(candidate.split())
     if not short[0].isalnum():
         short = f"a{short}"
-    wanted = [character.casefold() for character in short if character.isalnum()]
+    without_accents = str.maketrans("éÉ", "ee")
+    wanted = [character for character in short.casefold().translate(without_accents) if character.isalnum()]
+    letters = candidate.casefold().translate(without_accents)
     expected = None
     for begin in reversed(range(len(candidate))):
         begins_word = begin == 0 or not candidate[begin - 1].isalnum()
-        rest = iter(candidate[begin + 1 :].casefold())
-        if begins_word and candidate[begin].casefold() == wanted[0] and all(one in rest for one in wanted[1:]):
+        rest = iter(letters[begin + 1 :])
+        if begins_word and letters[begin] == wanted[0] and all(one in rest for one in wanted[1:]):
             expected = candidate[candidate.rfind(" ", 0, begin) + 1 :]
             break
     assert abbreviations._shortest_long_form(short, candidate) == expected

@@ -109,6 +109,9 @@ SPLIT = [
     ("breast and ovarian cancer; asthma", "breast cancer; ovarian cancer; asthma"),
     ("nausea; vomiting; and diarrhea", "nausea; vomiting; diarrhea"),
     ("nausea;vomiting", "nausea; vomiting"),
+    ("発熱；咳", "発熱; 咳"),
+    ("فقر الدم؛ إسهال", "فقر الدم; إسهال"),
+    ("痛み（膝；左）；咳", "痛み（膝；左）; 咳"),
     ("pain [knee\nleft]; cough (dry, at night)\nfever", "pain [knee\nleft]; cough (dry, at night); fever"),
     ("fever; [cough; asthma]", "fever; cough; asthma"),
     ("1) nausea; 2) vomiting", "nausea; vomiting"),
@@ -434,6 +437,13 @@ def test_commas_and_plus_signs_alone_divide_names() -> None:
     assert parts("pains, nausea") == "pains; nausea"
     names |= {"severe", "left", "congenital", "cataract", "mesylate", "maprotiline", "maprotiline mesylate", "grade 4"}
     names |= {"trisomy 13", "trisomy 18", "factor 8 deficiency", "factor 9 deficiency", "hpv 16", "duodenum", "tumor"}
+    names |= {"fatty liver", "retard mental", "adult onset", "発熱", "頭痛", "حمى", "إسهال"}
+    assert parts("nausea; fatty liver; pain") == parts("nausea, fatty liver, pain") == "nausea; fatty liver; pain"
+    assert parts("pain; retard mental") == "pain; retard mental"
+    assert split_composite("pain; adult onset", is_name=names.__contains__) == ["pain; adult onset"]
+    assert parts("発熱、頭痛") == parts("発熱，頭痛") == "発熱; 頭痛"
+    assert parts("حمى، إسهال") == "حمى; إسهال"
+    assert parts("発熱、熱") == "発熱、熱"  # of which one is no name
     assert parts("trisomy 13/18") == "trisomy 13; trisomy 18"
     assert parts("factor 8/9 deficiency") == "factor 8 deficiency; factor 9 deficiency"
     assert parts("HPV 16/18") == "HPV 16/18"  # of which one is no name

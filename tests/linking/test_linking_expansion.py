@@ -132,8 +132,9 @@ def test_table_of_both_kinds(tmp_path: Path) -> None:
     expected = {"HCC": "hepatocellular carcinoma", "MI": "myocardial infarction, acute"}
     tabs = "\ufeffshort\tlong\nHCC\thepatocellular  carcinoma \n\n MI\tmyocardial infarction, acute\r\n"
     tabs += "HCC\tHepatocellular carcinoma"
+    semicolons = 'short;long\n"HCC";"hepatocellular carcinoma"\nMI;myocardial infarction, acute\n'
     commas = 'Short,Long\nHCC,"hepatocellular\n\ncarcinoma"\nMI,"myocardial infarction, acute"\n'
-    for read in (table(tmp_path, tabs), table(tmp_path, commas, "table.CSV")):
+    for read in (table(tmp_path, tabs), table(tmp_path, commas, "table.CSV"), table(tmp_path, semicolons, "t.csv")):
         assert dict(read.definitions) == expected
         assert not read.ambiguous
 
@@ -147,6 +148,13 @@ def test_a_heading_says_which_column_is_which(tmp_path: Path, heading: str) -> N
         "MI": "heart attack",
         "short": "long",
     }
+
+
+def test_accents_may_be_signs_of_their_own(tmp_path: Path) -> None:
+    composed, decomposed = "ÄS\täußere Sehne\n", "A\u0308S\ta\u0308ußere Sehne\n"
+    for read in (table(tmp_path, composed), table(tmp_path, decomposed)):
+        for mention in ("ÄS", "A\u0308S"):
+            assert expand(f"Riss der {mention}", read.definitions) == "Riss der äußere Sehne"
 
 
 def test_conflicting_definitions_are_listed_and_not_used(tmp_path: Path) -> None:
@@ -163,8 +171,8 @@ def test_conflicting_definitions_are_listed_and_not_used(tmp_path: Path) -> None
     [
         ("HD\tHuntington disease\nHCC hepatocellular carcinoma\n", "t.tsv", 2, "a tab"),
         ("HD\tHuntington\tdisease\n", "t.tsv", 1, "not a definition"),
-        ("HD,Huntington disease\nHCC,\n", "t.csv", 2, "a comma"),
-        ('HD,"Huntington\ndisease"\nHCC,\n', "t.csv", 3, "a comma"),
+        ("HD,Huntington disease\nHCC,\n", "t.csv", 2, "a comma or semicolon"),
+        ('HD,"Huntington\ndisease"\nHCC,\n', "t.csv", 3, "a comma or semicolon"),
         (b'HD,"Huntington\ndisease"\nMD,"M\xe9ni\xe8re"\n', "t.csv", 3, "save the file as UTF-8"),
         ("\n\nHD\t \n", "t.tsv", 3, "not a definition"),
         (

@@ -25,9 +25,13 @@ def test_reciprocal_ranks_equal_loops(dense: list[float], sparse: list[float]) -
     n = min(len(dense), len(sparse))
     parts: Parts = {"dense": np.array(dense[:n]), "sparse": np.array(sparse[:n])}
     fused = fuse(parts, None)
+    known = [
+        of_ngrams if cosine == 0 < max(dense[:n]) else cosine
+        for cosine, of_ngrams in zip(dense[:n], sparse[:n], strict=True)
+    ]
     for place in range(n):
         total = 0.0
-        for scores in (dense[:n], sparse[:n]):
+        for scores in (known, sparse[:n]):
             better = sum(1 for score in scores if round(score, 6) > round(scores[place], 6))
             total += 1 / (60 + better + 1) if max(scores) > 0 else 0
         assert fused[place] == pytest.approx(total / (2 / 61), abs=1e-12)
@@ -43,6 +47,16 @@ def test_a_search_that_knows_nothing_makes_nothing_sure() -> None:
     parts: Parts = {"dense": np.array([0.3, 0.2, 0.1]), "sparse": np.zeros(3)}
     assert fuse(parts, None).tolist() == [0.5, 61 / 62 / 2, 61 / 63 / 2]
     assert fuse({"dense": np.zeros(2), "sparse": np.zeros(2)}, None).tolist() == [0, 0]
+
+
+def test_ngrams_stand_for_the_cosine_of_what_has_no_vector() -> None:
+    weights: dict[Stage, float] = {"dense": 0.9, "sparse": 0.1}
+    parts: Parts = {"dense": np.array([0.8, 0.0, 0.0]), "sparse": np.array([0.2, 0.9, 0.0])}
+    assert fuse(parts, weights) == pytest.approx([0.74, 0.9, 0])
+    assert fuse(parts, None) == pytest.approx([61 / 62, 1, 61 / 63])
+    unread: Parts = {"dense": np.zeros(2), "sparse": np.array([0.9, 0.5])}
+    assert fuse(unread, weights) == pytest.approx([0.9, 0.5])
+    assert fuse(unread, None) == pytest.approx([0.5, 61 / 62 / 2])  # one search alone makes nothing sure
 
 
 def test_weights_keep_the_score_of_an_equal_text_at_1() -> None:

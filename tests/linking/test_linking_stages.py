@@ -72,13 +72,9 @@ FREQUENCY = Counter(ngram for text in TEXTS for ngram in set(ngrams_of(text)))
 
 
 def tfidf(text: str) -> dict[str, float]:
-    raw = {
-        ngram: n * (math.log((1 + len(TEXTS)) / (1 + FREQUENCY[ngram])) + 1)
-        for ngram, n in ngrams_of(text).items()
-        if ngram in FREQUENCY
-    }
+    raw = {ngram: n * (math.log((1 + len(TEXTS)) / (1 + FREQUENCY[ngram])) + 1) for ngram, n in ngrams_of(text).items()}
     length = math.sqrt(sum(weight**2 for weight in raw.values()))
-    return {ngram: weight / length for ngram, weight in raw.items()}
+    return {ngram: weight / length for ngram, weight in raw.items() if ngram in FREQUENCY}
 
 
 def sparse_score(mention: str, text: str) -> float:
@@ -114,6 +110,9 @@ def answer_by_loops(
                 nearest = sorted(TEXTS, key=lambda t: (-float(np.float32(scores[t])), TEXTS.index(t)))[:size]
                 for candidate in nearest:
                     tiers.setdefault(candidate, tier)
+    if len(by_search) > 1 and (weights is not None or max(by_search["dense"].values()) > 0):
+        dense, sparse = by_search["dense"], by_search["sparse"]
+        by_search["dense"] = {other: dense[other] if dense[other] != 0 else sparse[other] for other in TEXTS}
     fused: dict[str, float] = {}
     for candidate, tier in tiers.items():
         total = 0.0

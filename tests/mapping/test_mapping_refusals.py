@@ -79,7 +79,7 @@ from onoma.mapping.work import WorkFolder
         ("x.tsv", b"\n\n", "there is no line with the names of the columns"),
         ("x.csv", b"\n\nmenton,id\na,1\n", "line 3, field mention: there is no column"),
         ("x.csv", b"mention,a,,\n1,a,b,c\n", "line 1: columns 3, 4 have no name. To mend it: name or delete them"),
-        ("x.csv", "mention\u200b,x\n1,2\n".encode(), r"Did you mean 'mention\\u200b'\? White space or invisible signs"),
+        ("x.csv", "mention\u200b,x\n1,2\n".encode(), r"Did you mean 'mention\\u200b'\? White space, invisible signs"),
         ("x.csv", b"\n\nmention,id,id\na,1,2\n", "line 3: columns 2, 3 are all called 'id'"),
         ("x.csv", b"\n\nmention;score\na;1\n", "line 3, field score: the table has a column 'score' already"),
         ("x.tsv", b"\n\nmenton\tid\na\t1\n", "line 3, field mention: there is no column"),

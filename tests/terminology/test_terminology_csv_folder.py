@@ -71,7 +71,7 @@ def test_bad_rows(table: str, line: str, problem: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=problem) as caught:
         read(tmp_path, changes={table: text + line})
     assert (caught.value.path, caught.value.line) == (tmp_path / "in" / f"{table}.csv", text.count("\n") + 1)
-    assert "1 rows rejected" in read(tmp_path, on_error="skip", changes={table: text + line})
+    assert "1 row rejected" in read(tmp_path, on_error="skip", changes={table: text + line})
 
 
 def test_cross_references(tmp_path: Path) -> None:

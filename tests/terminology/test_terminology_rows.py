@@ -171,7 +171,7 @@ def test_other_encodings(tmp_path: Path) -> None:
             tmp_path, "table", "t.csv", data.encode(encoding), id="Kode", name="Name", encoding=encoding
         )
         assert named(terminology) == {"1": ["Rückenschmerzen"], "2": ["Basedow’s Krankheit"]}
-    with pytest.raises(InputError, match=r"line 2: not UTF-8 .*e\.g\. --set encoding=cp1252, or convert"):
+    with pytest.raises(InputError, match=r"line 2: not UTF-8 .*e\.g\. --set encoding=cp1252 .*, or convert"):
         read(tmp_path, "table", "t.csv", data.encode("cp1252"), id="Kode", name="Name")
     lines = '{"code": 1, "name": "Rücken"}\n'.encode("latin-1")
     terminology, _ = read(tmp_path, "table", "t.jsonl", lines, id="code", name="name", encoding="latin-1")

@@ -139,3 +139,19 @@ def test_names_whose_accents_are_signs_of_their_own(tmp_path: Path) -> None:
     for query in ("cafe\u0301", "caf\xe9"):
         assert [hit.concept_id for hit in terminology.search(query)] == ["B", "A"]
         assert [hit.concept_id for hit in terminology.search(query + " disease")] == ["A"]
+
+
+def test_letters_that_capitals_make_one(tmp_path: Path) -> None:
+    names = {"G": "Große Hände", "T": "İlerleyici işitme kaybı", "D": "Dış kulak", "N": "Νόσος", "W": "ＩｇＡ腎症"}
+    write_terminology(tmp_path / "t", tables([(code, [name]) for code, name in names.items()]))
+    terminology = Terminology.open(tmp_path / "t")
+    queries = {
+        "G": ["GROSSE", "große hände", "grosse HÄNDE"],
+        "T": ["ilerleyici işitme kaybı", "İLERLEYİCİ İŞİTME KAYBI", "İlerleyici işitme"],
+        "D": ["DIŞ", "dış kulak"],
+        "N": ["νόσος", "ΝΌΣΟΣ", "νόσ", "ΝΌΣ"],
+        "W": ["ｉｇａ腎", "IgA腎症"],
+    }
+    for code, spelt in queries.items():
+        for query in spelt:
+            assert [hit.concept_id for hit in terminology.search(query)] == [code], query

@@ -62,7 +62,8 @@ def doubts_of_codes(unknown: Mapping[str, int], coverage: float, known: set[str]
     """
     if coverage < _EXPECTED_COVERAGE:
         shown = ", ".join(sorted(unknown, key=lambda code: -unknown[code])[:_SHOWN])
-        yield f"{of} lacks the concepts of {100 * (1 - coverage):.1f} % of the queries, such as {shown}: these count as wrong"
+        share = f"{100 * (1 - coverage):.1f} %"
+        yield f"{of} lacks the concepts of {share} of the queries, such as {shown}: these count as wrong"
     if found := other_forms(unknown, known):
         yield other_forms_in_words(found, where=of).replace("their codes", "the queries' codes", 1)
 

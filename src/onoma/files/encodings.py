@@ -12,6 +12,9 @@ _NOT_OF_FILES = frozenset({"idna", "punycode", "undefined", "unicode-escape", "r
 _NOTHING = re.compile("[\udc80-\udcff]")
 """What bytes that are nothing are read as: two of them side by side, as they are, might be a character in UTF-8."""
 
+OTHERS = "cp1250 Central Europe, cp1251 Cyrillic, cp1253 Greek, cp1254 Turkish, shift_jis, gb18030"
+"""Encodings of files that people have, besides that of Windows in Western Europe."""
+
 
 def checked_encoding(name: str) -> str | None:
     """An encoding by the name that Python has for it, such as ``cp1252`` of ``windows-1252``; ``None`` is UTF-8.
@@ -28,8 +31,8 @@ def checked_encoding(name: str) -> str | None:
         bytes(4).decode(name)  # refuses what is none of text
     except (LookupError, ValueError):
         raise ConfigError(
-            f"encoding '{name}' is not known. Take that of the file, e.g. cp1252 (Windows, Western Europe), cp1251, "
-            "latin-1, utf-16, gb18030, shift_jis (all: docs.python.org/3/library/codecs.html#standard-encodings)."
+            f"encoding '{name}' is not known. Take that of the file, e.g. cp1252 (Western Europe), latin-1, utf-16, "
+            f"{OTHERS} (all: docs.python.org/3/library/codecs.html#standard-encodings)."
         ) from None
     return None if found.name == "utf-8" else found.name
 

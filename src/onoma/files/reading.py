@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 import polars as pl
 
 from onoma.errors import InputError, did_you_mean
+from onoma.files.encodings import OTHERS
 from onoma.types import Progress, no_progress
 
 OnError: TypeAlias = Literal["strict", "skip"]
@@ -68,8 +69,12 @@ class Reading:
         """What to do about bytes that are no text."""
         if self.encoding is not None:
             return "name the encoding that the file is in, or get it again"
-        named = f"name its encoding, e.g. {self.encoding_option}cp1252, or " if self.encoding_option else ""
-        return f"{named}convert the file to UTF-8"
+        if self.encoding_option is None:
+            return "convert the file to UTF-8"
+        return (
+            f"name its encoding, e.g. {self.encoding_option}cp1252 (Western Europe; {OTHERS}), look at some names "
+            "afterwards, or convert the file to UTF-8"
+        )
 
     def note(self, what: str, count: int) -> None:
         """Add to the count of something worth knowing."""

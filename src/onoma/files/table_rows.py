@@ -32,7 +32,7 @@ _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _SIGNS = (",", "\t", ";", "|")
 _SIGN_NAMED = re.compile("(?i)sep=.?")
 _IF_QUOTED = "if cells stand in double quotes, say so (onoma terminology import table: --set quoting=yes)"
-_QUOTED = "rows with a cell in double quotes, kept as part of it (a terminology: quoting=yes takes them off)"
+_QUOTED = "rows with a cell in double quotes, kept as part of it (a terminology: --set quoting=yes takes them off)"
 _NO_TABLES = {".json": "a JSON document", **dict.fromkeys((".xlsx", ".xls", ".ods"), "a workbook")}
 PARQUET, JSON_LINES = frozenset({"parquet", "pq"}), frozenset({"jsonl", "ndjson"})
 """What the names of such files end in."""

@@ -213,7 +213,8 @@ def _recoded(blocks: Iterator[ByteBlock], encoding: str, path: Path) -> Iterator
                 f"not {encoding}, in this line or after it ({getattr(error, 'reason', error)})",
                 path=path,
                 line=n_lines + 1,
-                fix="check the encoding, or get the file again",
+                fix="check the encoding, or get the file again"
+                + ("; without a byte order mark it is utf-16-le or utf-16-be" if encoding == "utf-16" else ""),
             ) from None
         if data:
             n_lines += (n_found := data.count(b"\n"))

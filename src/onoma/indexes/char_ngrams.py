@@ -21,6 +21,7 @@ import copy
 import itertools
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +61,7 @@ class _Query:
 
     Attributes:
         terms: int64, shape (M,).
-        unit: The text's TF-IDF vector, of length 1, shape (M,).
+        unit: The text's TF-IDF vector, of length 1 unless there are others that count, shape (M,).
         weights: The same times the inverse document frequency: what one occurrence in a name of length 1 adds.
         ends: How many of the terms are of each stage or the ones before.
     """
@@ -76,8 +77,8 @@ class CharNgramIndex:
 
     Shapes: N names, V distinct n-grams, Q texts, K the smaller of ``k`` and N.
 
-    Made by `build`, kept by `save` and `open`. n-grams that no name has count for nothing; a text that shares
-    none with any name, as an empty one, scores 0 with all.
+    Made by `build`, kept by `save` and `open`. n-grams that no name has count for nothing (but see `counting_unknown`);
+    a text that shares none with any name, as an empty one, scores 0 with all.
 
     Example:
         >>> index = CharNgramIndex.build(["heart attack", "heart failure", "asthma"], ngrams=(2, 4))
@@ -100,6 +101,7 @@ class CharNgramIndex:
         self._ngram_keys, self._keys, self._idf = ngram_keys, keys, idf
         self._inverse_lengths, self._rest_lengths, self._postings = inverse_lengths, rest_lengths, postings
         self._stages = stages
+        self._counts_unknown = False
         self._is_left_out: BoolArray | None = None
         """Of each name; unset: all are searched."""
 
@@ -235,6 +237,21 @@ class CharNgramIndex:
         other = copy.copy(self)
         other._is_left_out = np.ones(len(self), np.bool_)
         other._is_left_out[rows] = False
+        return other
+
+    def counting_unknown(self) -> CharNgramIndex:
+        """The same index, to which n-grams that no name has make a text longer, as rare as n-grams can be.
+
+        Scores of a text are all lower by one factor, and below 1 where a part of it is in no name.
+
+        Example:
+            >>> index = CharNgramIndex.build(["ab", "cd"], ngrams=(1, 1))
+            >>> score, lower = (float(one.search(["abx"], k=1)[1][0, 0]) for one in (index, index.counting_unknown()))
+            >>> round(score, 3), round(lower, 3)
+            (1.0, 0.71)
+        """
+        other = copy.copy(self)
+        other._counts_unknown = True
         return other
 
     @property
@@ -389,18 +406,35 @@ class CharNgramIndex:
             terms = np.searchsorted(self._keys, keys)
             is_known = terms < len(self._keys)
             is_known[is_known] = self._keys[terms[is_known]] == keys[is_known]
+            with_unknown = np.bincount(rows[~is_known], minlength=len(part)) > 0
             pairs, counts = np.unique(rows[is_known] * len(self._keys) + terms[is_known], return_counts=True)
             rows, terms = np.divmod(pairs, max(1, len(self._keys)))
             stages = self._stages[terms]
             order = np.lexsort((terms, stages, rows))
             bounds = np.searchsorted(rows, np.arange(len(part) + 1))
-            for begin, end in itertools.pairwise(bounds.tolist()):
+            for place, (begin, end) in enumerate(itertools.pairwise(bounds.tolist())):
                 of_text = order[begin:end]
                 idf = self._idf[terms[of_text]]
                 raw = counts[of_text] * idf
-                unit = raw / (math.sqrt(math.fsum(raw**2)) or 1.0)
+                square = math.fsum(raw**2)
+                if self._counts_unknown and with_unknown[place]:
+                    square += self._unknown_square(part[place], counts[of_text])
+                unit = raw / (math.sqrt(square) or 1.0)
                 ends = np.searchsorted(stages[of_text], np.arange(STAGES), side="right")
                 yield _Query(terms[of_text], unit, unit * idf, tuple(ends.tolist()))
+
+    def _unknown_square(self, text: str, known: RowArray) -> float:
+        """What n-grams that no name has add to the square of a prepared text's length.
+
+        Args:
+            text: The text.
+            known: How often each n-gram occurs in it that a name has.
+        """
+        shortest, longest = self.ngrams
+        lengths = range(shortest, longest + 1)
+        all_counts = Counter(text[at : at + n] for n in lengths for at in range(len(text) - n + 1))
+        n_unknown = sum(n * n for n in all_counts.values()) - int((known.astype(np.int64) ** 2).sum())
+        return n_unknown * (math.log(1 + len(self)) + 1) ** 2
 
 
 def _checked_texts(texts: Iterable[str]) -> list[str]:

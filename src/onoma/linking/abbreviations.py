@@ -20,6 +20,7 @@ from __future__ import annotations
 import functools
 import re
 import string
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -28,7 +29,9 @@ from onoma.errors import ConfigError, UnavailableError, did_you_mean, missing_ex
 
 _SHORT_FORM_LENGTHS = range(2, 11)
 _MAX_SHORT_FORM_WORDS = 2
-BRACKETS = (re.compile(r"\(([^()]*)\)"), re.compile(r"\[([^\[\]]*)\]"))
+BRACKETS = tuple(
+    re.compile(rf"\{opener}([^\{opener}\{closer}]*)\{closer}") for opener, closer in ("()", "[]", "\uff08\uff09")
+)
 _ADDITION = re.compile(r"[;,]\s|\s[\[(]")
 _PARAGRAPH_END = re.compile(r"\n\s*\n")
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*\s+(?=[^\Wa-z_]|[\"'“‘(\[])|" + _PARAGRAPH_END.pattern)
@@ -52,8 +55,8 @@ def find_abbreviations(document: str) -> dict[str, str]:
     ``SF (long form)``. A short form has at most two words and 2 to 10 characters, at least one of them a letter,
     the first a letter or digit. Its long form stands in the same sentence, has at most
     min(n + 5, 2n) words for n characters of short form, and is the shortest text next to the short form in which
-    the short form's letters and digits occur in order, whatever their case, the first one at the beginning of a
-    word. A long form shorter than its short form, or with the short form among its words, is none.
+    the short form's letters and digits occur in order, whatever their case and accents, the first one at the beginning
+    of a word. A long form shorter than its short form, or with the short form among its words, is none.
 
     A short form with several long forms gets the one that is defined most often (case and white space aside),
     the first of them if that leaves several.
@@ -63,7 +66,8 @@ def find_abbreviations(document: str) -> dict[str, str]:
             a sentence does.
 
     Returns:
-        Long forms by short form, as the document spells both (white space collapsed), in order of appearance.
+        Long forms by short form, as the document spells both (white space collapsed, accents composed), in order of
+        appearance.
 
     Source:
         Schwartz and Hearst 2003, sections 3.1 and 3.2. Differs: square brackets count too; what follows a comma or
@@ -74,7 +78,7 @@ def find_abbreviations(document: str) -> dict[str, str]:
         >>> find_abbreviations("Three sisters have fish-eye disease (FED). FED (MIM 136120) is rare.")
         {'FED': 'fish-eye disease'}
     """
-    return _most_frequent(_definitions(document))
+    return _most_frequent(_definitions(unicodedata.normalize("NFC", document)))
 
 
 def find_abbreviations_ab3p(document: str) -> dict[str, str]:
@@ -199,7 +203,7 @@ def _shortest_long_form(short: str, candidate: str) -> str | None:
     for rank, wanted in reversed(list(enumerate(short))):
         if not wanted.isalnum():
             continue
-        end = _last_match(wanted.casefold(), candidate, end, begins_word=rank == 0)
+        end = _last_match(_base_letter(wanted), candidate, end, begins_word=rank == 0)
         if end < 0:
             return None
     begin = candidate.rfind(" ", 0, end) + 1
@@ -207,11 +211,18 @@ def _shortest_long_form(short: str, candidate: str) -> str | None:
 
 
 def _last_match(wanted: str, text: str, end: int, *, begins_word: bool) -> int:
-    """Where in ``text[:end]`` the character stands last; -1 if it does not."""
+    """Where in ``text[:end]`` a character with this base letter stands last; -1 if none does."""
     for position in range(end - 1, -1, -1):
-        if text[position].casefold() == wanted and not (begins_word and position > 0 and text[position - 1].isalnum()):
+        is_inside = position > 0 and text[position - 1].isalnum()
+        if _base_letter(text[position]) == wanted and not (begins_word and is_inside):
             return position
     return -1
+
+
+@functools.cache
+def _base_letter(character: str) -> str:
+    """Without case and accents, which capitals may lack: "EEG" is that of "électroencéphalogramme"."""
+    return unicodedata.normalize("NFD", character)[0].casefold().replace("\u0131", "i")
 
 
 def _most_frequent(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:

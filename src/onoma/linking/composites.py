@@ -78,12 +78,14 @@ _HINDERED = frozenset({"difficulty", "trouble"})
 _CHANGED = frozenset({"decreased", "diminished", "elevated", "increased", "lowered", "reduced"})
 """What follows one of these need not be a word for a disorder: "decreased libido"."""
 _QUANTIFIERS = _ARTICLES | {"some", "other", "certain", "various", "several"}
-_SURE_DIVIDERS = re.compile(r"\s*(?:(?<!&amp)(?<!&lt)(?<!&gt);(?=\s|$|[^\W\d])|[\n\r])\s*")
-_DIVIDERS = re.compile(r"(?:,|\s\+)\s+")
+_SURE_DIVIDERS = re.compile(r"\s*(?:(?<!&amp)(?<!&lt)(?<!&gt)[;\u061b\uff1b](?=\s|$|[^\W\d])|[\n\r])\s*")
+_DIVIDERS = re.compile(r"(?:[,\u060c]|\s\+)\s+|[\u3001\uff0c]\s*")
+"""Commas and semicolons of Latin script, Arabic (U+060C, U+061B) and Chinese and Japanese (U+3001, U+FF0C, U+FF1B)."""
+_STOPS = ".;,\u060c\u061b\u3001\u3002\uff0c\uff1b"
 _LIST_MARK = re.compile(r"^\s*(?:(?:\d{1,2}[.)]|[-*•])\s+)?(?:(?:and/or|and|or|&)\s+)?", re.IGNORECASE)
 _MAX_LISTED = 100
 _QUALIFIERS = listed("left right mild moderate severe acute chronic recurrent onset inheritance dominant recessive nos")
-_BRACKETS = {"(": ")", "[": "]"}
+_BRACKETS = {"(": ")", "[": "]", "\uff08": "\uff09"}
 # What may stand around a whole mention, and is never taken apart.
 _AROUND = {**_BRACKETS, '"': '"', "“": "”", "«": "»", "'": "'", "‘": "’"}
 _COUNTED = frozenset({"types", "factors", "stages", "grades", "groups"})
@@ -163,9 +165,9 @@ def _divided(
     """What stands between some signs, each split further; none if there is only one such part, or too many."""
     if any(dividers.search(whole) for whole in wholes):
         return []
-    pieces = [_without_mark(piece) for piece in _pieces(mention.strip().rstrip(".;,"), dividers)]
+    pieces = [_without_mark(piece) for piece in _pieces(mention.strip().rstrip(_STOPS), dividers)]
     pieces = [piece for piece in pieces if any(map(str.isalpha, piece))]  # no dates and numbers
-    if not 1 < len(pieces) <= most or any(map(_qualifies, pieces[1:])):
+    if not 1 < len(pieces) <= most or any(_qualifies(piece, is_name) for piece in pieces[1:]):
         return []
     if is_name is not None and any(is_name(f"{a} {b}") or is_name(f"{b} {a}") for a, b in itertools.pairwise(pieces)):
         return []
@@ -194,11 +196,17 @@ def _without_mark(piece: str) -> str:
     return _LIST_MARK.sub("", piece).strip()
 
 
-def _qualifies(piece: str) -> bool:
-    """Whether a piece only says more of what stands before it: how, where, which."""
+def _qualifies(piece: str, is_name: Callable[[str], bool] | None) -> bool:
+    """Whether a piece only says more of what stands before it: how, where, which.
+
+    A name of several words may end so ("fatty liver"); a single word may be a name and qualify all the same ("left").
+    """
     words = piece.split()
     last = core_of(words[-1])
-    return is_adjective(last) or is_organ(last) or last.lower() in _QUALIFIERS or says_kind(words)
+    if last.lower() in _QUALIFIERS or says_kind(words):
+        return True
+    is_whole = len(words) > 1 and is_name is not None and is_name(piece)
+    return not is_whole and (is_adjective(last) or is_organ(last))
 
 
 def _unwrapped(mention: str) -> str | None:

@@ -57,7 +57,7 @@ class AbbreviationTable:
 
     @classmethod
     def from_file(cls, path: str | Path) -> AbbreviationTable:
-        """Read ``short<TAB>long`` lines, or ``short,long`` from a file whose name ends in ``.csv``.
+        """Read ``short<TAB>long`` lines, or ``short,long`` or ``short;long`` from a file whose name ends in ``.csv``.
 
         UTF-8. Empty lines are skipped, and so are words "short, long" before all definitions; "long, short" there say
         that the long forms come first. Outer white space is dropped, inner white space collapsed. A
@@ -188,11 +188,16 @@ def _short_form_at(text: str, begin: int, definitions: Sequence[Mapping[str, str
     length = len(text.strip()) if ends else 0
     for end in ends:
         alone = end - begin == length
-        spellings = list(_spellings(one_line(text[begin:end]), alone=alone))
+        spellings = list(_spellings(_composed(text[begin:end]), alone=alone))
         for defined, spelling in itertools.product(definitions, spellings):
             if spelling in defined:
                 return end, spelling, defined[spelling]
     return None
+
+
+def _composed(text: str) -> str:
+    """On one line, each accent a part of its letter, as finders and tables have short forms."""
+    return one_line(unicodedata.normalize("NFC", text))
 
 
 def _spellings(word: str, *, alone: bool) -> Iterator[str]:
@@ -244,7 +249,7 @@ def _table_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
     decoded = (_table_line(raw, number, file) for number, raw in enumerate(lines, 1))
     # In a .tsv a quote is an ordinary character.
     rows = (
-        csv.reader(decoded, strict=True)
+        csv.reader(decoded, delimiter=_dividing_sign(lines), strict=True)
         if _is_csv(file)
         else csv.reader(decoded, delimiter="\t", quoting=csv.QUOTE_NONE)
     )
@@ -271,7 +276,7 @@ def _table_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
             ) from None
         if fields is None:
             return
-        cells = [one_line(field) for field in fields]
+        cells = [_composed(field) for field in fields]
         if not any(cells):
             continue
         heading = [cell.lower() for cell in cells] if is_first else []
@@ -280,6 +285,13 @@ def _table_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
             long_first = heading[0] == "long"
             continue
         yield number, cells[::-1] if long_first and len(cells) == 2 else cells
+
+
+def _dividing_sign(lines: Sequence[bytes]) -> str:
+    """A semicolon where the first line that says something is two fields by that sign and not by commas."""
+    first = next((line.decode(errors="replace") for line in lines if line.strip()), "")
+    by_comma, by_semicolon = (len(next(csv.reader([first], delimiter=sign))) for sign in ",;")
+    return ";" if by_semicolon == 2 != by_comma else ","
 
 
 def _table_line(raw: bytes, number: int, file: Path) -> str:
@@ -293,7 +305,7 @@ def _is_csv(file: Path) -> bool:
 
 
 def _checked_definition(fields: list[str], file: Path, line: int) -> tuple[str, str]:
-    separator = "a comma" if _is_csv(file) else "a tab"
+    separator = "a comma or semicolon" if _is_csv(file) else "a tab"
     if len(fields) != 2 or not all(fields):
         raise InputError(
             "not a definition",

@@ -192,7 +192,7 @@ def _open_ngrams(folder: Path, manifest: Manifest, *, n_texts: int) -> CharNgram
     ngrams = CharNgramIndex.open(folder)
     if len(ngrams) != n_texts:
         raise DamagedArtifactError(f"{folder}: its n-grams are of other names. Build the linker again.")
-    return ngrams
+    return ngrams.counting_unknown()
 
 
 def _open_reranker(folder: Path, manifest: Manifest) -> Reranker | None:

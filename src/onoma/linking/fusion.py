@@ -9,6 +9,9 @@ that nothing is missing. Two ways to fuse:
   among the candidates; equal scores (to six decimals) have the rank of the first of them. First in every search: 1. A
   search that knows nothing of the mention, as n-grams of one that shares none with any name, adds nothing.
 
+A name in signs that the encoder does not know has no vector: a cosine of exactly 0 says nothing, and the one of n-grams
+stands for it. Of a mention in such signs too, under weights; by ranks the other search alone makes nothing sure.
+
 Where the pool stands for too few concepts a larger one is taken. What came in with the first pool keeps its scores, and
 what comes in with a later one stays behind it: it ranks behind in each search, and if its scores are still too high,
 all of that pool's are lowered by as much. So a longer answer begins with the shorter one.
@@ -53,6 +56,8 @@ def contributions(
     """
     if len(parts) == 1:
         return dict(parts)
+    if weights is not None or not knows_nothing(parts["dense"], tiers):
+        parts = _read(parts)
     if weights is None:
         shares = dict.fromkeys(parts, 1 / len(parts))
         added = {
@@ -75,6 +80,11 @@ def fuse(
 ) -> DoubleArray:
     """Scores of the candidates, shape (n,); see `contributions`."""
     return _total(contributions(parts, weights, tiers))
+
+
+def _read(parts: Mapping[Stage, DoubleArray]) -> dict[Stage, DoubleArray]:
+    """With the n-grams' scores in the place of cosines that say nothing."""
+    return {**parts, "dense": np.where(parts["dense"] == 0, parts["sparse"], parts["dense"])}
 
 
 def knows_nothing(scores: DoubleArray, tiers: RowArray | None = None) -> bool:

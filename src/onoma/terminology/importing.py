@@ -82,7 +82,8 @@ class ImportReport:
         ]
         lines += [f"  {what}: {count:,}" for what, count in self.notes.items()]
         if self.n_rejected:
-            lines.append(f"  {self.n_rejected:,} rows rejected, listed in {self.path / 'rejects.parquet'}:")
+            rows = "row" if self.n_rejected == 1 else "rows"
+            lines.append(f"  {self.n_rejected:,} {rows} rejected, listed in {self.path / 'rejects.parquet'}:")
             lines += [f"    {count:,} x {reason}" for reason, count in self.rejected.items()]
         return "\n".join(lines)
 

@@ -15,6 +15,7 @@ coder     lower case, whatever stands in round brackets dropped, hyphens to spac
           specified) dropped, white space collapsed and stripped; as CODER prepares the names of the UMLS
 ========  =====================================================================================================
 
+Lower case is what `str.lower` says, but that of the Turkish capital with a dot is i, without a second dot above it.
 White space is what `str.isspace` says; punctuation and symbols are the Unicode categories P* and S*, ASCII punctuation
 the 32 characters of `string.punctuation`. Not seen are format characters (category Cf: soft hyphen, zero-width space
 and joiners, marks of direction, byte order mark), variation selectors and the combining grapheme joiner. Every preset
@@ -55,7 +56,8 @@ _NOT_OTHERWISE_SPECIFIED = "nos"
 _VARIATION_SELECTORS = [*range(0x180B, 0x180E), 0x180F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]
 _GRAPHEME_JOINER = 0x34F
 _DOTTED_I, _DOTLESS_I = "i\u0307", "\u0131"
-"""What folding case makes of the Turkish letters beside I and i, which it has as one."""
+"""What lower case makes of the Turkish letters beside I and i: the first is i, with a dot that it has already."""
+_DOTTED_I_LOWER = re.compile(f"{_DOTTED_I}+")
 
 
 class _LooseTable(dict[int, int | None]):
@@ -74,8 +76,13 @@ def _collapse(text: str) -> str:
     return " ".join(text.split())
 
 
+def _lower(text: str) -> str:
+    lower = text.lower()
+    return lower if lower.isascii() else _DOTTED_I_LOWER.sub("i", lower)
+
+
 def _sapbert(text: str) -> str:
-    return _collapse(text.lower())
+    return _collapse(_lower(text))
 
 
 def _exact(text: str) -> str:
@@ -97,11 +104,11 @@ def _folded(text: str) -> str:
 
 
 def _biosyn(text: str) -> str:
-    return _collapse(text.lower().translate(_ASCII_PUNCTUATION_TO_SPACE))
+    return _collapse(_lower(text).translate(_ASCII_PUNCTUATION_TO_SPACE))
 
 
 def _coder(text: str) -> str:
-    words = re.sub(_BRACKET, "", _collapse(text.lower())).replace("-", " ").split()
+    words = _lower(re.sub(_BRACKET, "", _collapse(text))).replace("-", " ").split()
     return " ".join(word for word in words if word != _NOT_OTHERWISE_SPECIFIED)
 
 

@@ -1,8 +1,10 @@
 """Finding concepts by code or name.
 
-Upper and lower case do not matter, nor does white space around the query, nor whether accents are signs of their own
-there (names are taken as they are written, which is composed). Hits come in this order: concepts with just that code;
-with a cross-reference to just that code; with just that name; with a name that begins so; with a name that contains it.
+Upper and lower case do not matter (ß is ss, the two letters i of Turkish are one, and so are the two small sigmas of
+Greek), nor does white space around the query. Where the query is not ASCII, it does not matter either whether accents
+are signs of their own and letters of full width, as names are taken as they are written. Hits come in this order:
+concepts with just that code; with a cross-reference to just that code; with just that name; with a name that begins so;
+with a name that contains it.
 Within each: active before obsolete, preferred names before others, shorter names before longer, then the order of the
 terminology. A concept comes once, with its best name.
 """
@@ -48,6 +50,14 @@ class SearchHit:
     consider: tuple[str, ...] = ()
 
 
+_ONE_LETTER = {"ß": "ss", "ς": "σ", "i\u0307": "i", "\u0131": "i"}
+"""What lower case leaves apart, and a person who types capitals means as one."""
+
+
+def _folded(column: pl.Expr) -> pl.Expr:
+    return column.str.to_lowercase().str.replace_many(_ONE_LETTER)
+
+
 def search_names(
     concepts: pl.LazyFrame, names: pl.LazyFrame, cross_references: pl.LazyFrame, text: str, *, limit: int = 20
 ) -> list[SearchHit]:
@@ -74,11 +84,12 @@ def search_names(
         raise InputError(
             "there is nothing to search for", field="text", fix="give a code, the beginning of a name, or a part of one"
         )
-    query = pl.lit(unicodedata.normalize("NFC", text.strip())).str.to_lowercase()
+    code = pl.lit(text.strip()).str.to_lowercase()
+    query = _folded(pl.lit(unicodedata.normalize("NFKC", text.strip())))
     lower = pl.col("lower")
-    composed = pl.col("text") if text.isascii() else pl.col("text").str.normalize("NFC")
+    composed = pl.col("text") if text.isascii() else pl.col("text").str.normalize("NFKC")
     by_name = (
-        names.select("concept_row", "text", "is_preferred", lower=composed.str.to_lowercase())
+        names.select("concept_row", "text", "is_preferred", lower=_folded(composed))
         .with_row_index("name_row")
         .filter(lower.str.contains(query, literal=True))
         .select(
@@ -96,10 +107,10 @@ def search_names(
     )
     of_concept = ("concept_row", "concept_id", "preferred_name", "status", "replaced_by")
     numbered = concepts.with_row_index("concept_row").select(of_concept)
-    referring = cross_references.filter(pl.col("code").str.to_lowercase() == query).select("concept_row").collect()
+    referring = cross_references.filter(pl.col("code").str.to_lowercase() == code).select("concept_row").collect()
     by_code = (
         numbered.with_columns(
-            rank=pl.when(pl.col("concept_id").str.to_lowercase() == query)
+            rank=pl.when(pl.col("concept_id").str.to_lowercase() == code)
             .then(0)
             .when(pl.col("concept_row").is_in(referring["concept_row"].implode()))
             .then(1)
