@@ -23,6 +23,7 @@ from onoma.artifacts import (
     Manifest,
     amend_artifact,
     ensure_file_writable,
+    ensure_writable,
     leftovers,
     open_artifact,
     read_manifest,
@@ -33,6 +34,7 @@ from onoma.artifacts import (
     write_file,
 )
 from onoma.artifacts.locking import held
+from onoma.artifacts.system import is_mounted
 from onoma.errors import (
     ArtifactError,
     ArtifactExistsError,
@@ -584,6 +586,92 @@ def test_half_a_file_of_a_killed_process_goes_with_the_next_write(tmp_path: Path
         aside.write_text("another")
     assert sorted(tmp_path.iterdir()) == sorted([half, *others, target])
     assert target.read_text() == "another"
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_file_that_another_wrote_meanwhile_is_not_replaced(
+    has_links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_links:
+
+        def refused(*_: object) -> None:
+            raise PermissionError(errno.EPERM, "not permitted")
+
+        monkeypatch.setattr(os, "link", refused)
+    with write_file(tmp_path / "free.txt") as aside:
+        aside.write_text("one")
+    target = tmp_path / "x.txt"
+    late = write_file(target)
+    late.__enter__().write_text("late")
+    with write_file(target) as other:  # of a process with our number, as each container has one
+        other.write_text("first")
+    with pytest.raises(ArtifactExistsError, match="--force"):
+        late.__exit__(None, None, None)
+    assert target.read_text() == "first"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["free.txt", "x.txt"]
+
+
+def test_what_another_machine_writes_is_left_alone_until_nothing_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its locks may not be seen here, and its processes have no number."""
+    folder, file = tmp_path / ".x.partial-4999999.00000000-abc", tmp_path / ".x.txt.partial-4999999.00000000-abc"
+    folder.mkdir()
+    file.write_text("half")
+    make(tmp_path / "x")
+    with write_file(tmp_path / "x.txt") as aside:
+        aside.write_text("whole")
+    assert leftovers(tmp_path / "x") == []
+    assert folder.is_dir()
+    assert file.exists()
+    now = time.time()
+    monkeypatch.setattr("onoma.artifacts.unfinished.time.time", lambda: now + 25 * 3600)
+    make(tmp_path / "x", overwrite=True)
+    with write_file(tmp_path / "x.txt", overwrite=True) as aside:
+        aside.write_text("whole")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x", "x.txt"]
+
+
+def test_what_another_machine_moved_aside_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path / ".x.partial-4999999.00000000-old")
+    (tmp_path / ".x.partial-4999999.00000000-abc").mkdir()
+    with pytest.raises(InputError, match="nothing here"):
+        read_manifest(tmp_path / "x")
+    now = time.time()
+    monkeypatch.setattr("onoma.artifacts.unfinished.time.time", lambda: now + 100)
+    assert read_manifest(tmp_path / "x").kind == "thing"
+
+
+def test_who_may_read_a_folder_or_file_may_read_what_replaces_it(tmp_path: Path) -> None:
+    def write() -> None:
+        with write_artifact(tmp_path / "x", "thing", overwrite=True) as folder:
+            (folder / "sub").mkdir()
+            (folder / "sub" / "a").write_text("a")
+        with write_file(tmp_path / "x.txt", overwrite=True) as aside:
+            aside.write_text("a")
+
+    before = os.umask(0o022)
+    try:
+        write()
+        (tmp_path / "x").chmod(0o2775)
+        (tmp_path / "x.txt").chmod(0o664)
+        os.umask(0o077)
+        write()
+        with amend_artifact(tmp_path / "x", "thing") as folder:
+            (folder / "b").write_text("b")
+    finally:
+        os.umask(before)
+    modes = {str(path.relative_to(tmp_path)): stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
+    expected = {"x": 0o2775, "x/sub": 0o2775, **dict.fromkeys(["x/sub/a", "x/b", "x/onoma.json", "x.txt"], 0o664)}
+    assert modes == expected
+
+
+@pytest.mark.skipif(not Path("/proc/self/mountinfo").exists(), reason="Linux has this mounted")
+def test_where_something_is_mounted_nothing_can_take_its_place() -> None:
+    with pytest.raises(ArtifactExistsError, match=r"/proc is where a file system is mounted.* a folder inside it"):
+        ensure_writable("/proc", "thing")
+    assert is_mounted(Path("/proc"))
+    assert not is_mounted(Path("/proc/self"))
 
 
 def test_a_file_whose_name_is_not_utf8_is_refused_early(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 from pathlib import Path
 
@@ -55,3 +56,15 @@ def test_windows_is_refused_before_anything_is_written(tmp_path: Path, monkeypat
     with pytest.raises(UnavailableError, match="use it in WSL"), held(tmp_path):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_told(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(number, "no locks here")
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+    with pytest.raises(UnavailableError, match=rf"{tmp_path} is on a file system without locks \(no locks here\)"):
+        open_locked(tmp_path / "lock")
+    with held(tmp_path):  # what can do without goes on
+        pass

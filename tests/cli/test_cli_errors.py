@@ -210,6 +210,16 @@ def test_rate_and_time_left_are_of_what_was_done_here(
     ]
 
 
+def test_a_log_is_no_screen_whatever_asks_for_colours(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(show, "err", Console(stderr=True, highlight=False, soft_wrap=True, force_terminal=True))
+    with show.progress_bar("encoding", "names") as update:
+        for done in range(100):
+            update(done, 100)
+    assert capsys.readouterr().err == ""
+
+
 _INTERRUPTED_AT_ONCE = """
 import sys
 from onoma.cli import main

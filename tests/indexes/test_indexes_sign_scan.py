@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onoma.indexes import SignBitIndex, VectorStore, sign_scan
+from onoma.indexes import threads as indexes_threads
 from onoma.indexes.sign_scan import SignScanner
 
 
@@ -45,6 +46,7 @@ def test_there_are_two_shards_for_each_thread_if_there_are_rows_enough(
 ) -> None:
     monkeypatch.setattr(sign_scan, "_ROWS_OF_A_SHARD", 100)
     monkeypatch.setattr(faiss, "omp_get_max_threads", lambda: threads)
+    monkeypatch.setattr(indexes_threads, "usable_processors", lambda: 64)
     signs = np.zeros((1000, 2), np.uint8)
     assert [len(SignScanner(signs[:n])._shards) for n in (0, 199, 200, 1000)] == expected
 

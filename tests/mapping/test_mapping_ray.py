@@ -76,6 +76,8 @@ def test_two_nodes_and_a_killed_worker_give_the_same_bytes(cluster: Any, linker:
     source = write_table(tmp_path / "x.csv", rows_of(300, n_different=200))
     local = map_table(linker, source, tmp_path / "local.parquet", column="mention", top_k=2)
     killed: list[int] = []
+    asked_to_end = signal.signal(signal.SIGTERM, lambda *_: None)
+    handler = signal.getsignal(signal.SIGTERM)
 
     def kill_one(done: int, _total: int | None, what: str) -> None:
         if what == "linking" and done and not killed:
@@ -97,6 +99,7 @@ def test_two_nodes_and_a_killed_worker_give_the_same_bytes(cluster: Any, linker:
     assert (tmp_path / "ray.parquet").read_bytes() == (tmp_path / "local.parquet").read_bytes()
     assert (on_ray.n_rows, on_ray.n_mentions) == (local.n_rows, local.n_mentions)
     assert not ray.is_initialized()
+    assert signal.signal(signal.SIGTERM, asked_to_end) is handler, "Ray sets its own, which leaves with another status"
 
 
 @needs_ray

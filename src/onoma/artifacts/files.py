@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import glob
 import hashlib
 import os
 import shutil
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from onoma.artifacts.locking import held, is_held
-from onoma.artifacts.system import naming_what_is_written
-from onoma.artifacts.unfinished import is_alive
+from onoma.artifacts.locking import held
+from onoma.artifacts.system import is_mounted, naming_what_is_written
+from onoma.artifacts.unfinished import being_written, left_behind, partial_name
 from onoma.errors import ArtifactExistsError
 
 _BLOCK_BYTES = 1 << 12
@@ -35,6 +35,8 @@ def ensure_free(target: Path, *, overwrite: bool) -> None:
         raise ArtifactExistsError(f"{target} is a folder; it will not be replaced. Choose another name.")
     if target.exists() and not target.is_file():
         raise ArtifactExistsError(f"{target} is no regular file; one is needed here. Choose another name.")
+    if is_mounted(target):
+        raise ArtifactExistsError(f"{target} is mounted, so that no file can take its place. Choose another name.")
     if target.exists() and not overwrite:
         raise ArtifactExistsError(f"{target} exists already. Choose another name, or allow overwriting (--force).")
 
@@ -87,20 +89,59 @@ def write_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     ensure_free(Path(path), overwrite=overwrite)
     target = Path(path).resolve()  # what a link points to is replaced, not the link
     target.parent.mkdir(parents=True, exist_ok=True)
-    for leftover in target.parent.glob(f".{glob.escape(target.name)}.partial-*"):
-        pid = leftover.name.rsplit("-", 1)[1]
-        if pid.isdigit() and leftover.is_file() and not is_alive(int(pid)) and not is_held(leftover):
+    for leftover in left_behind(target):
+        if leftover.is_file():
             leftover.unlink(missing_ok=True)
-    aside = target.with_name(f".{target.name}.partial-{os.getpid()}")
+    aside = target.with_name(partial_name(target))
+    being_written.add(aside.name)
     try:
-        aside.touch()
+        aside.touch(exist_ok=False)
         with naming_what_is_written(path), held(aside):
             yield aside
             fsync(aside)
-            aside.replace(target)
+            _publish(aside, target, overwrite=overwrite)
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
+    finally:
+        being_written.discard(aside.name)
+
+
+def _publish(aside: Path, target: Path, *, overwrite: bool) -> None:
+    """Rename a file into place; one that another process wrote there meanwhile is not replaced unasked."""
+    if not overwrite:
+        try:
+            os.link(aside, target)
+        except OSError:  # something is there, or the file system has no links
+            ensure_free(target, overwrite=False)
+        else:
+            aside.unlink()
+            return
+    if target.exists():
+        take_over_access(target, aside)
+    aside.replace(target)
+
+
+def take_over_access(before: Path, after: Path) -> None:
+    """Give a file, or a folder with all in it, to whom the one that it replaces was given, as far as one may.
+
+    Its group and mode, that is; what is in a folder may be read by whoever may read the folder.
+    """
+    about = before.stat()
+    entries = [after, *after.rglob("*")] if after.is_dir() else [after]
+    for entry in entries:
+        now = entry.stat()
+        mode = stat.S_IMODE(about.st_mode) | stat.S_IRUSR | stat.S_IWUSR
+        if entry.is_file() and before.is_dir():
+            mode &= 0o666
+        elif entry.is_dir():
+            mode |= stat.S_IXUSR
+        with contextlib.suppress(OSError):  # of another user's group, or of a file system without
+            if now.st_gid != about.st_gid:
+                os.chown(entry, -1, about.st_gid)
+        with contextlib.suppress(OSError):
+            if stat.S_IMODE(now.st_mode) != mode:
+                entry.chmod(mode)
 
 
 def write_text_atomically(path: Path, text: str) -> None:

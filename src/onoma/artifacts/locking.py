@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -15,13 +16,16 @@ if sys.platform != "win32":
     import fcntl
 
 
+_WITHOUT_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
+
+
 def open_locked(path: Path) -> FileIO:
     """Open a file for reading and writing that no other process has opened in this way; it is made if missing.
 
     The lock goes when the file is closed, also by the end of the process.
 
     Raises:
-        UnavailableError: the system is Windows.
+        UnavailableError: the system is Windows, or the file system has no locks.
         BlockingIOError: another process has it.
         OSError: it cannot be opened; FileNotFoundError if its folder is missing, or was removed meanwhile.
     """
@@ -34,8 +38,13 @@ def open_locked(path: Path) -> FileIO:
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(handle.fileno()), path.stat()):
                     return handle
-        except BaseException:
+        except BaseException as error:
             handle.close()
+            if isinstance(error, OSError) and error.errno in _WITHOUT_LOCKS:
+                raise UnavailableError(
+                    f"{path.parent} is on a file system without locks ({error.strerror}), by which two runs see that "
+                    "they would write the same. Mount it with locks (flock), or write to another place."
+                ) from None
             raise
         handle.close()
 

@@ -52,3 +52,19 @@ def naming_what_is_written(target: str | Path) -> Iterator[None]:
         if number not in NO_ROOM or (isinstance(error, OSError) and error.filename is not None):
             raise
         raise OSError(number, os.strerror(number), str(target)) from error
+
+
+def is_mounted(place: Path) -> bool:
+    """Whether a folder or file is where something is mounted, so that nothing can be renamed there.
+
+    Of parts of one file system, as containers are given, only the list of mounts of Linux tells.
+    """
+    if os.path.ismount(place):
+        return True
+    try:
+        mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:  # systems without /proc
+        return False
+    # Blanks and line ends stand there as octal numbers.
+    points = (re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), mount.split(" ")[4]) for mount in mounts)
+    return str(place.resolve()) in points

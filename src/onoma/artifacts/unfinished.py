@@ -1,39 +1,94 @@
-"""What unfinished writes left beside the place of an artefact."""
+"""What unfinished writes left beside the place of an artefact or a file.
+
+They are called ``.NAME.partial-PROCESS.MACHINE-…``: number and machine of the process that writes, and what tells its
+writes apart. Containers of one machine have the same machine here, and see one another's locks; machines that share a
+file system may not, so what another one left is removed once nothing in it has changed for a day.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import glob
+import hashlib
 import os
+import platform
 import shutil
 import stat
+import time
+import uuid
 import warnings
 from pathlib import Path
 
 from onoma.artifacts.locking import is_held
 
 being_written: set[str] = set()
-"""Partial folders of this process."""
+"""Names of what this process is writing."""
+_ABANDONED_SECONDS = 24 * 3600
+"""Without a change for so long what another machine was writing is left behind."""
+_REPLACING_SECONDS = 60
+"""The same of what it had moved aside, which takes an instant."""
+
+
+def partial_name(target: Path, which: str | None = None) -> str:
+    """What is written, or was moved away, is called beside ``target``; unset: as nothing else is."""
+    return f".{target.name}.partial-{os.getpid()}.{_machine()}-{which or uuid.uuid4().hex[:8]}"
+
+
+@functools.cache
+def _machine() -> str:
+    """Eight digits for this machine since it was started, the same in all its containers."""
+    try:
+        name = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
+    except OSError:  # systems without /proc
+        name = platform.node()
+    return hashlib.sha256(name.encode()).hexdigest()[:8]
 
 
 def leftovers(path: str | Path) -> list[Path]:
     """Folders that unfinished writes to ``path`` left behind; the next write there removes them."""
     target = Path(path).resolve()
     put_back(target)
-    return _leftovers(target)
+    return left_behind(target)
 
 
-def _leftovers(target: Path) -> list[Path]:
-    """Partial folders of this target whose process is gone."""
+def left_behind(target: Path, *, untouched_for: float = _ABANDONED_SECONDS) -> list[Path]:
+    """Partial folders and files of this target whose process is gone.
+
+    Args:
+        target: What was to be written.
+        untouched_for: Seconds without a change after which that of another machine is.
+    """
     found = []
     for leftover in sorted(target.parent.glob(f".{glob.escape(target.name)}.partial-*")):
-        pid = leftover.name.rsplit(".partial-", 1)[1].partition("-")[0]
-        # In a container a new process may have the number of the one that left this behind, and a living one of another
-        # container has none here.
-        alive = leftover.name in being_written if pid == str(os.getpid()) else pid.isdigit() and is_alive(int(pid))
-        if not alive and not is_held(leftover):
+        pid, _, machine = leftover.name.rsplit(".partial-", 1)[1].partition("-")[0].partition(".")
+        if not pid.isdigit():
+            continue
+        if machine in {"", _machine()}:
+            is_at_work = _is_at_work(leftover, int(pid))
+        else:
+            is_at_work = time.time() - _last_change(leftover) < untouched_for
+        if not is_at_work and not is_held(leftover):
             found.append(leftover)
     return found
+
+
+def _is_at_work(leftover: Path, pid: int) -> bool:
+    """Whether a process of this machine may still write it, by its number.
+
+    In a container a new process may have the number of the one that left this behind, and a living one of another
+    container has none here.
+    """
+    return leftover.name in being_written if pid == os.getpid() else is_alive(pid)
+
+
+def _last_change(place: Path) -> float:
+    """When something in a folder, or a file, was last written, or itself renamed."""
+    times = [0.0]
+    for entry in (place, *place.rglob("*")):
+        with contextlib.suppress(OSError):  # it is gone meanwhile
+            times.append(entry.lstat().st_ctime)
+    return max(times)
 
 
 def is_moved_aside(target: Path) -> bool:
@@ -46,7 +101,7 @@ def put_back(target: Path) -> None:
 
     Only if what was to take its place is still beside it: if not, that may have been here, and been moved since.
     """
-    found = _leftovers(target)
+    found = left_behind(target, untouched_for=_REPLACING_SECONDS)
     for leftover in found:
         beginning = leftover.name.removesuffix("old")
         is_alone = not any(
@@ -59,7 +114,7 @@ def put_back(target: Path) -> None:
 def remove_leftovers(target: Path) -> None:
     """Remove them, but for what is put back, and for what may be the only one there is."""
     put_back(target)
-    for leftover in _leftovers(target):
+    for leftover in left_behind(target):
         if leftover.name.endswith("-old") and not target.exists():
             continue
         remove_spent(leftover)

@@ -6,18 +6,18 @@ import contextlib
 import datetime
 import os
 import shutil
+import stat
 import tempfile
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from onoma._version import __version__
-from onoma.artifacts.files import ensure_free, fsync, write_text_atomically
+from onoma.artifacts.files import ensure_free, fsync, take_over_access, write_text_atomically
 from onoma.artifacts.locking import held
 from onoma.artifacts.manifest import MANIFEST_NAME, FileEntry, Manifest, Parent, read_manifest
-from onoma.artifacts.system import naming_what_is_written
-from onoma.artifacts.unfinished import being_written, remove_leftovers, remove_spent
+from onoma.artifacts.system import is_mounted, naming_what_is_written
+from onoma.artifacts.unfinished import being_written, partial_name, remove_leftovers, remove_spent
 from onoma.errors import ArtifactExistsError, ConfigError, DamagedArtifactError, FormatVersionError, NotAnArtifactError
 
 
@@ -86,6 +86,10 @@ def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> 
         raise ArtifactExistsError(
             f"{target} is the folder that this command runs in, or one above it, and a folder is replaced as a whole. "
             "Name another one, or run the command elsewhere."
+        )
+    if is_mounted(target):
+        raise ArtifactExistsError(
+            f"{target} is where a file system is mounted, and a folder is replaced as a whole. Name a folder inside it."
         )
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
@@ -179,16 +183,17 @@ def replacing(
     remove_leftovers(target)
     ensure_writable(target, kind, overwrite=overwrite)
     target.parent.mkdir(parents=True, exist_ok=True)
-    aside = target.parent / f".{target.name}.partial-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    aside = target.parent / partial_name(target)
     aside.mkdir()
     being_written.add(aside.name)
-    old = target.parent / f".{target.name}.partial-{os.getpid()}-old"
+    old = target.parent / partial_name(target, "old")
     being_written.add(old.name)
     try:
         with held(aside):
             yield aside
             ensure_writable(target, kind, overwrite=overwrite)
             if target.exists():
+                take_over_access(target, aside)
                 with held(target):
                     target.rename(old)
                     if on_replaced is not None:
@@ -214,7 +219,8 @@ def finish_files(aside: Path) -> dict[str, FileEntry]:
     files = {}
     readable_by = aside.stat().st_mode & 0o666
     for file in sorted(p for p in aside.rglob("*") if p.is_file()):
-        file.chmod(readable_by)  # some libraries write files that only their owner may read
+        if stat.S_IMODE(file.stat().st_mode) != readable_by:  # some libraries let only their owner read
+            file.chmod(readable_by)
         fsync(file)
         files[file.relative_to(aside).as_posix()] = FileEntry.of(file)
     return files

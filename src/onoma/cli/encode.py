@@ -18,7 +18,9 @@ def encode(
     names: Annotated[Path, typer.Option("--input", "-i", metavar="FILE", help="UTF-8 text, one name per line.")],
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", help="A .npy (n x width) or .parquet (name, vector)."),
+        typer.Option(
+            "--output", "-o", readable=False, metavar="FILE", help="A .npy (n x width) or .parquet (name, vector)."
+        ),
     ],
     unit_length: Annotated[bool, typer.Option(help="Scale every vector to length 1: dot product is cosine.")] = True,
     normalisation: Normalisation = None,

@@ -33,7 +33,9 @@ def map_(
         Path,
         typer.Option("--input", "-i", metavar="FILE", help="A .csv, .tsv or .jsonl (or with .gz), or a .parquet."),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="A .parquet, .csv, .tsv or .jsonl.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", readable=False, metavar="FILE", help="A .parquet, .csv, .tsv or .jsonl.")
+    ],
     column: Annotated[str, typer.Option("--column", "-c", metavar="NAME", help="The column of the mentions.")],
     context: Annotated[
         str | None,

@@ -31,7 +31,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 TerminologyFolder = Annotated[
     Path, typer.Option("--terminology", "-t", metavar="DIR", help="A terminology folder (onoma terminology import).")
 ]
-LinkerFolder = Annotated[Path, typer.Argument(metavar="LINKER", help="A linker folder (onoma linker build).")]
+LinkerFolder = Annotated[
+    Path, typer.Argument(readable=False, metavar="LINKER", help="A linker folder (onoma linker build).")
+]
 Encoder = Annotated[
     str,
     typer.Option(

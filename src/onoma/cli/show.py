@@ -45,6 +45,13 @@ out = Console(
     width=None if sys.stdout is not None and sys.stdout.isatty() else 160,
 )
 err = Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+def _is_watched() -> bool:
+    """Whether progress can be drawn over itself: a log is no screen, though variables (FORCE_COLOR) ask for colours."""
+    return err.is_terminal and sys.stderr.isatty()
+
+
 _RECENT_STEPS = 20
 """Steps whose mean the training bar shows."""
 _LINE_SECONDS = 30.0
@@ -195,7 +202,7 @@ def progress_bar(label: str, unit: str, **units: str) -> Iterator[Callable[..., 
         TimeRemainingColumn(),
         console=err,
         transient=True,
-        disable=not err.is_terminal,
+        disable=not _is_watched(),
     )
     last_line = time.monotonic()
     stage: str | None = None
@@ -212,7 +219,7 @@ def progress_bar(label: str, unit: str, **units: str) -> Iterator[Callable[..., 
             elapsed, counted_in = now - started, units.get(stage, unit)
             rate = f"{(done - before) / scale / elapsed:,.{decimals}f} {counted_in}/s" if elapsed > 1 else ""
             bar.update(task, completed=done, total=total, description=stage, rate=rate)
-            if not err.is_terminal and now - last_line >= _LINE_SECONDS:
+            if not _is_watched() and now - last_line >= _LINE_SECONDS:
                 last_line = now
                 counted = f"{done / scale:,.{decimals}f}" + (f" of {total / scale:,.{decimals}f}" if total else "")
                 left = _left(elapsed, done - before, done, total)
@@ -285,7 +292,7 @@ def training_bar() -> Iterator[TrainingBar]:
         TextColumn("{task.fields[left]}", markup=False),
         console=err,
         transient=True,
-        disable=not err.is_terminal,
+        disable=not _is_watched(),
     )
     recent: deque[DoneStep] = deque(maxlen=_RECENT_STEPS)
     score = ""
@@ -300,7 +307,7 @@ def training_bar() -> Iterator[TrainingBar]:
             nonlocal prepared
             bar.update(task, completed=done, total=total, description=what or "preparing")
             now = time.monotonic()
-            if not err.is_terminal and now - prepared >= _LINE_SECONDS:
+            if not _is_watched() and now - prepared >= _LINE_SECONDS:
                 prepared = now
                 remark(f"{what or 'preparing'}  {done:,}" + (f" of {total:,}" if total else ""))
 
@@ -331,7 +338,7 @@ def training_bar() -> Iterator[TrainingBar]:
                 figures=figures,
                 left=left,
             )
-            if not err.is_terminal and (now - last_line >= _LINE_SECONDS or report.step == report.total_steps):
+            if not _is_watched() and (now - last_line >= _LINE_SECONDS or report.step == report.total_steps):
                 last_line = now
                 remark(f"step {report.step:,} of {report.total_steps:,}  {figures}  {left}")
 

@@ -29,7 +29,7 @@ from onoma.types import CountProgress, FloatArray
 PART_NAMES = WINDOW_NAMES
 """Names in a part: half a minute's work of a small encoder on two cores."""
 _SUFFIX = ".encoded"
-_KEPT = re.compile(r"\.?[0-9a-f]{64}\.npy(\.partial-\d+)?")
+_KEPT = re.compile(r"\.?[0-9a-f]{64}\.npy(\.partial-[0-9a-f.-]+)?")
 _ROOM = 3
 """Room on the disk without which nothing is kept, as a multiple of what all parts take: the output needs some too."""
 

@@ -20,6 +20,7 @@ import onnxruntime
 
 from onoma.errors import DamagedArtifactError, InputError, MismatchError
 from onoma.forking import Turns, without_fork
+from onoma.processors import usable_processors
 
 _SHORT_OF_MEMORY = ("bad_alloc", "Failed to allocate memory")
 """What the runtime says that has no memory left; its exceptions tell it in their text alone."""
@@ -41,7 +42,7 @@ class OnnxSession:
 
     Args:
         file: The model.
-        threads: For one call; all processors this process may use if not given.
+        threads: For one call; as many as processors that this process may use (`onoma.processors`) if not given.
         unpacks_weights: Whether the model keeps its weights smaller than fp32.
 
     Raises:
@@ -53,7 +54,7 @@ class OnnxSession:
         if os.environ.get("ORT_DISABLE_TELEMETRY") == "1":  # also where it was imported before Onoma could say so
             onnxruntime.disable_telemetry_events()
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads or _usable_processors()
+        options.intra_op_num_threads = threads or usable_processors()
         options.log_severity_level = 3
         # Its threads wait for work by turning; after a run they would do so in the way of the search that comes next.
         options.add_session_config_entry("session.force_spinning_stop", "1")
@@ -134,9 +135,3 @@ def _is_written_fused(file: Path) -> bool:
     """Whether `onoma.encoders.onnx_graph` wrote this model; a model begins with its producer's name."""
     with file.open("rb") as handle:
         return b"onoma" in handle.read(64)
-
-
-def _usable_processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

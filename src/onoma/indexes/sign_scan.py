@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onoma.indexes.candidate_search import IN_REGISTERS
-from onoma.indexes.threads import on_threads, own_threads
+from onoma.indexes.threads import most_threads, on_threads, own_threads
 from onoma.types import FloatArray, RowArray
 
 if TYPE_CHECKING:
@@ -47,10 +47,9 @@ class SignScanner:
     """
 
     def __init__(self, signs: SignArray, *, n_shards: int | None = None) -> None:
-        import faiss
 
         if n_shards is None:
-            n_shards = _n_shards(len(signs), faiss.omp_get_max_threads())
+            n_shards = _n_shards(len(signs), most_threads())
         bounds = np.linspace(0, len(signs), n_shards + 1).astype(int).tolist()
         self._first_rows = bounds[:-1]
         self._shards = [_shard(signs[start:stop]) for start, stop in itertools.pairwise(bounds)]

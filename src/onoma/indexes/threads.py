@@ -1,4 +1,4 @@
-"""Threads that indexes share: as many as FAISS may use, the caller's among them."""
+"""Threads that indexes share, the caller's among them: as many as usable processors, if FAISS may use so many."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
+
+from onoma.processors import usable_processors
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -23,10 +25,8 @@ def on_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
     Each thread takes the next item as soon as it is free; one that comes too late is not waited for. Within a call
     FAISS starts no threads, which would be more than there are cores.
     """
-    import faiss
-
     todo = list(items)
-    n_threads = min(len(todo), faiss.omp_get_max_threads())
+    n_threads = min(len(todo), most_threads())
     if n_threads < 2:
         return [function(item) for item in todo]
     left, found = deque(enumerate(todo)), dict[int, Result]()
@@ -51,27 +51,38 @@ def on_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
     return [found[place] for place in range(len(todo))]
 
 
+def most_threads() -> int:
+    """How many threads one call should use: FAISS does not know how much time a container has."""
+    import faiss
+
+    return min(int(faiss.omp_get_max_threads()), usable_processors())
+
+
 @contextmanager
-def single_thread() -> Iterator[None]:
-    """FAISS starts no threads in this one."""
+def _at_most(n_threads: int) -> Iterator[None]:
     import faiss
 
     before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(1)
+    faiss.omp_set_num_threads(n_threads)
     try:
         yield
     finally:
         faiss.omp_set_num_threads(before)
 
 
+def single_thread() -> AbstractContextManager[None]:
+    """FAISS starts no threads in this one."""
+    return _at_most(1)
+
+
 def own_threads() -> AbstractContextManager[None]:
     """FAISS starts threads of its own here, but in a process that was forked, which would wait for its parent's."""
-    return nullcontext() if os.getpid() == _PROCESS else single_thread()
+    return _at_most(most_threads()) if os.getpid() == _PROCESS else single_thread()
 
 
 @functools.cache
 def _helpers() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(thread_name_prefix="onoma-indexes", max_workers=max(1, (os.cpu_count() or 2) - 1))
+    return ThreadPoolExecutor(thread_name_prefix="onoma-indexes", max_workers=max(1, usable_processors() - 1))
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork

@@ -9,7 +9,9 @@ import contextlib
 import logging
 import os
 import re
+import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -137,7 +139,8 @@ def link_on_ray(
         if is_ours:
             # Unset Ray takes a cluster that was started on this machine, and waits for ever if that is no more.
             address = address or os.environ.get("RAY_ADDRESS") or "local"
-            ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
+            with _keeping_handlers():
+                ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
         if n_workers is None:
             n_workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
         # Progress is ours to show.
@@ -167,6 +170,21 @@ def link_on_ray(
     finally:
         if is_ours:
             ray.shutdown()
+
+
+@contextlib.contextmanager
+def _keeping_handlers() -> Iterator[None]:
+    """Ray takes over what is done when the process is asked to end, also of a program that uses Onoma."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python sets handlers in the main thread alone, and so does Ray
+        return
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            if handler is not None:  # else it was not set from Python
+                signal.signal(number, handler)
 
 
 def _last_line(error: Exception) -> str:

@@ -116,7 +116,8 @@ class _Worker:
         database: str | None,
         heard: queue.Queue[tuple[_Worker, str]],
     ) -> None:
-        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed by end()
+        # Beside the output, as a folder for temporary files need not be there. Closed by end().
+        self._errors: IO[bytes] = tempfile.TemporaryFile(dir=work.folder.parent)  # noqa: SIM115
         code = _START.format(
             processors=processors, path=sys.path, folder=str(work.folder.resolve()), linker=str(linker.resolve())
         )

@@ -1,0 +1,63 @@
+"""How many processors this process may use, which in a container are fewer than the machine has."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+_CGROUPS = Path("sys/fs/cgroup")
+
+
+def usable_processors() -> int:
+    """The processors that this process is bound to, or fewer: at least 1.
+
+    No more than its control group has time for (a container's ``--cpus``, Kubernetes' limit), rounded up, and no more
+    than the variable ``OMP_NUM_THREADS`` says.
+    """
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, math.ceil(min(bound, cgroup_limit(), _wished())))
+
+
+def _wished() -> float:
+    """Of several numbers, of nested loops, the first."""
+    wished = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(wished) if wished.isdecimal() and int(wished) > 0 else math.inf
+
+
+def cgroup_limit(root: Path = Path("/")) -> float:
+    """Processors' time that this process's control group, or one around it, may take; infinite if nobody says.
+
+    Args:
+        root: Where ``proc`` and ``sys`` are.
+
+    Source:
+        The Linux kernel's admin guide: ``cpu.max`` of cgroup-v2; ``cpu.cfs_quota_us`` and ``cpu.cfs_period_us`` of v1.
+    """
+    try:
+        lines = (root / "proc/self/cgroup").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:  # no Linux
+        return math.inf
+    limits = [math.inf]
+    for line in lines:
+        _, controllers, group = [*line.split(":", 2), "", ""][:3]
+        if controllers == "":
+            limits += _limits(root / _CGROUPS, group, "cpu.max")
+        elif "cpu" in controllers.split(","):
+            for name in {controllers, "cpu"}:
+                limits += _limits(root / _CGROUPS / name, group, "cpu.cfs_quota_us", "cpu.cfs_period_us")
+    return min(limits)
+
+
+def _limits(mount: Path, group: str, *names: str) -> Iterator[float]:
+    """Of the group and those around it. In a container the mount may be the group's own."""
+    parts = [part for part in group.split("/") if part not in {"", ".."}]
+    for depth in range(len(parts), -1, -1):
+        folder = mount.joinpath(*parts[:depth])
+        try:
+            numbers = " ".join((folder / name).read_text(encoding="ascii") for name in names).split()
+        except (OSError, ValueError):
+            continue
+        if len(numbers) == 2 and all(map(str.isdecimal, numbers)) and int(numbers[1]):  # else "max", or -1
+            yield int(numbers[0]) / int(numbers[1])
