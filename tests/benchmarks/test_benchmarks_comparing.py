@@ -177,6 +177,9 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
     assert compare_results(told, same).differences[1].value == 0
     with pytest.raises(InputError, match="nothing here"):
         compare_results(first, tmp_path / "none")
+    wrong: Any = None
+    with pytest.raises(InputError, match="by their folders; found None"):
+        compare_results(first, wrong)
     shutil.copytree(first, tmp_path / "d")
     (tmp_path / "d" / "onoma.json").unlink()
     with pytest.raises(NotAnArtifactError):

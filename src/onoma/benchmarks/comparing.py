@@ -20,7 +20,7 @@ from onoma.artifacts.parquet import scan_parquet
 from onoma.benchmarks.biosyn import cluster_of
 from onoma.benchmarks.metrics import cluster_mean, cluster_numbers, percentile_interval, resampled_means
 from onoma.benchmarks.results import name_of
-from onoma.errors import MismatchError
+from onoma.errors import InputError, MismatchError
 from onoma.randomness import random_from
 from onoma.types import BoolArray, RowArray
 
@@ -112,7 +112,7 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
         seed: Of the resampling.
 
     Raises:
-        InputError: there is nothing at a place.
+        InputError: there is nothing at a place, or it is none.
         ArtifactError: a folder does not hold results, or is damaged.
         MismatchError: the results are of different tasks, splits, protocols, dictionaries or queries, or have no k in
             common.
@@ -120,6 +120,9 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
     Source:
         Bootstrap of paired differences and randomisation test: Noreen 1989; clusters: Davison and Hinkley 1997, 3.8.
     """
+    for folder in (first, second):
+        if not isinstance(folder, str | Path):
+            raise InputError("results are compared by their folders", found=repr(folder))
     (about, answers), (other_about, other_answers) = (_read(Path(folder)) for folder in (first, second))
     for key in ("task", "split"):
         if about[key] != other_about[key]:
