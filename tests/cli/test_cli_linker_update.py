@@ -113,7 +113,7 @@ def test_changed_answers(place: Path, linker: Path, tmp_path: Path, written_by: 
 def test_mentions_that_are_not_utf_8(place: Path, linker: Path, tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text, encoding="cp1252")
     words = ("linker", "update", linker, "-t", place / "new", "--mentions", tmp_path / name)
-    with pytest.raises(InputError, match="--encoding cp1252 .*, or convert") as caught:
+    with pytest.raises(InputError, match=r"--encoding cp1252 .*, or convert") as caught:
         run(*words)
     assert "--on-error" not in str(caught.value)
     changed = tmp_path / "changed.csv"
