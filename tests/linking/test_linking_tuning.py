@@ -25,7 +25,8 @@ from onoma.linking import Linker, add_prior, add_reranker, build_dictionary, bui
 from onoma.linking.calibration import Calibration
 from onoma.linking.confidence_features import MentionEvidence, confidence_features
 from onoma.linking.folder import FORMAT_VERSION
-from onoma.linking.settings import LinkerSettings
+from onoma.linking.likelihood import LabelledPool
+from onoma.linking.settings import LinkerSettings, Stage
 from onoma.linking.trials import Accuracies
 from onoma.terminology import Terminology, normalise
 from onoma.types import DoubleArray
@@ -557,3 +558,29 @@ def test_codes_that_lost_zeros_are_told(tmp_path: Path) -> None:
     prefixed = mentions.with_columns(pl.concat_str(pl.lit("X:"), "concept_id").alias("concept_id"))
     with pytest.raises(InputError, match=r"found 0; unknown are X:.*; 61 of their codes .* X:000 is 000 there"):
         tune_linker(tmp_path / "linker", prefixed.with_columns(pl.col("concept_id").replace("X:777", "X:001")))
+
+
+def test_weights_are_learned_from_ngrams_where_names_have_no_vector(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As these stand for the cosine when a linker answers."""
+    signs = [chr(0x4E00 + 3 * number) for number in range(62)]
+    names = [f"{a}{b}{c}" for a, b, c in zip(signs, signs[1:], signs[2:], strict=False)]
+    make_terminology(tmp_path / "t", {f"D{row}": [name] for row, name in enumerate(names)} | {"D99": ["pneumonia"]})
+    build_linker(tmp_path / "t", place / "letters", tmp_path / "linker", sparse=True)
+    mentions = pl.DataFrame(
+        {"mention": [f"{name[:2]} a" for name in names], "concept_id": [f"D{row}" for row in range(len(names))]}
+    )
+    seen: list[LabelledPool] = []
+
+    def watched(pools: Sequence[LabelledPool]) -> dict[Stage, float]:
+        seen.extend(pools)
+        return {"dense": 0.9, "sparse": 0.1}
+
+    monkeypatch.setattr("onoma.linking.tuning.learn_weights", watched)
+    tune_linker(tmp_path / "linker", mentions, calibrate=False)
+    assert seen
+    for pool in seen:
+        dense, sparse = pool.scores.T
+        assert (dense[pool.is_right] == sparse[pool.is_right]).all()
+        assert (sparse[pool.is_right] > 0).all()

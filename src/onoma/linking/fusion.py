@@ -57,7 +57,7 @@ def contributions(
     if len(parts) == 1:
         return dict(parts)
     if weights is not None or not knows_nothing(parts["dense"], tiers):
-        parts = _read(parts)
+        parts = without_gaps(parts)
     if weights is None:
         shares = dict.fromkeys(parts, 1 / len(parts))
         added = {
@@ -82,8 +82,8 @@ def fuse(
     return _total(contributions(parts, weights, tiers))
 
 
-def _read(parts: Mapping[Stage, DoubleArray]) -> dict[Stage, DoubleArray]:
-    """With the n-grams' scores in the place of cosines that say nothing."""
+def without_gaps(parts: Mapping[Stage, DoubleArray]) -> dict[Stage, DoubleArray]:
+    """Scores of both searches, those of n-grams in the place of cosines that say nothing."""
     return {**parts, "dense": np.where(parts["dense"] == 0, parts["sparse"], parts["dense"])}
 
 

@@ -16,6 +16,7 @@ from onoma.linking.confidence_features import MentionEvidence, confidence_featur
 from onoma.linking.confidence_metrics import expected_calibration_error
 from onoma.linking.development import Development, Key, Labelled
 from onoma.linking.dictionary import RankedEntries
+from onoma.linking.fusion import without_gaps
 from onoma.linking.likelihood import LabelledPool
 from onoma.linking.linker import Linker
 from onoma.linking.searching import Pool
@@ -203,7 +204,8 @@ class Trial:
                 continue
             entries, texts = dictionary.entries_of(pool.rows)
             is_right = np.isin(dictionary.entry_concepts[entries], list(mention.concepts))
-            scores = np.stack([pool.parts[search] for search in SEARCHES], axis=1)
+            parts = without_gaps(pool.parts)
+            scores = np.stack([parts[search] for search in SEARCHES], axis=1)
             pools.append(LabelledPool(scores, np.bincount(texts, is_right, len(pool.rows)) > 0, mention.n))
         return pools
 
