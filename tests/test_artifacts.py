@@ -33,7 +33,8 @@ from onoma.artifacts import (
     write_artifact,
     write_file,
 )
-from onoma.artifacts.locking import held
+from onoma.artifacts.files import take_over_access
+from onoma.artifacts.locking import held, is_held
 from onoma.artifacts.system import is_mounted
 from onoma.errors import (
     ArtifactError,
@@ -588,6 +589,15 @@ def test_half_a_file_of_a_killed_process_goes_with_the_next_write(tmp_path: Path
     assert target.read_text() == "another"
 
 
+def test_what_nobody_else_may_open_is_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> int:
+        raise PermissionError(errno.EACCES, "permission denied")
+
+    assert not is_held(tmp_path / "gone")
+    monkeypatch.setattr(os, "open", refused)
+    assert is_held(tmp_path)
+
+
 @pytest.mark.parametrize("has_links", [True, False])
 def test_a_file_that_another_wrote_meanwhile_is_not_replaced(
     has_links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -609,6 +619,20 @@ def test_a_file_that_another_wrote_meanwhile_is_not_replaced(
         late.__exit__(None, None, None)
     assert target.read_text() == "first"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["free.txt", "x.txt"]
+
+
+def test_a_link_that_was_made_and_not_confirmed_is_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over a network a request may be sent twice."""
+    link = os.link
+
+    def sent_twice(source: Path, target: Path) -> None:
+        link(source, target)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", sent_twice)
+    with write_file(tmp_path / "x.txt") as aside:
+        aside.write_text("one")
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("x.txt", "one")]
 
 
 def test_what_another_machine_writes_is_left_alone_until_nothing_changes(
@@ -666,12 +690,66 @@ def test_who_may_read_a_folder_or_file_may_read_what_replaces_it(tmp_path: Path)
     assert modes == expected
 
 
-@pytest.mark.skipif(not Path("/proc/self/mountinfo").exists(), reason="Linux has this mounted")
-def test_where_something_is_mounted_nothing_can_take_its_place() -> None:
-    with pytest.raises(ArtifactExistsError, match=r"/proc is where a file system is mounted.* a folder inside it"):
-        ensure_writable("/proc", "thing")
-    assert is_mounted(Path("/proc"))
-    assert not is_mounted(Path("/proc/self"))
+def test_files_of_several_names_keep_their_mode_as_they_are_elsewhere_too(tmp_path: Path) -> None:
+    make(tmp_path / "x")
+    (tmp_path / "x").chmod(0o700)
+    (tmp_path / "elsewhere").hardlink_to(tmp_path / "x" / "data.bin")
+    before = (tmp_path / "elsewhere").stat().st_mode
+    with amend_artifact(tmp_path / "x", "thing") as folder:
+        (folder / "new").write_text("new")
+    assert (tmp_path / "elsewhere").stat().st_mode == before
+    assert stat.S_IMODE((tmp_path / "x" / "new").stat().st_mode) == 0o600
+
+
+def test_a_group_that_one_may_not_give_has_no_access(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[tuple[int, int]] = []
+
+    def refused(_: Path, user: int, group: int) -> None:
+        given.append((user, group))
+        raise PermissionError(errno.EPERM, "not permitted")
+
+    for name in ("before", "after"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "before").chmod(0o4770)
+    about = (tmp_path / "before").stat()
+    of_others = os.stat_result((*about[:5], about.st_gid + 1, *about[6:]))
+    monkeypatch.setattr(os, "chown", refused)
+    stat_of = Path.stat
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "stat", lambda path, **_: of_others if path.name == "before" else stat_of(path))
+        take_over_access(tmp_path / "before", tmp_path / "after")
+    assert given == [(-1, about.st_gid + 1)]
+    assert stat.S_IMODE((tmp_path / "after").stat().st_mode) == 0o700
+
+
+def test_where_something_is_mounted_nothing_can_take_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a b").mkdir()
+    (tmp_path / "x.csv").touch()
+    mounts = tmp_path / "mountinfo"
+    octal = str(tmp_path / "a b").replace(" ", "\\040")
+    points = ["/", octal, f"{tmp_path}/gone"]
+    mounts.write_text("".join(f"22 1 0:20 /y {point} rw - ext4 /dev/x rw\n" for point in points))
+    found = [is_mounted(tmp_path / name, mounts=mounts) for name in ("a b", "x.csv", "gone")]
+    assert found == [True, False, False]
+    assert is_mounted(Path("/"), mounts=tmp_path / "none")
+    assert not is_mounted(tmp_path / "x.csv", mounts=tmp_path / "none")
+    for room in ("files", "writing"):
+        monkeypatch.setattr(f"onoma.artifacts.{room}.is_mounted", lambda place: place.name in {"a b", "x.csv"})
+    with pytest.raises(ArtifactExistsError, match=r"a b is where a file system is mounted.* a folder inside it"):
+        ensure_writable(tmp_path / "a b", "thing")
+    with pytest.raises(ArtifactExistsError, match=r"x.csv is mounted, so that no file can take its place"):
+        ensure_file_writable(tmp_path / "x.csv", overwrite=True)
+
+
+def test_a_name_beside_which_nothing_can_be_written_is_refused_early(tmp_path: Path) -> None:
+    for ensure in (lambda path: ensure_writable(path, "thing"), ensure_file_writable):
+        with pytest.raises(OSError, match="too long") as caught:
+            ensure(tmp_path / ("x" * 230))
+        assert caught.value.errno == errno.ENAMETOOLONG
+    longest = tmp_path / ("x" * 200)
+    make(longest)
+    make(longest, overwrite=True)
+    assert list(tmp_path.iterdir()) == [longest]
 
 
 def test_a_file_whose_name_is_not_utf8_is_refused_early(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def machine(root: Path, groups: str, **files: str) -> Path:
         ("0::/pods/a\n", {"pods__a__cpu_DOT_max": "max 100000\n", "pods__cpu_DOT_max": "400000 100000\n"}, 4),
         ("0::/pods/a\n", {"pods__a__cpu_DOT_max": "50000 100000\n", "pods__cpu_DOT_max": "400000 100000\n"}, 0.5),
         # a container that sees its own group at the top
-        ("0::/../../docker/a\n", {"cpu_DOT_max": "200000 100000"}, 2),
+        ("0::/../../docker/a\n", {"cpu_DOT_max": "200000 100000", "docker__a__cpu_DOT_max": "1000 100000"}, 2),
         ("4:cpu,cpuacct:/x\n", {"cpu,cpuacct__x__cpu_DOT_cfs_quota_us": "300000\n"}, math.inf),
         ("1:cpu:/\n0::/\n", {"cpu__cpu_DOT_cfs_quota_us": "-1\n", "cpu__cpu_DOT_cfs_period_us": "100000\n"}, math.inf),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from collections.abc import Iterator
@@ -26,8 +27,11 @@ def _wished() -> float:
     return int(wished) if wished.isdecimal() and int(wished) > 0 else math.inf
 
 
+@functools.cache
 def cgroup_limit(root: Path = Path("/")) -> float:
     """Processors' time that this process's control group, or one around it, may take; infinite if nobody says.
+
+    It is read once.
 
     Args:
         root: Where ``proc`` and ``sys`` are.
@@ -51,8 +55,8 @@ def cgroup_limit(root: Path = Path("/")) -> float:
 
 
 def _limits(mount: Path, group: str, *names: str) -> Iterator[float]:
-    """Of the group and those around it. In a container the mount may be the group's own."""
-    parts = [part for part in group.split("/") if part not in {"", ".."}]
+    """Of the group and those around it. In a container the mount may be the group's own, and the group lie outside."""
+    parts = [] if ".." in group.split("/") else [part for part in group.split("/") if part]
     for depth in range(len(parts), -1, -1):
         folder = mount.joinpath(*parts[:depth])
         try:

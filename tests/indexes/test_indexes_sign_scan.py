@@ -94,3 +94,14 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_process_has_threads_of_its_own() -> None:
     assert subprocess.run([sys.executable, "-c", _FORKED], timeout=120, check=False).returncode == 0
+
+
+def test_a_container_decides_how_many_threads_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faiss, "omp_get_max_threads", lambda: 64)
+    monkeypatch.setattr(indexes_threads, "usable_processors", lambda: 3)
+    assert indexes_threads.most_threads() == 3
+    begun: list[int] = []
+    monkeypatch.setattr(faiss, "omp_set_num_threads", begun.append)
+    with indexes_threads.own_threads():
+        assert begun == [3]
+    assert begun == [3, 64]

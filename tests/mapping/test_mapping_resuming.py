@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from mapping_data import make_linker_of, rows_of, write_table
 
+from onoma.artifacts import ensure_file_writable
 from onoma.errors import ArtifactExistsError, DamagedArtifactError, MismatchError
 from onoma.linking import Linker
 from onoma.linking.mentions import PreparedMention
-from onoma.mapping import map_table, work
+from onoma.mapping import map_table, mapping, work
 from onoma.mapping.work import WorkFolder
 
 SCRIPT = Path(__file__).with_name("interrupted.py")
@@ -266,3 +267,24 @@ def test_work_of_an_earlier_version_goes_on(linker: Path, source: Path, tmp_path
         map_table(linker, source, tmp_path / "z.csv", column="mention", top_k=2), seconds=report.seconds
     )
     assert output.read_bytes() == (tmp_path / "z.csv").read_bytes()
+
+
+def test_what_another_wrote_meanwhile_is_not_replaced(
+    linker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, output = write_table(tmp_path / "x.csv", rows_of(5)), tmp_path / "y.csv"
+
+    def then_another_writes(path: Path, *, overwrite: bool) -> None:
+        ensure_file_writable(path, overwrite=overwrite)
+        if (tmp_path / ".y.csv.map" / "whole").exists():
+            output.write_text("of another")
+
+    monkeypatch.setattr(mapping, "ensure_file_writable", then_another_writes)
+    with pytest.raises(ArtifactExistsError, match=r"y\.csv exists already"):
+        map_table(linker, source, output, column="mention")
+    assert output.read_text() == "of another"
+    monkeypatch.undo()
+    output.chmod(0o640)
+    map_table(linker, source, output, column="mention", overwrite=True)
+    assert output.read_text().startswith("id,mention")
+    assert output.stat().st_mode & 0o777 == 0o640

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_table(tmp_path_factory.mktemp("table") / "x.csv", rows_of(40, n_different=30))
 
 
-def test_same_bytes_as_one_process(linker: Path, source: Path, tmp_path: Path) -> None:
+def test_same_bytes_as_one_process(linker: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "there is no folder for temporary files"))
     done: list[int] = []
     one = map_table(linker, source, tmp_path / "one.parquet", column="mention", top_k=2)
     two = map_table(

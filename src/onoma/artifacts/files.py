@@ -99,7 +99,7 @@ def write_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
         with naming_what_is_written(path), held(aside):
             yield aside
             fsync(aside)
-            _publish(aside, target, overwrite=overwrite)
+            publish(aside, target, overwrite=overwrite)
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
@@ -107,16 +107,22 @@ def write_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
         being_written.discard(aside.name)
 
 
-def _publish(aside: Path, target: Path, *, overwrite: bool) -> None:
-    """Rename a file into place; one that another process wrote there meanwhile is not replaced unasked."""
+def publish(aside: Path, target: Path, *, overwrite: bool) -> None:
+    """Rename a file into place; one that another process wrote there meanwhile is not replaced unasked.
+
+    Raises:
+        ArtifactExistsError: there is one, and ``overwrite`` is not set.
+    """
     if not overwrite:
         try:
             os.link(aside, target)
         except OSError:  # something is there, or the file system has no links
-            ensure_free(target, overwrite=False)
-        else:
-            aside.unlink()
-            return
+            if not is_same(aside, target):  # over a network a link may be made, and its answer lost
+                ensure_free(target, overwrite=False)
+                aside.replace(target)
+                return
+        aside.unlink()
+        return
     if target.exists():
         take_over_access(target, aside)
     aside.replace(target)
@@ -125,22 +131,25 @@ def _publish(aside: Path, target: Path, *, overwrite: bool) -> None:
 def take_over_access(before: Path, after: Path) -> None:
     """Give a file, or a folder with all in it, to whom the one that it replaces was given, as far as one may.
 
-    Its group and mode, that is; what is in a folder may be read by whoever may read the folder.
+    Its group and mode, that is, but that its owner may write; what is in a folder may be read by whoever may read the
+    folder. Files with several names are left as they are: they are files of the old folder too.
     """
     about = before.stat()
-    entries = [after, *after.rglob("*")] if after.is_dir() else [after]
-    for entry in entries:
+    for entry in (after, *after.rglob("*")) if after.is_dir() else (after,):
         now = entry.stat()
+        if entry.is_file() and now.st_nlink > 1:
+            continue
         mode = stat.S_IMODE(about.st_mode) | stat.S_IRUSR | stat.S_IWUSR
-        if entry.is_file() and before.is_dir():
+        if before.is_dir() and entry.is_file():
             mode &= 0o666
-        elif entry.is_dir():
-            mode |= stat.S_IXUSR
-        with contextlib.suppress(OSError):  # of another user's group, or of a file system without
-            if now.st_gid != about.st_gid:
+        mode = mode | stat.S_IXUSR if entry.is_dir() else mode & 0o777
+        if now.st_gid != about.st_gid:
+            try:
                 os.chown(entry, -1, about.st_gid)
-        with contextlib.suppress(OSError):
-            if stat.S_IMODE(now.st_mode) != mode:
+            except OSError:  # what its group may do is not for another one
+                mode &= ~(stat.S_IRWXG | stat.S_ISGID)
+        with contextlib.suppress(OSError):  # of a file system without modes
+            if stat.S_IMODE(entry.stat().st_mode) != mode:
                 entry.chmod(mode)
 
 

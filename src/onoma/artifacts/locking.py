@@ -72,8 +72,8 @@ def is_held(folder: Path) -> bool:
     """Whether a process, this one or another, is inside a block of `held` for a folder."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:  # it is gone
-        return False
+    except OSError as error:  # it is gone, or another user's, of which nobody else can tell
+        return not isinstance(error, FileNotFoundError)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError as error:  # of another kind: the file system has no such locks

@@ -54,17 +54,20 @@ def naming_what_is_written(target: str | Path) -> Iterator[None]:
         raise OSError(number, os.strerror(number), str(target)) from error
 
 
-def is_mounted(place: Path) -> bool:
+def is_mounted(place: Path, *, mounts: Path = Path("/proc/self/mountinfo")) -> bool:
     """Whether a folder or file is where something is mounted, so that nothing can be renamed there.
 
-    Of parts of one file system, as containers are given, only the list of mounts of Linux tells.
+    Args:
+        place: The folder or file.
+        mounts: The list of mounts of Linux. Devices would not do: a file and its folder may be of two where a file
+            system lies over others, as in containers, and parts of one file system are of one.
     """
-    if os.path.ismount(place):
-        return True
-    try:
-        mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    except OSError:  # systems without /proc
+    if not place.exists():
         return False
+    try:
+        lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:  # no Linux
+        return place.is_dir() and os.path.ismount(place)
     # Blanks and line ends stand there as octal numbers.
-    points = (re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), mount.split(" ")[4]) for mount in mounts)
+    points = (re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), line.split(" ")[4]) for line in lines)
     return str(place.resolve()) in points

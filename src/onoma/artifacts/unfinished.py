@@ -2,15 +2,18 @@
 
 They are called ``.NAME.partial-PROCESS.MACHINE-…``: number and machine of the process that writes, and what tells its
 writes apart. Containers of one machine have the same machine here, and see one another's locks; machines that share a
-file system may not, so what another one left is removed once nothing in it has changed for a day.
+file system may not, so what another one left, or this one before it was started again, is removed once nothing in it
+has changed for a day.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import glob
 import hashlib
+import itertools
 import os
 import platform
 import shutil
@@ -24,6 +27,8 @@ from onoma.artifacts.locking import is_held
 
 being_written: set[str] = set()
 """Names of what this process is writing."""
+_LONGEST_NAME = 255
+"""Bytes, on the file systems that there are."""
 _ABANDONED_SECONDS = 24 * 3600
 """Without a change for so long what another machine was writing is left behind."""
 _REPLACING_SECONDS = 60
@@ -33,6 +38,16 @@ _REPLACING_SECONDS = 60
 def partial_name(target: Path, which: str | None = None) -> str:
     """What is written, or was moved away, is called beside ``target``; unset: as nothing else is."""
     return f".{target.name}.partial-{os.getpid()}.{_machine()}-{which or uuid.uuid4().hex[:8]}"
+
+
+def ensure_short(target: Path) -> None:
+    """Refuse a name beside which there is no room for that of what is written, before all the work is done.
+
+    Raises:
+        OSError: it is too long.
+    """
+    if len(os.fsencode(partial_name(target))) + len("-spent") > _LONGEST_NAME:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), str(target))
 
 
 @functools.cache
@@ -67,7 +82,7 @@ def left_behind(target: Path, *, untouched_for: float = _ABANDONED_SECONDS) -> l
         if machine in {"", _machine()}:
             is_at_work = _is_at_work(leftover, int(pid))
         else:
-            is_at_work = time.time() - _last_change(leftover) < untouched_for
+            is_at_work = _has_changed_since(leftover, time.time() - untouched_for)
         if not is_at_work and not is_held(leftover):
             found.append(leftover)
     return found
@@ -82,13 +97,14 @@ def _is_at_work(leftover: Path, pid: int) -> bool:
     return leftover.name in being_written if pid == os.getpid() else is_alive(pid)
 
 
-def _last_change(place: Path) -> float:
-    """When something in a folder, or a file, was last written, or itself renamed."""
-    times = [0.0]
-    for entry in (place, *place.rglob("*")):
+def _has_changed_since(place: Path, moment: float) -> bool:
+    """Whether something in a folder, or a file, was written after that, or itself renamed."""
+    inside = (Path(folder) / name for folder, folders, files in os.walk(place) for name in (*folders, *files))
+    for entry in itertools.chain([place], inside):
         with contextlib.suppress(OSError):  # it is gone meanwhile
-            times.append(entry.lstat().st_ctime)
-    return max(times)
+            if entry.lstat().st_ctime > moment:
+                return True
+    return False
 
 
 def is_moved_aside(target: Path) -> bool:

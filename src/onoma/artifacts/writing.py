@@ -17,7 +17,7 @@ from onoma.artifacts.files import ensure_free, fsync, take_over_access, write_te
 from onoma.artifacts.locking import held
 from onoma.artifacts.manifest import MANIFEST_NAME, FileEntry, Manifest, Parent, read_manifest
 from onoma.artifacts.system import is_mounted, naming_what_is_written
-from onoma.artifacts.unfinished import being_written, partial_name, remove_leftovers, remove_spent
+from onoma.artifacts.unfinished import being_written, ensure_short, partial_name, remove_leftovers, remove_spent
 from onoma.errors import ArtifactExistsError, ConfigError, DamagedArtifactError, FormatVersionError, NotAnArtifactError
 
 
@@ -78,10 +78,12 @@ def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> 
         ArtifactExistsError: ``path`` is taken, and ``overwrite`` is not set or it holds something of another kind;
             this process stands in it; or it lies in an artefact.
         ConfigError: its name is not UTF-8, which not all that writes there can do.
+        OSError: its name is too long.
     """
     target = Path(path)
     ensure_outside(target)
     _ensure_utf8(target)
+    ensure_short(target)
     if _stands_in(target):
         raise ArtifactExistsError(
             f"{target} is the folder that this command runs in, or one above it, and a folder is replaced as a whole. "
@@ -126,6 +128,7 @@ def ensure_file_writable(path: str | Path, *, overwrite: bool = False) -> None:
     target = Path(path)
     ensure_outside(target)
     _ensure_utf8(target)
+    ensure_short(target)
     ensure_free(target, overwrite=overwrite)
     place = next(folder for folder in target.absolute().parents if folder.exists())
     try:

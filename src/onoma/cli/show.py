@@ -49,7 +49,7 @@ err = Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap
 
 def _is_watched() -> bool:
     """Whether progress can be drawn over itself: a log is no screen, though variables (FORCE_COLOR) ask for colours."""
-    return err.is_terminal and sys.stderr.isatty()
+    return err.is_terminal and sys.stderr is not None and sys.stderr.isatty()
 
 
 _RECENT_STEPS = 20

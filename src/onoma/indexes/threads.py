@@ -28,7 +28,8 @@ def on_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
     todo = list(items)
     n_threads = min(len(todo), most_threads())
     if n_threads < 2:
-        return [function(item) for item in todo]
+        with own_threads():
+            return [function(item) for item in todo]
     left, found = deque(enumerate(todo)), dict[int, Result]()
 
     def work() -> None:

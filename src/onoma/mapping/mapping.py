@@ -246,7 +246,7 @@ def map_table(
             n_written=sum(part.n_written for part in written),
             n_quoted=table.n_quoted if isinstance(table, TextTable) else 0,
         )
-        work.put_in_place(target, settings, counts)
+        work.put_in_place(target, settings, counts, overwrite=overwrite)
     return report(counts)
 
 

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from onoma.artifacts import write_text_atomically
-from onoma.artifacts.files import fsync
+from onoma.artifacts.files import fsync, publish
 from onoma.artifacts.locking import open_locked
 from onoma.errors import ArtifactExistsError, DamagedArtifactError, InputError, MismatchError, UnavailableError
 from onoma.linking.asking import Asking
@@ -390,12 +390,16 @@ class WorkFolder:
         there = output.stat()
         return done if (there.st_size, there.st_mtime_ns) == (done.size, done.modified_ns) else None
 
-    def put_in_place(self, output: Path, settings: Settings, counts: Counts) -> None:
-        """Make the whole file the output, and remove the folder."""
+    def put_in_place(self, output: Path, settings: Settings, counts: Counts, *, overwrite: bool) -> None:
+        """Make the whole file the output, and remove the folder.
+
+        Raises:
+            ArtifactExistsError: another process wrote the output meanwhile, and ``overwrite`` is not set.
+        """
         there = self.whole.stat()
         done = Finished(settings, there.st_size, there.st_mtime_ns, counts)
         write_text_atomically(self.folder / "done", json.dumps(asdict(done)))
-        self.whole.replace(output)
+        publish(self.whole, output, overwrite=overwrite)
         fsync(output.parent)  # not that after a power cut both are gone
         self.remove()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import queue
 import subprocess
@@ -24,6 +25,7 @@ from onoma.errors import UnavailableError
 from onoma.indexes.pgvector_folder import DATABASE_VARIABLE
 from onoma.mapping.work import WorkFolder
 from onoma.mapping.worker import ONOMA_ERROR, SYSTEM_ERROR
+from onoma.processors import usable_processors
 
 _START = """
 import os, sys
@@ -100,8 +102,8 @@ def _share(number: int, n_workers: int) -> list[int]:
     """Processors of one worker, so that the threads of all do not stand in each other's way."""
     if not hasattr(os, "sched_getaffinity"):
         return []
-    usable = sorted(os.sched_getaffinity(0))
-    return usable[number % len(usable) :: n_workers]
+    bound = sorted(os.sched_getaffinity(0))
+    return bound[number % len(bound) :: n_workers][: math.ceil(usable_processors() / n_workers)]
 
 
 class _Worker:
