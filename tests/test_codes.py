@@ -77,7 +77,7 @@ def test_codes_in_another_form_in_words() -> None:
     assert said == (
         "2 of their codes have another form in the linker: 45 is 0045 there (spreadsheets lose zeros at the front)"
     )
-    assert other_forms_in_words({"d7": "D7"}, where="x") == "1 of their codes have another form in x: d7 is D7 there"
+    assert other_forms_in_words({"d7": "D7"}, where="x") == "1 of their codes has another form in x: d7 is D7 there"
 
 
 @given(st.lists(st.text("01aA:._", min_size=1, max_size=4)), st.lists(st.text("01aA:._", min_size=1, max_size=4)))

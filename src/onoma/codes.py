@@ -88,7 +88,8 @@ def other_forms_in_words(found: Mapping[str, str], *, where: str) -> str:
     """
     code, one = next(iter(found.items()))
     lost = " (spreadsheets lose zeros at the front)" if code.isdecimal() and one.isdecimal() else ""
-    return f"{len(found):,} of their codes have another form in {where}: {code} is {one} there{lost}"
+    have = "has" if len(found) == 1 else "have"
+    return f"{len(found):,} of their codes {have} another form in {where}: {code} is {one} there{lost}"
 
 
 def codes_of_concept_expr() -> pl.Expr:

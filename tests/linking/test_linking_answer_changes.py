@@ -206,4 +206,4 @@ def test_codes_that_lost_zeros_are_told(tmp_path: Path) -> None:
         )
         assert report.answers is not None
         assert report.answers.other_forms == report.answers.figures()["other_forms"] == {"123": "00123"}
-        assert "1 of their codes have another form in the linker: 123 is 00123 there" in str(report)
+        assert "1 of their codes has another form in the linker: 123 is 00123 there" in str(report)
