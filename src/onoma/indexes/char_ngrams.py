@@ -246,7 +246,7 @@ class CharNgramIndex:
 
         Example:
             >>> index = CharNgramIndex.build(["ab", "cd"], ngrams=(1, 1))
-            >>> score, lower = (float(one.search(["abx"], k=1)[1][0, 0]) for one in (index, index.counting_unknown()))
+            >>> score, lower = (one.search(["abx"], k=1)[1].item() for one in (index, index.counting_unknown()))
             >>> round(score, 3), round(lower, 3)
             (1.0, 0.688)
         """
