@@ -70,6 +70,10 @@ def test_codes_in_another_form() -> None:
     iri = "http://purl.obolibrary.org/obo/MONDO_0005068"
     assert other_forms([iri, "5068", "HP:1250", "MP:1250"], concepts) == {iri: "MONDO:0005068", "HP:1250": "HP_0001250"}
     assert other_forms(concepts, concepts) == {}
+    assert other_forms(["86"], ["086", "008.6"]) == {"86": "086"}  # which differs in less
+    assert other_forms(["100"], ["0100", "MESH:100"]) == {}
+    assert other_forms(["1.10", "A0.100"], ["11.0", "A01.00"]) == {}
+    assert other_forms(["1.5"], ["01.5"]) == {"1.5": "01.5"}
 
 
 def test_codes_in_another_form_in_words() -> None:

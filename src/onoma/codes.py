@@ -47,26 +47,37 @@ def digits_of(code: str) -> str:
 def other_forms(codes: Iterable[str], concept_ids: Iterable[str]) -> dict[str, str]:
     """Codes of no concept that are those of one in another form, and these.
 
-    What may differ: case, a prefix that one of the two lacks or that is an address, ``_`` for ``:``, dots, and zeros
-    before a number, which spreadsheets lose. Where several concepts would do, none is meant.
+    What may differ: case, a prefix that one of the two lacks or that is an address, ``_`` for ``:``, dots that one of
+    them lacks, and zeros before a number, which spreadsheets lose. Of several concepts the one is meant that differs in
+    least; if they are equal in that, none.
 
     Example:
         >>> other_forms(["1013750", "mesh:d1", "E119", "77"], ["01013750", "D1", "E11.9", "88"])
         {'1013750': '01013750', 'E119': 'E11.9', 'mesh:d1': 'D1'}
     """
-    wanted: dict[str, dict[str, str]] = {}
+    wanted: dict[str, dict[str, tuple[str, str]]] = {}
     for code in sorted(set(codes)):
         prefix, core = _form(code)
-        wanted.setdefault(core, {})[code] = prefix
-    found: dict[str, str | None] = {}
+        wanted.setdefault(_bare(core), {})[code] = prefix, core
+    if not wanted:
+        return {}
+    found: dict[str, tuple[int, str | None]] = {}
     for one in concept_ids:
         prefix, core = _form(one)
-        for code, its_prefix in wanted.get(core, {}).items():
+        for code, (its_prefix, its_core) in wanted.get(_bare(core), {}).items():
+            is_other_prefix = prefix != its_prefix
+            has_other_dots = ("." in core) != ("." in its_core)
+            is_another = (is_other_prefix and prefix and its_prefix) or (
+                "." in core and "." in its_core and core.lstrip("0") != its_core.lstrip("0")
+            )
+            n_differences = is_other_prefix + has_other_dots + (core.replace(".", "") != its_core.replace(".", ""))
             if code == one:
-                found[code] = None
-            elif not prefix or not its_prefix or prefix == its_prefix:
-                found[code] = one if code not in found else None
-    return {code: one for code, one in sorted(found.items()) if one is not None}
+                found[code] = -1, None
+            elif not is_another and (code not in found or n_differences < found[code][0]):
+                found[code] = n_differences, one
+            elif not is_another and n_differences == found[code][0]:
+                found[code] = n_differences, None
+    return {code: one for code, (_, one) in sorted(found.items()) if one is not None}
 
 
 def _form(code: str) -> tuple[str, str]:
@@ -75,8 +86,13 @@ def _form(code: str) -> tuple[str, str]:
     if "://" in code:
         code = re.split("[/#]", code)[-1]
     prefix, _, core = code.replace("_", ":", 1).rpartition(":")
+    return prefix, core
+
+
+def _bare(core: str) -> str:
+    """Without dots, and of a number without zeros at the front."""
     core = core.replace(".", "")
-    return prefix, core.lstrip("0") or "0" if core.isdecimal() else core
+    return core.lstrip("0") or "0" if core.isdecimal() else core
 
 
 def other_forms_in_words(found: Mapping[str, str], *, where: str) -> str:

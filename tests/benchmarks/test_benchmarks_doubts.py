@@ -11,8 +11,9 @@ import pytest
 from commands import invoke
 from onoma.benchmarks import run_benchmark
 from onoma.benchmarks.biosyn import Query
-from onoma.benchmarks.doubts import doubts_of_codes, doubts_of_files, unknown_codes
-from onoma.linking import add_prior, build_linker, tune_linker
+from onoma.benchmarks.doubts import doubts_of_codes, doubts_of_files, doubts_of_learning, unknown_codes
+from onoma.benchmarks.tasks import biosyn_queries
+from onoma.linking import Asking, Filters, Linker, LinkerSettings, add_prior, build_linker, tune_linker
 from onoma.pairs.mentions import read_mentions
 from tiny import make_terminology
 
@@ -83,9 +84,20 @@ def test_mentions_that_a_linker_has_learned_from(learned: Path) -> None:
     said = "the linker {} these very mentions: the figures are higher than for others"
     assert of_linker(learned, "dev") == [said.format("was tuned on")]
     assert of_linker(learned, "test") == []
+    by_look_up = Linker.open(learned / "linker").tuned(LinkerSettings(stages=("exact",)))
+    assert not list(doubts_of_learning(by_look_up, biosyn_queries(learned, "dev")[0]))
     shuffled = pl.concat([mentions, mentions]).sample(fraction=1, shuffle=True, seed=0)
     add_prior(learned / "linker", shuffled)
     assert of_linker(learned, "dev") == [said.format("was tuned on"), said.format("has counted")]
+
+
+def test_what_filters_leave_out_is_not_said_of_the_terminology(learned: Path) -> None:
+    make_terminology(learned / "typed", {"D1": ["a"], "D2": ["b"]}, semantic_types={"D1": ["T047"], "D2": ["T121"]})
+    linker = build_linker(learned / "typed", None, learned / "typed_linker", sparse=True)
+    asking = Asking(filters=Filters.of(semantic_types="T047"))
+    out = learned / "results"
+    result = run_benchmark("ncbi-disease", learned, linker=linker, asking=asking, split="dev", out=out)
+    assert any(doubt.startswith("what passes the filters lacks the concepts of 97.5 %") for doubt in result.doubts)
 
 
 def test_doubts_are_remarked_on_and_kept(learned: Path) -> None:

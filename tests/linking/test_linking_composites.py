@@ -216,6 +216,8 @@ WHOLE = [
     "denies fever; cough",
     "(nausea; vomiting) rash",
     "infection (fever; cough)",
+    "acute myeloid leukaemia with t(9;11)(p22;q23); MLLT3-MLL",
+    "acute myeloid leukemia with t(8;21); (q22; q22.1)",
     "nausea; .",
     "nausea, vomiting, diarrhea",
     "lisinopril + aspirin",
@@ -438,7 +440,14 @@ def test_commas_and_plus_signs_alone_divide_names() -> None:
     names |= {"severe", "left", "congenital", "cataract", "mesylate", "maprotiline", "maprotiline mesylate", "grade 4"}
     names |= {"trisomy 13", "trisomy 18", "factor 8 deficiency", "factor 9 deficiency", "hpv 16", "duodenum", "tumor"}
     names |= {"fatty liver", "retard mental", "adult onset", "発熱", "頭痛", "حمى", "إسهال"}
-    assert parts("nausea; fatty liver; pain") == parts("nausea, fatty liver, pain") == "nausea; fatty liver; pain"
+    assert parts("nausea; fatty liver; pain") == "nausea; fatty liver; pain"
+    assert parts("nausea, fatty liver, pain") == "nausea, fatty liver, pain"  # inverted, for all one knows
+    names |= {"slowly progressive", "pituitary gland"}
+    for divider in (";", ","):
+        assert split_composite(f"pain{divider} slowly progressive", is_name=names.__contains__) == [
+            f"pain{divider} slowly progressive"
+        ]
+    assert parts("Pains, pituitary gland") == "Pains, pituitary gland"
     assert parts("pain; retard mental") == "pain; retard mental"
     assert split_composite("pain; adult onset", is_name=names.__contains__) == ["pain; adult onset"]
     assert parts("発熱、頭痛") == parts("発熱，頭痛") == "発熱; 頭痛"

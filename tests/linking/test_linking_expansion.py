@@ -155,6 +155,12 @@ def test_accents_may_be_signs_of_their_own(tmp_path: Path) -> None:
     for read in (table(tmp_path, composed), table(tmp_path, decomposed)):
         for mention in ("ÄS", "A\u0308S"):
             assert expand(f"Riss der {mention}", read.definitions) == "Riss der äußere Sehne"
+    assert expand("A\u0308S", {"A\u0308S": "Sehne"}) == "Sehne"  # definitions of one's own may be written so
+
+
+def test_a_comma_in_the_long_form_divides_nothing_where_semicolons_do(tmp_path: Path) -> None:
+    read = table(tmp_path, "CVA;stroke, acute\nMI;infarction, myocardial\n", "t.csv")
+    assert read.definitions == {"CVA": "stroke, acute", "MI": "infarction, myocardial"}
 
 
 def test_conflicting_definitions_are_listed_and_not_used(tmp_path: Path) -> None:

@@ -17,12 +17,13 @@ import numpy as np
 import pytest
 from linking_data import write_small_linker
 
-from onoma.artifacts import MANIFEST_NAME, sha256_file, verify_artifact
+from onoma.artifacts import MANIFEST_NAME, read_manifest, sha256_file, verify_artifact
 from onoma.encoders import export_encoder, kept_parts, open_encoder
 from onoma.errors import ConfigError, DamagedArtifactError, FormatVersionError, InputError, NotAnArtifactError
 from onoma.indexes import SignBitIndex
 from onoma.linking import Linker, add_reranker, build_linker
 from onoma.linking.dictionary import NameDictionary
+from onoma.linking.folder import fingerprint, fingerprint_of_folder
 from tiny import make_terminology, tiny_encoder
 from tiny_rerankers import write_reranker
 
@@ -126,6 +127,9 @@ def test_a_cross_encoder_is_added_and_replaced(place: Path, tmp_path: Path) -> N
     assert (tmp_path / "linker" / "vectors.npy").stat().st_ino == inode
     verify_artifact(tmp_path / "linker")
     assert after.fingerprint != before.fingerprint
+    manifest = read_manifest(tmp_path / "linker")
+    assert fingerprint_of_folder(tmp_path / "linker", manifest) == after.fingerprint
+    assert after.fingerprint != fingerprint(manifest, reranker=None), "it is that of its reranker too"
     assert after.reranker is not None
     for mention in MENTIONS:
         assert after.link([mention], stages=["exact", "dense", "sparse"]) == before.link([mention])

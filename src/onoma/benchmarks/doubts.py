@@ -70,6 +70,8 @@ def doubts_of_codes(unknown: Mapping[str, int], coverage: float, known: set[str]
 
 def doubts_of_learning(linker: Linker, queries: Sequence[Query]) -> Iterator[str]:
     """Whether a linker has learned from these very mentions, composite ones aside."""
+    if not {"dense", "sparse"}.intersection(linker.settings.stages):
+        return  # look-up learns nothing but the order of equal names
     measured = mentions_fingerprint(query.text for query in queries if len(query.parts) == 1)
     learned = {"tuning": "was tuned on", "prior": "has counted"}
     for key, what in learned.items():

@@ -98,7 +98,7 @@ def run_benchmark(
         ranking = _rank_with_linker(linking, queries, asked, k=k)
         doubts += doubts_of_files(declared.name, chosen, n_queries=len(queries), n_names=None)
         doubts += doubts_of_learning(linking, queries)
-        names_of = "the linker's terminology"
+        names_of = "what passes the filters" if asked.filters.are_set else "the linker's terminology"
         dictionary_sha256 = linking.fingerprint_of_names
         protocol, tie_rule = declared.linker_protocol, declared.linker_tie_rule
     else:

@@ -82,6 +82,8 @@ _SURE_DIVIDERS = re.compile(r"\s*(?:(?<!&amp)(?<!&lt)(?<!&gt)[;\u061b\uff1b](?=\
 _DIVIDERS = re.compile(r"(?:[,\u060c]|\s\+)\s+|[\u3001\uff0c]\s*")
 """Commas and semicolons of Latin script, Arabic (U+060C, U+061B) and Chinese and Japanese (U+3001, U+FF0C, U+FF1B)."""
 _STOPS = ".;,\u060c\u061b\u3001\u3002\uff0c\uff1b"
+_KARYOTYPE = re.compile(r"\b(?:t|inv|ins|del|dup|der)\(")
+"""Semicolons and brackets after this are of one name: "t(9;11)(p22;q23); MLLT3-MLL"."""
 _LIST_MARK = re.compile(r"^\s*(?:(?:\d{1,2}[.)]|[-*•])\s+)?(?:(?:and/or|and|or|&)\s+)?", re.IGNORECASE)
 _MAX_LISTED = 100
 _QUALIFIERS = listed("left right mild moderate severe acute chronic recurrent onset inheritance dominant recessive nos")
@@ -163,11 +165,13 @@ def _divided(
     wholes: list[str],
 ) -> list[str]:
     """What stands between some signs, each split further; none if there is only one such part, or too many."""
-    if any(dividers.search(whole) for whole in wholes):
+    if any(dividers.search(whole) for whole in wholes) or _KARYOTYPE.search(mention):
         return []
     pieces = [_without_mark(piece) for piece in _pieces(mention.strip().rstrip(_STOPS), dividers)]
     pieces = [piece for piece in pieces if any(map(str.isalpha, piece))]  # no dates and numbers
-    if not 1 < len(pieces) <= most or any(_qualifies(piece, is_name) for piece in pieces[1:]):
+    if not 1 < len(pieces) <= most or any(
+        _qualifies(piece, is_name if dividers is _SURE_DIVIDERS else None) for piece in pieces[1:]
+    ):
         return []
     if is_name is not None and any(is_name(f"{a} {b}") or is_name(f"{b} {a}") for a, b in itertools.pairwise(pieces)):
         return []
@@ -199,13 +203,14 @@ def _without_mark(piece: str) -> str:
 def _qualifies(piece: str, is_name: Callable[[str], bool] | None) -> bool:
     """Whether a piece only says more of what stands before it: how, where, which.
 
-    A name of several words may end so ("fatty liver"); a single word may be a name and qualify all the same ("left").
+    A name of several words may end so ("fatty liver"), though not "slowly progressive"; a single word may be a name and
+    qualify all the same ("left"). What stands behind commas may be inverted, and no name vouches for it.
     """
     words = piece.split()
     last = core_of(words[-1])
     if last.lower() in _QUALIFIERS or says_kind(words):
         return True
-    is_whole = len(words) > 1 and is_name is not None and is_name(piece)
+    is_whole = len(words) > 1 and not words[-2].lower().endswith("ly") and is_name is not None and is_name(piece)
     return not is_whole and (is_adjective(last) or is_organ(last))
 
 

@@ -188,7 +188,8 @@ def _short_form_at(text: str, begin: int, definitions: Sequence[Mapping[str, str
     length = len(text.strip()) if ends else 0
     for end in ends:
         alone = end - begin == length
-        spellings = list(_spellings(_composed(text[begin:end]), alone=alone))
+        words = dict.fromkeys((_composed(text[begin:end]), one_line(text[begin:end])))
+        spellings = [spelling for word in words for spelling in _spellings(word, alone=alone)]
         for defined, spelling in itertools.product(definitions, spellings):
             if spelling in defined:
                 return end, spelling, defined[spelling]
@@ -288,10 +289,10 @@ def _table_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _dividing_sign(lines: Sequence[bytes]) -> str:
-    """A semicolon where the first line that says something is two fields by that sign and not by commas."""
+    """A semicolon where the first line that says something is two fields by that sign, and no short form has it."""
     first = next((line.decode(errors="replace") for line in lines if line.strip()), "")
-    by_comma, by_semicolon = (len(next(csv.reader([first], delimiter=sign))) for sign in ",;")
-    return ";" if by_semicolon == 2 != by_comma else ","
+    by_comma, by_semicolon = (next(csv.reader([first], delimiter=sign)) for sign in ",;")
+    return ";" if len(by_semicolon) == 2 and (len(by_comma) != 2 or ";" in by_comma[0]) else ","
 
 
 def _table_line(raw: bytes, number: int, file: Path) -> str:

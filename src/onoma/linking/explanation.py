@@ -11,7 +11,7 @@ import numpy as np
 from onoma.errors import whole_number
 from onoma.linking.components import Components
 from onoma.linking.expansion import Expansion
-from onoma.linking.fusion import contributions, knows_nothing, ranks
+from onoma.linking.fusion import contributions, knows_nothing, ranks, without_gaps
 from onoma.linking.mentions import PreparedMention
 from onoma.linking.pipeline import NO_ANSWER, Answer, Asked, Run
 from onoma.linking.settings import SEARCHES, Stage
@@ -284,9 +284,12 @@ def _ranks(answer: Answer, components: Components, text_row: int) -> dict[Stage,
     if answer.pool is None or components.settings.weights is not None or text_row not in answer.pool.rows:
         return {}
     position = int(np.searchsorted(answer.pool.rows, text_row))
+    parts = answer.pool.parts
+    if len(parts) > 1 and not knows_nothing(parts["dense"], answer.pool.tiers):
+        parts = without_gaps(parts)
     return {
         stage: int(ranks(scores, answer.pool.tiers)[position])
-        for stage, scores in answer.pool.parts.items()
+        for stage, scores in parts.items()
         if not knows_nothing(scores, answer.pool.tiers)
     }
 
