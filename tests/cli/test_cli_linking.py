@@ -259,7 +259,7 @@ def test_mentions_are_counted_with_a_weight_of_ones_own(place: Path, mentions: P
     assert done.exit_code == 0, done.output
     assert "prior: 1 concept meant by 2 mentions\n" in done.stdout
     assert "how much they count beyond that" not in done.stderr
-    assert "stages exact, sparse, prior" in done.stdout
+    assert "stages exact, variants, sparse, prior" in done.stdout
     assert "all.txt, line 3: left out" in done.stderr
     assert "confidences" not in done.stderr
     assert json.loads(run("linker", "info", tmp_path / "linker", "--json"))["stages"][-1] == "prior"

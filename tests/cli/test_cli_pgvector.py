@@ -78,7 +78,7 @@ def test_the_whole_road(place: Path, tmp_path: Path, schema: Schema) -> None:
     about = json.loads(run("linker", "info", linker, "--json"))
     assert [about["table"]] == schema.tables()
     shown = run("linker", "info", linker)
-    for fact in (about["table"], "pgvector", "letters", "exact, dense", "1.0 at 1"):
+    for fact in (about["table"], "pgvector", "letters", "exact, variants, dense", "1.0 at 1"):
         assert fact in shown
     for text in [*said, shown, explained]:
         assert schema.password not in text
@@ -90,7 +90,7 @@ def test_info_of_another_linker(place: Path) -> None:
         "exact",
         "fp32",
         3,
-        ["exact", "dense"],
+        ["exact", "variants", "dense"],
     )
     assert about["dimensions"] == WIDTH
     assert "table" not in about

@@ -91,7 +91,9 @@ def test_nil_is_learnt_from_mentions_of_other_concepts_and_told(place: Path, tmp
     assert 0 < explained["no_concept"] < 1
     measured = measure(tmp_path)
     assert "the linker's cross-encoder may say that no concept is meant" in measured.stderr
-    assert json.loads((tmp_path / "m" / "results.json").read_text())["model"]["stages"] == "exact, dense, rerank"
+    assert (
+        json.loads((tmp_path / "m" / "results.json").read_text())["model"]["stages"] == "exact, variants, dense, rerank"
+    )
 
 
 def measure(folder: Path, *words: str) -> Result:
@@ -136,7 +138,7 @@ def test_a_linker_with_a_reranker_inside_uses_it_and_trains_another(place: Path,
     assert [link.concept_id for link in found] == [link.concept_id for link in expected]
     assert [link.score for link in found] == pytest.approx([link.score for link in expected], abs=2e-6)
     counted = invoke("linker", "add-prior", tmp_path / "linker", place / "train.txt", "--weight", "9")
-    assert "stages exact, dense, prior, rerank" in counted.stdout
+    assert "stages exact, variants, dense, prior, rerank" in counted.stdout
     again = train(place, tmp_path / "s", "--set", "keep=last", "--linker", tmp_path / "linker")
     assert again.exit_code == 0
     # The same candidates as before: those of the searches, whatever is known of these mentions.

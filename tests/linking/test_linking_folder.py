@@ -123,7 +123,7 @@ def test_a_cross_encoder_is_added_and_replaced(place: Path, tmp_path: Path) -> N
     (tmp_path / "reranker" / "notes.txt").write_text("not of the reranker")
     after = add_reranker(tmp_path / "linker", tmp_path / "reranker")
     assert not (tmp_path / "linker" / "reranker" / "notes.txt").exists()
-    assert after.settings.stages == ("exact", "dense", "sparse", "rerank")
+    assert after.settings.stages == ("exact", "variants", "dense", "sparse", "rerank")
     assert (tmp_path / "linker" / "vectors.npy").stat().st_ino == inode
     verify_artifact(tmp_path / "linker")
     assert after.fingerprint != before.fingerprint
@@ -132,7 +132,7 @@ def test_a_cross_encoder_is_added_and_replaced(place: Path, tmp_path: Path) -> N
     assert after.fingerprint != fingerprint(manifest, reranker=None), "it is that of its reranker too"
     assert after.reranker is not None
     for mention in MENTIONS:
-        assert after.link([mention], stages=["exact", "dense", "sparse"]) == before.link([mention])
+        assert after.link([mention], stages=["exact", "variants", "dense", "sparse"]) == before.link([mention])
         (reranked,) = after.link([mention], top_k=3)
         (alone,) = after.link([mention], top_k=1)
         assert alone == reranked[:1]

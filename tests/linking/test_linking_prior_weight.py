@@ -145,7 +145,7 @@ def test_tuning_learns_it_and_switches_it_on(linker: Path) -> None:
     done: list[tuple[int, int]] = []
     report = tune_linker(linker, DEVELOPMENT, prior=TRAINING, calibrate=False, progress=lambda *at: done.append(at))
     assert done[-1][0] == done[-1][1]
-    assert report.stages == ("exact", "dense", "sparse", "prior")
+    assert report.stages == ("exact", "variants", "dense", "sparse", "prior")
     assert list(report.accuracy)[-3:] == ["without stage prior", "with stage prior", "after"]
     assert report.accuracy["after"] == report.accuracy["with stage prior"]
     assert report.accuracy["after"].at_1 > report.accuracy["without stage prior"].at_1 + 0.2
@@ -161,7 +161,7 @@ def test_tuning_learns_it_and_switches_it_on(linker: Path) -> None:
     assert again.accuracy["after"] == report.accuracy["after"]
     off = tune_linker(linker, DEVELOPMENT, stages=["exact", "dense"], calibrate=False)
     assert (off.prior_weight, off.stages) == (None, ("exact", "dense"))
-    assert Linker.open(linker).stages == ("exact", "loose", "dense", "sparse")
+    assert Linker.open(linker).stages == ("exact", "loose", "variants", "dense", "sparse")
 
 
 def test_what_it_counts_for_is_that_of_single_searches_too(linker: Path) -> None:
@@ -180,7 +180,7 @@ def test_where_it_is_good_for_nothing_it_stays_off(linker: Path) -> None:
     seldom = {code[:-1]: code for code in reversed(CONCEPTS) if code not in often}
     contrary = DEVELOPMENT.with_columns(pl.col("concept_id").str.head(-1).replace(seldom))
     report = tune_linker(linker, contrary, prior=TRAINING, calibrate=False)
-    assert (report.prior_weight, report.stages) == (None, ("exact", "dense", "sparse"))
+    assert (report.prior_weight, report.stages) == (None, ("exact", "variants", "dense", "sparse"))
     assert report.prior is not None
     assert Linker.open(linker).prior is not None
     with pytest.raises(InputError, match="do not show that it counts how often"):
@@ -229,7 +229,7 @@ def test_without_counts_there_is_no_such_stage(place: Path, linker: Path) -> Non
     tune_linker(linker, DEVELOPMENT, prior=TRAINING, calibrate=False)
     tuned = Linker.open(linker)
     without = tuned.with_prior(None)
-    assert (without.prior, without.settings.stages) == (None, ("exact", "dense", "sparse"))
+    assert (without.prior, without.settings.stages) == (None, ("exact", "variants", "dense", "sparse"))
     never = tuned.with_prior(np.zeros(len(CONCEPTS), np.int64))
     assert never.link(ASKED) == without.link(ASKED), "of no concept there is more to say than of others"
     (linker / "prior.npy").unlink()
@@ -276,14 +276,14 @@ def test_counts_are_replaced_and_what_they_count_for_stays(linker: Path) -> None
 
 def test_a_weight_can_be_given(place: Path, linker: Path) -> None:
     add_prior(linker, TRAINING)
-    assert Linker.open(linker).stages == ("exact", "loose", "dense", "sparse")
+    assert Linker.open(linker).stages == ("exact", "loose", "variants", "dense", "sparse")
     with pytest.raises(ConfigError, match="adds to cosines, and these stages fuse reciprocal ranks"):
         add_prior(linker, TRAINING, weight=WEIGHT)
     with amend_artifact(linker, "linker", format_version=FORMAT_VERSION) as folder:
         Linker.open(linker).settings.replaced(weights=SHARES).save(folder)
     add_prior(linker, TRAINING, weight=WEIGHT)
     opened = Linker.open(linker)
-    assert opened.settings.stages == ("exact", "dense", "sparse", "prior")
+    assert opened.settings.stages == ("exact", "variants", "dense", "sparse", "prior")
     same = knowing(Linker.open(place / "linker")).link(ASKED, stages=opened.settings.stages)
     assert opened.link(ASKED) == same
     before = opened.fingerprint

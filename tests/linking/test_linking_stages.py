@@ -325,8 +325,8 @@ def test_stages_that_are_not_there(place: Path, linker: Linker, tmp_path: Path) 
     with pytest.raises(ConfigError, match="no stage that finds concepts"):
         linker.link(["cold"], stages=["rerank"])
     plain = build_linker(place / "t", place / "letters", tmp_path / "plain")
-    assert plain.settings.stages == ("exact", "dense")
-    with pytest.raises(ConfigError, match=r"no stage 'sparse'; it has exact, loose, dense.*--sparse"):
+    assert plain.settings.stages == ("exact", "variants", "dense")
+    with pytest.raises(ConfigError, match=r"no stage 'sparse'; it has exact, loose, variants, dense.*--sparse"):
         plain.link(["cold"], stages=["sparse"])
     with pytest.raises(ConfigError, match="is not calibrated"):
         plain.link(["cold"], no_concept_below=0.5)
@@ -339,8 +339,8 @@ def test_stages_that_are_not_there(place: Path, linker: Linker, tmp_path: Path) 
 
 def test_a_linker_without_an_encoder(place: Path, tmp_path: Path) -> None:
     linker = build_linker(place / "t", None, tmp_path / "linker", sparse=True)
-    assert linker.stages == ("exact", "loose", "sparse")
-    assert linker.settings.stages == ("exact", "sparse")
+    assert linker.stages == ("exact", "loose", "variants", "sparse")
+    assert linker.settings.stages == ("exact", "variants", "sparse")
     assert linker.link(["diabetis mellitus"], top_k=1)[0][0].concept_id == "D1"
     assert linker.link(["心"]) == [[]], "it shares no character with any name"
     with pytest.raises(InputError, match="without an encoder"):

@@ -231,7 +231,7 @@ def test_confidence_holds_for_the_stages_it_was_learned_with(place: Path) -> Non
     linker = Linker.open(place / "linker")
     (links,) = linker.link(["cardi omy"], stages=["dense"])
     assert links[0].confidence is None
-    with pytest.raises(ConfigError, match="calibrated for the stages exact, dense, sparse, not for dense"):
+    with pytest.raises(ConfigError, match="calibrated for the stages exact, variants, dense, sparse, not for dense"):
         linker.link(["cardi omy"], stages=["dense"], no_concept_below=0.5)
 
 
@@ -369,7 +369,7 @@ def test_a_linker_of_format_1_opens_and_can_be_tuned(place: Path, tmp_path: Path
     write_format_1(place, tmp_path / "old")
     old, new = Linker.open(tmp_path / "old"), Linker.open(place / "untuned")
     assert old.settings == LinkerSettings(stages=("dense",))
-    assert old.stages == ("exact", "loose", "dense")
+    assert old.stages == ("exact", "loose", "variants", "dense")
     mentions = MENTIONS["mention"].to_list()
     assert old.link(mentions) == new.link(mentions, stages=["dense"])
     assert old.link(mentions, stages=["exact", "loose"]) == new.link(mentions, stages=["exact", "loose"])
@@ -528,7 +528,7 @@ def test_confidences_are_dropped_where_scores_become_others(
     place: Path, changes: dict[str, Any], *, stays: bool
 ) -> None:
     settings = Linker.open(place / "linker").settings
-    assert settings.calibrated_stages == ("exact", "dense", "sparse")
+    assert settings.calibrated_stages == ("exact", "variants", "dense", "sparse")
     changed = settings.replaced(**changes)
     assert (changed.calibration is not None) == stays
     assert bool(changed.calibrated_stages) == stays

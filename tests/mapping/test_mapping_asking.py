@@ -135,7 +135,11 @@ def test_unfinished_work_that_was_asked_otherwise_is_not_gone_on_with(
     ("asking", "error", "match"),
     [
         (Asking(stages=("sparse",)), ConfigError, "no stage 'sparse'"),
-        (Asking(stages=("exact",), no_concept_below=0.5), ConfigError, "calibrated for the stages exact, dense"),
+        (
+            Asking(stages=("exact",), no_concept_below=0.5),
+            ConfigError,
+            "calibrated for the stages exact, variants, dense",
+        ),
         (Asking(no_concept_below=2.0), ConfigError, "from 0 to 1"),
         (Asking(filters=Filters.of(languages="tlh")), InputError, "tlh"),
     ],
@@ -153,7 +157,7 @@ def test_the_command(linker: Path, source: Path, tmp_path: Path, capsys: pytest.
     map_(linker, source, tmp_path / "a.csv", "mention", min_confidence=least)
     assert f"below a confidence of {least:.3f}; rows without a link" in capsys.readouterr().err.replace("\n", " ")
     map_(linker, source, tmp_path / "b.csv", "mention", stages="exact, loose", language=["en"])
-    assert "no confidences are given: they were learned for the stages exact, dense" in (
+    assert "no confidences are given: they were learned for the stages exact, variants, dense" in (
         capsys.readouterr().err.replace("\n", " ")
     )
     for name, asking in (

@@ -93,7 +93,8 @@ def build_linker(
             `onoma.linking.tuning`. Until then 1-2-grams have the weight that the encoder brings, as BioSyn's and
             onoma-mini do; without one reciprocal ranks are fused.
         ngrams: Shortest and longest of these, see `CharNgramIndex.build`.
-        stages: Those that are on where nothing else is asked for; unset: exact look-up and every search there is.
+        stages: Those that are on where nothing else is asked for; unset: exact look-up, other ways to write a
+            mention, and every search there is.
         database: Connection string of the database that vectors shall lie in; unset: what the environment variable
             ONOMA_DATABASE has. It stands nowhere afterwards, and is given again when the linker is opened.
         overwrite: Replace a linker at ``out``, and its table in this database.
@@ -300,10 +301,10 @@ def _settings(
         raise ConfigError(
             "a linker needs a search: give an encoder, or build it with character n-grams (sparse=True, --sparse)."
         )
-    chosen = ordered_stages(["exact", *there] if stages is None else stages)
-    missing = set(chosen) - {"exact", "loose", *there}
+    chosen = ordered_stages(["exact", "variants", *there] if stages is None else stages)
+    missing = set(chosen) - {"exact", "loose", "variants", *there}
     if missing:
-        all_there = ", ".join(ordered_stages(["exact", "loose", *there]))
+        all_there = ", ".join(ordered_stages(["exact", "loose", "variants", *there]))
         raise ConfigError(f"this linker would have no stage {', '.join(sorted(missing))}; it has {all_there}.")
     weights: dict[Stage, float] | None = None
     if encoder is not None and encoder.folder.sparse_weight is not None and ngrams == BIOSYN_NGRAMS:

@@ -27,6 +27,7 @@ from onoma.linking.reranking import Reranker
 from onoma.linking.searching import FEW_SHARE, AllowedTexts, DenseSearch, SparseSearch
 from onoma.linking.settings import SEARCHES, LinkerSettings, Stage, ordered_stages
 from onoma.linking.spelling import Spelling
+from onoma.linking.variants import variants_of
 from onoma.terminology import normalise
 from onoma.types import BoolArray, RowArray
 
@@ -122,6 +123,7 @@ class Components:
         has: dict[Stage, bool] = {
             "exact": True,
             "loose": True,
+            "variants": True,
             "dense": self.index is not None,
             "sparse": self.ngrams is not None,
             "prior": self.weighted_prior is not None,
@@ -201,10 +203,13 @@ class Components:
         )
 
     def _is_name(self, text: str, *, stages: tuple[Stage, ...]) -> bool:
-        normalised = normalise(text, self.dictionary.normalisation)
-        found = [self.lookup.exact(normalised)]
-        if "loose" in stages:
-            found.append(self.lookup.loose(normalised))
+        normalisation = self.dictionary.normalisation
+        normalised = normalise(text, normalisation)
+        written = [normalised]
+        if "variants" in stages:
+            written += [normalise(variant.text, normalisation) for variant in variants_of(normalised)]
+        look_ups = [self.lookup.exact, self.lookup.loose] if "loose" in stages else [self.lookup.exact]
+        found = (look_up(way) for way in written for look_up in look_ups)
         return any(len(rows) if self.texts.mask is None else self.texts.mask[rows].any() for rows in found)
 
     def with_prior(self, prior: npt.ArrayLike | None) -> Components:
@@ -235,8 +240,8 @@ class Components:
             "this linker does not read contexts with the stages that are on",
             field="contexts",
             expected="short forms to be looked for in them, or a cross-encoder trained with contexts (stage rerank)",
-            found=f"stages {', '.join(stages)}"
-            + (" with a cross-encoder trained without contexts" if "rerank" in stages else ""),
+            found=("a cross-encoder trained without contexts, " if "rerank" in stages else "")
+            + f"stages {', '.join(stages)}",
             fix="leave the contexts out, or have the short forms expanded that they define (onoma link, onoma map: "
             "--expand schwartz-hearst)",
         )

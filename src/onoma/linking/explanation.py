@@ -87,6 +87,7 @@ class Explanation:
         expansions: Short forms that were replaced in the mention, by what, and where that was defined.
         corrections: Misspelt words of the mention, and what they were read as.
         without_strengths: What is left of the mention without strengths and dose forms, if any were left out.
+        written: The other way to write the mention that was looked up or searched for, normalised; unset: none was.
         parts: Of a composite mention that was split: each part explained as a mention of its own. The answer, the near
             misses and what stands with them are then there.
     """
@@ -106,6 +107,7 @@ class Explanation:
     expansions: tuple[Expansion, ...] = ()
     corrections: tuple[Correction, ...] = ()
     without_strengths: str | None = None
+    written: str | None = None
     parts: tuple[Explanation, ...] = ()
 
 
@@ -209,6 +211,8 @@ def _explain_answer(
     n_links = top_k if is_confident and not answer.is_nil else 0
     is_fused = answer.pool is not None
     weights = components.settings.weights
+    read_as = "" if answer.written is None else f"Written otherwise it is '{answer.written}'. "
+    text_searched = text if answer.written is None else answer.written
     return Explanation(
         mention=mention,
         text=text,
@@ -220,14 +224,16 @@ def _explain_answer(
         near_misses=reasons[n_links:],
         confidence=answer.confidence,
         no_concept_below=threshold,
-        outcome=_outcome(
+        outcome=read_as
+        + _outcome(
             text,
             reasons,
             answer,
             None if is_confident else threshold,
-            is_read=components.encoder is None or bool(components.encoder.can_read([text])[0]),
+            is_read=components.encoder is None or bool(components.encoder.can_read([text_searched])[0]),
         ),
         no_concept=answer.no_concept,
+        written=answer.written,
     )
 
 

@@ -344,7 +344,8 @@ class Linker:
         Args:
             mentions: Texts.
             contexts: Where each stands.
-            stages: Those that `link` will be asked for; a name that "loose" finds is one where that is on.
+            stages: Those that `link` will be asked for; a name that "loose" or "variants" finds is one where that is
+                on.
         """
         return self._components.prepare(mentions, contexts, self._components.chosen_stages(stages))
 

@@ -4,6 +4,9 @@ Mentions may be made ready before (`onoma.linking.mentions`): each part of one i
 
 1. **exact**: the texts that equal the mention, after the normalisation of both;
 2. **loose**: only where there are none, the texts that are equal under the preset "loose" (case, punctuation, Unicode);
+   **variants**: only where there are none either, the same two for other ways to write the mention
+   (`onoma.linking.variants`). Where look-up finds none of these, all are searched for, and the one whose first text is
+   the nearest stands for the mention, if that has the words that were written otherwise;
 3. **dense** and **sparse**: the nearest texts by vectors, by character n-grams. One of them alone is searched ever
    deeper until no text further down could change the answer. Of both together the candidates are the `pool` best
    of each; if these stand for too few concepts, behind them four times as many, and so on; their scores are fused;
@@ -24,6 +27,7 @@ Source:
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -49,10 +53,12 @@ from onoma.linking.searching import (
     nearest_of_each,
 )
 from onoma.linking.settings import LOOK_UPS, Stage
+from onoma.linking.variants import Variant, variants_of
 from onoma.terminology import normalise
 from onoma.types import SCORE_DECIMALS, BoolArray, DoubleArray, FloatArray, RowArray
 
 _MENTIONS_AT_ONCE = 4096
+_SEVERAL = 2
 _TEXTS_PER_CONCEPT = 4
 """Texts looked at first for each concept wanted; if they turn out to be too few, more are."""
 
@@ -70,6 +76,10 @@ class Asked:
     text: str
     mention: str = ""
     context: str | None = None
+
+    def written(self, text: str) -> Asked:
+        """The same mention in another way to write it; a mention that is marked in its context stays as it is there."""
+        return Asked(text, self.mention if self.context is not None or not self.mention else text, self.context)
 
 
 def ask(prepared: PreparedMention, *, normalisation: str, reranker: Reranker | None) -> list[Asked]:
@@ -125,6 +135,7 @@ class Answer:
         no_concept: Probability that none of those that the cross-encoder saw is meant, if it says so.
         is_nil: Whether that is the answer.
         from_prior: What has been added for being meant often, shape (n,); unset: nothing.
+        written: The way to write the mention that this is the answer to, normalised; unset: as it is written.
     """
 
     ranked: RankedEntries
@@ -136,6 +147,7 @@ class Answer:
     no_concept: float | None = None
     is_nil: bool = False
     from_prior: DoubleArray | None = None
+    written: str | None = None
 
     @property
     def first_scores(self) -> DoubleArray:
@@ -145,6 +157,21 @@ class Answer:
 
 NO_ANSWER = Answer(RankedEntries.none())
 """To a mention that nothing was found for."""
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A way to write a mention.
+
+    Attributes:
+        asked: The mention, so written.
+        hit: What look-up finds for it.
+        variant: Which way that is; unset: as it is written.
+    """
+
+    asked: Asked
+    hit: Answer
+    variant: Variant | None = None
 
 
 class Run:
@@ -183,14 +210,60 @@ class Run:
 
     def answers(self, asked: Sequence[Asked]) -> list[Answer]:
         """An answer for each mention; none of the texts is blank."""
-        hits = [self._look_up(mention.text) for mention in asked]
-        found = self._search(asked, hits)
+        ways = [self._ways(mention) for mention in asked]
+        everything = [way for of_one in ways for way in of_one]
+        hits = [way.hit for way in everything]
+        found = self._search([way.asked for way in everything], hits)
         answers = [self._joined(*pair) for pair in zip(hits, found, strict=True)]
+        places = self._nearest_ways(ways, answers)
+        asked, answers = [everything[place].asked for place in places], [answers[place] for place in places]
+        self._row_of = {place: self._row_of[of_all] for place, of_all in enumerate(places) if of_all in self._row_of}
         if self._prior is not None:
             answers = [self._with_prior(self._prior, answer) for answer in answers]
         if self._reranker is not None:
             answers = self._reranked(self._reranker, asked, answers)
         return self._with_confidence(asked, answers)
+
+    def _ways(self, mention: Asked) -> list[_Way]:
+        """The ways to write a mention that are searched for: the first that look-up finds, else all."""
+        ways = [_Way(mention, self._look_up(mention.text))]
+        if "variants" not in self._stages or ways[0].hit.n_hits:
+            return ways
+        normalisation = self._components.dictionary.normalisation
+        for variant in variants_of(mention.text):
+            text = normalise(variant.text, normalisation)
+            if text and text != mention.text:
+                hit = dataclasses.replace(self._look_up(text), written=text)
+                ways.append(_Way(mention.written(text), hit, variant))
+                if hit.n_hits:
+                    return ways[-1:]
+        return ways
+
+    def _nearest_ways(self, ways: Sequence[Sequence[_Way]], answers: Sequence[Answer]) -> list[int]:
+        """The place, among the ways of all mentions, of the one that stands for each."""
+        chosen, begin = [], 0
+        for of_one in ways:
+            places = range(begin, begin + len(of_one))
+            fit = [place for place, way in zip(places, of_one, strict=True) if self._fits(way, answers[place])]
+            # Of equally near ones the first: the mention as it is written.
+            chosen.append(max(fit or places[:1], key=lambda place: self._nearness(place, answers[place])))
+            begin += len(of_one)
+        return chosen
+
+    def _fits(self, way: _Way, answer: Answer) -> bool:
+        if way.variant is None or answer.n_hits:
+            return True
+        if not len(answer.ranked):
+            return False
+        return way.variant.is_in(self._components.dictionary.texts[int(answer.ranked.text_rows[0])])
+
+    def _nearness(self, place: int, answer: Answer) -> float:
+        """How near the first text of an answer is; reciprocal ranks, which say nothing of that, aside."""
+        if not len(answer.ranked):
+            return -math.inf
+        if len(self.queries) < _SEVERAL or self._components.settings.weights is not None or answer.n_hits:
+            return float(answer.ranked.scores[0])
+        return math.fsum(self.search_scores(place, answer.ranked.text_rows[:1]).values())
 
     def _look_up(self, text: str) -> Answer:
         for stage in LOOK_UPS:
@@ -301,7 +374,7 @@ class Run:
     def _joined(self, hit: Answer, found: Answer) -> Answer:
         others = found.ranked.take(np.flatnonzero(~np.isin(found.ranked.concepts, hit.ranked.concepts)))
         ranked = hit.ranked.then(others).take(slice(0, max(self._depth(hit), hit.n_hits) + self._spare))
-        return Answer(ranked, hit.n_hits, hit.hit_stage, ranked.scores, found.pool)
+        return Answer(ranked, hit.n_hits, hit.hit_stage, ranked.scores, found.pool, written=hit.written)
 
     def _with_prior(self, prior: WeightedPrior, answer: Answer) -> Answer:
         if answer.n_hits or not len(answer.ranked):
@@ -378,7 +451,7 @@ class Run:
         begin, end = self._components.dictionary.entry_offsets[int(text_row[0]) : int(text_row[0]) + 2].tolist()
         entries = self._components.entries
         return MentionEvidence(
-            mention=asked.text,
+            mention=asked.text if answer.written is None else answer.written,
             scores=answer.ranked.scores[:2].tolist(),
             is_exact=answer.n_hits > 0,
             dense_score=scores.get("dense"),

@@ -11,13 +11,15 @@ from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, Va
 from onoma.errors import ConfigError, DamagedArtifactError, did_you_mean
 
 SETTINGS_FILE = "settings.json"
-Stage: TypeAlias = Literal["exact", "loose", "dense", "sparse", "prior", "rerank"]
-"""What can be switched: look-up, more loosely; search by vectors, by character n-grams; how often concepts are meant;
-the cross-encoder."""
+Stage: TypeAlias = Literal["exact", "loose", "variants", "dense", "sparse", "prior", "rerank"]
+"""What can be switched: look-up, more loosely; other ways to write a mention; search by vectors, by character n-grams;
+how often concepts are meant; the cross-encoder."""
 STAGES: tuple[Stage, ...] = get_args(Stage)
 LOOK_UPS: tuple[Stage, ...] = ("exact", "loose")
 SEARCHES: tuple[Stage, ...] = ("dense", "sparse")
 _ORDERING: tuple[Stage, ...] = ("prior", "rerank")
+DEFAULT_STAGES: tuple[Stage, ...] = ("exact", "variants", "dense")
+"""Of a new linker with vectors."""
 
 
 class LinkerSettings(BaseModel):
@@ -40,7 +42,7 @@ class LinkerSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    stages: tuple[Stage, ...] = ("exact", "dense")
+    stages: tuple[Stage, ...] = DEFAULT_STAGES
     pool: int = Field(default=100, ge=1)
     weights: dict[Stage, float] | None = None
     prior_weight: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -92,8 +94,10 @@ class LinkerSettings(BaseModel):
 
     @property
     def look_ups(self) -> tuple[Stage, ...]:
-        """Those of the stages that look a mention up."""
-        return tuple(stage for stage in self.stages if stage in LOOK_UPS)
+        """Those of the stages that look a mention up, in other ways to write it too; none if none does."""
+        if not any(stage in LOOK_UPS for stage in self.stages):
+            return ()
+        return tuple(stage for stage in self.stages if stage in (*LOOK_UPS, "variants"))
 
     def of_first_stages(self) -> LinkerSettings:
         """Look-up and searches alone, without what orders or withholds their answers: prior, reranker, threshold."""
@@ -145,6 +149,6 @@ def ordered_stages(stages: Iterable[str]) -> tuple[Stage, ...]:
     wanted = {stages} if isinstance(stages, str) else set(stages)
     for stage in sorted(wanted - set(STAGES), key=str):
         raise ConfigError(f"there is no stage '{stage}'.{did_you_mean(stage, STAGES)} Known: {', '.join(STAGES)}.")
-    if not wanted.difference(_ORDERING):
+    if not wanted.intersection((*LOOK_UPS, *SEARCHES)):
         raise ConfigError("no stage that finds concepts is on: give one of exact, loose, dense, sparse.")
     return tuple(stage for stage in STAGES if stage in wanted)

@@ -16,7 +16,7 @@ from onoma.terminology.formats import Format, known_formats
 from onoma.terminology.importing import ImportReport, import_terminology
 from onoma.terminology.information import TerminologyInfo
 from onoma.terminology.merging import MergeReport, merge_terminologies
-from onoma.terminology.normalisation import NORMALISATION_PRESETS, normalise, normalise_expr
+from onoma.terminology.normalisation import NORMALISATION_PRESETS, normalise, normalise_expr, without_unseen
 from onoma.terminology.readers.options import describe_options
 from onoma.terminology.search import SearchHit
 from onoma.terminology.tables import TerminologyTables, write_terminology
@@ -51,5 +51,6 @@ __all__ = [
     "merge_terminologies",
     "normalise",
     "normalise_expr",
+    "without_unseen",
     "write_terminology",
 ]

@@ -69,7 +69,16 @@ class _LooseTable(dict[int, int | None]):
         return self[code_point]
 
 
+class _UnseenTable(dict[int, int | None]):
+    """Translation table filled as characters turn up: what is not seen is dropped."""
+
+    def __missing__(self, code_point: int) -> int | None:
+        self[code_point] = None if unicodedata.category(chr(code_point)) == "Cf" else code_point
+        return self[code_point]
+
+
 _LOOSE_TABLE = _LooseTable(dict.fromkeys([*_VARIATION_SELECTORS, _GRAPHEME_JOINER]))
+_UNSEEN_TABLE = _UnseenTable(dict.fromkeys([*_VARIATION_SELECTORS, _GRAPHEME_JOINER]))
 
 
 def _collapse(text: str) -> str:
@@ -110,6 +119,16 @@ def _biosyn(text: str) -> str:
 def _coder(text: str) -> str:
     words = _lower(re.sub(_BRACKET, "", _collapse(text))).replace("-", " ").split()
     return " ".join(word for word in words if word != _NOT_OTHERWISE_SPECIFIED)
+
+
+def without_unseen(text: str) -> str:
+    r"""A text without what is not seen: soft hyphens, zero-width spaces and joiners, marks of direction.
+
+    Example:
+        >>> without_unseen("hyper\u00adtension")
+        'hypertension'
+    """
+    return text.translate(_UNSEEN_TABLE)
 
 
 def _strip_plain(column: pl.Expr) -> pl.Expr:
