@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 from onoma.artifacts import read_manifest, verify_artifact
 from onoma.encoders import locate_encoder, open_encoder, save_encoder
 from onoma.encoders.averages import average_encoders
+from onoma.encoders.centring import centre_encoder
 from onoma.encoders.loading import load_packed
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError
 from onoma.training.config_parts import Adapter
@@ -191,3 +192,46 @@ def test_what_cannot_be_averaged_is_refused(trained: Callable[..., Path], tmp_pa
         with pytest.raises(MismatchError, match=f"cannot be averaged: they differ in {what}"):
             average_encoders([a, other], tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_an_average_with_the_base_has_the_origin_of_what_the_base_was_trained_from(
+    trained: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Whichever comes first, and with what each of them learnt."""
+    base = trained("first", 1)
+    encoder = load_packed(base)
+    with torch.no_grad():
+        next(encoder.model.parameters()).add_(0.01)
+    config = {"training": {"normalisation": "sapbert"}, "corpora": ["BC5CDR"], "teacher": "large"}
+    further = save_encoder(encoder, tmp_path / "further", config=config, licence="MIT").path
+    for number, both in enumerate([[base, further], [further, base]]):
+        made = average_encoders(both, tmp_path / f"out-{number}")
+        assert made.origin.base == "first"
+        about = read_manifest(made.path).config
+        assert (about["corpora"], about["teacher"]) == (["BC5CDR"], "large")
+        assert "annotated mentions of | BC5CDR" in (made.path / "README.md").read_text()
+
+
+def test_an_average_with_the_untrained_base_is_trained_from_it(trained: Callable[..., Path], tmp_path: Path) -> None:
+    """The base says nothing of how names are prepared, so that nothing differs."""
+    further = trained("exact", 1, settings={"normalisation": "exact"})
+    made = average_encoders([tmp_path / "base", further], tmp_path / "out")
+    assert made.origin.base == "base"
+    with pytest.raises(MismatchError, match=r"preparations of names \(exact; sapbert\)"):
+        average_encoders([further, trained("lower", 2)], tmp_path / "other")
+
+
+def test_the_card_says_which_one_was_centred(trained: Callable[..., Path], tmp_path: Path) -> None:
+    first = trained("a", 1)
+    centred = centre_encoder(first, [f"name {number}" for number in range(200)], tmp_path / "c").folder
+    made = average_encoders([centred.path, trained("b", 2)], tmp_path / "out")
+    assert "| average of | c (centred, 0.5), b (0.5) |" in (made.path / "README.md").read_text()
+
+
+def test_a_centred_encoder_that_nobody_trained_says_so(trained: Callable[..., Path], tmp_path: Path) -> None:
+    made = centre_encoder(tmp_path / "base", [f"name {number}" for number in range(200)], tmp_path / "c").folder
+    text = (made.path / "README.md").read_text()
+    assert "| made from | base |" in text
+    assert "trained" not in text.replace("pretrained", "")
+    assert "preset" not in text
+    assert made.trained_on is None

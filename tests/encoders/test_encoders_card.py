@@ -27,7 +27,7 @@ from onoma.encoders import (
 from onoma.encoders.information import encoder_info
 from onoma.encoders.loading import load_packed
 from onoma.encoders.weight_files import count_parameters
-from onoma.errors import ConfigError, InputError, MismatchError
+from onoma.errors import ConfigError, DamagedArtifactError, InputError, MismatchError
 
 ODD = 'odd: "name" | <b>*x*</b> # `--- [a](b) \\ $1 & {é} ```'
 TRAINING: dict[str, Any] = {
@@ -232,7 +232,9 @@ def test_what_others_cannot_open_is_said(tmp_path: Path) -> None:
     head, text = read_card(save(tmp_path, pooling="mean-all"))
     assert "library_name" not in head
     assert "sentence-transformers" not in head["tags"]
-    assert "do not open it as it is: they do not know its pooling" in text
+    assert (
+        "sentence-transformers does not open it: it does not know its pooling. transformers gives the vectors" in text
+    )
 
 
 def test_a_card_of_ones_own_stays_until_it_is_written_anew(tmp_path: Path) -> None:
@@ -390,3 +392,96 @@ def test_transformers_loads_the_folder(trained: Path) -> None:
     vectors = (states * real).sum(1) / real.sum(1)
     expected = open_encoder(trained).encode(["fever", "heart attack"], unit_length=False)
     np.testing.assert_allclose(vectors.numpy(), expected, atol=1e-5)
+
+
+def test_an_edited_card_is_no_damage_but_told_by_verifying(tmp_path: Path) -> None:
+    folder = save(tmp_path)
+    before = open_encoder(folder).encode(["fever"])
+    (folder / "README.md").write_text("language: en\n")
+    np.testing.assert_array_equal(open_encoder(folder).encode(["fever"]), before)
+    with pytest.raises(DamagedArtifactError, match=r"README\.md"):
+        verify_artifact(folder)
+    (folder / "README.md").unlink()
+    open_encoder(folder)
+
+
+def test_the_licence_of_weights_that_are_anothers_stays(tmp_path: Path) -> None:
+    made = export_encoder("all-MiniLM-L6-v2", tmp_path / "copy", onnx_only=True).path
+    for licence in ("mit", ""):
+        with pytest.raises(ConfigError, match=r"weights of .* are those of .*MiniLM.*licence: Apache-2\.0"):
+            add_to_card(made, licence=licence)
+    add_to_card(made, licence="Apache-2.0")
+    assert read_card(made)[0]["license"] == "apache-2.0"
+
+
+@pytest.mark.parametrize(
+    ("licence", "on_the_hub"),
+    [
+        ("GPL-3.0-only", "gpl-3.0"),
+        ("LGPL-2.1-or-later", "lgpl-2.1"),
+        ("CC-BY-4.0", "cc-by-4.0"),
+        ("LicenseRef-x", "other"),
+    ],
+)
+def test_licences_as_the_hub_calls_them(tmp_path: Path, licence: str, on_the_hub: str) -> None:
+    head, text = read_card(save(tmp_path, licence=licence))
+    assert head["license"] == on_the_hub
+    assert head.get("license_name") == (licence if on_the_hub == "other" else None)
+    assert f"| {licence} |" in text
+
+
+def test_what_a_base_had_learnt_is_told(tmp_path: Path) -> None:
+    """Whoever measures it must know that it has seen a benchmark's mentions."""
+    first = save(tmp_path, config={**CONFIG, "corpora": ["BC5CDR"], "vocabularies": ["MeSH"]})
+    for number in (1, 2):
+        encoder = load_packed(first)
+        with torch.no_grad():
+            next(encoder.parameters()).add_(0.01)
+        first = save_encoder(encoder, tmp_path / f"further-{number}", config=CONFIG).path
+        assert read_manifest(first).config["before"] == {"vocabularies": ["MeSH"], "corpora": ["BC5CDR"]}
+        text = read_card(first)[1]
+        assert "| its base: annotated mentions of | BC5CDR |" in text
+        assert "| its base: names of | MeSH |" in text
+
+
+def test_a_copy_in_python_tells_what_its_source_tells(tmp_path: Path) -> None:
+    folder = save(tmp_path)
+    for options in ({}, {"onnx_only": True}):
+        copy = export_encoder(folder, tmp_path / f"copy-{len(options)}", **options).path
+        assert read_manifest(copy).config == read_manifest(folder).config
+        assert read_manifest(copy).parents == read_manifest(folder).parents
+        assert "## How it was trained" in read_card(copy)[1]
+        assert "12,345" in read_card(copy)[1]
+
+
+def test_languages_of_merged_pairs_are_told_if_all_say_them(tmp_path: Path) -> None:
+    for number, (second, expected) in enumerate([(["de", "en"], ["en", "de"]), (None, None)]):
+        pairs = {"merged": [{"languages": ["en"]}, {"languages": second}]}
+        folder = save(tmp_path / str(number), config={**CONFIG, "pairs": pairs})
+        assert read_card(folder)[0].get("language") == expected
+
+
+def test_weights_in_half_precision_are_computed_with_in_fp32_by_all(tmp_path: Path) -> None:
+    """Their vectors are the same then, as the card says."""
+    from safetensors.torch import load_file, save_file
+    from transformers import AutoModel
+
+    base = write_tiny(tmp_path / "base", "bert")
+    weights = {name: weight.half() for name, weight in load_file(base / "model.safetensors").items()}
+    save_file(weights, base / "model.safetensors", metadata={"format": "pt"})
+    config = json.loads((base / "config.json").read_text())
+    (base / "config.json").write_text(json.dumps({**config, "torch_dtype": "float16"}))
+    made = export_encoder(base, tmp_path / "made").path
+    automatic: Any = AutoModel
+    assert automatic.from_pretrained(made).dtype == torch.float32
+    kept = json.loads((made / "config.json").read_text())
+    assert (kept["dtype"], kept.get("torch_dtype")) == ("float32", None)
+
+
+def test_padding_comes_behind_whatever_the_source_says(tmp_path: Path) -> None:
+    base = write_tiny(tmp_path / "base", "bert")
+    file = base / "tokenizer_config.json"
+    said = json.loads(file.read_text()) if file.is_file() else {}
+    file.write_text(json.dumps({**said, "padding_side": "left"}))
+    made = export_encoder(base, tmp_path / "made").path
+    assert json.loads((made / "tokenizer_config.json").read_text())["padding_side"] == "right"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 import os
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from tiny_encoders import write_tiny
 
 from onoma.encoders import (
@@ -163,6 +165,21 @@ def test_cached_hub_model_opens_offline(monkeypatch: pytest.MonkeyPatch, plain: 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
     opened = open_encoder("nobody/some-encoder")
     assert (opened.name, opened.width) == ("nobody/some-encoder", 32)
+
+
+def test_an_encoder_of_ours_on_the_hub_keeps_what_it_says_of_itself(
+    monkeypatch: pytest.MonkeyPatch, plain: Path, tmp_path: Path
+) -> None:
+    import huggingface_hub
+
+    encoder = load_packed(plain)
+    with torch.no_grad():
+        next(encoder.model.parameters()).add_(0.01)
+    save_encoder(encoder, tmp_path / "ours", config={"training": {"normalisation": "exact"}}, licence="CC-BY-4.0")
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda repo_id, **_: str(tmp_path / "ours"))
+    found = locate_encoder("somebody/ours")
+    assert found.origin == dataclasses.replace(locate_encoder(tmp_path / "ours").origin, hub_id="somebody/ours")
+    assert (found.origin.licence, found.trained_on) == ("CC-BY-4.0", "exact")
 
 
 def test_partly_cached_hub_model_is_completed(monkeypatch: pytest.MonkeyPatch, plain: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ the next look at the place puts it back.)
 from onoma.artifacts.amending import amend_artifact
 from onoma.artifacts.files import copy_files, holds, is_same, sha256_file, write_file, write_text_atomically
 from onoma.artifacts.manifest import (
+    CARD_NAME,
     MANIFEST_NAME,
     FileEntry,
     Manifest,
@@ -34,6 +35,7 @@ from onoma.artifacts.writing import (
 )
 
 __all__ = [
+    "CARD_NAME",
     "MANIFEST_NAME",
     "FileEntry",
     "Manifest",

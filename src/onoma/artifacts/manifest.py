@@ -17,6 +17,8 @@ from onoma.artifacts.unfinished import is_moved_aside, leftovers, put_back
 from onoma.errors import DamagedArtifactError, FormatVersionError, InputError, NotAnArtifactError, OnomaError
 
 MANIFEST_NAME = "onoma.json"
+CARD_NAME = "README.md"
+"""What people read and edit before they publish a folder, and nothing else reads: opening does not look at it."""
 _ALWAYS_VERIFIED_BYTES = 1 << 24
 """Files up to this size are checksummed at every open; of larger ones a sample is, and all by `verify_artifact`."""
 _CHECKSUM = r"^[0-9a-f]{64}$"
@@ -233,6 +235,8 @@ def _checksum(fields: dict[str, Any]) -> str:
 
 def _check_files(folder: Path, manifest: Manifest, *, in_full: bool) -> None:
     for name, entry in manifest.files.items():
+        if name == CARD_NAME and not in_full:
+            continue
         file = folder / name
         if Path(name).is_absolute() or ".." in Path(name).parts:
             raise DamagedArtifactError(f"{folder}: the manifest names '{name}', which lies outside the folder.")

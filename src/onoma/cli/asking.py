@@ -15,7 +15,8 @@ Stages = Annotated[
     str | None,
     typer.Option(
         metavar="STAGES",
-        help="Stages to use, divided by commas: exact, loose, dense, sparse, prior, rerank. Unset: the linker's.",
+        help="Stages to use, divided by commas: exact, loose, variants, dense, sparse, prior, rerank. Unset: the "
+        "linker's.",
     ),
 ]
 SemanticTypes = Annotated[

@@ -28,7 +28,10 @@ def encode(
     dimensions: Dimensions = None,
     force: Force = False,
 ) -> None:
-    """Encode names, one per line: line n of the input is vector n."""
+    """Encode names, one per line: line n of the input is vector n.
+
+    For an encoder that does not say how its training names were prepared, names stay as they are.
+    """
     from onoma.cli import show
     from onoma.encoders import open_encoder
     from onoma.encoders.vector_files import encode_file
@@ -36,7 +39,7 @@ def encode(
 
     opened = open_encoder(encoder, precision=precision, dimensions=dimensions)
     show.vectors_cut_untrained(opened)
-    preset = normalisation or opened.folder.normalisation
+    preset = normalisation or opened.folder.trained_on or "exact"
     normalise("", preset)  # an unknown preset is refused before the work starts
     with show.progress_bar("encoding", "names") as update:
         count = encode_file(

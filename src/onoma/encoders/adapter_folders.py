@@ -25,14 +25,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from onoma.artifacts import Parent, holds, open_artifact, sha256_file, write_artifact
+from onoma.artifacts import CARD_NAME, Parent, holds, open_artifact, sha256_file, write_artifact
 from onoma.artifacts.system import is_of_system
 from onoma.encoders.adapters import CoupledNorm, adapter_tensors, has_adapters, insert_saved
+from onoma.encoders.catalogue import known_names
 from onoma.encoders.folders import ADAPTED_PREFIX, ADAPTER_KIND, EncoderFolder, Origin
 from onoma.encoders.loading import load_model, quiet_transformers
 from onoma.encoders.lora import has_lora, insert_saved_lora, lora_config, lora_tensors, merged
 from onoma.encoders.markdown import plain, table
-from onoma.encoders.model_card import CARD_NAME
 from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.pooling import Pooling
 from onoma.encoders.saving import save_encoder
@@ -157,13 +157,14 @@ def _card(about: AdapterAbout, base: Origin) -> str:
         ("numbers in it", f"{about.parameters:,}"),
         ("pooling, longest name", f"{about.pooling}, {about.max_tokens} tokens"),
     ]
+    base_name = base.hub_id or (about.base if about.base in known_names() else "BASE")
     sections = [
         "\n".join(["---", *head, "---"]),
         f"# {plain(about.name)}",
         f"{kind} beside a frozen encoder of names; without that encoder it is of no use.",
         table(("", ""), rows),
         "A whole encoder of it, for Onoma and what Onoma links with:",
-        f"    onoma encoder join ADAPTER --base {base.hub_id or 'BASE'} -o ENCODER",
+        f"    onoma encoder join ADAPTER --base {base_name} -o ENCODER",
     ]
     return "\n\n".join(sections) + "\n"
 

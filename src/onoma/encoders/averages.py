@@ -15,6 +15,7 @@ from onoma.artifacts import Parent, holds, read_manifest
 from onoma.encoders.adapters import is_adapter_name
 from onoma.encoders.folders import ENCODER_KIND, EncoderFolder, Origin
 from onoma.encoders.loading import load_folder
+from onoma.encoders.model_card import data_of
 from onoma.encoders.saving import save_encoder
 from onoma.encoders.sources import locate_encoder
 from onoma.errors import ConfigError, InputError, MismatchError
@@ -25,7 +26,6 @@ _LEAST_COSINE = 0.5
 _DECIDES_BESIDES_WEIGHTS: Mapping[str, Callable[[EncoderFolder], object]] = {
     "tokenisers": lambda one: one.tokenizer_fingerprint[:12],
     "poolings": lambda one: one.pooling,
-    "preparations of names": lambda one: one.normalisation,
     "lower-casing": lambda one: one.lower_case,
 }
 
@@ -114,9 +114,14 @@ def _refuse_difference(first: EncoderFolder, other: EncoderFolder) -> None:
     for what, decides in _DECIDES_BESIDES_WEIGHTS.items():
         here, there = decides(first), decides(other)
         if here != there:
-            raise MismatchError(
-                f"{first.path} and {other.path} cannot be averaged: they differ in {what} ({here}; {there})."
-            )
+            raise _difference(first, other, f"{what} ({here}; {there})")
+    presets = {first.trained_on, other.trained_on} - {None}
+    if len(presets) > 1:
+        raise _difference(first, other, f"preparations of names ({first.trained_on}; {other.trained_on})")
+
+
+def _difference(first: EncoderFolder, other: EncoderFolder, what: str) -> MismatchError:
+    return MismatchError(f"{first.path} and {other.path} cannot be averaged: they differ in {what}.")
 
 
 def _refuse_strangers(
@@ -153,15 +158,33 @@ def _cosine(one: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor], 
 
 
 def common_origin(folders: Sequence[EncoderFolder]) -> dict[str, Any]:
-    """``name`` and ``origin`` for the folder of what is made of trained encoders, and is no training of its own.
+    """``name`` and ``origin`` for the folder of what is made of encoders, and is no training of its own.
 
-    They are those of the encoder that all were trained from, as far as all say the same.
+    They are those of the encoder that all were trained from, which may be one of them, as far as all say the same.
     """
-    origins = {(one.origin.base, one.origin.base_hub_id, one.origin.base_licence) for one in folders}
-    base, hub_id, licence = origins.pop()
-    if origins or base is None:
-        return {"name": " and ".join(dict.fromkeys(one.name for one in folders)), "origin": Origin()}
-    return {"name": base, "origin": Origin(hub_id=hub_id, licence=licence)}
+    lines = [_line(one) for one in folders]
+    for name, origin in lines[0]:
+        known = (name, origin.hub_id, origin.licence)
+        if all(known in [(other, its.hub_id, its.licence) for other, its in line] for line in lines[1:]):
+            return {"name": name, "origin": origin}
+    return {"name": " and ".join(dict.fromkeys(one.name for one in folders)), "origin": Origin()}
+
+
+def _line(folder: EncoderFolder) -> list[tuple[str, Origin]]:
+    """What an encoder was trained from, and itself, as the base of what is trained from it; the base first."""
+    known = folder.origin
+    itself = (
+        folder.name,
+        Origin(
+            hub_id=known.hub_id,
+            licence=known.licence,
+            base_hub_id=None if known.hub_id else known.base_hub_id or known.ancestor_hub_id,
+        ),
+    )
+    if known.base is None:
+        return [itself]
+    base = Origin(hub_id=known.base_hub_id, licence=known.base_licence, base_hub_id=known.ancestor_hub_id)
+    return [(known.base, base), itself]
 
 
 def _config(folders: Sequence[EncoderFolder], shares: Sequence[float]) -> dict[str, Any]:
@@ -181,8 +204,18 @@ def _config(folders: Sequence[EncoderFolder], shares: Sequence[float]) -> dict[s
     for config in configs:
         own = config.get("pairs")
         pairs += [one for one in (own.get("merged") or [own] if own else []) if one not in pairs]
+    averaged = [
+        {"name": one.name, "share": round(share, 6), **({"centred": True} if config.get("centred") else {})}
+        for one, share, config in zip(folders, shares, configs, strict=True)
+    ]
+    told = {
+        key: "; ".join(dict.fromkeys(str(config[key]) for config in configs if config.get(key)))
+        for key in ("earlier", "teacher")
+    }
     return {
-        "averaged": [{"name": one.name, "share": round(share, 6)} for one, share in zip(folders, shares, strict=True)],
+        "averaged": averaged,
+        **{key: said for key, said in told.items() if said},
+        **data_of(configs),
         **({"training": common} if common else {}),
         **({"recipe": recipe} if recipe["name"] and len({one.get("name") for one in recipes}) == 1 else {}),
         **({"terminology": list(terminologies)} if terminologies else {}),

@@ -68,6 +68,8 @@ class Origin:
     """Of that one, where it is known."""
     base_licence: str | None = None
     """Of that one, where it is known."""
+    ancestor_hub_id: str | None = None
+    """Of the nearest encoder on the hub that the base was trained from, if the base is not there itself."""
 
 
 @dataclass(frozen=True)
@@ -276,8 +278,7 @@ def _read_folder(
                 f"join {folder} -o ENCODER."
             ) from None
         about = read_json(folder / ABOUT_NAME)
-        # Folders written before say it as settings only.
-        trained_on = about.get("normalisation") or manifest.config.get("training", {}).get("normalisation")
+        trained_on = trained_normalisation(about, manifest.config)
         trained_dimensions = tuple(manifest.config.get("training", {}).get("matryoshka", ()))
     elif (folder / ABOUT_NAME).exists():
         raise DamagedArtifactError(
@@ -337,14 +338,16 @@ def trained_normalisation(about: Mapping[str, Any], config: Mapping[str, Any]) -
     """Preset of `onoma.terminology.normalise` that an encoder's training names went through; None if nobody says.
 
     Args:
-        about: What ``encoder.json`` says; it has a preset also where no training was.
+        about: What ``encoder.json`` says; older folders have a preset also where no training was.
         config: Of the manifest. A copy of a trained encoder does not say how it was trained.
     """
     training: Mapping[str, Any] = config.get("training", {})
     if training:
         said = training.get("normalisation")
     else:
-        said = about.get("normalisation") if about.get("origin", {}).get("base") else None
+        said = about.get("normalisation")
+        if said == "sapbert" and not about.get("origin", {}).get("base"):
+            said = None  # older folders have it where nobody said so
     return None if said is None else str(said)
 
 

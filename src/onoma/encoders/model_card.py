@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from onoma.artifacts import Parent
+from onoma.artifacts import CARD_NAME, Parent
 from onoma.encoders.agreement import Agreement, read_agreements
 from onoma.encoders.folders import (
     ABOUT_NAME,
@@ -27,7 +27,6 @@ from onoma.encoders.markdown import code, plain, table
 from onoma.encoders.pooling import Pooling
 from onoma.encoders.weight_files import count_parameters, weight_files
 
-CARD_NAME = "README.md"
 TRAIN_NAME = "train.json"
 RESULTS_FOLDER = "results"
 
@@ -47,12 +46,24 @@ _PREPARING = {
 }
 """Presets of `onoma.terminology.normalise` that are one expression."""
 
+_DATA = {"vocabularies": "names of", "corpora": "annotated mentions of"}
 _PAIRS = {
     "languages": "languages",
     "max_pairs_per_concept": "pairs per concept, at most",
     "ambiguous": "equal names of different concepts",
     "include_suppressed": "suppressed names too",
 }
+
+
+def data_of(configs: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """The vocabularies and corpora that encoders have learnt, or their bases before them, each once.
+
+    Args:
+        configs: Of their manifests.
+    """
+    told = [part for config in configs for part in (config.get("before", {}), config)]
+    found = {key: list(dict.fromkeys(str(one) for part in told for one in part.get(key, ()))) for key in _DATA}
+    return {key: names for key, names in found.items() if names}
 
 
 def write_card(
@@ -86,7 +97,7 @@ def model_card(
         f"# {plain(about['name'])}",
         _what_it_is(folder, source, about, config, architecture, origin, preset),
         _use(folder, source, about["name"], preset, is_adapted=_is_adapted(architecture)),
-        _data(about, config, report, parents) if training or config.get("pairs") else "",
+        _data(about, config, report, parents) if training or config.get("pairs") or data_of([config]) else "",
         _training(training, config, report, seed) if training else "",
         _scores(folder, report),
         _precisions(folder, read_agreements(folder).values()),
@@ -104,17 +115,24 @@ def _head(folder: Path, source: EncoderFolder, origin: Origin, config: Mapping[s
         tags.append("sentence-transformers")
         lines.append("library_name: sentence-transformers")
     lines += ["pipeline_tag: sentence-similarity", "tags:", *(f"- {tag}" for tag in tags)]
-    languages = config.get("pairs", {}).get("languages")
-    if languages:
+    if languages := _languages(config.get("pairs", {})):
         lines += ["language:", *(f"- {json.dumps(language)}" for language in languages)]
-    if base := origin.hub_id or origin.base_hub_id:
+    if base := origin.hub_id or origin.base_hub_id or origin.ancestor_hub_id:
         lines.append(f"base_model: {json.dumps(base)}")
     if origin.licence is not None:
-        known = re.fullmatch(r"[A-Za-z0-9.-]+", origin.licence)
-        lines.append(f"license: {origin.licence.lower() if known else 'other'}")
+        # The hub writes SPDX's names in lower case, and those of the GNU licences without what may follow.
+        known = re.fullmatch(r"(?!LicenseRef)([A-Za-z0-9.-]+?)(?:-only|-or-later)?", origin.licence, re.IGNORECASE)
+        lines.append(f"license: {known[1].lower() if known else 'other'}")
         if not known:
             lines.append(f"license_name: {json.dumps(origin.licence)}")
     return "\n".join(["---", *lines, "---"])
+
+
+def _languages(pairs: Mapping[str, Any]) -> list[str]:
+    """Of the names, if they are said of all pairs."""
+    parts: Sequence[Mapping[str, Any]] = pairs.get("merged") or [pairs]
+    said = [part.get("languages") for part in parts]
+    return list(dict.fromkeys(language for one in said for language in one or ())) if all(said) else []
 
 
 def _what_it_is(
@@ -128,12 +146,15 @@ def _what_it_is(
 ) -> str:
     rows = []
     if averaged := config.get("averaged"):
-        rows.append(("average of", ", ".join(f"{one['name']} ({one['share']:.3g})" for one in averaged)))
+        named = [f"{one['name']} ({'centred, ' if one.get('centred') else ''}{one['share']:.3g})" for one in averaged]
+        rows.append(("average of", ", ".join(named)))
     if centred := config.get("centred"):
         rows.append(("centred", f"the mean of {centred['names']:,} names' vectors is taken off"))
     if origin.base:
-        rows.append(("trained from", _known_as(origin.base, origin.base_hub_id, origin.base_licence)))
-    elif origin.hub_id:
+        is_trained = preset is not None or bool(config.get("training") or averaged)
+        base = _known_as(origin.base, origin.base_hub_id, origin.base_licence)
+        rows.append(("trained from" if is_trained else "made from", base))
+    if origin.hub_id:
         rows.append(("weights", f"those of {_known_as(origin.hub_id, None, origin.licence)}, unchanged"))
     layers = architecture.get("num_hidden_layers") or architecture.get("n_layers")
     family = family_of(dict(architecture)) + (", with adapters" if _is_adapted(architecture) else "")
@@ -171,8 +192,13 @@ def _use(folder: Path, source: EncoderFolder, name: str, preset: str | None, *, 
     if not count_parameters(folder):  # of a source that was made by joining, there are no files
         return "\n\n".join([*parts, "The folder holds the ONNX model only, so other libraries cannot open it."])
     if is_adapted or source.pooling not in _POOLING_IN_CODE:
-        why = "it has adapters inside" if is_adapted else "they do not know its pooling"
-        return "\n\n".join([*parts, f"sentence-transformers and transformers do not open it as it is: {why}."])
+        said = (
+            "sentence-transformers and transformers do not open it as it is: it has adapters inside."
+            if is_adapted
+            else "sentence-transformers does not open it: it does not know its pooling. transformers gives the vectors "
+            f"of its tokens; a name's is {_POOLING_IN_WORDS[source.pooling]}."
+        )
+        return "\n\n".join([*parts, said])
     if preset in _PREPARING:
         prepare = f"names = [{_PREPARING[preset]} for name in {names}]"
     elif preset:
@@ -219,9 +245,8 @@ def _data(
     rows = [("trained before", str(config["earlier"]))] if config.get("earlier") else []
     rows += [("learnt from", f"the vectors of {config['teacher']}")] if config.get("teacher") else []
     rows += [(what, f"{told[what]:,}") for what in ("pairs", "queries", "names", "concepts") if what in told]
-    for key, label in (("vocabularies", "names of"), ("corpora", "annotated mentions of")):
-        if config.get(key):
-            rows.append((label, ", ".join(map(str, config[key]))))
+    for part, whose in ((config.get("before", {}), "its base: "), (config, "")):
+        rows += [(f"{whose}{label}", ", ".join(map(str, part[key]))) for key, label in _DATA.items() if part.get(key)]
     pairs: Mapping[str, Any] = config.get("pairs", {})
     rows += [(label, _shown(pairs[key])) for key, label in _PAIRS.items() if pairs.get(key) is not None]
     if pairs.get("hidden_names"):

@@ -111,7 +111,7 @@ def add_to_card(
     Raises:
         InputError: a file is no benchmark's result.
         MismatchError: results of another encoder, or a terminology that it was not trained on.
-        ConfigError: the source is no folder that Onoma wrote.
+        ConfigError: the source is no folder that Onoma wrote, or the licence is not that of weights that are another's.
         ArtifactError: the source is damaged.
     """
     found = locate_encoder(source, precision=None)
@@ -128,9 +128,20 @@ def add_to_card(
             merged = {one["fingerprint"]: dict(one) for one in (*about.get("terminologies", []), *terminologies)}
             about["terminologies"] = [merged[fingerprint] for fingerprint in known if fingerprint in merged]
         if licence is not None:
-            about["origin"] = {**about.get("origin", {}), "licence": licence.strip() or None}
+            about["origin"] = _with_licence(about.get("origin", {}), licence.strip() or None, found)
         write_json(folder / ABOUT_NAME, about)
     return locate_encoder(source, precision=found.precision)
+
+
+def _with_licence(origin: Mapping[str, Any], licence: str | None, found: EncoderFolder) -> dict[str, Any]:
+    """The origin of a folder with another licence; that of weights that are another's stays theirs."""
+    theirs = origin.get("licence")
+    if theirs is not None and licence != theirs and origin.get("base") is None:
+        raise ConfigError(
+            f"the weights of {found.path} are those of {origin.get('hub_id') or found.name}, unchanged, and under its "
+            f"licence: {theirs}. A licence of your own is for what you trained."
+        )
+    return {**origin, "licence": licence}
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onoma.artifacts import Parent, sha256_file, write_artifact
+from onoma.artifacts import CARD_NAME, Parent, read_manifest, sha256_file, write_artifact
 from onoma.encoders.agreement import read_agreements, write_agreements
 from onoma.encoders.folders import (
     ABOUT_NAME,
@@ -41,7 +41,8 @@ from onoma.encoders.folders import (
     Origin,
     onnx_name,
 )
-from onoma.encoders.model_card import CARD_NAME, write_card
+from onoma.encoders.model_card import TRAIN_NAME, data_of, write_card
+from onoma.encoders.sentence_folders import read_json
 from onoma.encoders.sources import locate_encoder
 from onoma.errors import ConfigError, missing_extra
 
@@ -126,19 +127,21 @@ def save_encoder(
         dimensions=None,
         sparse_weight=sparse_weight,
     )
+    training: Mapping[str, Any] = (config or {}).get("training", {})
+    if training and encoder.source.is_own and (before := data_of([read_manifest(encoder.source.path).config])):
+        config = {**(config or {}), "before": before}
     with write_artifact(out, ENCODER_KIND, config=config, parents=parents, seed=seed, overwrite=overwrite) as folder:
         title = name or Path(out).name
         model = write_model(
             encoder, folder, name=title, sparse_weight=sparse_weight, config=config, parents=parents, seed=seed
         )
-        training = (config or {}).get("training", {})
         origin = _origin_of_saved(folder, encoder.source, is_trained=bool(training))
         _write_rest(
             folder,
             source,
             name=title,
             origin=origin if licence is None else dataclasses.replace(origin, licence=licence),
-            normalisation=training.get("normalisation", source.normalisation),
+            normalisation=training.get("normalisation", source.trained_on),
         )
         _add_files(folder, files or {})
         cutting = PackedEncoder(model, pooling=encoder.pooling, max_tokens=source.max_tokens, source=source)
@@ -177,9 +180,15 @@ def export_encoder(
         MismatchError: the source is an open encoder's folder, and another encoder was put there since.
     """
     found = source if isinstance(source, EncoderFolder) else locate_encoder(source)
-    with write_artifact(out, ENCODER_KIND, overwrite=overwrite) as folder:
+    manifest = read_manifest(found.path) if found.is_own else None
+    config = manifest.config if manifest else {}
+    parents = manifest.parents if manifest else ()
+    seed = manifest.seed if manifest else None
+    with write_artifact(out, ENCODER_KIND, config=config, parents=parents, seed=seed, overwrite=overwrite) as folder:
         fill_folder(folder, found, onnx_only=onnx_only)
-        write_card(folder, found, config={}, parents=(), seed=None)
+        if found.is_own and (found.path / TRAIN_NAME).is_file():
+            shutil.copyfile(found.path / TRAIN_NAME, folder / TRAIN_NAME)
+        write_card(folder, found, config=config, parents=parents, seed=seed)
     return locate_encoder(Path(out), precision=found.precision)
 
 
@@ -192,11 +201,11 @@ def fill_folder(folder: Path, found: EncoderFolder, *, onnx_only: bool = False) 
         )
     found.check_unchanged()
     found.check_content()  # the copy gets checksums of its own, which would vouch for what is damaged
-    shutil.copyfile(found.model_path / "config.json", folder / "config.json")
+    _write_config(folder, found)
     if not onnx_only:
         for file in (*found.weights, *found.model_path.glob("model.safetensors.index.json")):
             shutil.copyfile(file, folder / file.name)
-    _write_rest(folder, found, name=found.name, origin=found.origin, normalisation=found.normalisation)
+    _write_rest(folder, found, name=found.name, origin=found.origin, normalisation=found.trained_on)
     precisions: set[OnnxPrecision] = {found.precision} if onnx_only else {"fp32", found.precision}
     for precision in sorted(precisions):
         file = found.path / onnx_name(precision)
@@ -213,6 +222,16 @@ def fill_folder(folder: Path, found: EncoderFolder, *, onnx_only: bool = False) 
         write_agreements(folder, [measured])
 
 
+def _write_config(folder: Path, found: EncoderFolder) -> None:
+    """The configuration as it is; of weights in half precision transformers compute in fp32, as Onoma does."""
+    config = read_json(found.model_path / "config.json")
+    if {config.get("dtype"), config.get("torch_dtype")} <= {None, "float32"}:
+        shutil.copyfile(found.model_path / "config.json", folder / "config.json")
+    else:
+        kept = {key: value for key, value in config.items() if key != "torch_dtype"}
+        write_json(folder / "config.json", {**kept, "dtype": "float32"})
+
+
 def _origin_of_saved(folder: Path, source: EncoderFolder, *, is_trained: bool) -> Origin:
     """Of weights just written, which were loaded from ``source`` and trained since, or not."""
     weights = folder / "model.safetensors"
@@ -224,16 +243,18 @@ def _origin_of_saved(folder: Path, source: EncoderFolder, *, is_trained: bool) -
         base=source.name,
         base_hub_id=known.hub_id,
         base_licence=known.licence,
+        ancestor_hub_id=None if known.hub_id else known.base_hub_id or known.ancestor_hub_id,
     )
 
 
-def _write_rest(folder: Path, source: EncoderFolder, *, name: str, origin: Origin, normalisation: str) -> None:
+def _write_rest(folder: Path, source: EncoderFolder, *, name: str, origin: Origin, normalisation: str | None) -> None:
     """All but weights, configuration and graph."""
     for file in _TOKENIZER_FILES:
         if (source.model_path / file).is_file():
             shutil.copyfile(source.model_path / file, folder / file)
     if not (folder / "tokenizer.json").exists():
         source.load_tokenizer().save(str(folder / "tokenizer.json"))
+    _pad_behind(folder)
     _name_padding(folder, source)
     steps = (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))
     write_json(
@@ -258,12 +279,19 @@ def _write_rest(folder: Path, source: EncoderFolder, *, name: str, origin: Origi
         {
             "name": name,
             "weights_sha256": sha256_file(weights) if weights.exists() else source.weights_sha256,
-            "normalisation": normalisation,
+            **({} if normalisation is None else {"normalisation": normalisation}),
             **({} if source.dimensions is None else {"dimensions": source.dimensions}),
             **({} if source.sparse_weight is None else {"sparse_weight": source.sparse_weight}),
             "origin": {key: value for key, value in dataclasses.asdict(origin).items() if value is not None},
         },
     )
+
+
+def _pad_behind(folder: Path) -> None:
+    """Padding comes behind a name, as here: before it, other tools would count positions otherwise."""
+    file = folder / "tokenizer_config.json"
+    if file.is_file() and (said := json.loads(file.read_bytes())).get("padding_side", "right") != "right":
+        write_json(file, {**said, "padding_side": "right"})
 
 
 def _name_padding(folder: Path, source: EncoderFolder) -> None:

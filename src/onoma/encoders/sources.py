@@ -59,6 +59,7 @@ def locate_encoder(
     text = str(source)
     path = Path(source).expanduser()
     name: str | None = None
+    hub_id: str | None = None
     origin: Origin | None = None
     if path.is_dir():
         folder = path
@@ -72,9 +73,10 @@ def locate_encoder(
     elif isinstance(source, Path) or not _HUB_ID.fullmatch(text):
         raise InputError("there is no such encoder folder", path=path, fix=_offline_choices())
     else:
-        folder, name = _from_hub(text), text
-        origin = Origin(hub_id=text)
+        folder, name, hub_id = _from_hub(text), text, text
     found = read_folder(folder, name=name, pooling=pooling, max_tokens=max_tokens, precision=precision)
+    if hub_id is not None:
+        origin = dataclasses.replace(found.origin, hub_id=hub_id)
     return found if origin is None else dataclasses.replace(found, origin=origin)
 
 
