@@ -55,8 +55,8 @@ def build(
         str | None,
         typer.Option(
             metavar="STAGES",
-            help="What is on where nothing else is asked for, divided by commas: exact, loose, variants, dense, sparse. "
-            "Unset: exact, variants and every search there is.",
+            help="What is on where nothing else is asked for, divided by commas: exact, loose, variants, dense, "
+            "sparse. Unset: exact, variants and every search there is.",
         ),
     ] = None,
     database: Database = None,
