@@ -43,7 +43,7 @@ def combinations(linker: Linker, learned: LinkerSettings | None) -> Iterator[tup
     searches = [chosen for n in range(1, len(there) + 1) for chosen in itertools.combinations(there, n)]
     last: list[tuple[Stage, ...]] = [(stage,) for stage in ("prior", "rerank") if stage in linker.stages]
     ends = [*last, *([("prior", "rerank")] if len(last) > 1 else [])]
-    look_ups: list[tuple[Stage, ...]] = [(), ("exact",), ("exact", "loose")]
+    look_ups: list[tuple[Stage, ...]] = [(), ("exact",), ("exact", "variants"), ("exact", "loose")]
     chosen_stages = [
         *((*look_up, *search) for search, look_up in itertools.product(searches, look_ups)),
         *look_ups[1:],
