@@ -45,6 +45,18 @@ def test_merge_and_join(place: Path) -> None:
     assert "made from: terminology" in ok("verify", place / "one")
 
 
+def test_search_tells_where_successors_lead_in_the_end(tmp_path: Path) -> None:
+    old = ("is_obsolete: true\nreplaced_by: X:2\n", "is_obsolete: true\nreplaced_by: X:3\n", "")
+    terms = "".join(ONTOLOGY.format(f"X:{number}", "eye", clauses) for number, clauses in enumerate(old, 1))
+    (tmp_path / "x.obo").write_text("format-version: 1.4\n" + terms)
+    ok("terminology", "import", "obo", tmp_path / "x.obo", "-o", tmp_path / "t")
+    hits = json.loads(ok("terminology", "search", tmp_path / "t", "eye", "--json"))
+    assert [(hit["concept_id"], hit["successor"]) for hit in hits] == [("X:3", None), ("X:1", "X:3"), ("X:2", "X:3")]
+    told = " ".join(ok("terminology", "search", tmp_path / "t", "eye").split())
+    assert "obsolete, replaced by X:2, now X:3" in told
+    assert told.count("now") == 1
+
+
 def test_enrich(place: Path) -> None:
     (place / "ours.csv").write_text("code,label\n007,Heart attack\n008,Gout\n")
     columns = ("--set", "id=code", "--set", "name=label")

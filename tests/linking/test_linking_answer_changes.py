@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 from linking_data import CONCEPTS
-from updating_data import MENTIONS, NEW, prepared
+from updating_data import MENTIONS, NEW, prepared, release
 
 from onoma.artifacts import amend_artifact
 from onoma.errors import (
@@ -45,6 +45,8 @@ def expected_reason(old: Any, new: Any) -> str:
     active = [{code for code, _ in pairs} for pairs in texts]
     if old is not None:
         if old.concept_id not in active[1]:
+            if old.concept_id == "D6" and (new is None or new.concept_id != "D9"):
+                return "successor_missed"
             return {"D6": "replaced", "D8": "retired", "D2": "unnamed"}[old.concept_id]
         if (old.concept_id, normalise(old.matched_name, "sapbert")) not in texts[1]:
             return "name_gone"
@@ -97,9 +99,31 @@ def test_the_reasons_that_these_mentions_have(place: Path, linker: Path) -> None
     assert answers is not None
     reason = dict(answers.changed.select("mention", "reason").iter_rows())
     assert reason["cold"] == "unnamed"
-    assert reason["the cold temperature"] == "replaced"
+    assert reason["the cold temperature"] in {"replaced", "successor_missed"}
     assert reason["心臓発作"] == "retired"
-    assert reason["brrr!"] in {"new_concept", "replaced", "unnamed"}
+    assert reason["brrr!"] in {"new_concept", "replaced", "successor_missed", "unnamed"}
+
+
+def test_what_is_replaced_and_answered_with_another_concept_is_told_apart(tmp_path: Path) -> None:
+    old = {"D1": ["cold"], "D2": ["flu"], "D3": ["gout"], "D4": ["rash"], "D5": ["ague"]}
+    make_terminology(tmp_path / "t", old)
+    new = {**old, "D6": ["cold"], "D7": ["flu"], "D8": ["x"]}
+    successors = {"D1": "D6", "D2": "D8", "D3": "D8"}
+    release(tmp_path / "new", new, obsolete=["D1", "D2", "D3", "D4"], replaced_by=successors)
+    build_linker(tmp_path / "t", None, tmp_path / "linker", sparse=True, stages=["exact"])
+    mentions = ["cold", "cold", "flu", "gout", "rash", "ague"]
+    report = update_linker(tmp_path / "linker", tmp_path / "new", mentions=mentions)
+    assert report.answers is not None
+    counted = {reason: n for reason, n in report.answers.reasons.items() if n}
+    assert counted == {"replaced": 2, "successor_missed": 2, "retired": 1}
+    rows = report.answers.changed.select("mention", "new_concept_id", "reason", "replaced_by").rows()
+    assert rows == [
+        ("cold", "D6", "replaced", "D6"),
+        ("flu", "D7", "successor_missed", "D8"),
+        ("gout", None, "successor_missed", "D8"),
+        ("rash", None, "retired", None),
+    ]
+    assert "successor missed         2\n" in str(report)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from linking_data import WIDTH, small_terminology
+from linking_data import CONCEPTS, WIDTH, small_terminology
 from updating_data import MENTIONS, NEW, contents, letters, new_release, prepared, release, vectors_of
 
 from onoma.artifacts import MANIFEST_NAME, amend_artifact, read_manifest, sha256_file, verify_artifact
@@ -140,7 +140,9 @@ def test_the_report(place: Path, linker: Path) -> None:
         ("D2", "unnamed", "Cold", "Cold", None, None),
         ("D1", "renamed", "Diabetes Mellitus", "Diabetes", None, None),
     ]
-    assert report.counts == {"added": 1, "replaced": 1, "retired": 1, "removed": 0, "unnamed": 1, "renamed": 1}
+    assert report.counts == {"added": 1, "replaced": 1, "retired": 1, "removed": 0, "unnamed": 1, "renamed": 1} | {
+        "respelled": 0
+    }
     assert (report.n_concepts, report.n_texts, report.n_kept, report.n_encoded) == ((6, 4), (7, 10), 4, 6)
     assert told[-1] == (10, 10, "encoding")
     assert told[0] == (4, 10, "encoding"), "copied ones are done"
@@ -178,8 +180,20 @@ def test_a_successor_that_was_replaced_in_turn_is_passed_over(linker: Path, tmp_
     }
 
 
+def test_another_spelling_is_no_other_name(linker: Path, tmp_path: Path) -> None:
+    new = release(tmp_path / "new", {**CONCEPTS, "D1": ["diabetes  mellitus"], "D2": ["Colds"]}, obsolete=["D5"])
+    report = update_linker(linker, new, tmp_path / "out")
+    told = report.concepts.select("concept_id", "change", "old", "new").rows()
+    assert told == [
+        ("D2", "renamed", "Cold", "Colds"),
+        ("D1", "respelled", "Diabetes Mellitus", "diabetes  mellitus"),
+    ]
+    assert "D1: Diabetes Mellitus -> diabetes  mellitus" in str(report)
+
+
 def test_what_to_consider_is_told_where_nothing_replaces_a_concept(linker: Path, tmp_path: Path) -> None:
-    advice = [(code, "consider", other) for code in ("D8", "D6", "D1") for other in ("D9", "D1")]
+    advice = [("D8", "possibly_equivalent_to", "D9"), ("D8", "same_as", "D1")]  # as SNOMED CT has it
+    advice += [(code, "consider", other) for code in ("D6", "D1") for other in ("D9", "D1")]
     obsolete = ["D2", "D5", "D6", "D8"]
     new = release(tmp_path / "new", NEW, obsolete=obsolete, replaced_by={"D6": "D9"}, relations=advice)
     assert new.to_consider() == {"D8": ("D9", "D1")}

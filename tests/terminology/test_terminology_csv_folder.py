@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,8 +12,9 @@ import pytest
 from sample_tables import CSV_FOLDER, csv_text, write_csv_folder
 from small_terminologies import content
 
-from onoma.errors import InputError
-from onoma.terminology import Terminology, import_terminology
+from onoma.artifacts import verify_artifact
+from onoma.errors import DamagedArtifactError, InputError
+from onoma.terminology import Terminology, export_terminology, import_terminology
 
 
 def read(
@@ -120,3 +122,54 @@ def test_a_successor_that_is_not_there_is_told(tmp_path: Path) -> None:
     told = "concepts replaced by one that is not among them"
     assert told not in read(tmp_path)
     assert f"{told}: 1" in read(tmp_path, changes={"concepts": csv_text(CSV_FOLDER["concepts"]) + "X:8,obsolete,Z:1\n"})
+
+
+def test_an_export_that_is_not_as_it_was_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    write_csv_folder()(tmp_path / "in")
+    import_terminology("csv", tmp_path / "in", tmp_path / "t")
+    export_terminology(tmp_path / "t", "csv", tmp_path / "export")
+    import_terminology("csv", tmp_path / "export", tmp_path / "back")
+    assert content(tmp_path / "back") == content(tmp_path / "t")
+    good = {file.name: file.read_bytes() for file in (tmp_path / "export").iterdir()}
+
+    def refused(name: str, problem: str, files: Mapping[str, bytes]) -> None:
+        folder = tmp_path / "damaged"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        with zipfile.ZipFile(tmp_path / "damaged.zip", "w") as archive:
+            for file, data in files.items():
+                (folder / file).write_bytes(data)
+                archive.writestr(f"export/{file}", data)
+        for source, place in ((folder, folder), (tmp_path / "damaged.zip", tmp_path / "damaged.zip" / "export")):
+            with pytest.raises(InputError, match=rf"{problem}.*export again, or, .*delete onoma\.json") as caught:
+                import_terminology("csv", source, tmp_path / "out")
+            assert caught.value.path == place / name
+        with pytest.raises(DamagedArtifactError):
+            verify_artifact(folder)
+
+    names = good["names.csv"]
+    cut = names[: names.rindex(b"\n", 0, -1) + 1]
+    changed = names.replace(b"Heart", b"Head ", 1)
+    assert changed != names
+    sizes = f"{len(cut)} bytes, and had {len(names)}"
+    refused("names.csv", f"as it was exported: it has {sizes}", {**good, "names.csv": cut})
+    refused("names.csv", "it has 0 bytes", {**good, "names.csv": b""})
+    refused("names.csv", "its content has changed", {**good, "names.csv": changed})
+    refused("onoma.json", "cannot be read", {**good, "onoma.json": good["onoma.json"][:-9]})
+    missing = {name: data for name, data in good.items() if name != "relations.csv"}
+    refused("relations.csv", "missing", missing)
+    (tmp_path / "damaged" / "onoma.json").unlink()
+    import_terminology("csv", tmp_path / "damaged", tmp_path / "out")  # edited on purpose
+    (tmp_path / "export" / "names.csv").unlink()
+    (tmp_path / "export" / "names.csv.gz").write_bytes(gzip.compress(names))
+    (tmp_path / "export" / "onoma-notes.csv").write_text("mine")
+    import_terminology("csv", tmp_path / "export", tmp_path / "back", overwrite=True)
+
+
+def test_the_manifest_of_something_else_says_nothing_of_these_files(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    write_csv_folder()(tmp_path / "in")
+    import_terminology("csv", tmp_path / "in", tmp_path / "in" / "t")
+    (tmp_path / "in" / "t" / "names.parquet").unlink()
+    import_terminology("csv", tmp_path / "in", tmp_path / "out")

@@ -64,7 +64,8 @@ def changes(old: list[Record], new: list[Record]) -> Iterator[Row]:
                 ]
                 is_known = bool(said[0] & said[1])
                 was_of_another = alike(name) in {alike(one.preferred_name) for one in old if one.status == "active"}
-                change = "renamed" if is_known and not was_of_another else "renamed_entirely"
+                has_old_name = not old_name or alike(old_name) in {alike(one.text) for one in now.names}
+                change = "renamed" if has_old_name or (is_known and not was_of_another) else "renamed_entirely"
                 change = "respelled" if alike(old_name) == alike(name) else change
                 yield code, change, old_name, name, None, now.replaced_by
         contents: dict[str, list[set[tuple[str, str | None]]]] = {
@@ -226,3 +227,16 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
         diff_terminologies(tmp_path / "empty", folder)
     opened = Terminology.open(folder)
     assert diff_terminologies(opened, folder).is_empty
+
+
+def test_a_code_that_keeps_its_name_means_what_it_meant(tmp_path: Path) -> None:
+    old = [record("X:1", "Cold", "Coryza"), record("X:2", "Gout"), record("X:3"), record("X:4", "Flu")]
+    new = [
+        record("X:1", "Gout", "cold"),  # X:2 was merged into it
+        record("X:2", "Gout", status="obsolete", replaced_by="X:1"),
+        record("X:3", "Ague"),  # had no name
+        record("X:4", "Rash"),
+    ]
+    found = diff(tmp_path, old, new)
+    kinds = found.details.filter(pl.col("change").str.starts_with("renamed")).select("concept_id", "change")
+    assert kinds.rows() == [("X:4", "renamed_entirely"), ("X:1", "renamed"), ("X:3", "renamed")]

@@ -211,6 +211,15 @@ def test_synonyms_of_another_scope_say_nothing_and_are_not_taken(tmp_path: Path)
     texts, report = enriched(tmp_path, own, other)
     assert texts == {"L1": ["Diabetes"], "L2": ["Leukaemia", "Blood cancer", "Leucosis"]}
     assert report.matches["other_id"].to_list() == ["H:3"]
+    assert report.n_inexact == 1
+    assert "broad, narrow or related, not added: 1" in str(report)
+
+
+def test_names_left_out_for_their_scope_are_not_said_to_be_there(tmp_path: Path) -> None:
+    names = [Name("Cold"), Name("Chill", term_type="related_synonym"), Name("Cold", term_type="broad_synonym")]
+    _, report = enriched(tmp_path, [record("L1", "Cold")], [Record("H:1", names)])
+    assert (report.n_added, report.n_inexact) == (0, 1)
+    assert "nothing was added: the concepts have all but these already" in str(report)
 
 
 @pytest.mark.parametrize("by", [EVIDENCE, ("name", "words")])

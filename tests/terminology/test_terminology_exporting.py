@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -354,3 +356,27 @@ def test_formats_and_policies(tmp_path: Path) -> None:
         export_terminology(write(tmp_path / "empty", [Record("a")]), "csv", tmp_path / "out")
     assert set(export_formats()) == set(OUT)
     assert not (tmp_path / "out").exists()
+
+
+def test_choices_stand_where_tools_look_for_them(tmp_path: Path) -> None:
+    old = [
+        record("X:3", "old", status="obsolete", relations=[("consider", "X:1", "X"), ("consider", "X:2", "X")]),
+        record("X:4", "older", status="obsolete", replaced_by="X:1", relations=[("replaced_by", "X:2", "X")]),
+    ]
+    report, _, after = round_trip(tmp_path, [record("X:1", "a"), record("X:2", "b"), *old], "obographs")
+    assert after["relations"] == [(2, "consider", 0, "X"), (2, "consider", 1, "X"), (3, "consider", 1, "X")]
+    assert after["concepts"][3][-1] == "X:1"
+    assert report.not_carried["relations replaced_by, which are told as consider"] == 1
+    graph = json.loads((tmp_path / "out.json").read_text())["graphs"][0]
+    assert re.fullmatch("urn:onoma:terminology:[0-9a-f]{16}", graph["id"])
+    assert graph["edges"] == []
+    assert {node["type"] for node in graph["nodes"]} == {"CLASS"}
+    told = [entry["val"][-3:] for entry in graph["nodes"][2]["meta"]["basicPropertyValues"]]
+    assert told == ["X_1", "X_2"]
+
+
+def test_what_a_format_cannot_hold_is_said_once(tmp_path: Path) -> None:
+    made = write(tmp_path / "in", [record("X:1", "a\nb")])
+    with pytest.raises(InputError) as caught:
+        export_terminology(made, "umls", tmp_path / "out")
+    assert str(caught.value).count("line end") == 1

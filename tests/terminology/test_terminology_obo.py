@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import itertools
 import re
 from collections import Counter
 from pathlib import Path
@@ -109,7 +110,7 @@ def test_merged_retired_and_borrowed_terms(tmp_path: Path) -> None:
     concepts = terminology.concepts().select("concept_id", "preferred_name", "status", "replaced_by").collect().rows()
     assert concepts == [
         ("X:1", "a", "active", None),
-        ("X:2", "obsolete b", "obsolete", "X:1"),
+        ("X:2", "obsolete b", "obsolete", None),
         ("X:3", "c", "active", None),
         ("X:5", "", "obsolete", "Z:1"),
         ("X:9", "", "obsolete", "X:1"),
@@ -117,10 +118,12 @@ def test_merged_retired_and_borrowed_terms(tmp_path: Path) -> None:
     assert terminology.concept("X:1").semantic_types == ("own",)
     assert terminology.concept("X:3").semantic_types == ("common",)
     relations = terminology.relations().select("head_row", "relation", "tail_row").collect().rows()
-    assert relations == [(0, "part_of", 1), (1, "replaced_by", 2), (1, "consider", 2), (2, "is_a", 0)]
+    assert relations == [(0, "part_of", 1), (1, "consider", 0), (1, "consider", 2), (2, "is_a", 0)]
+    assert terminology.to_consider() == {"X:2": ("X:1", "X:3")}
     assert report.notes == {
         "terms without a name (only referred to), left out": 1,
         "alternative ids claimed by several terms (the first has it)": 1,
+        "concepts with several successors, which are told as choices (the first: X:2)": 1,
         "individuals (instances of concepts), left out": 1,
         "concepts replaced by one that is not among them": 1,
         "concepts with one to consider in their place that is not among them": 1,
@@ -501,3 +504,66 @@ def test_a_frame_with_a_line_that_is_no_text_is_left_out_as_a_whole(tmp_path: Pa
     assert [body.split(b"\n")[line - 1].count(b"\xe8") for line in rejects["line"]] == [1, 1, 1]
     with pytest.raises(InputError, match="not UTF-8"):
         import_terminology("obo", tmp_path / "x.obo", tmp_path / "strict")
+
+
+def test_several_successors_are_choices_and_one_said_twice_is_the_successor(tmp_path: Path) -> None:
+    body = (
+        term("X:1", "name: a", "alt_id: X:3")
+        + term("X:2", "name: b")
+        + term("X:3", "name: old", "is_obsolete: true", "replaced_by: X:2", "replaced_by: X:1", "consider: X:1")
+        + term("X:4", "name: older", "is_obsolete: true", "replaced_by: X:2", "replaced_by: X:2")
+        + term("X:5", "name: oldest", "is_obsolete: true", "replaced_by: X:5", "replaced_by: X:2")
+        + term("X:6", "name: first", "is_obsolete: true", "replaced_by: X:2", "replaced_by: X:1")
+    )
+    terminology, report = read(tmp_path, body)
+    assert terminology.successors() == {"X:4": "X:2", "X:5": "X:2"}
+    assert terminology.to_consider() == {"X:3": ("X:2", "X:1"), "X:6": ("X:2", "X:1")}
+    assert terminology.n_relations == 4
+    assert report.notes == {"concepts with several successors, which are told as choices (the first: X:3)": 2}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "IAO:0100001 X:1",
+        'IAO:0100001 "X:1" xsd:string',
+        "http://purl.obolibrary.org/obo/IAO_0100001 http://purl.obolibrary.org/obo/X_1",
+        'IAO:0100001 "http://purl.obolibrary.org/obo/X_1" xsd:anyURI',
+    ],
+)
+def test_a_successor_in_a_property_value(said: str, tmp_path: Path) -> None:
+    old = term("X:2", "name: old", "is_obsolete: true", f"property_value: {said}", "replaced_by: X:1")
+    for clauses in (old, old.replace("replaced_by: X:1\n", "")):
+        terminology, _ = read(tmp_path, term("X:1", "name: a") + clauses)
+        assert terminology.concept("X:2").replaced_by == "X:1"
+        assert terminology.n_relations == 0
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(["RELATED", "EXACT abbreviation", "BROAD"])])
+def test_of_one_spelling_the_closest_scope_counts(order: tuple[str, ...], tmp_path: Path) -> None:
+    twice = [f'synonym: "zwo" {scope} []' for scope in order]
+    far = [f'synonym: "drei" {scope} []' for scope in order if not scope.startswith("EXACT")]
+    label = [f'synonym: "a" {scope} []' for scope in order]
+    body = term("X:1", "name: a", *twice, *far, *label)
+    terminology, report = read(tmp_path, body, scopes="all")
+    kinds = dict(terminology.names().select("text", "term_type").collect().rows())
+    assert kinds == {"a": "label", "zwo": "exact_synonym/abbreviation", "drei": "broad_synonym"}
+    assert report.notes == {"synonyms spelled as another name of their term, left out": 6}
+
+
+def test_an_escape_that_is_a_space(tmp_path: Path) -> None:
+    body = term(
+        "X:1",
+        r"name: a\Wb \\Wc",
+        r'synonym: "d\We\tf \\\Wg" EXACT []',
+        r'def: "h\W\"i\"" [X:1]',
+    )
+    terminology, _ = read(tmp_path, body)
+    assert terminology.concept("X:1").names == (r"a b \Wc", "d e\tf \\ g")
+    assert terminology.definitions().collect()["text"].to_list() == ['h "i"']
+
+
+def test_imports_are_told(tmp_path: Path) -> None:
+    header = "format-version: 1.4\nimport: http://x/y.owl\nimport: http://x/z.owl\n\n"
+    _, report = read(tmp_path, term("X:1", "name: a"), header=header)
+    assert report.notes == {"imports that were not followed (the first: http://x/y.owl)": 2}

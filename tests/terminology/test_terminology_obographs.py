@@ -114,7 +114,7 @@ def test_everything_that_a_node_says(tmp_path: Path) -> None:
     terminology, report = read(tmp_path, content, scopes="all")
     assert rows(terminology.concepts(), "concept_id", "preferred_name", "status", "replaced_by") == [
         ("X:1", "a", "active", None),
-        ("X:2", "", "obsolete", "X:1"),
+        ("X:2", "", "obsolete", None),
         ("X:3", "c", "active", None),
         ("X:9", "", "obsolete", "X:1"),
     ]
@@ -129,7 +129,7 @@ def test_everything_that_a_node_says(tmp_path: Path) -> None:
     assert terminology.concept("X:1").semantic_types == ("own",)
     assert terminology.concept("X:3").semantic_types == ("common",)
     assert rows(terminology.relations(), "head_row", "relation", "tail_row") == [
-        (1, "replaced_by", 2),
+        (1, "consider", 0),
         (1, "consider", 2),
         (0, "is_a", 2),
         (0, "part_of", 2),
@@ -155,6 +155,7 @@ def test_everything_that_a_node_says(tmp_path: Path) -> None:
         "statements of equivalence about terms that are not among the concepts, left out": 1,
         "relations to or from terms that are not among the concepts, left out": 1,
         "concepts without a name (retired codes)": 2,
+        "concepts with several successors, which are told as choices (the first: X:2)": 1,
     }
 
 
@@ -350,3 +351,10 @@ def test_whatever_stands_there(
     with contextlib.suppress(InputError):
         import_terminology("obographs", folder / "x.json", folder / "out", on_error=on_error)
         assert Terminology.open(folder / "out").n_names > 0
+
+
+def test_a_property_that_is_null_is_as_if_it_was_not_there(tmp_path: Path) -> None:
+    nothing: dict[str, Any] = {"pred": None, "val": "MESH:D1"}
+    content = document(node("X:1", "a", xrefs=[nothing], definition=nothing, basicPropertyValues=[nothing]))
+    terminology, _ = read(tmp_path, content)
+    assert rows(terminology.cross_references(), "relation", "code") == [("xref", "MESH:D1")]

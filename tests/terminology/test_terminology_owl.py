@@ -88,7 +88,7 @@ def check_ontology(terminology: Terminology, report: ImportReport) -> None:
     concepts = terminology.concepts().select("concept_id", "preferred_name", "status", "replaced_by").collect().rows()
     assert concepts == [
         ("X:1", "heart attack", "active", None),
-        ("X:2", "", "obsolete", "X:1"),
+        ("X:2", "", "obsolete", None),
         ("X:3", "three", "active", None),
         ("X:9", "", "obsolete", "X:1"),
     ]
@@ -121,7 +121,8 @@ def check_ontology(terminology: Terminology, report: ImportReport) -> None:
         (0, "derives from", 2),
         (0, "RO:0000002", 2),
         (0, "equivalent_to", 2),
-        (1, "replaced_by", 2),
+        (1, "consider", 0),
+        (1, "consider", 2),
     }
     references = terminology.cross_references().select("concept_row", "relation", "code").collect().rows()
     assert set(references) == {
@@ -138,6 +139,7 @@ def check_ontology(terminology: Terminology, report: ImportReport) -> None:
         "terms without a name (only referred to), left out": 1,
         "relations to or from terms that are not among the concepts, left out": 1,
         "concepts without a name (retired codes)": 2,
+        "concepts with several successors, which are told as choices (the first: X:2)": 1,
     }
 
 
@@ -569,3 +571,37 @@ def test_whatever_stands_there(
         spoilt = (whole[:start] + text + whole[start + length :]).encode("utf-8", "replace").decode()
         terminology, _ = read(tmp_path_factory.mktemp("fuzz"), spoilt, name, on_error=on_error)
         assert terminology.n_names > 0
+
+
+def test_what_has_a_name_and_is_no_concept_is_counted(tmp_path: Path) -> None:
+    text = """
+obo:x.owl a owl:Ontology ; rdfs:label "x" ; owl:imports <http://x/y.owl> , <http://x/z.owl> .
+obo:X_1 a owl:Class ; rdfs:label "a" ; rdfs:subClassOf
+  [ a owl:Restriction ; owl:onProperty obo:X_9 ; owl:someValuesFrom obo:X_1 ] , [ a owl:Class ] .
+obo:X_2 rdfs:label "b" .
+obo:X_3 skos:prefLabel "c"@de , "d"@en .
+obo:X_4 rdfs:subClassOf obo:X_1 .
+obo:X_5 rdfs:label "e" ; a owl:NamedIndividual .
+obo:X_9 a owl:ObjectProperty ; rdfs:label "part of" .
+[] a skos:Concept ; skos:prefLabel "f"@de , "g"@en .
+[] skos:prefLabel "h" ; a owl:Class .
+[] a owl:Axiom ; owl:annotatedSource obo:X_1 ; owl:annotatedProperty rdfs:label ; owl:annotatedTarget "a" ;
+  rdfs:label "i" .
+"""
+    for order in (1, -1):
+        statements = text.strip().removesuffix(" .").split(" .\n")[::order]
+        terminology, report = read(tmp_path, TURTLE_HEAD + " .\n".join([*statements, ""]))
+        assert terminology.n_concepts == 1
+        first = "http://x/y.owl"
+        assert report.notes == {
+            "classes with a label but without an IRI (blank nodes), left out": 2,
+            "subjects with a label but without a type, left out (such as http://purl.obolibrary.org/obo/X_2)": 2,
+            f"imports that were not followed (the first: {first})": 2,
+            "class expressions that say no relation between two classes, left out": 1,
+        }
+
+
+def test_one_spelling_with_several_scopes_is_as_its_closest(tmp_path: Path) -> None:
+    text = 'obo:X_1 a owl:Class ; oio:hasRelatedSynonym "b" ; rdfs:label "a" ; oio:hasExactSynonym "b" .\n'
+    terminology, _ = read(tmp_path, TURTLE_HEAD + text, scopes="all")
+    assert [name[1:3] for name in names(terminology)] == [("label", "a"), ("exact_synonym", "b")]

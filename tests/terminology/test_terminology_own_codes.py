@@ -81,6 +81,7 @@ def test_languages_of_every_form_come_through(tmp_path: Path) -> None:
     export_terminology(read, "csv", tmp_path / "csv")
     names = tmp_path / "csv" / "names.csv"
     names.write_text(names.read_text().replace(",en,", ",en_us,"))  # as POSIX writes it
+    (tmp_path / "csv" / "onoma.json").unlink()
     import_terminology("csv", tmp_path / "csv", tmp_path / "again")
     found = Terminology.open(tmp_path / "again").names().collect()
     assert dict(found.select("text", "language").rows()) == {"flu": "en-US", "grippe": "x-lay", "qul": "i-klingon"}

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_terminologies import record, write
 from test_terminology_tables import tables
 
 from onoma.errors import InputError
@@ -155,3 +156,10 @@ def test_letters_that_capitals_make_one(tmp_path: Path) -> None:
     for code, spelt in queries.items():
         for query in spelt:
             assert [hit.concept_id for hit in terminology.search(query)] == [code], query
+
+
+def test_what_an_obsolete_one_is_in_the_end(tmp_path: Path) -> None:
+    old = [record(f"X:{number}", "heart", status="obsolete", replaced_by=f"X:{number + 1}") for number in (1, 2)]
+    hits = Terminology.open(write(tmp_path / "t", [*old, record("X:3", "heart")])).search("heart")
+    told = {hit.concept_id: (hit.replaced_by, hit.successor) for hit in hits}
+    assert told == {"X:1": ("X:2", "X:3"), "X:2": ("X:3", "X:3"), "X:3": (None, None)}

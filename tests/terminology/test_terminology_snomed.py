@@ -303,6 +303,9 @@ def test_successors(
     assert concepts_of(found)[A]["replaced_by"] == replaced_by
     assert concepts_of(found)[B]["replaced_by"] is None
     assert sentences(found) == relations
+    choices = {tail for head, relation, tail in relations if head == A and relation != "was_a"} - {A}
+    told = {A: tuple(sorted(choices))} if choices and replaced_by is None else {}
+    assert {code: tuple(sorted(others)) for code, others in found.to_consider().items()} == told
 
 
 @pytest.mark.parametrize("link", [SAME_AS, REPLACED_BY, POSSIBLY])

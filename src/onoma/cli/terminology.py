@@ -239,7 +239,8 @@ def search(
 
 def _status(hit: SearchHit) -> str:
     if hit.replaced_by:
-        return f"{hit.status}, replaced by {hit.replaced_by}"
+        now = f", now {hit.successor}" if hit.successor not in (None, hit.replaced_by) else ""
+        return f"{hit.status}, replaced by {hit.replaced_by}{now}"
     return f"{hit.status}, consider {', '.join(hit.consider)}" if hit.consider else hit.status
 
 

@@ -1,18 +1,19 @@
 """What an update changes for mentions that were linked before, and why.
 
-=============  ======================================================================================================
-reason         the earlier answer's concept and the name that it was found by; the first that holds is given
-=============  ======================================================================================================
-replaced       the concept is obsolete now, and the terminology leads to one in its place
-retired        it is obsolete now, and the terminology does not
-removed        its code is gone
-unnamed        it is active, and has no name any more that could be found (all suppressed, or gone)
-name_gone      the concept is there, and this name of it is not
-new_concept    both are there; the new answer is a concept that was not there before
-new_name       both are there; the new answer was found by a name that its concept did not have before
-other          both pairs were there before and are there still. What decided between them depends on all names: ranks
-               and weights of n-grams, candidates of an index, confidence, the order of equal scores
-=============  ======================================================================================================
+================  ===================================================================================================
+reason            the earlier answer's concept and the name that it was found by; the first that holds is given
+================  ===================================================================================================
+replaced          the concept is obsolete now, and the new answer is what the terminology leads to in its place
+successor_missed  likewise, and the new answer is another one, or none
+retired           it is obsolete now, and the terminology leads to none in its place
+removed           its code is gone
+unnamed           it is active, and has no name any more that could be found (all suppressed, or gone)
+name_gone         the concept is there, and this name of it is not
+new_concept       both are there; the new answer is a concept that was not there before
+new_name          both are there; the new answer was found by a name that its concept did not have before
+other             both pairs were there before and are there still. What decided between them depends on all names:
+                  ranks and weights of n-grams, candidates of an index, confidence, the order of equal scores
+================  ===================================================================================================
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from onoma.terminology import Terminology, normalise
 from onoma.terminology.tables import ACTIVE
 from onoma.types import Progress, no_progress
 
-REASONS = (*GONE, "name_gone", "new_concept", "new_name", "other")
+REASONS = ("replaced", "successor_missed", *GONE[1:], "name_gone", "new_concept", "new_name", "other")
 CHANGED_ANSWERS = pl.Schema(
     {
         "mention": pl.String(),
@@ -151,7 +152,8 @@ class EarlierAnswers:
             terminology: That of the successor.
         """
         gone = concepts.filter(pl.col("change").is_in(GONE)).select("concept_id", "change", "replaced_by", "consider")
-        why = _Reasons(self._names, _ConceptNames(linker), {code: change for code, change, _, _ in gone.iter_rows()})
+        changes = {code: (change, successor) for code, change, successor, _ in gone.iter_rows()}
+        why = _Reasons(self._names, _ConceptNames(linker), changes)
         instead = {code: (successor, choices) for code, _, successor, choices in gone.iter_rows()}
         rows = []
         for (mention, n), old, new in zip(
@@ -191,10 +193,10 @@ class _Reasons:
     Args:
         before: Names of the earlier linker.
         after: Of the new one.
-        gone: What became of concepts that are no answer any more.
+        gone: What became of concepts that are no answer any more, and the code that takes the place of each.
     """
 
-    def __init__(self, before: _ConceptNames, after: _ConceptNames, gone: dict[str, str]) -> None:
+    def __init__(self, before: _ConceptNames, after: _ConceptNames, gone: dict[str, tuple[str, str | None]]) -> None:
         self._before, self._after, self._gone = before, after, gone
         self._known = set(before.concept_ids)
 
@@ -202,7 +204,9 @@ class _Reasons:
         """One of `REASONS`."""
         if old is not None:
             if old.concept_id in self._gone:
-                return self._gone[old.concept_id]
+                change, successor = self._gone[old.concept_id]
+                is_missed = change == "replaced" and (new is None or new.concept_id != successor)
+                return "successor_missed" if is_missed else change
             if not self._after.has(old):
                 return "name_gone"
         if new is not None:

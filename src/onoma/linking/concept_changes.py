@@ -9,6 +9,7 @@ retired    is obsolete, and it does not
 removed    its code is gone
 unnamed    is active, and has no name any more that could be found
 renamed    has another preferred name
+respelled  has another preferred name, of which only upper and lower case or white space differ
 =========  ============================================================================
 
 The words are those of `onoma.terminology.diffing`, which compares two terminologies; here the old one is not needed.
@@ -20,11 +21,12 @@ import polars as pl
 
 from onoma.linking.dictionary import NameDictionary
 from onoma.terminology import Terminology
+from onoma.terminology.normalisation import normalise_expr
 from onoma.terminology.tables import ACTIVE
 
 GONE = ("replaced", "retired", "removed", "unnamed")
 """Changes of concepts that cannot be an answer any more."""
-CHANGES = ("added", *GONE, "renamed")
+CHANGES = ("added", *GONE, "renamed", "respelled")
 CONCEPT_CHANGES = pl.Schema(
     {
         "concept_id": pl.String(),
@@ -57,8 +59,10 @@ def concept_changes(before: NameDictionary, after: NameDictionary, terminology: 
     change = (
         pl.when(pl.col("old").is_null())
         .then(pl.lit("added"))
-        .when(pl.col("new").is_not_null() & (pl.col("old") != pl.col("new")))
+        .when(normalise_expr(pl.col("old")) != normalise_expr(pl.col("new")))
         .then(pl.lit("renamed"))
+        .when(pl.col("old") != pl.col("new"))
+        .then(pl.lit("respelled"))
         .when(pl.col("new").is_not_null())
         .then(None)
         .when(pl.col("status").is_null())

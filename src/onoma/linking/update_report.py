@@ -97,7 +97,7 @@ class UpdateReport:
         if self.answers is not None:
             changed = self.answers
             lines.append(f"{changed.n_changed:,} of {changed.n_mentions:,} mentions have another first answer")
-            lines += [f"{reason.replace('_', ' '):<11} {n:>9,}" for reason, n in changed.reasons.items() if n]
+            lines += [f"{reason.replace('_', ' '):<16} {n:>9,}" for reason, n in changed.reasons.items() if n]
             lines += self._answers_gone()
         if self.prior is not None and (self.prior.n_moved or self.prior.n_gone):
             lines.append(
@@ -126,7 +126,7 @@ class UpdateReport:
 def _told(row: dict[str, str | None]) -> str:
     """A change as a person reads it."""
     change, concept_id, old, new = row["change"], row["concept_id"], row["old"], row["new"]
-    if change == "renamed":
+    if change in {"renamed", "respelled"}:
         return f"{concept_id}: {old} -> {new}"
     if change == "replaced":
         return f"{concept_id} {old} -> {row['replaced_by']}"

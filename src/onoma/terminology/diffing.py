@@ -14,8 +14,9 @@ removed                  an active code that is gone altogether; old: its prefer
 removed_obsolete         an obsolete code that is gone altogether; old: its preferred name
 revived                  was obsolete, is active; old, new: preferred names
 successor_changed        status as before, another ``replaced_by``; old, new: successors
-renamed_entirely         status as before, another preferred name: that of another code before, or one that came as all
-                         names and their words went; the code may mean something else now; old, new: preferred names
+renamed_entirely         status as before, another preferred name, and the earlier one is none of its names any more: it
+                         was another code's, or came as all names and their words went; the code may mean something
+                         else now; old, new: preferred names
 renamed                  status as before, another preferred name otherwise; old, new: preferred names
 respelled                likewise, but only upper and lower case or white space differ
 name_added, ...          a name (text and language) that was not there, is not there any more; qualifier: the language
@@ -229,10 +230,13 @@ def _concept_changes(before: Terminology, after: Terminology, concepts: pl.DataF
     was_of_another = normalise_expr(new).is_in(
         concepts.filter(was_active).select(normalise_expr(old)).to_series().implode()
     )
+    has_old_name = pl.col("row_new").is_in(_with_old_name(after, differing).implode())
     strange = _strangers(before, after, differing.filter(~is_same).select("row", "row_new"))
     kind = (
         pl.when(is_same)
         .then(pl.lit("respelled"))
+        .when((old == "") | has_old_name)
+        .then(pl.lit("renamed"))
         .when(was_of_another | pl.col("row_new").is_in(strange.implode()))
         .then(pl.lit("renamed_entirely"))
         .otherwise(pl.lit("renamed"))
@@ -250,6 +254,13 @@ def _with_moved(changed: pl.DataFrame) -> pl.DataFrame:
     )
     is_gone = pl.col("change").is_in(["removed", "retired"])
     return named.join(only, on="name", how="left").with_columns(moved_to=pl.when(is_gone).then("moved_to"))
+
+
+def _with_old_name(after: Terminology, differing: pl.DataFrame) -> pl.Series:
+    """Of concepts with another preferred name, those that still have the earlier one: their rows in the new release."""
+    names = after.names().join(differing.lazy(), left_on="concept_row", right_on="row_new")
+    still = names.filter(normalise_expr(pl.col("text")) == normalise_expr(pl.col("preferred_name")))
+    return still.select("concept_row").unique().collect()["concept_row"]
 
 
 def _strangers(before: Terminology, after: Terminology, rows: pl.DataFrame) -> pl.Series:

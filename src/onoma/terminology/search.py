@@ -39,6 +39,7 @@ class SearchHit:
         replaced_by: Code of the concept to use instead; perhaps of another terminology.
         consider: Codes of which one may be used instead of an obsolete one that none replaces
             (`Terminology.to_consider`).
+        successor: Of an obsolete one: where ``replaced_by`` leads in the end (`Terminology.successors`).
     """
 
     concept_id: str
@@ -48,6 +49,7 @@ class SearchHit:
     status: str
     replaced_by: str | None
     consider: tuple[str, ...] = ()
+    successor: str | None = None
 
 
 _ONE_LETTER = {"ß": "ss", "ς": "σ", "i\u0307": "i", "\u0131": "i"}

@@ -17,7 +17,7 @@ from onoma.codes import digits_of
 from onoma.errors import DamagedArtifactError, InputError, MismatchError, did_you_mean
 from onoma.terminology.information import TerminologyInfo, gather_information
 from onoma.terminology.search import SearchHit, search_names
-from onoma.terminology.tables import ACTIVE, FORMAT_VERSION, KIND, REQUIRED, SCHEMAS
+from onoma.terminology.tables import ACTIVE, CHOICE_RELATIONS, FORMAT_VERSION, KIND, REQUIRED, SCHEMAS
 
 _MOST_SUGGESTED_FROM = 2000
 
@@ -183,13 +183,15 @@ class Terminology:
         return {code: end for code, end in ends.items() if end is not None}
 
     def to_consider(self) -> dict[str, tuple[str, ...]]:
-        """What may be used in place of retired codes that `successors` lead nowhere: their relations "consider".
+        """What may be used in place of retired codes that `successors` lead nowhere, by their relations.
 
-        A person has to choose: each is right for some of what the retired one was used for. A choice that was retired
-        since stands for what takes its place, or for its own choices.
+        These are "consider", SNOMED CT's "possibly_equivalent_to" and others (`onoma.terminology.tables`). A person
+        has to choose: each is right for some of what the retired one was used for. A choice that was retired since
+        stands for what takes its place, or for its own choices.
         """
         codes = self.concepts().select("concept_id", "status").with_row_index("row")
-        said = self.relations().filter(pl.col("relation") == "consider").select("head_row", "tail_row")
+        is_choice = pl.col("relation").is_in(CHOICE_RELATIONS)
+        said = self.relations().filter(is_choice).select("head_row", "tail_row")
         retired = codes.filter(pl.col("status") != ACTIVE).select("row", head="concept_id")
         pairs = said.join(retired, left_on="head_row", right_on="row", maintain_order="left")
         found = pairs.join(
@@ -232,7 +234,11 @@ class Terminology:
             InputError: ``text`` is blank, or ``limit`` is less than 1.
         """
         hits = search_names(self.concepts(), self.names(), self.cross_references(), text, limit=limit)
-        if all(hit.status == ACTIVE or hit.replaced_by is not None for hit in hits):
+        if all(hit.status == ACTIVE for hit in hits):
+            return hits
+        successors = self.successors()
+        hits = [replace(hit, successor=successors.get(hit.concept_id)) for hit in hits]
+        if all(hit.status == ACTIVE or hit.successor is not None for hit in hits):
             return hits
         choices = self.to_consider()
         return [replace(hit, consider=choices.get(hit.concept_id, ())) for hit in hits]

@@ -90,6 +90,7 @@ class EnrichReport:
         n_names: Names, as they are now.
         n_added: Of them new.
         n_contested: Names that were not added, as they would have come to several concepts.
+        n_inexact: Names that were not added, as the others call them broad, narrow or related.
         matches: Which concepts were taken for which, a row each, columns `MATCHES`: by the order of own concepts, then
             of terminologies, then of their concepts.
         seconds: Wall time.
@@ -102,6 +103,7 @@ class EnrichReport:
     n_names: int
     n_added: int
     n_contested: int
+    n_inexact: int
     matches: pl.DataFrame
     seconds: float
 
@@ -119,8 +121,10 @@ class EnrichReport:
             )
         if self.n_contested:
             lines.append(f"  names that would have come to several concepts, not added: {self.n_contested:,}")
+        if self.n_inexact:
+            lines.append(f"  names that the others call broad, narrow or related, not added: {self.n_inexact:,}")
         if not self.n_added and any(part.n_matched for part in self.parts):
-            others = "all but these" if self.n_contested else "the other names"
+            others = "all but these" if self.n_contested or self.n_inexact else "the other names"
             lines.append(f"  nothing was added: the concepts have {others} already")
         elif not self.n_added:
             lines.append(
@@ -180,14 +184,16 @@ def enrich_terminology(
     )
     _check_languages(() if languages is None else languages, givers)
     known = Compared.of(own, own_vocabulary)
-    found, names_of = [], []
+    found, names_of, inexact_of = [], [], []
     for number, (giver, vocabulary) in enumerate(zip(givers, other_vocabularies, strict=True)):
         tell(number, len(givers), f"comparing with {folder_name(giver.path)}")
         other = Compared.of(giver, vocabulary)
         found.append(match_concepts(known, other, evidence))
         names = _offered(known, other, found[-1], languages, name=folder_name(giver.path))
-        names_of.append(names.with_columns(part=pl.lit(number)))
+        names_of.append(names.filter("is_same").with_columns(part=pl.lit(number)))
+        inexact_of.append(names.filter(~pl.col("is_same")).select(KEY))
     offered = pl.concat(names_of)
+    n_inexact = pl.concat(inexact_of).unique().join(offered, on=KEY, how="anti").height
     for level in (KEY, LEXICAL_KEY):
         offered = offered.filter(pl.col("part") == pl.col("part").min().over(level))
     is_contested = pl.any_horizontal(pl.col("concept_row").n_unique().over(level) > 1 for level in (KEY, LEXICAL_KEY))
@@ -227,6 +233,7 @@ def enrich_terminology(
         n_names=len(names),
         n_added=len(added),
         n_contested=n_contested,
+        n_inexact=n_inexact,
         matches=pl.concat(
             _listed(own, giver, matches, added.filter(pl.col("part") == part))
             for part, (giver, matches) in enumerate(zip(givers, found, strict=True))
@@ -242,12 +249,12 @@ def _offered(
 ) -> pl.DataFrame:
     """Names of these languages that matched concepts have and ``known`` has not; ``concept_row`` is one's own.
 
-    The source of those of which it was not said is ``name``.
+    ``is_same`` says whether they mean just the concept. The source of those of which it was not said is ``name``.
     """
     owners = known.names.group_by(LEXICAL_KEY).agg(owner=pl.col("concept_row").unique())
     return (
         other.names.join(matches.pairs, on="concept_row", maintain_order="left")
-        .filter(pl.col("is_same"), of_languages(languages) | (pl.col("primary") == UNDETERMINED))
+        .filter(of_languages(languages) | (pl.col("primary") == UNDETERMINED))
         .join(known.names, on=KEY, how="anti", maintain_order="left")
         .join(known.suppressed, on=KEY, how="anti", maintain_order="left")
         .join(owners, on=LEXICAL_KEY, how="left", maintain_order="left")
@@ -257,7 +264,7 @@ def _offered(
             other_row="concept_row",
             concept_row="own_row",
         )
-        .select(*NAMES.names(), KEY, LEXICAL_KEY, "other_row")
+        .select(*NAMES.names(), KEY, LEXICAL_KEY, "other_row", "is_same")
     )
 
 

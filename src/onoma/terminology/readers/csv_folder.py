@@ -20,19 +20,27 @@ cross_references.csv     concept_id, code, relation, source             relation
 Only concepts.csv and names.csv must be there; each may be gzip. Columns may stand in another order, and others beside
 them are passed over. Texts and codes are kept as they stand, with outer white space and line ends. To read one table
 with columns of your own choice use format ``table``.
+
+An export has a manifest too, ``onoma.json``, which says of each file how many bytes and which SHA-256 it had. Where it
+is there, a file that it names must be as it was (gzip is undone): one that is missing or has changed is refused. Who
+edits an export on purpose deletes ``onoma.json``; a folder without one is read as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
+from pydantic import ValidationError
 
+from onoma.artifacts import MANIFEST_NAME, Manifest
 from onoma.errors import InputError, did_you_mean
 from onoma.files.archives import SourceFile, source_files
 from onoma.files.quoted import read_quoted
 from onoma.files.reading import Check, Reading
+from onoma.files.text_files import read_bytes
 from onoma.terminology.assembly import (
     SOURCE_CONCEPTS,
     SOURCE_CROSS_REFERENCES,
@@ -42,6 +50,7 @@ from onoma.terminology.assembly import (
     SOURCE_TYPES,
     SourceTables,
 )
+from onoma.terminology.exporting import KIND as EXPORT_KIND
 from onoma.terminology.formats import Format
 from onoma.terminology.languages import LANGUAGE_TAG, tidy_language
 from onoma.terminology.readers.options import ReaderOptions
@@ -66,6 +75,7 @@ _EMPTY = {
 }
 _NEEDED = ("concept_id", "text", "language", "semantic_type", "head", "relation", "tail", "code")
 """Columns without empty cells."""
+_EDITED = f"export again, or, if the folder was edited on purpose, delete {MANIFEST_NAME}"
 _VALUES = {
     ("concepts", "status"): (ACTIVE, OBSOLETE),
     ("names", "is_preferred"): ("true", "false"),
@@ -87,7 +97,8 @@ def read_csv_folder(source: str, options: CsvOptions, reading: Reading) -> Sourc
         reading: Where bad rows go.
 
     Raises:
-        InputError: no concepts.csv or names.csv, or one without a column; under "strict" also a bad row.
+        InputError: no concepts.csv or names.csv, one without a column, or a file that is not as its manifest says;
+            under "strict" also a bad row.
     """
     files = _find_files(Path(source), reading)
     tables = {name: _read(name, files.get(name), reading) for name in COLUMNS}
@@ -114,7 +125,9 @@ def _find_files(source: Path, reading: Reading) -> dict[str, SourceFile]:
         )
     wanted = {f"{name}.csv{suffix}": name for name in COLUMNS for suffix in ("", ".gz")}
     found: dict[str, SourceFile] = {}
-    for file in source_files(source):
+    files = source_files(source)
+    _check_manifest(files)
+    for file in files:
         name = wanted.get(file.base.lower())
         if name is None:
             if file.base.lower().removesuffix(".gz").endswith(".csv"):
@@ -130,6 +143,46 @@ def _find_files(source: Path, reading: Reading) -> dict[str, SourceFile]:
                 f"there is no {name}.csv here", path=source, expected=", ".join(f"{table}.csv" for table in COLUMNS)
             )
     return found
+
+
+def _check_manifest(files: Sequence[SourceFile]) -> None:
+    """Refuse what is not as it was exported, where a manifest says how that was."""
+    for file in files:
+        if file.base != MANIFEST_NAME:
+            continue
+        with file.open() as handle:
+            text = handle.read()
+        try:
+            manifest = Manifest.model_validate_json(text)
+        except ValidationError:
+            raise InputError("this manifest cannot be read", path=file.path, fix=_EDITED) from None
+        if manifest.kind != EXPORT_KIND:
+            continue
+        there = {other.base: other for other in files if other.folder == file.folder}
+        for name, entry in manifest.files.items():
+            csv = there.get(name, there.get(f"{name}.gz"))
+            place = file.path.with_name(name) if csv is None else csv.path
+            n_bytes, sha256 = (None, "") if csv is None else _fingerprint(csv)
+            if n_bytes is None:
+                problem = f"this file is missing, so the folder is not as it was exported ({MANIFEST_NAME} names it)"
+            elif n_bytes != entry.bytes:
+                problem = f"this file is not as it was exported: it has {n_bytes:,} bytes, and had {entry.bytes:,}"
+            elif sha256 != entry.sha256:
+                problem = "this file is not as it was exported: its content has changed"
+            else:
+                continue
+            raise InputError(problem, path=place, fix=_EDITED)
+
+
+def _fingerprint(file: SourceFile) -> tuple[int, str]:
+    """Bytes and SHA-256, gzip undone."""
+    if not file.size():
+        return 0, hashlib.sha256().hexdigest()
+    n_bytes, digest = 0, hashlib.sha256()
+    for block in read_bytes(file):
+        n_bytes += len(block.data)
+        digest.update(block.data)
+    return n_bytes, digest.hexdigest()
 
 
 def _read(name: str, file: SourceFile | None, reading: Reading) -> pl.DataFrame:

@@ -9,14 +9,15 @@ synonym                a name of term type "exact_synonym", "broad_synonym", ...
                        (OBO 1.2 allows that) counts as RELATED
 alt_id                 an obsolete concept without names, replaced by the term (it was merged into it)
 is_obsolete            status "obsolete"
-replaced_by            ``replaced_by``; from the second on (rare) a relation "replaced_by"
+replaced_by            ``replaced_by``; several are choices, each a relation "consider", and counted. So is
+                       ``property_value: IAO:0100001`` (term replaced by)
 consider               a relation "consider"
 is_a, relationship     a relation: term, "is_a" or the relationship's id, the other term
 equivalent_to          a relation "equivalent_to"; to what is no concept here a cross-reference "exactMatch"
 xref                   a cross-reference: exactMatch, broadMatch, narrowMatch or relatedMatch where the qualifier
                        ``source`` (MONDO:equivalentTo, skos:narrowMatch) or the header (treat-xrefs-as-equivalent,
                        -is_a, -has-subclass) says so, else "xref"
-property_value         skos:exactMatch, closeMatch, ... cross-references; others are not read
+property_value         skos:exactMatch, closeMatch, ... cross-references; others but IAO:0100001 are not read
 namespace              the semantic type (the header's default-namespace where a term has none)
 def                    a definition
 =====================  ===========================================================================================
@@ -24,7 +25,7 @@ def                    a definition
 Typedef and Instance frames are no concepts. A term frame without a name that is not obsolete mostly refers to a term of
 another ontology; it is counted and left out. ``source`` is the prefix of the term's id. Comments (``!``), escapes and
 trailing qualifiers are read as the format says. Not read: ``intersection_of``, ``union_of``, ``disjoint_from``,
-``subset``, ``comment``, where definitions and synonyms come from, and what the header imports.
+``subset``, ``comment``, where definitions and synonyms come from, and what the header imports (which is counted).
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ from onoma.terminology.readers.ontology import (
     OntologyTerm,
     Synonym,
     WantedPrefixes,
+    note_imports,
     tables_from_terms,
     with_equivalents,
 )
@@ -118,6 +120,7 @@ def _terms(
         for frame in _frames(part, path, reading):
             if isinstance(frame, fastobo.header.HeaderFrame):
                 header = _Header(frame)
+                note_imports(header.imports, reading)
             if isinstance(frame, fastobo.instance.InstanceFrame):
                 reading.note("individuals (instances of concepts), left out", 1)
             if not isinstance(frame, fastobo.term.TermFrame):
@@ -185,12 +188,15 @@ class _Header:
         self.namespace = ""
         self.relation_of: dict[str, str] = {}
         """How cross-references relate, by the prefix of their code."""
+        self.imports: list[str] = []
         for clause in clauses:
             tag = clause.raw_tag()
             if isinstance(clause, fastobo.header.UnreservedClause):  # a tag of their own, however it is spelt
                 continue
             if tag == "default-namespace":
                 self.namespace = _unescaped(clause.namespace)
+            elif tag == "import":
+                self.imports.append(_unescaped(clause.reference))
             elif tag in _RELATION_OF_MACRO:
                 self.relation_of[clause.idspace] = _RELATION_OF_MACRO[tag]
 
@@ -229,7 +235,9 @@ def _add(term: OntologyTerm, clause: Any, header: _Header, scopes: Mapping[str, 
         term.cross_references.append((relation, code))
     elif tag == "property_value":
         relation = mapping_relation([_unescaped(clause.property_value.relation)])
-        if relation != XREF:
+        if _code(clause.property_value.relation) == _TERM_REPLACED_BY:
+            term.replaced_by.append(_code(clause.property_value.value))
+        elif relation != XREF:
             term.cross_references.append((relation, _code(clause.property_value.value)))
 
 
@@ -282,8 +290,24 @@ def _frames_one_by_one(part: _Part, path: Path, reading: Reading) -> Iterator[An
 
 
 def _document(lines: list[str]) -> bytes:
-    """The lines as fastobo takes them, which knows no lines that are comments (OBO 1.2 has them anywhere)."""
-    return ("\n".join("" if line.lstrip().startswith("!") else line for line in lines) + "\n").encode()
+    r"""The lines as fastobo takes them.
+
+    It knows no lines that are comments (OBO 1.2 has them anywhere), nor ``\W``, which is a space: a W to it.
+    """
+    texts = ("" if line.lstrip().startswith("!") else _with_spaces(line) for line in lines)
+    return ("\n".join(texts) + "\n").encode()
+
+
+def _with_spaces(line: str) -> str:
+    r"""A line of which the text has spaces where it says ``\W``."""
+    match = _TEXT.match(line) if "\\W" in line else None
+    if match is None:
+        return line
+    return _ESCAPE.sub(_space_or_same, match[0]) + line[match.end() :]
+
+
+def _space_or_same(escape: re.Match[str]) -> str:
+    return " " if escape[1] == "W" else escape[0]
 
 
 @contextlib.contextmanager
@@ -380,7 +404,10 @@ _WORDS = {
 """Rules of the parser, fastobo; of several it names the last one counts."""
 _WITHOUT_SCOPE = re.compile(r'(\s*synonym:\s*"(?:[^"\\]|\\.)*")\s*(?=\[)')
 _ID = re.compile(r"id:\s*(\S+)")
+_TEXT = re.compile(r'\s*(?:name:.*|(?:synonym|def):\s*"(?:[^"\\]|\\.)*")')
+_ESCAPE = re.compile(r"\\(.)")
 _CODE_OF = code_maker()
+_TERM_REPLACED_BY = "IAO:0100001"
 _RELATION_OF_MACRO = {
     "treat-xrefs-as-equivalent": "exactMatch",
     "treat-xrefs-as-is_a": "broadMatch",

@@ -13,11 +13,11 @@ meta.definition                 a definition
 meta.deprecated                 status "obsolete"
 meta.xrefs                      cross-references; exactMatch, broadMatch, ... where MONDO's or GO's source says so, or
                                 ``pred``; else "xref"
-meta.basicPropertyValues        by ``pred``: IAO_0100001 (term replaced by) is ``replaced_by``, from the second on a
-                                relation "replaced_by"; consider a relation "consider"; hasAlternativeId an obsolete
-                                concept without names, replaced by this one; hasOBONamespace the semantic type (the
-                                graph's hasDefaultNamespace where a node has none); skos:exactMatch, ... a
-                                cross-reference
+meta.basicPropertyValues        by ``pred``: IAO_0100001 (term replaced by) is ``replaced_by``, or if there are several
+                                each a choice, as consider is, and counted; consider a relation "consider";
+                                hasAlternativeId an obsolete concept without names, replaced by this one;
+                                hasOBONamespace the semantic type (the graph's hasDefaultNamespace where a node has
+                                none); skos:exactMatch, ... a cross-reference
 ==============================  ===================================================================================
 
 An edge becomes a relation: "is_a", or the name of the property that its ``pred`` is (``shorthand`` of the PROPERTY
@@ -104,7 +104,7 @@ class _Model(BaseModel):
 
 
 class _Statement(_Model):
-    pred: str = ""
+    pred: Annotated[str, BeforeValidator(lambda value: "" if value is None else value)] = ""
     val: str
 
 

@@ -104,6 +104,7 @@ class OntologyTerm:
     semantic_types: list[str] = field(default_factory=list)
     is_obsolete: bool = False
     replaced_by: list[str] = field(default_factory=list)
+    """Several are choices, as if each were one to consider."""
     alternative_ids: list[str] = field(default_factory=list)
     """Retired ids that were merged into this one."""
     relations: list[tuple[str, str]] = field(default_factory=list)
@@ -157,6 +158,7 @@ def tables_from_terms(
     seen: set[str] = set()
     alternatives: dict[str, str] = {}
     described: list[str] = []
+    undecided: list[str] = []
     for term in terms:
         problem = _term_problem(term, seen)
         if problem:
@@ -184,18 +186,23 @@ def tables_from_terms(
                 reading.reject(name_problem, path=path, line=term.line, text=f"{term.term_id}: {text}", field=term_type)
             elif key in usable:
                 reading.note("synonyms spelled as another name of their term, left out", 1)
+                usable[key] = min(usable[key], term_type, key=_distance)
             else:
                 usable[key] = term_type
         seen.add(term.term_id)
         status = OBSOLETE if term.is_obsolete else ACTIVE
-        concepts.add(term.term_id, status, term.replaced_by[0] if term.replaced_by else None)
+        others = [code for code in dict.fromkeys(term.replaced_by) if code != term.term_id]
+        successors = others or term.replaced_by[:1]
+        if len(successors) > 1:
+            undecided.append(term.term_id)
+            choices = [("consider", other) for other in successors]
+            term.relations = choices + [pair for pair in term.relations if pair not in choices]
+        concepts.add(term.term_id, status, successors[0] if len(successors) == 1 else None)
         for number, ((text, name_language), term_type) in enumerate(usable.items()):
             preference = 0 if number == 0 and term_type == LABEL else 1
             names.add(term.term_id, text, name_language, term_source, term_type, preference, False)
         for semantic_type in dict.fromkeys(term.semantic_types):
             types.add(term.term_id, semantic_type, term.line)
-        for other in term.replaced_by[1:]:
-            relations.add(term.term_id, "replaced_by", other, term_source, term.line)
         for relation, other in term.relations:
             relations.add(term.term_id, relation, other, term_source, term.line)
         better_known = {code for relation, code in term.cross_references if relation != XREF}
@@ -211,6 +218,11 @@ def tables_from_terms(
                 reading.note("alternative ids claimed by several terms (the first has it)", 1)
     shown = ", ".join(described[:_MOST_SHOWN])
     reading.note(f"terms described without a name (such as {shown}), left out", len(described))
+    if undecided:
+        which = f"concepts with several successors, which are told as choices (the first: {undecided[0]})"
+        reading.note(which, len(undecided))
+    for code in undecided:
+        alternatives.pop(code, None)
     for alternative, term_id in alternatives.items():
         if alternative not in seen:
             concepts.add(alternative, OBSOLETE, term_id)
@@ -299,6 +311,12 @@ def with_equivalents(
     )
 
 
+def note_imports(imports: Sequence[str], reading: Reading) -> None:
+    """Tell which other ontologies a file wants to be read with it."""
+    if imports:
+        reading.note(f"imports that were not followed (the first: {imports[0]})", len(imports))
+
+
 def source_of(term_id: str) -> str:
     """The prefix of an id: "HP" of "HP:0000001", "CVCL" of "CVCL_0001"; "" if it has none, as an IRI."""
     match = re.match(r"([^:/\s]+):(?!//)\S", term_id) or re.match(r"([^:/\s]+)_\d+$|([^:_/\s]+)_\S", term_id)
@@ -337,6 +355,12 @@ def clear_successors(links: pl.DataFrame) -> pl.DataFrame:
 
 
 _BLANK = "a blank name"
+_DISTANCE = {LABEL: 0, "exact": 1, "narrow": 2, "broad": 2, "related": 3}
+
+
+def _distance(term_type: str) -> int:
+    """How far a kind of name is from what its concept means; of one spelling the closest counts."""
+    return _DISTANCE.get(term_type.partition("_synonym")[0], 1)
 
 
 def text_problem(text: str) -> str | None:

@@ -16,8 +16,8 @@ efo:alternative_term, NCIt's P90            likewise; option ``scopes`` says whi
 IAO_0000115, skos:definition,               a definition: the first in ``language``, else the first
 efo:definition, NCIt's P97
 owl:deprecated, owl:DeprecatedClass         status "obsolete"
-IAO_0100001 (term replaced by),             ``replaced_by``; from the second on (rare) a relation "replaced_by"
-dcterms:isReplacedBy
+IAO_0100001 (term replaced by),             ``replaced_by``; several are choices, each a relation "consider", and
+dcterms:isReplacedBy                        counted
 oboInOwl:consider                           a relation "consider"
 oboInOwl:hasAlternativeId                   an obsolete concept without names, replaced by the term
 oboInOwl:hasDbXref                          a cross-reference; exactMatch, broadMatch, ... where the source on its
@@ -30,10 +30,11 @@ skos:broader, skos:narrower, skos:related   relations "broader" (narrower turned
 owl:equivalentClass                         between classes "equivalent_to"; to a class outside also a cross-reference
 ==========================================  ======================================================================
 
-The language of a name is that of its literal, or ``language``. Not read: imported ontologies (``owl:imports``; merge
-them with ROBOT), other class expressions (intersections, unions, cardinalities, ``only``), disjointness, individuals
-other than ``skos:Concept``, SKOS-XL labels, ``skos:notation``, names of graphs. OWL functional, Manchester and XML
-syntax are refused.
+The language of a name is that of its literal, or ``language``. Counted and left out: classes with a label that have no
+IRI (blank nodes), and subjects with a label of which the file does not say what they are (no ``rdf:type``). Not read:
+imported ontologies (``owl:imports``, counted; merge them with ROBOT), other class expressions (intersections, unions,
+cardinalities, ``only``), disjointness, individuals other than ``skos:Concept``, SKOS-XL labels, ``skos:notation``,
+names of graphs. OWL functional, Manchester and XML syntax are refused.
 
 Specifications: https://www.w3.org/TR/owl2-mapping-to-rdf/, https://www.w3.org/TR/skos-reference/,
 https://github.com/geneontology/go-ontology/blob/master/contrib/oboInOwl.
@@ -79,6 +80,7 @@ from onoma.terminology.readers.ontology import (
     OntologyTerm,
     Synonym,
     WantedPrefixes,
+    note_imports,
     tables_from_terms,
     text_problem,
     with_default_type,
@@ -96,6 +98,7 @@ _SKOS_XL = "http://www.w3.org/2008/05/skos-xl#"
 _RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 _EFO = "http://www.ebi.ac.uk/efo/"
 _NCIT = "http://ncicb.nci.nih.gov/xml/owl/EVS/Thesaurus.owl#"
+_IMPORTS = _OWL + "imports"
 _DEPRECATED_CLASS = _OWL + "DeprecatedClass"
 _CLASSES = {_OWL + "Class", _RDFS + "Class", SKOS + "Concept", _DEPRECATED_CLASS}
 
@@ -139,6 +142,8 @@ _KIND_OF = {
     OBO_IN_OWL + "hasSynonymType": "synonymType",
     OBO_IN_OWL + "source": "source",
 }
+_LABELS = {_RDFS + "label", SKOS + "prefLabel"}
+_SEEN = {*_LABELS, _RDF_TYPE, _IMPORTS}
 _SYNONYMS = ("exact", "broad", "narrow", "related")
 _IN_A_LANGUAGE = {LABEL, "prefLabel", *_SYNONYMS, "definition"}
 _OF_BLANK_NODES = {
@@ -208,8 +213,11 @@ def _statements(file: SourceFile, reading: Reading) -> pl.DataFrame:
     found = Columns(_STATEMENTS)
     languages: dict[str, str | None] = {"": ""}
     refused: set[str] = set()
+    left_out = _LeftOut()
     for triple in rdf_triples(file, reading):
         subject, predicate, value = triple.subject, triple.predicate.value, triple.object
+        if predicate in _SEEN:
+            left_out.see(triple)
         if predicate == _NARROWER and isinstance(subject, NamedNode) and isinstance(value, NamedNode):
             subject, predicate, value = value, SKOS + "broader", subject
         kind = _KIND_OF.get(predicate)
@@ -220,6 +228,7 @@ def _statements(file: SourceFile, reading: Reading) -> pl.DataFrame:
                         found.add(subject.value, "class", "", "")
                     else:
                         refused.add(subject.value)
+                        left_out.count_no_more(subject.value)
                 if value.value == _DEPRECATED_CLASS:
                     found.add(subject.value, "deprecated", "true", "")
             continue
@@ -244,7 +253,49 @@ def _statements(file: SourceFile, reading: Reading) -> pl.DataFrame:
             else:
                 problem = f"'{tag}' is no language tag such as en or pt-BR"
                 reading.reject(problem, path=file.path, line=None, text=f"{name}: {value.value}", field=kind)
-    return found.frame()
+    statements = found.frame()
+    left_out.note(statements, reading)
+    return statements
+
+
+class _LeftOut:
+    """What says that it has a name and is no concept here all the same."""
+
+    def __init__(self) -> None:
+        self._blank_classes: set[str] = set()
+        self._blank_with_label: dict[str, None] = {}
+        self._of_other_types: set[str] = set()
+        self._imports: dict[str, None] = {}
+
+    def see(self, triple: Quad) -> None:
+        """Take note of a triple."""
+        subject, predicate, value = triple.subject, triple.predicate.value, triple.object
+        if predicate == _RDF_TYPE:
+            is_class = isinstance(value, NamedNode) and value.value in _CLASSES
+            if isinstance(subject, BlankNode) and is_class:
+                self._blank_classes.add(subject.value)
+            elif isinstance(subject, NamedNode) and not is_class:
+                self._of_other_types.add(subject.value)
+        elif predicate in _LABELS and isinstance(subject, BlankNode):
+            self._blank_with_label[subject.value] = None
+        elif predicate == _IMPORTS and isinstance(value, NamedNode):
+            self._imports[value.value] = None
+
+    def count_no_more(self, iri: str) -> None:
+        """Leave out what is told otherwise: it was rejected."""
+        self._of_other_types.add(iri)
+
+    def note(self, statements: pl.DataFrame, reading: Reading) -> None:
+        """Tell it, by all that the file says."""
+        n_blank = sum(node in self._blank_classes for node in self._blank_with_label)
+        reading.note("classes with a label but without an IRI (blank nodes), left out", n_blank)
+        is_class = pl.col("kind") == "class"
+        labelled = statements.filter(pl.col("kind").is_in([LABEL, "prefLabel"])).select("subject").unique()
+        others = labelled.join(statements.filter(is_class), on="subject", how="anti")["subject"].sort()
+        untyped = [iri for iri in others if iri not in self._of_other_types]
+        if untyped:
+            reading.note(f"subjects with a label but without a type, left out (such as {untyped[0]})", len(untyped))
+        note_imports(list(self._imports), reading)
 
 
 class _Ontology:

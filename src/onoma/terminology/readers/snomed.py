@@ -38,7 +38,8 @@ English, else the largest.
 Successors: an inactive concept is ``replaced_by`` the one target of SAME AS; if there are none or several, the one
 target of REPLACED BY; then the concept that was MOVED FROM it. What else the associations say becomes a relation of the
 inactive concept: ``same_as``, ``replaced_by``, ``possibly_equivalent_to``, ``partially_equivalent_to``,
-``possibly_replaced_by``, ``alternative``, ``was_a``, ``similar_to``. MOVED TO (whose target is a namespace), REFERS TO
+``possibly_replaced_by``, ``alternative``, ``was_a``, ``similar_to``; of a concept without successor all but the last
+two are told as choices (``consider``). MOVED TO (whose target is a namespace), REFERS TO
 (of descriptions) and associations of national editions are counted and left out.
 
 Not read: stated relationships, OWL axioms, concrete values, other reference sets, caseSignificanceId,

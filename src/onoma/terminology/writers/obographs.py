@@ -6,8 +6,10 @@ A node for each concept, an edge for each relation, one on each line:
   that is no CURIE is its own id.
 * The preferred name is ``lbl``, every other a synonym: of term types such as "broad_synonym" and
   "exact_synonym/abbreviation" with this scope and type, of any other an exact one.
-* Semantic types are ``hasOBONamespace``, successors IAO_0100001 (term replaced by), cross-references ``xrefs`` with a
-  SKOS property as ``pred`` where the source says how they relate.
+* Semantic types are ``hasOBONamespace``, successors IAO_0100001 (term replaced by), relations "consider" and
+  "replaced_by" oboInOwl's ``consider``, cross-references ``xrefs`` with a SKOS property as ``pred`` where the source
+  says how they relate.
+* The graph's id is made from the codes.
 
 OBO Graphs have no language (the reader takes names for English), no sources but the prefix of a code, one definition
 for a concept, and no white space around texts. Read it back with ``scopes=all``.
@@ -15,6 +17,7 @@ for a concept, and no white space around texts. Read it back with ``scopes=all``
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -32,6 +35,7 @@ from onoma.terminology.writers.writing import Content, Writing
 
 _LANGUAGE = "en"
 _IS_A = "is_a"
+_CONSIDER, _REPLACED_BY = "consider", "replaced_by"
 _TYPE_IRIS = {name: OBO + code.replace(":", "_") for code, name in SYNONYM_TYPES.items()}
 _CONCEPTS_AT_A_TIME = 1 << 15
 
@@ -53,12 +57,18 @@ def write_obographs(content: Content, file: Path, writing: Writing) -> Content:
     content = _writable(content, writing)
     iris = dict(zip(content.concepts["concept_id"], map(iri_of, content.concepts["concept_id"]), strict=True))
     with file.open("w", encoding="utf-8", newline="\n") as handle:
-        handle.write('{"graphs": [{"nodes": [')
+        handle.write(f'{{"graphs": [{{"id": "{_graph_id(content)}", "nodes": [')
         _write_list(handle.write, _nodes(content, iris))
         handle.write('], "edges": [')
         _write_list(handle.write, _edges(content, iris))
         handle.write("]}]}\n")
     return content
+
+
+def _graph_id(content: Content) -> str:
+    """Tools ask for one; a terminology does not say which it had."""
+    codes = "\n".join(content.concepts["concept_id"])
+    return f"urn:onoma:terminology:{hashlib.sha256(codes.encode()).hexdigest()[:16]}"
 
 
 def iri_of(code: str) -> str:
@@ -157,10 +167,16 @@ def _without_what_is_lost(content: Content, writing: Writing) -> Content:
     known = plain.join(better_known, on=("row", "code"), how="semi")
     writing.lose("cross-references of which another says more", len(known))
     said = content.cross_references.join(known, on=known.columns, how="anti", maintain_order="left")
+    is_choice = pl.col("relation") == _REPLACED_BY
+    further = int(content.relations.select(is_choice.sum()).item())
+    writing.lose("relations replaced_by, which are told as consider", further)
+    relations = content.relations.with_columns(
+        relation=pl.when(is_choice).then(pl.lit(_CONSIDER)).otherwise("relation")
+    )
     return replace(
         content,
         names=told(read, "names", ["row", "text"]),
-        relations=told(content.relations, "relations", ["row", "relation", "tail_row"]),
+        relations=told(relations, "relations", ["row", "relation", "tail_row"]),
         definitions=told(definitions, "definitions", ["row"]),
         cross_references=told(said, "cross-references", ["row", "code", "relation"]),
     )
@@ -189,13 +205,14 @@ def _type_read(term_type: str) -> str:
 
 def _nodes(content: Content, iris: dict[str, str]) -> Iterator[dict[str, Any]]:
     for relation in content.relations["relation"].unique(maintain_order=True):
-        if relation != _IS_A:
+        if relation not in {_IS_A, _CONSIDER}:
             yield {"id": relation, "lbl": relation, "type": "PROPERTY"}
     tables = {
         "names": content.names.select("row", "text", "term_type"),
         "types": content.semantic_types.select("row", "semantic_type"),
         "definitions": content.definitions.select("row", "text"),
         "references": content.cross_references.select("row", "code", "relation"),
+        "choices": content.relations.filter(pl.col("relation") == _CONSIDER).select("row", "tail"),
     }
     for block in content.concepts.iter_slices(_CONCEPTS_AT_A_TIME):
         is_here = pl.col("row").is_between(block["row"][0], block["row"][-1])
@@ -219,6 +236,7 @@ def _node(
     types: list[tuple[str, ...]],
     definitions: list[tuple[str, ...]],
     references: list[tuple[str, ...]],
+    choices: list[tuple[str, ...]],
 ) -> dict[str, Any]:
     meta: dict[str, Any] = {}
     if definitions:
@@ -238,6 +256,7 @@ def _node(
     statements = [{"pred": OBO_IN_OWL + "hasOBONamespace", "val": kind} for (kind,) in types]
     if replaced_by is not None:
         statements.append({"pred": OBO + "IAO_0100001", "val": iri_of(replaced_by)})
+    statements += [{"pred": OBO_IN_OWL + _CONSIDER, "val": iri_of(other)} for (other,) in choices]
     if statements:
         meta["basicPropertyValues"] = statements
     if status == OBSOLETE:
@@ -252,7 +271,8 @@ def _node(
 
 
 def _edges(content: Content, iris: dict[str, str]) -> Iterator[dict[str, Any]]:
-    for head, relation, tail in content.relations.select("concept_id", "relation", "tail").iter_rows():
+    edges = content.relations.filter(pl.col("relation") != _CONSIDER)
+    for head, relation, tail in edges.select("concept_id", "relation", "tail").iter_rows():
         yield {"sub": iris[head], "pred": relation, "obj": iris[tail]}
 
 

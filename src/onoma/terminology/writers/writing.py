@@ -170,7 +170,7 @@ def without(column: str, pattern: str, what: str) -> Check:
         what: What it finds, e.g. "a line end".
     """
     problem = f"a value with {what}, which this format cannot hold"
-    return Check(~pl.col(column).str.contains(pattern), column, f"none with {what}", column, problem)
+    return Check(~pl.col(column).str.contains(pattern), column, "", column, problem)
 
 
 def not_blank(column: str) -> Check:
