@@ -2,6 +2,8 @@
 
     python benchmarks/written_otherwise.py TERMINOLOGY LINKER [--stages exact,loose,sparse] [--names 1000]
 
+Last: how many names are names in another way to write them too, by the linker's own rules, and of another concept then.
+
 The names are drawn from those that the rewriting changes, and not into another name; a name is found where the first
 answer is its concept, or one that has the same name. Turkish capitals: i has a dot there, and its other i has none.
 """
@@ -17,6 +19,7 @@ from pathlib import Path
 import polars as pl
 
 from onoma import Linker, Terminology
+from onoma.linking.variants import variants_of
 from onoma.randomness import random_from
 from onoma.terminology import normalise
 
@@ -133,6 +136,16 @@ def main() -> None:
         ]
         sure = sum(bool(links) and links[0].score == 1 and not ok for links, ok in zip(answers, right, strict=True))
         print(f"{what:32} {len(texts):6,} {sum(right) / len(texts):7.1%} {sure:15,}")
+    owners: dict[str, set[str]] = {}
+    for text, concepts in concepts_of.items():
+        owners.setdefault(normalise(text), set()).update(concepts)
+    others = [
+        (concepts, owners[other])
+        for text, concepts in owners.items()
+        if (other := next((way for one in variants_of(text) if (way := normalise(one.text)) in owners), text)) != text
+    ]
+    n_other = sum(concepts.isdisjoint(of_other) for concepts, of_other in others)
+    print(f"names in another way too: {len(others):,}; of another concept: {n_other:,}")
 
 
 if __name__ == "__main__":

@@ -207,7 +207,7 @@ class Components:
         normalised = normalise(text, normalisation)
         written = [normalised]
         if "variants" in stages:
-            written += [normalise(variant.text, normalisation) for variant in variants_of(normalised)]
+            written += [normalise(variant.text, normalisation) for variant in variants_of(text)]
         look_ups = [self.lookup.exact, self.lookup.loose] if "loose" in stages else [self.lookup.exact]
         found = (look_up(way) for way in written for look_up in look_ups)
         return any(len(rows) if self.texts.mask is None else self.texts.mask[rows].any() for rows in found)

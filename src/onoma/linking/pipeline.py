@@ -29,7 +29,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -58,7 +58,6 @@ from onoma.terminology import normalise
 from onoma.types import SCORE_DECIMALS, BoolArray, DoubleArray, FloatArray, RowArray
 
 _MENTIONS_AT_ONCE = 4096
-_SEVERAL = 2
 _TEXTS_PER_CONCEPT = 4
 """Texts looked at first for each concept wanted; if they turn out to be too few, more are."""
 
@@ -71,18 +70,23 @@ class Asked:
         text: Normalised.
         mention: Before that; a cross-encoder prepares it in its own way.
         context: Where it stands, if that is known and read.
+        variants: Other ways to write it, normalised unless a cross-encoder reads them.
     """
 
     text: str
     mention: str = ""
     context: str | None = None
+    variants: tuple[Variant, ...] = ()
 
-    def written(self, text: str) -> Asked:
+    def written(self, text: str, variant: Variant) -> Asked:
         """The same mention in another way to write it; a mention that is marked in its context stays as it is there."""
-        return Asked(text, self.mention if self.context is not None or not self.mention else text, self.context)
+        is_as_it_was = self.context is not None or not self.mention
+        return Asked(text, self.mention if is_as_it_was else variant.text, self.context)
 
 
-def ask(prepared: PreparedMention, *, normalisation: str, reranker: Reranker | None) -> list[Asked]:
+def ask(
+    prepared: PreparedMention, *, normalisation: str, reranker: Reranker | None, with_variants: bool
+) -> list[Asked]:
     """What the stages are asked for a mention: each of its parts.
 
     Args:
@@ -90,15 +94,20 @@ def ask(prepared: PreparedMention, *, normalisation: str, reranker: Reranker | N
         normalisation: Of the linker.
         reranker: Its cross-encoder, if that is on. A part that is not the mention as it stands in its context is marked
             there.
+        with_variants: Whether in other ways to write it too.
     """
     texts = [normalise(part, normalisation) for part in prepared.parts]
+    variants = [tuple(variants_of(part)) if with_variants else () for part in prepared.parts]
     if reranker is None:
-        return [Asked(text) for text in texts]
+        return [
+            Asked(text, variants=tuple(replace(way, text=normalise(way.text, normalisation)) for way in ways))
+            for text, ways in zip(texts, variants, strict=True)
+        ]
     context = prepared.context if reranker.uses_contexts else None
     if context and prepared.is_changed:
         before, after = split_context(prepared.original, context)
         context = f"{before}{START_MARK}{prepared.original}{END_MARK}{after}"
-    return [Asked(text, part, context) for text, part in zip(texts, prepared.parts, strict=True)]
+    return [Asked(text, part, context, ways) for text, part, ways in zip(texts, prepared.parts, variants, strict=True)]
 
 
 def ask_all(
@@ -117,7 +126,11 @@ def ask_all(
     if any(mention.context is not None for mention in prepared):
         components.check_contexts(chosen)
     reranker = components.reranker if "rerank" in chosen else None
-    asked = [ask(mention, normalisation=components.dictionary.normalisation, reranker=reranker) for mention in prepared]
+    normalisation, with_variants = components.dictionary.normalisation, "variants" in chosen
+    asked = [
+        ask(mention, normalisation=normalisation, reranker=reranker, with_variants=with_variants)
+        for mention in prepared
+    ]
     return prepared, chosen, asked
 
 
@@ -227,14 +240,12 @@ class Run:
     def _ways(self, mention: Asked) -> list[_Way]:
         """The ways to write a mention that are searched for: the first that look-up finds, else all."""
         ways = [_Way(mention, self._look_up(mention.text))]
-        if "variants" not in self._stages or ways[0].hit.n_hits:
-            return ways
         normalisation = self._components.dictionary.normalisation
-        for variant in variants_of(mention.text):
+        for variant in () if ways[0].hit.n_hits else mention.variants:
             text = normalise(variant.text, normalisation)
             if text and text != mention.text:
                 hit = dataclasses.replace(self._look_up(text), written=text)
-                ways.append(_Way(mention.written(text), hit, variant))
+                ways.append(_Way(mention.written(text, variant), hit, variant))
                 if hit.n_hits:
                     return ways[-1:]
         return ways
@@ -261,7 +272,7 @@ class Run:
         """How near the first text of an answer is; reciprocal ranks, which say nothing of that, aside."""
         if not len(answer.ranked):
             return -math.inf
-        if len(self.queries) < _SEVERAL or self._components.settings.weights is not None or answer.n_hits:
+        if len(self.queries) <= 1 or self._components.settings.weights is not None or answer.n_hits:
             return float(answer.ranked.scores[0])
         return math.fsum(self.search_scores(place, answer.ranked.text_rows[:1]).values())
 

@@ -4,9 +4,10 @@
 what           ways
 =============  ===================================================================================================
 signs          what word processors, PDF and East Asian keyboards put in place of plain signs becomes plain: ligatures,
-               letters of full width, typographic quotes and dashes, superscripts; what is not seen is left out
+               letters of full width, typographic quotes and dashes, numbers in formulas (Ca²⁺, H₂O, but not 10⁵, and no
+               footnote's mark); what is not seen is left out
 broken words   the hyphen of a line's end is left out: "carci- noma"
-numerals       2, II; two as well behind words as "type" and "grade"; with a letter behind them: 3A, IIIA
+numerals       2, II; behind words as "type" and "grade" two as well, and with a letter: 3A, IIIA
 Greek letters  α, alpha
 =============  ===================================================================================================
 
@@ -35,6 +36,7 @@ _Place = tuple[int, int, tuple[str, ...]]
 _MAX_CHARACTERS = 500
 """What is longer is no name."""
 _LONGEST_KIND = 16
+_MAX_WAYS = 8
 _MAX_PLACES = 3
 """Where more could be written otherwise, none is: that is a list, or a sentence."""
 _ROMAN = in_order("i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx")
@@ -51,12 +53,12 @@ _KIND_BEFORE = re.compile(
 _CHROMOSOME = re.compile(r"chromosom|somy|somal|x[\s-]linked", re.IGNORECASE)
 """Beside these X is a chromosome, and 10 another."""
 _UNIT_BEHIND = re.compile(
-    r"\s*[%/]|[\s-]*(?:[mcunµμk]?g|mcg|m?l|dl|cc|iu|u|units?|[cmk]?m|x|hr?s?|hours?|days?|weeks?|wks?|months?|years?|yrs?)\b",
+    r"\s*[%/°]|-[^\W\d_]|[\s-]*(?:[mcunµμk]?g|mcg|[mdµμ]?l|cc|iu|u|units?|[cmk]?m|x|hr?s?|hours?|days?|weeks?|wks?|months?|years?|yrs?)\b",
     re.IGNORECASE,
 )
-"""Such a number is an amount."""
-_TEN = 10
-_NUMERAL = re.compile(rf"(?<![\w.,])(\d\d?|[ivx]+|{'|'.join(_WORDS)})([a-f]?)(?!\w|[.,]\d)", re.IGNORECASE)
+"""Such a number is an amount, or a place in a molecule (2-methyl...)."""
+_FIVE, _TEN = 5, 10
+_NUMERAL = re.compile(rf"(?<![\w.,/])(\d\d?|[ivx]+|{'|'.join(_WORDS)})([a-f]?)(?!\w|[.,]\d)", re.IGNORECASE)
 _GREEK_NAMES = in_order(
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon phi chi "
     "psi omega"
@@ -80,7 +82,9 @@ _PLAIN = str.maketrans(
     }
 )
 _WORD = re.compile(r"[^\W_]+")
-_GREEK_WORDS = {*_GREEK, *_GREEK.values()}
+_GREEK_BEFORE = re.compile(rf"(?:[α-ω]|(?<![^\W\d_])(?:{'|'.join(_GREEK_NAMES)}))[\s(-]*$", re.IGNORECASE)
+"""Integrin alpha V is not integrin alpha 5, nor X 10."""
+_FORMULA = re.compile(r"(?<![^\W\d_])[^\W\d_]{1,3}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +100,17 @@ class Variant:
     words: frozenset[str] = frozenset()
 
     def is_in(self, name: str) -> bool:
-        """Whether a name has the words that were written otherwise; Greek letters may be a part of its words."""
+        """Whether a name has the words that were written otherwise; a Greek letter may be a part of a word (TNFα)."""
         folded = name.casefold()
-        greek, numerals = self.words & _GREEK_WORDS, self.words - _GREEK_WORDS
-        return all(word in folded for word in greek) and numerals <= {*_WORD.findall(folded)}
+        letters = self.words & _GREEK.keys()
+        return all(letter in folded for letter in letters) and self.words - letters <= {*_WORD.findall(folded)}
 
 
 def variants_of(mention: str) -> list[Variant]:
-    """Other ways to write a mention, the likeliest first, without itself; of most mentions none.
+    """Other ways to write a mention, the likeliest first, without itself: of most mentions none, of none more than 8.
 
     Args:
-        mention: Any text, as it was written or normalised.
+        mention: Any text as it was written; normalisation may take away what tells an amount from a numeral.
 
     Example:
         >>> [variant.text for variant in variants_of("Diabetes mellitus type II")]
@@ -126,13 +130,21 @@ def variants_of(mention: str) -> list[Variant]:
         written += [Variant(whole), Variant(_BROKEN.sub("-", plain))]
     for one in dict.fromkeys([plain, whole]):
         written += _written_otherwise(one)
-    return [variant for variant in dict.fromkeys(written) if variant.text != mention]
+    return [variant for variant in dict.fromkeys(written) if variant.text != mention][:_MAX_WAYS]
 
 
 def _plain(mention: str) -> str:
     """A mention in the signs of a plain keyboard, its letters aside."""
-    # A quote with a space before it is two signs to NFKC.
-    return without_unseen(unicodedata.normalize("NFKC", mention.translate(_PLAIN)).translate(_PLAIN))
+    written, is_in_formula = "", False
+    for sign in mention.translate(_PLAIN):  # before all else: an accent alone is a space and a sign to NFKC
+        kind, plain = unicodedata.decomposition(sign).partition(" ")[0], unicodedata.normalize("NFKC", sign)
+        if kind in {"<super>", "<sub>"}:
+            is_in_formula = (is_in_formula or _FORMULA.search(written) is not None) and not plain.isalpha()
+            written += plain if is_in_formula else sign
+        else:
+            is_in_formula = False
+            written += sign if kind in {"<circle>", "<fraction>"} else plain
+    return without_unseen(unicodedata.normalize("NFC", written.translate(_PLAIN)))
 
 
 def _written_otherwise(text: str) -> Iterator[Variant]:
@@ -140,7 +152,8 @@ def _written_otherwise(text: str) -> Iterator[Variant]:
     places = sorted([*_numerals(text), *_greek(text)])
     if len(places) > _MAX_PLACES:
         return
-    for chosen in itertools.product(*([None, *ways] for _, _, ways in places)):
+    choices = itertools.product(*([None, *ways] for _, _, ways in places))
+    for chosen in sorted(choices, key=lambda ways: ways.count(None)):  # who writes one numeral so writes all so
         written, words = text, set[str]()
         for (begin, end, _), way in reversed([*zip(places, chosen, strict=True)]):
             if way is not None:
@@ -151,14 +164,20 @@ def _written_otherwise(text: str) -> Iterator[Variant]:
 
 
 def _numerals(text: str) -> Iterator[_Place]:
-    """Numerals that can be written otherwise."""
+    """Numerals that can be written otherwise; in a single word none, as in symbols of genes: PAP-1 is not PAP-I."""
+    if len(text.split()) == 1:
+        return
     for found in _NUMERAL.finditer(text):
         written, letter = found.groups()
         number = _NUMBER_OF.get(written.lower())
         if number is None or (written.isdecimal() and not letter and _UNIT_BEHIND.match(text, found.end())):
             continue
         is_after_kind = _KIND_BEFORE.search(text[max(0, found.start() - _LONGEST_KIND) : found.start()]) is not None
-        if not is_after_kind and (written.lower() in _WORDS or (letter and len(written) == 1 and written.isalpha())):
+        if not is_after_kind and (written.lower() in _WORDS or letter):  # "IVC" is no numeral
+            continue
+        if number in {_FIVE, _TEN} and _GREEK_BEFORE.search(
+            text[max(0, found.start() - _LONGEST_KIND) : found.start()]
+        ):
             continue
         if number == _TEN and (_CHROMOSOME.search(text) or not (is_after_kind or found.end() == len(text))):
             continue

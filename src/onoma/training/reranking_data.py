@@ -34,6 +34,7 @@ from onoma.codes import codes_of_concept, meant_codes
 from onoma.encoders.cross_encoder_tokens import PairTokeniser, candidate_text
 from onoma.errors import ConfigError, InputError
 from onoma.linking import Link, Linker, MentionLinker
+from onoma.linking.variants import variants_of
 from onoma.pairs import NameStore
 from onoma.terminology import normalise
 from onoma.types import BoolArray, Progress, RowArray
@@ -261,12 +262,16 @@ def _ways_without_own_names(
             "hidden from their candidates; set own_names=keep."
         )
     is_loose = _LOOSE in linker.settings.look_ups
-    asked = [_looked_up_as(normalise(text, linker.normalisation), loosely=is_loose) for text in texts]
-    rows_of_text: dict[str, list[int]] = {text: [] for text in asked}
+    has_variants = "variants" in linker.settings.look_ups
+    written = [[text, *(variant.text for variant in variants_of(text) if has_variants)] for text in texts]
+    asked = [
+        [_looked_up_as(normalise(way, linker.normalisation), loosely=is_loose) for way in ways] for ways in written
+    ]
+    rows_of_text: dict[str, list[int]] = {way: [] for ways in asked for way in ways}
     for row, name in enumerate(linker.dictionary.texts):
         if (text := _looked_up_as(name, loosely=is_loose)) in rows_of_text:
             rows_of_text[text].append(row)
-    own = {row: text for row, text in enumerate(asked) if rows_of_text[text]}
+    own = {row: tuple(ways) for row, ways in enumerate(asked) if any(rows_of_text[way] for way in ways)}
     part_of_text = {text: place % N_PARTS for place, text in enumerate(dict.fromkeys(own.values()))}
     ways: list[tuple[MentionLinker, list[int]]] = [
         (linker, [row for row in range(len(texts)) if keep_too or row not in own])
@@ -275,7 +280,7 @@ def _ways_without_own_names(
     for part in range(N_PARTS):
         rows = [row for row, text in own.items() if part_of_text[text] == part]
         if rows:
-            text_rows = {text_row for row in rows for text_row in rows_of_text[own[row]]}
+            text_rows = {text_row for row in rows for way in own[row] for text_row in rows_of_text[way]}
             entries = np.concatenate([np.arange(offsets[row], offsets[row + 1]) for row in sorted(text_rows)])
             ways.append((linker.without(np.asarray(name_rows[entries], np.int64)), rows))
     return ways
