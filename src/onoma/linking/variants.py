@@ -46,10 +46,13 @@ _NUMBER_OF = {
     **{roman: number for number, roman in enumerate(_ROMAN, 1)},
     **{word: number for number, word in enumerate(_WORDS, 1)},
 }
-_KIND_BEFORE = re.compile(
-    r"\b(?:(?:sub)?type|grade|stage|class|group|factor|form|phase|variant|nerve|complex|categor(?:y|ie))(?:s|es)?[\s-]+$",
-    re.IGNORECASE,
+_KINDS = in_order(
+    "type subtype grade stage class group factor form phase variant nerve complex category categorie "
+    "typ subtyp grad stadium klasse gruppe faktor forme stade classe groupe facteur tipo grado "
+    "estadio stadio clase grupo"
 )
+"""In English, German, French, Spanish and Italian."""
+_KIND_BEFORE = re.compile(rf"\b(?:{'|'.join(_KINDS)})(?:s|es)?[\s-]+$", re.IGNORECASE)
 _CHROMOSOME = re.compile(r"chromosom|somy|somal|x[\s-]linked", re.IGNORECASE)
 """Beside these X is a chromosome, and 10 another."""
 _UNIT_BEHIND = re.compile(
