@@ -161,7 +161,11 @@ def test_an_export_that_is_not_as_it_was_is_refused(tmp_path: Path) -> None:
     refused("relations.csv", "missing", missing)
     (tmp_path / "damaged" / "onoma.json").unlink()
     import_terminology("csv", tmp_path / "damaged", tmp_path / "out")  # edited on purpose
-    (tmp_path / "export" / "names.csv").unlink()
+    (tmp_path / "export" / "names.csv").rename(tmp_path / "export" / "NAMES.csv")
+    (tmp_path / "export" / "old").mkdir()
+    (tmp_path / "export" / "old" / "onoma.json").write_bytes(good["onoma.json"])  # of files that are not read
+    import_terminology("csv", tmp_path / "export", tmp_path / "back", overwrite=True)
+    (tmp_path / "export" / "NAMES.csv").unlink()
     (tmp_path / "export" / "names.csv.gz").write_bytes(gzip.compress(names))
     (tmp_path / "export" / "onoma-notes.csv").write_text("mine")
     import_terminology("csv", tmp_path / "export", tmp_path / "back", overwrite=True)

@@ -198,14 +198,16 @@ class _Reasons:
 
     def __init__(self, before: _ConceptNames, after: _ConceptNames, gone: dict[str, tuple[str, str | None]]) -> None:
         self._before, self._after, self._gone = before, after, gone
-        self._known = set(before.concept_ids)
+        self._known, self._there = set(before.concept_ids), set(after.concept_ids)
 
     def __call__(self, old: Link | None, new: Link | None) -> str:
         """One of `REASONS`."""
         if old is not None:
             if old.concept_id in self._gone:
                 change, successor = self._gone[old.concept_id]
-                is_missed = change == "replaced" and (new is None or new.concept_id != successor)
+                is_missed = (
+                    change == "replaced" and successor in self._there and (new is None or new.concept_id != successor)
+                )
                 return "successor_missed" if is_missed else change
             if not self._after.has(old):
                 return "name_gone"

@@ -53,7 +53,7 @@ import polars as pl
 from onoma.terminology.enriching.lexical_keys import SMALL_WORDS
 from onoma.terminology.listing import write_list
 from onoma.terminology.normalisation import normalise_expr
-from onoma.terminology.tables import ACTIVE
+from onoma.terminology.tables import ACTIVE, OTHER_SCOPE
 from onoma.terminology.terminology import Terminology
 
 CHANGES = (
@@ -258,7 +258,8 @@ def _with_moved(changed: pl.DataFrame) -> pl.DataFrame:
 
 def _with_old_name(after: Terminology, differing: pl.DataFrame) -> pl.Series:
     """Of concepts with another preferred name, those that still have the earlier one: their rows in the new release."""
-    names = after.names().join(differing.lazy(), left_on="concept_row", right_on="row_new")
+    means_it = ~pl.col("is_suppressed") & ~pl.col("term_type").fill_null("").str.contains(OTHER_SCOPE)
+    names = after.names().filter(means_it).join(differing.lazy(), left_on="concept_row", right_on="row_new")
     still = names.filter(normalise_expr(pl.col("text")) == normalise_expr(pl.col("preferred_name")))
     return still.select("concept_row").unique().collect()["concept_row"]
 

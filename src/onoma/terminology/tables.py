@@ -64,9 +64,8 @@ CHOICE_RELATIONS = (
     "possibly_replaced_by",
     "partially_equivalent_to",
     "alternative",
-    *("concept_same_as_to", "concept_replaced_by", "concept_poss_eq_to", "concept_alt_to_to"),
 )
-"""Relations from a retired concept to one that may be used instead: of the OBO formats, SNOMED CT, OMOP."""
+"""Relations from a retired concept to one that may be used instead: of the OBO formats and SNOMED CT."""
 OTHER_SCOPE = "^(broad|narrow|related)_synonym"
 """Term types of names that mean something else than just their concept (`onoma.terminology.iris.synonym_type`)."""
 RELATIONS = pl.Schema(

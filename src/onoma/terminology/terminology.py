@@ -203,6 +203,10 @@ class Terminology:
             if code not in successors:
                 choices.setdefault(code, {})[other] = None
         retired_codes = set(retired.select("head").collect().to_series())
+        replaced = self.concepts().filter(pl.col("status") != ACTIVE).select("concept_id", "replaced_by")
+        for code, other in replaced.collect().iter_rows():
+            if code not in successors and other in retired_codes:  # it has that one's choices
+                choices.setdefault(code, {})[other] = None
 
         def usable(code: str, passed: set[str]) -> Iterator[str]:
             passed.add(code)

@@ -126,7 +126,6 @@ def _find_files(source: Path, reading: Reading) -> dict[str, SourceFile]:
     wanted = {f"{name}.csv{suffix}": name for name in COLUMNS for suffix in ("", ".gz")}
     found: dict[str, SourceFile] = {}
     files = source_files(source)
-    _check_manifest(files)
     for file in files:
         name = wanted.get(file.base.lower())
         if name is None:
@@ -142,13 +141,14 @@ def _find_files(source: Path, reading: Reading) -> dict[str, SourceFile]:
             raise InputError(
                 f"there is no {name}.csv here", path=source, expected=", ".join(f"{table}.csv" for table in COLUMNS)
             )
+    _check_manifest([file for file in files if file.folder == found["concepts"].folder])
     return found
 
 
 def _check_manifest(files: Sequence[SourceFile]) -> None:
     """Refuse what is not as it was exported, where a manifest says how that was."""
     for file in files:
-        if file.base != MANIFEST_NAME:
+        if file.base.lower() != MANIFEST_NAME:
             continue
         with file.open() as handle:
             text = handle.read()
@@ -158,7 +158,7 @@ def _check_manifest(files: Sequence[SourceFile]) -> None:
             raise InputError("this manifest cannot be read", path=file.path, fix=_EDITED) from None
         if manifest.kind != EXPORT_KIND:
             continue
-        there = {other.base: other for other in files if other.folder == file.folder}
+        there = {other.base.lower(): other for other in files}
         for name, entry in manifest.files.items():
             csv = there.get(name, there.get(f"{name}.gz"))
             place = file.path.with_name(name) if csv is None else csv.path

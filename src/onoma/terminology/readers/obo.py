@@ -9,7 +9,8 @@ synonym                a name of term type "exact_synonym", "broad_synonym", ...
                        (OBO 1.2 allows that) counts as RELATED
 alt_id                 an obsolete concept without names, replaced by the term (it was merged into it)
 is_obsolete            status "obsolete"
-replaced_by            ``replaced_by``; several are choices, each a relation "consider", and counted. So is
+replaced_by            ``replaced_by``; several that do not lead to one concept are choices, each a relation "consider",
+                       and counted (of several outside the file the first counts). So is
                        ``property_value: IAO:0100001`` (term replaced by)
 consider               a relation "consider"
 is_a, relationship     a relation: term, "is_a" or the relationship's id, the other term
@@ -236,7 +237,8 @@ def _add(term: OntologyTerm, clause: Any, header: _Header, scopes: Mapping[str, 
     elif tag == "property_value":
         relation = mapping_relation([_unescaped(clause.property_value.relation)])
         if _code(clause.property_value.relation) == _TERM_REPLACED_BY:
-            term.replaced_by.append(_code(clause.property_value.value))
+            if _CURIE.fullmatch(successor := _code(clause.property_value.value)):  # else it is prose
+                term.replaced_by.append(successor)
         elif relation != XREF:
             term.cross_references.append((relation, _code(clause.property_value.value)))
 
@@ -408,6 +410,7 @@ _TEXT = re.compile(r'\s*(?:name:.*|(?:synonym|def):\s*"(?:[^"\\]|\\.)*")')
 _ESCAPE = re.compile(r"\\(.)")
 _CODE_OF = code_maker()
 _TERM_REPLACED_BY = "IAO:0100001"
+_CURIE = re.compile(r"[^:\s]+:\S+")
 _RELATION_OF_MACRO = {
     "treat-xrefs-as-equivalent": "exactMatch",
     "treat-xrefs-as-is_a": "broadMatch",

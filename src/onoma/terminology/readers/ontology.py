@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args
@@ -158,7 +158,9 @@ def tables_from_terms(
     seen: set[str] = set()
     alternatives: dict[str, str] = {}
     described: list[str] = []
-    undecided: list[str] = []
+    statuses: dict[str, str] = {}
+    successors: dict[str, list[str]] = {}
+    choosing: dict[str, OntologyTerm] = {}
     for term in terms:
         problem = _term_problem(term, seen)
         if problem:
@@ -190,20 +192,17 @@ def tables_from_terms(
             else:
                 usable[key] = term_type
         seen.add(term.term_id)
-        status = OBSOLETE if term.is_obsolete else ACTIVE
+        statuses[term.term_id] = OBSOLETE if term.is_obsolete else ACTIVE
         others = [code for code in dict.fromkeys(term.replaced_by) if code != term.term_id]
-        successors = others or term.replaced_by[:1]
-        if len(successors) > 1:
-            undecided.append(term.term_id)
-            choices = [("consider", other) for other in successors]
-            term.relations = choices + [pair for pair in term.relations if pair not in choices]
-        concepts.add(term.term_id, status, successors[0] if len(successors) == 1 else None)
+        successors[term.term_id] = others or term.replaced_by[:1]
+        if len(others) > 1:
+            choosing[term.term_id] = term
         for number, ((text, name_language), term_type) in enumerate(usable.items()):
             preference = 0 if number == 0 and term_type == LABEL else 1
             names.add(term.term_id, text, name_language, term_source, term_type, preference, False)
         for semantic_type in dict.fromkeys(term.semantic_types):
             types.add(term.term_id, semantic_type, term.line)
-        for relation, other in term.relations:
+        for relation, other in () if term.term_id in choosing else term.relations:
             relations.add(term.term_id, relation, other, term_source, term.line)
         better_known = {code for relation, code in term.cross_references if relation != XREF}
         for relation, code in dict.fromkeys(term.cross_references):
@@ -218,11 +217,19 @@ def tables_from_terms(
                 reading.note("alternative ids claimed by several terms (the first has it)", 1)
     shown = ", ".join(described[:_MOST_SHOWN])
     reading.note(f"terms described without a name (such as {shown}), left out", len(described))
-    if undecided:
-        which = f"concepts with several successors, which are told as choices (the first: {undecided[0]})"
-        reading.note(which, len(undecided))
-    for code in undecided:
-        alternatives.pop(code, None)
+    alternatives = {code: term_id for code, term_id in alternatives.items() if code not in choosing}
+    undecided = _choices(successors, choosing, alternatives)
+    for code, term in choosing.items():
+        choices = [("consider", other) for other in undecided.get(code, ())]
+        term_source = source_of(code) if source is None else source
+        for relation, other in [*choices, *(pair for pair in term.relations if pair not in choices)]:
+            relations.add(code, relation, other, term_source, term.line)
+    if told := [code for code in undecided if statuses[code] != ACTIVE]:
+        which = f"obsolete concepts with several successors, which are told as choices (the first: {told[0]})"
+        reading.note(which, len(told))
+    for code, status in statuses.items():
+        to = [] if code in undecided else successors[code]
+        concepts.add(code, status, to[0] if to else None)
     for alternative, term_id in alternatives.items():
         if alternative not in seen:
             concepts.add(alternative, OBSOLETE, term_id)
@@ -236,6 +243,32 @@ def tables_from_terms(
         cross_references=references.frame(),
         may_refer_outside=True,
     )
+
+
+def _choices(
+    successors: Mapping[str, list[str]], choosing: Iterable[str], alternatives: Mapping[str, str]
+) -> dict[str, list[str]]:
+    """Of terms with several successors, those of this ontology; not of terms whose successors all lead to one concept.
+
+    Where none is of this ontology, the first stands for all, as no relation can lead outside.
+    """
+
+    def end(code: str) -> str:
+        passed = set[str]()
+        while code not in passed:
+            passed.add(code)
+            to = successors.get(code) or ([alternatives[code]] if code in alternatives else [])
+            if len(to) != 1:
+                break
+            code = to[0]
+        return code
+
+    found = {}
+    for code in choosing:
+        known = [other for other in successors[code] if other in successors or other in alternatives]
+        if known and (len(known) < len(successors[code]) or len({end(other) for other in known}) > 1):
+            found[code] = known
+    return found
 
 
 def _with_successors(concepts: pl.DataFrame, alternatives: dict[str, str], reading: Reading) -> pl.DataFrame:
