@@ -20,6 +20,7 @@ import polars as pl
 
 from onoma import Linker, Terminology
 from onoma.linking.variants import variants_of
+from onoma.linking.word_lists import in_order
 from onoma.randomness import random_from
 from onoma.terminology import normalise
 
@@ -44,7 +45,7 @@ def without_accents(name: str) -> str:
     return "".join(sign for sign in decomposed(name) if not unicodedata.combining(sign))
 
 
-ROMAN = "I II III IV V VI VII VIII IX X XI XII XIII XIV XV XVI XVII XVIII XIX XX".split()  # noqa: SIM905
+ROMAN = in_order("I II III IV V VI VII VIII IX X XI XII XIII XIV XV XVI XVII XVIII XIX XX")
 GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "kappa": "κ", "omega": "ω"}
 
 
