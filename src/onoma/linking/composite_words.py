@@ -9,6 +9,10 @@ Words = list[str]
 
 COMMA = ","
 COORDINATORS = frozenset({"and", "or", "and/or", "&", "/"})
+FRAMES = frozenset({"of", "in", "to", "on", "at", "from", "involving", "affecting"})
+"""Prepositions behind which a list may stand that shares what is before them: "cancer of the breast and ovary"."""
+DENYING = frozenset({"no", "not", "nor", "neither", "never", "denies", "denied", "denying"})
+"""Where these stand, a part alone would say that what is denied is there."""
 _SPELLINGS = re.compile(r"\band\s*/\s*or\b|\bas well as\b", re.IGNORECASE)
 _LISTS = re.compile(r"[,/&]|\b(?:and|or|as well as)\b", re.IGNORECASE)
 _FIXED_PAIRS = re.compile(
