@@ -215,6 +215,15 @@ def test_synonyms_of_another_scope_say_nothing_and_are_not_taken(tmp_path: Path)
     assert "broad, narrow or related, not added: 1" in str(report)
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_name_that_another_one_has_as_exact_is_not_counted_as_left_out(order: int, tmp_path: Path) -> None:
+    broad = [Record("H:1", [Name("Cold"), Name("Chill", term_type="broad_synonym")])]
+    others = [broad, [record("G:1", "Cold", "Chill")]][::order]
+    texts, report = enriched(tmp_path, [record("L1", "Cold")], *others)
+    assert texts == {"L1": ["Cold", "Chill"]}
+    assert (report.n_added, report.n_inexact) == (1, 0)
+
+
 def test_names_left_out_for_their_scope_are_not_said_to_be_there(tmp_path: Path) -> None:
     names = [Name("Cold"), Name("Chill", term_type="related_synonym"), Name("Cold", term_type="broad_synonym")]
     _, report = enriched(tmp_path, [record("L1", "Cold")], [Record("H:1", names)])

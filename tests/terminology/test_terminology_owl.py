@@ -270,6 +270,7 @@ def test_a_class_whose_iri_cannot_be_is_rejected(iri: str, tmp_path: Path) -> No
     assert caught.value.line == 4
     terminology, report = read(tmp_path, text, "x.owl", on_error="skip")
     assert (names(terminology), report.n_rejected) == ([(0, "label", "a", "en")], 1)
+    assert not any("without a type" in note for note in report.notes)
 
 
 def test_a_name_in_what_is_no_language(tmp_path: Path) -> None:

@@ -268,6 +268,7 @@ POSSIBLY, WAS_A, MOVED_TO, MOVED_FROM, REFERS_TO = (
     "900000000000525002",
     "900000000000531004",
 )
+ALTERNATIVE = "900000000000530003"
 
 
 @pytest.mark.parametrize(
@@ -280,6 +281,7 @@ POSSIBLY, WAS_A, MOVED_TO, MOVED_FROM, REFERS_TO = (
         ([(SAME_AS, A, B), (SAME_AS, A, C), (REPLACED_BY, A, C)], C, {(A, "same_as", B), (A, "same_as", C)}),
         ([(SAME_AS, A, B), (SAME_AS, A, B)], B, set()),
         ([(POSSIBLY, A, B)], None, {(A, "possibly_equivalent_to", B)}),
+        ([(ALTERNATIVE, A, B), (WAS_A, A, C)], None, {(A, "alternative", B), (A, "was_a", C)}),
         ([(WAS_A, A, B), (REPLACED_BY, A, C)], C, {(A, "was_a", B)}),
         ([(MOVED_FROM, B, A)], B, set()),
         ([(MOVED_FROM, B, A), (REPLACED_BY, A, C)], C, set()),
