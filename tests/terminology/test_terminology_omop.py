@@ -197,6 +197,32 @@ def test_successors(links: list[tuple[str, str, str]], expected: str | None, tmp
     assert found["replaced_by"].to_list() == [names[expected], None]
 
 
+@pytest.mark.parametrize("relations", ["no", "Is a", "all"])
+def test_what_may_be_used_in_place_of_a_retired_one_is_told_where_nothing_replaces_it(
+    relations: str, tmp_path: Path
+) -> None:
+    rows = [concept(str(n), f"name {n}", "V", str(n), invalid="" if n in (1, 2) else "U") for n in range(1, 9)]
+    links = [
+        link("3", "Concept replaced by", "2"),
+        link("3", "Concept replaced by", "1"),
+        link("4", "Concept poss_eq to", "1"),
+        link("5", "Concept alt_to to", "3"),
+        link("5", "Concept alt_to to", "5"),
+        link("6", "Concept replaced by", "1"),
+        link("6", "Concept poss_eq to", "2"),
+        link("7", "Concept same_as to", "404"),
+        link("7", "Concept same_as to", "2"),
+        link("8", "Concept was_a to", "1"),
+        link("8", "Concept poss_eq to", "1", "D"),
+        link("1", "Is a", "2"),
+    ]
+    report, found = run(write(tmp_path / "in", rows, links=links), tmp_path / "out", relations=relations)
+    assert found.to_consider() == {"3": ("2", "1"), "4": ("1",), "5": ("2", "1"), "7": ("2",)}
+    assert found.successors() == {"6": "1"}
+    n_named = {"no": 0, "Is a": 1, "all": 4}[relations]  # "all": 5 to itself, 6 and 8 too
+    assert report.n_relations == 5 + n_named
+
+
 def test_maps(tmp_path: Path) -> None:
     links = [
         link("45533436", "Maps to", "312327"),

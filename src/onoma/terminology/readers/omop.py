@@ -19,6 +19,9 @@ CONCEPT_RELATIONSHIP   relations: rows of the relationship_ids in ``relations`` 
                        file has every fact in both directions ("Is a" and "Subsumes"), so name the one you want; "Is
                        a" alone is the default, as all are 40 million rows in a full download.
                        "Concept replaced by", or else "Concept same_as to", gives ``replaced_by`` if it names just one.
+                       Where none does, several of these, "Concept poss_eq to" and "Concept alt_to to" are choices,
+                       whatever ``relations`` says: ``replaced_by``, ``same_as``, ``possibly_equivalent_to``,
+                       ``alternative``.
                        "Maps to" becomes a cross-reference of the concept that is mapped, with vocabulary_id and
                        concept_code of the standard concept ("SNOMED:22298006"). The relation is "xref": OMOP maps to
                        an equivalent concept or, where there is none, to a wider one, and does not say which
@@ -54,6 +57,13 @@ from onoma.terminology.readers.ontology import clear_successors, relation_name
 from onoma.terminology.tables import ACTIVE, OBSOLETE
 
 MAPS_TO, REPLACED_BY, SAME_AS = "Maps to", "Concept replaced by", "Concept same_as to"
+_CHOICES = {
+    REPLACED_BY: "replaced_by",
+    SAME_AS: "same_as",
+    "Concept poss_eq to": "possibly_equivalent_to",
+    "Concept alt_to to": "alternative",
+}
+"""Relationships to what may be used in place of a retired concept, by the names of `onoma.terminology.tables`."""
 _CONCEPT_ID = "^(0|[1-9][0-9]{0,17})$"
 _LINKS = pl.Schema(
     {"concept_id_1": pl.Int64(), "concept_id_2": pl.Int64(), "relationship_id": pl.Categorical(), "line": pl.UInt32()}
@@ -114,7 +124,7 @@ def read_omop(source: str, options: OmopOptions, reading: Reading) -> SourceTabl
             semantic_type="domain_id" if options.semantic_type == "domain" else "concept_class_id",
             line="line",
         ).filter(pl.col("semantic_type") != ""),
-        relations=_relations(links, rows, options, reading),
+        relations=_relations(links, rows, successors["old"], options, reading),
         cross_references=_maps(links, rows, found.codes, reading) if options.maps else _no_references(),
         may_refer_outside=True,
     )
@@ -314,7 +324,7 @@ def _read_links(file: SourceFile, options: OmopOptions, reading: Reading) -> pl.
         _id_check("concept_id_2", "concept_id_1"),
         _text_check("relationship_id", "concept_id_1"),
     )
-    wanted = {*options.chosen_relations, REPLACED_BY, SAME_AS, *([MAPS_TO] if options.maps else [])}
+    wanted = {*options.chosen_relations, *_CHOICES, *([MAPS_TO] if options.maps else [])}
     parts, seen = [pl.DataFrame(schema=_LINKS)], set[str]()
     for block in read_columns(file, reading, separator="\t", columns=columns):
         rows = reading.keep_valid(block, checks, path=file.path)
@@ -354,10 +364,17 @@ def _successors(
     return found.filter(~is_other).select("old", "replaced_by")
 
 
-def _relations(links: pl.DataFrame, rows: pl.DataFrame, options: OmopOptions, reading: Reading) -> pl.DataFrame:
-    rest = links.filter(_is(*options.chosen_relations))
+def _relations(
+    links: pl.DataFrame, rows: pl.DataFrame, replaced: pl.Series, options: OmopOptions, reading: Reading
+) -> pl.DataFrame:
+    """What the options name, and the choices of retired concepts that nothing replaces."""
+    undecided = rows.filter(~pl.col("is_valid"), ~pl.col("concept_id").is_in(replaced.implode()))["concept_id"]
+    is_other = pl.col("concept_id_1") != pl.col("concept_id_2")
+    is_choice = _is(*_CHOICES) & pl.col("concept_id_1").is_in(undecided.implode()) & is_other
+    is_wanted = _is(*options.chosen_relations)
     if options.reads_all_relations:
-        rest = links.filter(~_is(MAPS_TO, REPLACED_BY, SAME_AS))
+        is_wanted = ~_is(MAPS_TO, REPLACED_BY, SAME_AS)
+    rest = links.filter(is_wanted | is_choice)
     if rest.is_empty():
         return pl.DataFrame(schema=SOURCE_RELATIONS)
     codes = rows.select("concept_id", "code", source=pl.col("vocabulary_id").cast(pl.String))
@@ -367,7 +384,8 @@ def _relations(links: pl.DataFrame, rows: pl.DataFrame, options: OmopOptions, re
         codes.select("concept_id", tail="code"), left_on="concept_id_2", right_on="concept_id", maintain_order="left"
     )
     reading.note("relations to or from concepts that are not there or were filtered out", len(rest) - len(both))
-    words = {word: relation_name(word) for word in both["relationship_id"].cast(pl.String).unique()}
+    found = both["relationship_id"].cast(pl.String).unique()
+    words = {word: _CHOICES.get(word) or relation_name(word) for word in found}
     relation = pl.col("relationship_id").cast(pl.String).replace_strict(words, return_dtype=pl.String)
     return both.select("head", "tail", "source", "line", relation=relation).select(SOURCE_RELATIONS.names())
 
