@@ -135,6 +135,17 @@ class ShapeError(OnomaError, ValueError):
     """Arrays that do not fit one another."""
 
 
+def first_line(error: BaseException) -> str:
+    """What an error of another library says, for within a sentence of ours: its first line, or its kind.
+
+    Example:
+        >>> first_line(MemoryError())
+        'MemoryError'
+    """
+    lines = str(error).strip().splitlines()
+    return lines[0][:200] if lines else type(error).__name__
+
+
 def did_you_mean(word: object, known: Iterable[str]) -> str:
     """Return ``" Did you mean 'x'?"`` for the nearest known word, or an empty string.
 

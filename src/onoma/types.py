@@ -31,5 +31,9 @@ CountProgress: TypeAlias = Callable[[int, int], None]
 """Called with how many are done, and how many there are."""
 
 
+Tell: TypeAlias = Callable[[str], None]
+"""Called with sentences worth telling."""
+
+
 def no_progress(done: int, total: int | None, what: str) -> None:
     """Tell nobody."""

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from onoma.errors import InputError
 from onoma.files import text_files
-from onoma.files.delimited import read_columns, read_delimited
+from onoma.files.delimited import read_delimited, read_tabbed_columns
 from onoma.files.reading import Reading
 from onoma.files.text_files import lines_of_bytes, read_blocks, read_lines, text_lines
 
@@ -39,10 +39,10 @@ def test_a_mark_that_is_no_byte_order_mark_stays(tmp_path: Path, monkeypatch: py
 def test_blank_lines_in_a_file_with_names_of_columns(tmp_path: Path) -> None:
     path = tmp_path / "x.txt"
     path.write_text("\n \nID\tname\n1\tcold\n\n2\tflu\n\n")
-    (block,) = read_columns(path, Reading(), separator="\t", columns=["name", "id"])
+    (block,) = read_tabbed_columns(path, Reading(), columns=["name", "id"])
     assert block.rows() == [(4, "cold", "1"), (6, "flu", "2")]
     with pytest.raises(InputError, match="line 3, field code: there is no column 'code'"):
-        list(read_columns(path, Reading(), separator="\t", columns=["code"]))
+        list(read_tabbed_columns(path, Reading(), columns=["code"]))
 
 
 @settings(deadline=None, max_examples=100)

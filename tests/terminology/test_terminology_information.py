@@ -18,7 +18,7 @@ from onoma.cli.app import app
 from onoma.errors import ArtifactExistsError, InputError, UnavailableError
 from onoma.terminology import Terminology, TerminologyInfo, normalise, write_terminology
 from onoma.terminology.information import gather_information
-from onoma.terminology.plotting import names_per_concept_bars, plot_names_per_concept
+from onoma.terminology.names_per_concept_plot import names_per_concept_bars, plot_names_per_concept
 from onoma.terminology.tables import CROSS_REFERENCES
 
 names_of_concepts = st.lists(

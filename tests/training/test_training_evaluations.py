@@ -408,12 +408,14 @@ def test_trackers_get_steps_and_evaluations(
     assert said[-1] == ("close", False)
 
 
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("tried to allocate too much"), MemoryError()])
 def test_memory_that_does_not_suffice_is_told_in_words(
-    base: Path, pairs: PairSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    error: Exception, base: Path, pairs: PairSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def spent(*_: object) -> None:
-        raise torch.OutOfMemoryError("tried to allocate too much")
+        raise error
 
+    monkeypatch.setattr(Step, "__call__", spent)
     monkeypatch.setattr(Step, "__call__", spent)
     with pytest.raises(TrainingError, match=r"memory does not suffice for 12 names.*chunk_names"):
         train_encoder(config_for(base), pairs, tmp_path / "e")

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import itertools
 import textwrap
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onoma.artifacts import write_file
 from onoma.benchmarks.abstention import AbstentionResult
 from onoma.errors import InputError
-from onoma.terminology.plotting import check_plot
+from onoma.files.pictures import save_picture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +43,7 @@ def plot_reliability(result: AbstentionResult, file: str | Path, *, title: str =
         ArtifactExistsError: ``file`` exists.
         UnavailableError: matplotlib is not installed.
     """
-    _plot(Path(file), lambda: draw_reliability(result, title=title), overwrite=overwrite)
+    save_picture(Path(file), lambda: draw_reliability(result, title=title), overwrite=overwrite)
 
 
 def plot_precision_coverage(
@@ -62,7 +60,7 @@ def plot_precision_coverage(
     """
     if not result.curve:
         raise InputError("there is nothing to draw: no mention has an answer", path=file)
-    _plot(Path(file), lambda: draw_precision_coverage(result, title=title), overwrite=overwrite)
+    save_picture(Path(file), lambda: draw_precision_coverage(result, title=title), overwrite=overwrite)
 
 
 def draw_reliability(result: AbstentionResult, *, title: str = "") -> Figure:
@@ -151,14 +149,3 @@ def _finish(figure: Figure, title: str) -> None:
         axes.spines[["top", "right"]].set_visible(False)
     title = textwrap.fill(title, _TITLE_WIDTH, break_on_hyphens=False)
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, parse_math=False)
-
-
-def _plot(file: Path, draw: Callable[[], Figure], *, overwrite: bool) -> None:
-    check_plot(file, overwrite=overwrite)
-    from matplotlib import rc_context
-
-    kind = file.suffix[1:].lower()
-    metadata: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    # Names of parts within an SVG are random otherwise, and two drawings of one result would differ.
-    with rc_context({"svg.hashsalt": "onoma"}), write_file(file, overwrite=overwrite) as aside:
-        draw().savefig(aside, format=kind, dpi=150, metadata=metadata.get(kind))

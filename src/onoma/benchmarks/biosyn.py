@@ -17,6 +17,8 @@ from onoma.errors import InputError, check_several
 from onoma.files.reading import Reading
 from onoma.files.text_files import text_lines
 
+_SUBFOLDER = "biosyn"
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
@@ -137,7 +139,7 @@ def merged(lines: Iterable[DictionaryLine]) -> list[DictionaryLine]:
     return [DictionaryLine(name, tuple(of_name)) for name, of_name in ids.items()]
 
 
-def find_file(folder: Path, name: str, *, subfolder: str = "biosyn", instead: str = "") -> Path:
+def find_file(folder: Path, name: str, *, subfolder: str = _SUBFOLDER, instead: str = "") -> Path:
     """``name`` or ``name.gz`` in ``folder`` or its subfolder.
 
     Args:
@@ -162,9 +164,9 @@ def find_file(folder: Path, name: str, *, subfolder: str = "biosyn", instead: st
     return found
 
 
-def has_file(folder: Path, name: str, *, subfolder: str = "biosyn") -> bool:
+def has_file(folder: Path, name: str) -> bool:
     """Whether `find_file` would find it."""
-    return _place_of(folder, name, subfolder) is not None
+    return _place_of(folder, name, _SUBFOLDER) is not None
 
 
 def _place_of(folder: Path, name: str, subfolder: str) -> Path | None:

@@ -195,11 +195,12 @@ def info(
 ) -> None:
     """Say what a terminology holds: concepts, names, languages, sources, semantic types, homonyms, relations."""
     from onoma.cli import show
+    from onoma.files.pictures import check_picture
     from onoma.terminology import Terminology
-    from onoma.terminology.plotting import check_plot, plot_names_per_concept
+    from onoma.terminology.names_per_concept_plot import plot_names_per_concept
 
     if plot is not None:
-        check_plot(plot, overwrite=force)
+        check_picture(plot, overwrite=force)
     told = Terminology.open(folder).info()
     if as_json:
         show.out.print_json(json.dumps(dataclasses.asdict(told)))

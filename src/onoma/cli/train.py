@@ -61,7 +61,7 @@ def train(
     On several GPUs: torchrun --nproc-per-node 2 --no-python onoma train ...
     """
     from onoma.cli import show
-    from onoma.terminology.plotting import check_plot
+    from onoma.files.pictures import check_picture
     from onoma.training.config import load_recipe
     from onoma.training.distributed import is_main
     from onoma.training.grid import load_grid
@@ -82,7 +82,7 @@ def train(
         if force:
             raise ConfigError("--force does not go with --grid: remove the folder to begin the grid anew.")
         if plot is not None:
-            check_plot(plot, overwrite=True)
+            check_picture(plot, overwrite=True)
         varied = load_grid(grid)
         table = train_grid(
             recipe,

@@ -30,7 +30,7 @@ from onoma.encoders.folders import ONNX_NAME
 from onoma.encoders.onnx_encoder import BATCH_TOKENS, padded_rows
 from onoma.encoders.onnx_session import OnnxSession
 from onoma.encoders.tokens import load_tokenizer
-from onoma.errors import DamagedArtifactError, InputError, ShapeError
+from onoma.errors import DamagedArtifactError, InputError, ShapeError, first_line
 from onoma.types import CountProgress, FloatArray, RowArray
 
 RERANKER_KIND = "reranker"
@@ -217,9 +217,8 @@ def read_about(folder: Path) -> CrossEncoderAbout:
     except (OSError, ValidationError, UnicodeDecodeError) as error:
         if is_of_system(error):
             raise
-        first = str(error).splitlines()[0]
         raise DamagedArtifactError(
-            f"{file} is not what describes a reranker ({first}). Make the folder again."
+            f"{file} is not what describes a reranker ({first_line(error)}). Make the folder again."
         ) from None
 
 

@@ -16,7 +16,15 @@ import polars as pl
 
 from onoma.errors import InputError
 from onoma.files.reading import Reading
-from onoma.files.text_files import LineBlock, TextSource, line_problem, named_problem, read_blocks, reject_line
+from onoma.files.text_files import (
+    LineBlock,
+    TextSource,
+    line_problem,
+    named_problem,
+    read_blocks,
+    reject_line,
+    text_lines,
+)
 
 _LINE_FEED = 10
 _BLANK_LINE = re.compile(rb"^[ \t\r\f\v]*\n", re.MULTILINE)
@@ -76,17 +84,16 @@ def read_delimited(
         yield named_columns(rows, [wanted.index(fields.index(name)) for name in keep], numbers, [line_column, *keep])
 
 
-def read_columns(
-    source: TextSource, reading: Reading, *, separator: str, columns: Sequence[str], optional: Sequence[str] = ()
+def read_tabbed_columns(
+    source: TextSource, reading: Reading, *, columns: Sequence[str], optional: Sequence[str] = ()
 ) -> Iterator[pl.DataFrame]:
-    """Yield blocks of rows of a file whose first line names its columns, else as `read_delimited`.
+    """Yield blocks of rows of a file divided by tabs whose first line names its columns, else as `read_delimited`.
 
     Blank lines are passed over.
 
     Args:
         source: Plain or gzip, on disk or in an archive.
         reading: Where bad rows go.
-        separator: One ASCII character.
         columns: Those wanted, in upper or lower case as one likes; the file may have others and another order.
         optional: Wanted too, but "" in every row if the file does not have them.
 
@@ -96,7 +103,7 @@ def read_columns(
     Raises:
         InputError: as `read_delimited`, and if a column is missing or there twice.
     """
-    line, header = read_header(source, reading, separator=separator)
+    line, header = read_header(source, reading, separator="\t")
     known = [name.casefold() for name in header]
     path = source if isinstance(source, Path) else source.path
     for column in columns:
@@ -107,7 +114,7 @@ def read_columns(
                 path=path,
                 line=line,
                 field=column,
-                expected=f"the columns {', '.join(columns)}, divided by '{_shown(separator)}'",
+                expected=f"the columns {', '.join(columns)}, divided by tabs",
                 found=", ".join(header)[:500],
                 fix="check that the file is of this format and has its first line",
             )
@@ -116,13 +123,37 @@ def read_columns(
     fields = [str(position) for position in range(len(header))]
     keep = [fields[position] for position in wanted]
     blocks = read_delimited(
-        source, reading, separator=separator, fields=fields, keep=keep, skip_lines=line, skip_blank_lines=True
+        source, reading, separator="\t", fields=fields, keep=keep, skip_lines=line, skip_blank_lines=True
     )
     for rows in blocks:
         yield rows.select(
             "line",
             *(pl.col(field).alias(name) for field, name in zip(keep, present, strict=True)),
             *(pl.lit("").alias(name) for name in optional if name not in present),
+        )
+
+
+def read_barred(source: TextSource, reading: Reading, names: tuple[str, str]) -> Iterator[pl.DataFrame]:
+    """Yield blocks of rows of a file of lines ``id||text``, as BioSyn has them; blank lines are passed over.
+
+    Args:
+        source: Plain or gzip, on disk or in an archive.
+        reading: Where lines go that are not UTF-8.
+        names: What to call what stands before the first ``||``, and what stands behind it: null where it has none.
+
+    Yields:
+        Columns ``line``, ``whole``, and the two.
+
+    Raises:
+        InputError: as `text_lines`.
+    """
+    for first_line, lines in text_lines(source, reading):
+        yield (
+            pl.DataFrame({"whole": lines}, schema={"whole": pl.String})
+            .with_row_index("line", offset=first_line)
+            .filter(pl.col("whole").str.strip_chars() != "")
+            .with_columns(pl.col("whole").str.splitn("||", 2).struct.rename_fields(names).alias("parts"))
+            .unnest("parts")
         )
 
 

@@ -221,9 +221,7 @@ def _recoded(blocks: Iterator[ByteBlock], encoding: str, path: Path) -> Iterator
             yield ByteBlock(data, n_found, block.share)
 
 
-def text_lines(
-    source: TextSource, reading: Reading, *, keep_carriage_returns: bool = False
-) -> Iterator[tuple[int, list[str]]]:
+def text_lines(source: TextSource, reading: Reading) -> Iterator[tuple[int, list[str]]]:
     """Yield (number of the first line, lines) with only lines that are UTF-8 and free of NUL.
 
     A bad line is rejected and stands as an empty one, so that the numbers of the others stay right. Under "strict" the
@@ -233,8 +231,8 @@ def text_lines(
         InputError: as `read_blocks`; all lines end in carriage returns alone.
     """
     path = source if isinstance(source, Path) else source.path
-    for block in read_blocks(source, reading, keep_carriage_returns=keep_carriage_returns):
-        is_one_line = block.first_line == block.n_lines == 1 and not keep_carriage_returns
+    for block in read_blocks(source, reading):
+        is_one_line = block.first_line == block.n_lines == 1
         if is_one_line and b"\r" in block.data.strip(b"\r\n"):
             raise InputError(CARRIAGE_RETURN, path=path, line=1)
         yield from block_lines(block, path, reading)

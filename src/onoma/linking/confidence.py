@@ -12,7 +12,7 @@ from onoma.linking.calibration import Calibration
 from onoma.linking.confidence_features import MentionEvidence, confidence_features
 from onoma.linking.settings import LinkerSettings, Stage
 
-_TUNE = "Calibrate it with development mentions: onoma linker tune."
+TUNE = "Calibrate it with development mentions: onoma linker tune."
 
 
 @dataclass(frozen=True)
@@ -63,22 +63,10 @@ def threshold(confidence: Confidence | None, stages: tuple[Stage, ...], wished: 
     if isinstance(wished, bool) or not isinstance(wished, int | float | np.number) or not 0 <= wished <= 1:
         raise ConfigError(f"no_concept_below is a confidence, from 0 to 1; found {wished!r}.")
     if confidence is None:
-        raise ConfigError(f"this linker is not calibrated, so that no confidence can be asked for. {_TUNE}")
+        raise ConfigError(f"this linker is not calibrated, so that no confidence can be asked for. {TUNE}")
     if confidence.stages != stages:
         raise ConfigError(
             f"this linker is calibrated for the stages {', '.join(confidence.stages)}, not for {', '.join(stages)}, so "
-            f"that no confidence can be asked for. {_TUNE}"
+            f"that no confidence can be asked for. {TUNE}"
         )
     return wished
-
-
-def threshold_for(confidence: Confidence | None, precision: float) -> float:
-    """The confidence at which so large a share of the answers is right, on the mentions that it was calibrated on.
-
-    Raises:
-        ConfigError: the linker is not calibrated.
-        InputError: no confidence reaches it; the best one is named.
-    """
-    if confidence is None:
-        raise ConfigError(f"this linker is not calibrated, so that no precision can be asked for. {_TUNE}")
-    return confidence.calibration.threshold_for(precision)

@@ -18,7 +18,7 @@ from onoma.encoders import Encoder
 from onoma.encoders.encoding import check_opened
 from onoma.errors import ConfigError, InputError, MismatchError
 from onoma.linking.components import Components
-from onoma.linking.confidence import threshold, threshold_for
+from onoma.linking.confidence import TUNE, threshold
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.exact_match import ExactMatcher
 from onoma.linking.explanation import Explanation, explain_mention
@@ -478,7 +478,10 @@ class Linker:
             ConfigError: the linker is not calibrated.
             InputError: no confidence reaches it; the best one is named.
         """
-        return threshold_for(self._components.confidence, precision)
+        confidence = self._components.confidence
+        if confidence is None:
+            raise ConfigError(f"this linker is not calibrated, so that no precision can be asked for. {TUNE}")
+        return confidence.calibration.threshold_for(precision)
 
     def runs(
         self, mentions: Iterable[str], *, contexts: Sequence[str | None] | None = None, top_k: int

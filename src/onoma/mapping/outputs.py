@@ -9,7 +9,6 @@ none.)
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,7 +17,8 @@ import numpy as np
 import polars as pl
 
 from onoma.artifacts.parquet import scan_parquet
-from onoma.errors import InputError
+from onoma.artifacts.system import error_number
+from onoma.errors import InputError, first_line
 from onoma.linking.strings import StringColumn
 from onoma.mapping.answers import AnswerFiles
 from onoma.mapping.collecting import distinct_mentions
@@ -189,13 +189,11 @@ def write_part(rows: pl.DataFrame, path: Path, output_format: str, answers: Sequ
     try:
         _write_part(rows, path, output_format, answers, is_first=is_first)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        # Polars tells what the system said in its text alone.
-        if of_system := re.search(r"os error (\d+)", str(error)):
-            number = int(of_system[1])
+        if (number := error_number(error)) is not None:
             raise OSError(number, os.strerror(number), str(path)) from None
         raise InputError(
             f"rows of the table cannot be written as {output_format}",
-            found=str(error).partition("\n")[0],
+            found=first_line(error),
             fix="choose another kind of output, or leave out the column",
         ) from None
 

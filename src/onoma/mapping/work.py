@@ -57,7 +57,7 @@ class Settings:
         finder: What finds the short forms that contexts define, if they are looked for.
         composites: Whether composite mentions are split.
         spelling: Whether misspelt words are put right.
-        asking: How the linker is asked, where it is not as it would be by itself (`onoma.mapping.asking`), as JSON.
+        asking: How the linker is asked, where it is not as it would be by itself (`onoma.linking.asking`), as JSON.
         input_format: Ending of the input's name.
         output_format: Ending of the output's name.
         onoma: Version.

@@ -26,9 +26,10 @@ from onoma.codes import codes_of_concept_expr, meant_codes_expr
 from onoma.encoders.tokens import tokenizer_fingerprint
 from onoma.errors import ConfigError, InputError
 from onoma.files.archives import SourceFile
+from onoma.files.delimited import read_barred
 from onoma.files.reading import Check, Reading
 from onoma.files.table_rows import LINE, is_table, table_rows
-from onoma.files.text_files import only_file, text_lines
+from onoma.files.text_files import only_file
 from onoma.pairs.languages import check_languages
 from onoma.pairs.name_store import own_tokenizer
 from onoma.pairs.pair_set import KIND, PairSet, write_pair_set
@@ -104,17 +105,8 @@ def _read(path: Path, reading: Reading, context: str | None) -> pl.DataFrame:
         Check(pl.col("mention").str.strip_chars() != "", "mention", "id||mention", "whole", "an empty mention"),
     )
     parts = [pl.DataFrame(schema=dict.fromkeys(LABELLED, pl.String))]
-    for first_line, lines in text_lines(path, reading):
-        rows = (
-            pl.DataFrame({"whole": lines}, schema={"whole": pl.String})
-            .with_row_index("line", offset=first_line)
-            .filter(pl.col("whole").str.strip_chars() != "")
-            .with_columns(
-                pl.col("whole").str.splitn("||", 2).struct.rename_fields(["concept_id", "mention"]).alias("parts")
-            )
-            .unnest("parts")
-        )
-        rows = reading.keep_valid(rows, checks, path=path)
+    for block in read_barred(path, reading, ("concept_id", "mention")):
+        rows = reading.keep_valid(block, checks, path=path)
         is_composite = rows["mention"].str.contains("|", literal=True) | (
             rows["mention"].str.contains("+", literal=True) & rows["concept_id"].str.contains("[|+]")
         )

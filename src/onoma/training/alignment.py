@@ -24,7 +24,7 @@ from onoma.training.config import Recipe, TrainingConfig
 from onoma.training.course import Course
 from onoma.training.development import DevelopmentSet
 from onoma.training.evaluating import Evaluation, check_development
-from onoma.training.loop import Tell, Watching, take_course
+from onoma.training.loop import Watching, take_course
 from onoma.training.measuring import Measure
 from onoma.training.objective import check_widths
 from onoma.training.report import TrainingReport
@@ -34,6 +34,7 @@ from onoma.training.step import Step, StepReport, make_optimiser
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import load_base
 from onoma.training.vectors import name_vectors
+from onoma.types import Tell
 
 
 def train_encoder(
@@ -46,7 +47,7 @@ def train_encoder(
     overwrite: bool = False,
     on_step: Callable[[StepReport], None] | None = None,
     on_evaluation: Callable[[Evaluation], None] | None = None,
-    on_event: Callable[[str], None] | None = None,
+    on_event: Tell | None = None,
 ) -> TrainingReport:
     """Train an encoder on synonym pairs and save it as a folder.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,7 @@ from onoma.training.config import TrainingConfig
 from onoma.training.distributed import world_size
 from onoma.training.kept_tables import keep_table, kept_table
 from onoma.training.neighbours import Encode, nearest_of_other_concepts, search_seconds
-from onoma.types import RowArray
+from onoma.types import RowArray, Tell
 
 _TIMED_NAMES = 2048
 """Names that are encoded to know how long all of them would take."""
@@ -100,9 +99,7 @@ class Batches(ABC):
         return 0.0, 0.0
 
 
-def make_batches(
-    config: TrainingConfig, pairs: PairSet, run_folder: Path, *, tell: Callable[[str], None] = lambda _: None
-) -> Batches:
+def make_batches(config: TrainingConfig, pairs: PairSet, run_folder: Path, *, tell: Tell = lambda _: None) -> Batches:
     """The batches that a recipe asks for.
 
     Args:
@@ -208,7 +205,7 @@ class NeighbourBatches(Batches):
         warmup_batches: int = 0,
         seed: int,
         text_labels: npt.NDArray[np.integer] | None = None,
-        tell: Callable[[str], None] = lambda _: None,
+        tell: Tell = lambda _: None,
     ) -> None:
         if neighbours >= batch_pairs:
             raise ConfigError(

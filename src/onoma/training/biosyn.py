@@ -27,7 +27,6 @@ from onoma.encoders import locate_tokenizer
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.packed import pack
 from onoma.encoders.saving import save_encoder
-from onoma.errors import ConfigError, check_several
 from onoma.terminology import Terminology
 from onoma.training.biosyn_candidates import CandidateBatches
 from onoma.training.biosyn_config import BiosynConfig, BiosynRecipe
@@ -36,14 +35,15 @@ from onoma.training.biosyn_measure import BiosynMeasure
 from onoma.training.biosyn_step import BiosynModel, BiosynStep, BiosynStepReport, make_optimiser
 from onoma.training.course import Course
 from onoma.training.development import DevelopmentSet, Dictionary, queries_over, read_dictionary
-from onoma.training.evaluating import Evaluation, check_development
-from onoma.training.loop import Tell, Watching, take_course
+from onoma.training.evaluating import Evaluation, check_development_files
+from onoma.training.loop import Watching, take_course
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import ensure_encoder_writable
 from onoma.training.settings import recipe_of
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_base, load_base
 from onoma.training.vectors import name_vectors
+from onoma.types import Tell
 
 _MEASURED_TEXTS = 1024
 """Texts whose vectors' lengths say what a learnt weight is worth beside a cosine."""
@@ -61,7 +61,7 @@ def train_biosyn(
     overwrite: bool = False,
     on_step: Callable[[BiosynStepReport], None] | None = None,
     on_evaluation: Callable[[Evaluation], None] | None = None,
-    on_event: Callable[[str], None] | None = None,
+    on_event: Tell | None = None,
 ) -> TrainingReport:
     """Train an encoder, and the weight of the sparse score with it, on annotated mentions.
 
@@ -96,10 +96,7 @@ def train_biosyn(
     recipe, out = recipe_of(recipe, "biosyn-recipe", BiosynRecipe), Path(out)
     config = recipe.config
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
-    check_several(development, "development")
-    if development_dictionary is not None and not development:
-        raise ConfigError("development_dictionary is where development files are looked for, and there are none.")
-    check_development(config, [Path(file).name for file in development])
+    check_development_files(config, development, development_dictionary)
     check_trackers(trackers, out)
     check_base(config)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from onoma.training.biosyn_config import BiosynConfig
 from onoma.training.biosyn_data import RankingData
 from onoma.training.kept_tables import keep_table, kept_table
 from onoma.training.neighbours import Encode
-from onoma.types import BoolArray, FloatArray, RowArray
+from onoma.types import BoolArray, FloatArray, RowArray, Tell
 
 _TIMED_TEXTS = 2048
 """Texts that are encoded to know how long all of them would take."""
@@ -79,9 +78,7 @@ class CandidateBatches(Batches):
         before they are encoded, not after.
     """
 
-    def __init__(
-        self, data: RankingData, config: BiosynConfig, run_folder: Path, *, tell: Callable[[str], None]
-    ) -> None:
+    def __init__(self, data: RankingData, config: BiosynConfig, run_folder: Path, *, tell: Tell) -> None:
         super().__init__(ShuffledRows(len(data.queries), at_once=config.batch_queries, seed=config.seed))
         self._data, self._config, self._run_folder, self._tell = data, config, run_folder, tell
         self._n_candidates = min(config.candidates, len(data.names))

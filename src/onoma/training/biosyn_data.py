@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,7 @@ from onoma.pairs import NameStore
 from onoma.terminology import normalise_expr
 from onoma.training.development import DevelopmentSet
 from onoma.training.measuring import tokenise_distinct
-from onoma.types import BoolArray, RowArray
+from onoma.types import BoolArray, RowArray, Tell
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +72,7 @@ def ranking_data(
     *,
     normalisation: str,
     max_tokens: int,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Tell = lambda _: None,
 ) -> RankingData:
     """Prepare queries and dictionary for training.
 

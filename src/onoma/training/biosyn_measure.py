@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from tokenizers import Tokenizer
@@ -12,7 +10,7 @@ from onoma.indexes import ExactIndex
 from onoma.indexes.char_ngrams import CharNgramIndex
 from onoma.training.development import DevelopmentSet
 from onoma.training.measuring import EncodeRows, Measure, Scores
-from onoma.types import SCORE_DECIMALS, FloatArray, RowArray
+from onoma.types import SCORE_DECIMALS, FloatArray, RowArray, Tell
 
 DEPTH = 100
 """Names that each of the two searches proposes for a query."""
@@ -43,7 +41,7 @@ class BiosynMeasure(Measure):
         sparse_weight: torch.Tensor,
         normalisation: str,
         max_tokens: int,
-        tell: Callable[[str], None] = lambda _: None,
+        tell: Tell = lambda _: None,
     ) -> None:
         super().__init__(data, tokenizer, normalisation=normalisation, max_tokens=max_tokens, tell=tell)
         names, queries = (texts.to_list() for texts in self._texts)

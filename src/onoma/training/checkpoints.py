@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,11 +17,10 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from onoma.artifacts.system import error_number
 from onoma.errors import DamagedArtifactError, MismatchError
 
 CHECKPOINT_NAME = "checkpoint.safetensors"
-_OS_ERROR = re.compile(r"\(os error (\d+)\)")
-"""How safetensors tells the system's errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +82,10 @@ def save_checkpoint(
     try:
         save_file(_storable(tensors), aside, metadata={"progress": json.dumps(asdict(progress)), "run": run})
     except SafetensorError as error:
-        number = _OS_ERROR.search(str(error))
+        number = error_number(error)
         if number is None:
             raise
-        raise OSError(int(number[1]), os.strerror(int(number[1])), str(folder / CHECKPOINT_NAME)) from None
+        raise OSError(number, os.strerror(number), str(folder / CHECKPOINT_NAME)) from None
     with aside.open("rb") as handle:
         os.fsync(handle.fileno())
     aside.chmod(folder.stat().st_mode & 0o666)  # safetensors lets only its owner read it

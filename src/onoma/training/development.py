@@ -6,7 +6,7 @@ names of a terminology (`read_development`). `onoma.training.measuring` asks the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -26,7 +26,7 @@ from onoma.pairs.selection import usable_names
 from onoma.terminology import Terminology
 from onoma.terminology.readers.biosyn import BiosynOptions, read_biosyn
 from onoma.terminology.tables import checked_name_rows
-from onoma.types import RowArray
+from onoma.types import RowArray, Tell
 
 Dictionary: TypeAlias = Terminology | str | Path
 """A terminology or its folder, or a file with a line ``id||name`` for each name."""
@@ -79,7 +79,7 @@ def read_development(
     *,
     languages: Sequence[str] | None = None,
     hidden_names: npt.ArrayLike | None = None,
-    tell: Callable[[str], None] | None = None,
+    tell: Tell | None = None,
 ) -> DevelopmentSet:
     """The queries of a file, over the names of a terminology.
 
@@ -107,7 +107,7 @@ def queries_over(
     *,
     source: Path,
     unknown: str = "they count as wrong",
-    tell: Callable[[str], None] | None = None,
+    tell: Tell | None = None,
 ) -> DevelopmentSet:
     """The queries of a file, over a dictionary.
 

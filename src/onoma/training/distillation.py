@@ -19,16 +19,15 @@ import polars as pl
 from onoma.encoders import locate_tokenizer
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.saving import save_encoder
-from onoma.errors import ConfigError, check_several
 from onoma.linking import Linker
 from onoma.training.course import Course
 from onoma.training.development import DevelopmentSet, Dictionary, queries_over, read_dictionary
 from onoma.training.distillation_config import DistillationConfig, DistillationRecipe
 from onoma.training.distillation_data import NeighbourhoodBatches, taught_names
 from onoma.training.distillation_step import DistillationStep, DistillationStepReport
-from onoma.training.distributed import is_main
-from onoma.training.evaluating import Evaluation, check_development
-from onoma.training.loop import Tell, Watching, take_course
+from onoma.training.distributed import by_main
+from onoma.training.evaluating import Evaluation, check_development_files
+from onoma.training.loop import Watching, take_course
 from onoma.training.measuring import Measure
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import ensure_encoder_writable
@@ -37,6 +36,7 @@ from onoma.training.step import make_optimiser
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_base, load_base
 from onoma.training.vectors import name_vectors
+from onoma.types import Tell
 
 
 def distil_encoder(
@@ -50,7 +50,7 @@ def distil_encoder(
     overwrite: bool = False,
     on_step: Callable[[DistillationStepReport], None] | None = None,
     on_evaluation: Callable[[Evaluation], None] | None = None,
-    on_event: Callable[[str], None] | None = None,
+    on_event: Tell | None = None,
 ) -> TrainingReport:
     """Train an encoder to find the names of a linker as near one another as the linker's own encoder does.
 
@@ -83,14 +83,11 @@ def distil_encoder(
     recipe, out = recipe_of(recipe, "distillation-recipe", DistillationRecipe), Path(out)
     config = recipe.config
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
-    check_several(development, "development")
-    if development_dictionary is not None and not development:
-        raise ConfigError("development_dictionary is where development files are looked for, and there are none.")
-    check_development(config, [Path(file).name for file in development])
+    check_development_files(config, development, development_dictionary)
     check_trackers(trackers, out)
     check_base(config)
     opened = linker if isinstance(linker, Linker) else Linker.open(linker)
-    tell = on_event if on_event is not None and is_main() else lambda _: None
+    tell = by_main(on_event)
     sets: list[DevelopmentSet] = []
     if development:
         if development_dictionary is None:

@@ -20,7 +20,7 @@ import importlib
 import os
 import socket
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from typing import TypeVar
 
@@ -28,7 +28,7 @@ import numpy as np
 import torch
 from torch import Tensor, distributed
 
-from onoma.errors import TrainingError
+from onoma.errors import TrainingError, first_line
 
 T = TypeVar("T")
 
@@ -84,6 +84,11 @@ def rank() -> int:
 def is_main() -> bool:
     """Whether this is the process that writes files and speaks to the user; known outside `processes` too."""
     return rank() == 0 if _joined() or _started() == 1 else os.environ.get("RANK") == "0"
+
+
+def by_main(callback: Callable[[T], None] | None) -> Callable[[T], None]:
+    """What is called in the main process only."""
+    return callback if callback is not None and is_main() else lambda _: None
 
 
 def broadcast(value: T) -> T:
@@ -199,7 +204,7 @@ def _join(*, on_gpus: bool) -> None:
     except (ValueError, RuntimeError) as error:
         raise TrainingError(
             f"WORLD_SIZE says that {world} processes train together, but they could not be joined "
-            f"({_first_line(error)}). Start them with torchrun or accelerate launch; for one process unset WORLD_SIZE."
+            f"({first_line(error)}). Start them with torchrun or accelerate launch; for one process unset WORLD_SIZE."
         ) from None
     if on_gpus:
         _refuse_shared_gpus(world)
@@ -241,9 +246,5 @@ def _failures_in_words() -> Iterator[None]:
         traceback.clear_frames(error.__traceback__)  # which would keep the group alive, and with it gloo's threads
         raise PeerError(
             "another process of this run has stopped, or has not answered for an hour; what it said last tells why "
-            f"({_first_line(error)})."
+            f"({first_line(error)})."
         ) from None
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__

@@ -7,11 +7,12 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from torch import Tensor, nn
 
-from onoma.errors import ConfigError
+from onoma.errors import ConfigError, check_several
 from onoma.training.averaging import WeightAverage, put_weights, trained_weights
 from onoma.training.distributed import broadcast
 from onoma.training.measuring import EncodeRows, Scores
@@ -211,3 +212,21 @@ def check_development(
         raise ConfigError(f"two development sets are called '{twice[0]}'; give each a name of its own.")
     if len(names) > 1 and "development" in names:
         raise ConfigError("'development' is what the mean over all development sets is called: rename that one.")
+
+
+def check_development_files(config: RunConfig, files: Sequence[str | Path], dictionary: object) -> None:
+    """The same as `check_development` for files of mentions, and that there are some to look for in the dictionary.
+
+    Args:
+        config: See there.
+        files: Of mentions.
+        dictionary: Where they are looked for, if that is given (``development_dictionary``).
+
+    Raises:
+        ConfigError: as it says.
+        InputError: ``files`` is one path.
+    """
+    check_several(files, "development")
+    if dictionary is not None and not files:
+        raise ConfigError("development_dictionary is where development files are looked for, and there are none.")
+    check_development(config, [Path(file).name for file in files])

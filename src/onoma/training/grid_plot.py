@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onoma.artifacts import write_file
 from onoma.errors import InputError
-from onoma.terminology.plotting import check_plot
+from onoma.files.pictures import save_picture
 from onoma.training.grid import Grid
 from onoma.training.grid_table import DONE, Trained
 
@@ -20,9 +19,7 @@ _PANEL_INCHES = (4.2, 3.0)
 _BEST = "#c23b22"
 
 
-def plot_grid(
-    grid: Grid, table: Sequence[Trained], file: str | Path, *, title: str = "", overwrite: bool = False
-) -> None:
+def plot_grid(grid: Grid, table: Sequence[Trained], file: str | Path, *, overwrite: bool = False) -> None:
     """Draw the first development score of finished combinations; without development data, the loss.
 
     Each ``[[vary]]`` has a panel: over the values of the first setting that it varies, a line for each value of the
@@ -32,7 +29,6 @@ def plot_grid(
         grid: What was varied.
         table: From `onoma.training.grid_run.train_grid`.
         file: ``.png``, ``.svg`` or ``.pdf``.
-        title: What it is a picture of.
         overwrite: Replace a file that is there.
 
     Raises:
@@ -41,15 +37,12 @@ def plot_grid(
         UnavailableError: matplotlib is not installed.
     """
     file = Path(file)
-    check_plot(file, overwrite=overwrite)
     if not any(made.status == DONE for made in table):
         raise InputError("there is nothing to draw: no combination is finished", path=file)
-    figure = draw_grid(grid, table, title=title)
-    with write_file(file, overwrite=overwrite) as aside:
-        figure.savefig(aside, format=file.suffix[1:].lower(), dpi=150)
+    save_picture(file, lambda: draw_grid(grid, table), overwrite=overwrite)
 
 
-def draw_grid(grid: Grid, table: Sequence[Trained], *, title: str = "") -> Figure:
+def draw_grid(grid: Grid, table: Sequence[Trained]) -> Figure:
     """The same as a figure of Matplotlib, with at least one combination finished."""
     from matplotlib.figure import Figure
 
@@ -88,7 +81,7 @@ def draw_grid(grid: Grid, table: Sequence[Trained], *, title: str = "") -> Figur
             panel.set_ylabel(what, parse_math=False)
     for panel in panels[len(grid.tables) :]:
         panel.set_axis_off()
-    figure.suptitle(title or grid.name, x=0.01, ha="left", fontsize=12, parse_math=False)
+    figure.suptitle(grid.name, x=0.01, ha="left", fontsize=12, parse_math=False)
     return figure
 
 

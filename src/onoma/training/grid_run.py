@@ -27,7 +27,7 @@ from onoma.pairs import PairSet
 from onoma.pairs.languages import check_languages
 from onoma.terminology import Terminology
 from onoma.training.config import Recipe, TrainingConfig
-from onoma.training.distributed import PeerError, broadcast, is_main, processes, world_size
+from onoma.training.distributed import PeerError, broadcast, by_main, is_main, processes, world_size
 from onoma.training.grid import Combination, Grid, combinations
 from onoma.training.grid_table import (
     BEGUN,
@@ -44,6 +44,7 @@ from onoma.training.grid_table import (
 from onoma.training.run import SETTINGS_OF_PAIRS, check_run, train_on_pairs, train_on_terminology
 from onoma.training.run_folder import remove_saved_run
 from onoma.training.tuning import check_base
+from onoma.types import Tell
 
 _OF_A_TRY = ("status", "why", "tries")
 """Fields of `Trained` that outlast a call that did not come to an end."""
@@ -73,7 +74,7 @@ def train_grid(
     development_terminology: str | Path | None = None,
     trackers: Sequence[str] = (),
     watch: Watch | None = None,
-    on_event: Callable[[str], None] | None = None,
+    on_event: Tell | None = None,
 ) -> list[Trained]:
     """Train a recipe with every combination of a grid, on a terminology or on pairs.
 
@@ -192,7 +193,7 @@ def train_combinations(
     train: Callable[[Recipe, Path, Path], object],
     *,
     made_from: Mapping[str, Any],
-    on_event: Callable[[str], None] | None = None,
+    on_event: Tell | None = None,
 ) -> list[Trained]:
     """Train every combination that is not finished yet, for `train_grid`.
 
@@ -211,7 +212,7 @@ def train_combinations(
     out = Path(out)
     keys = list(dict.fromkeys(key for combination in found for key in combination.settings))
     with processes(found[0].recipe.config.device), _alone(out, made_from) as recorded:
-        tell = on_event if on_event is not None and is_main() else lambda _: None
+        tell = by_main(on_event)
         table = {made.name: made for made in broadcast([state_of(out, combination, keys) for combination in found])}
         finished = sum(made.status == DONE for made in table.values())
         tell(f"{len(table)} combinations in {out}, {finished} of them finished")

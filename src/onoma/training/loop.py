@@ -15,16 +15,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import torch
 
 from onoma.artifacts import sha256_file, verify_artifact
 from onoma.encoders.memory import keep_freed_memory, return_freed_memory
-from onoma.errors import ArtifactError, TrainingError
+from onoma.errors import ArtifactError, TrainingError, first_line
 from onoma.training.checkpoints import CHECKPOINT_NAME, Progress, load_checkpoint, save_checkpoint
 from onoma.training.course import Course
-from onoma.training.distributed import broadcast, is_main, processes
+from onoma.training.distributed import broadcast, by_main, is_main, processes
 from onoma.training.evaluating import Evaluation
 from onoma.training.optimiser_step import Done
 from onoma.training.planning import plan_steps
@@ -34,9 +34,7 @@ from onoma.training.run_folder import RUN_NAME, RunLog, begin_run, is_saved, pla
 from onoma.training.settings import NamedSettings
 from onoma.training.stopping import StopRequest
 from onoma.training.trackers import Trackers, open_trackers
-
-T = TypeVar("T")
-Tell = Callable[[str], None]
+from onoma.types import Tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +71,9 @@ def take_course(
     """
     keep_freed_memory()
     with processes(recipe.config.device), unfinished_run(out, recipe.config) as run:
-        tell = _by_main(watching.on_event)
+        tell = by_main(watching.on_event)
         course = make(run, tell)
-        sitting = _Sitting(
-            course, recipe.origin, run, _by_main(watching.on_step), _by_main(watching.on_evaluation), tell
-        )
+        sitting = _Sitting(course, recipe.origin, run, by_main(watching.on_step), by_main(watching.on_evaluation), tell)
         with _memory_errors_in_words(course, run):
             sitting.train(watching.trackers)
         report = broadcast(sitting.save(out) if is_main() else None)
@@ -293,11 +289,6 @@ class _Sitting(Generic[Done]):
         self._phases[phase] += time.perf_counter() - started
 
 
-def _by_main(callback: Callable[[T], None] | None) -> Callable[[T], None]:
-    """What is called in the main process only."""
-    return callback if callback is not None and is_main() else lambda _: None
-
-
 @contextlib.contextmanager
 def _memory_errors_in_words(course: Course[Any, Any], run: Path) -> Iterator[None]:
     try:
@@ -312,5 +303,5 @@ def _memory_errors_in_words(course: Course[Any, Any], run: Path) -> Iterator[Non
         raise TrainingError(
             f"memory does not suffice for {course.names_in_step} names in a step; remove {run} and begin anew with a "
             f"smaller {course.batch_setting}, or with chunk_names, which encodes fewer names of the batch at a time. "
-            f"({str(error).splitlines()[0][:200]})"
+            f"({first_line(error)})"
         ) from None

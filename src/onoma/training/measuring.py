@@ -19,7 +19,7 @@ from onoma.errors import InputError
 from onoma.pairs import NameStore
 from onoma.terminology import normalise_expr
 from onoma.training.development import DevelopmentSet
-from onoma.types import RowArray
+from onoma.types import RowArray, Tell
 
 EncodeRows = Callable[[NameStore, RowArray], torch.Tensor]
 """(store, rows) -> unit vectors of those names, float32, shape (len(rows), D), by the encoder as it is."""
@@ -76,7 +76,7 @@ class Measure:
         *,
         normalisation: str,
         max_tokens: int,
-        tell: Callable[[str], None] = lambda _: None,
+        tell: Tell = lambda _: None,
     ) -> None:
         _check(data)
         self.name = data.name

@@ -38,7 +38,7 @@ from onoma.pairs import NameStore, read_mentions
 from onoma.pairs.mentions import COMPOSITE, LABELLED, check_mentions
 from onoma.terminology import normalise
 from onoma.training.course import Course
-from onoma.training.distributed import is_main
+from onoma.training.distributed import by_main, is_main
 from onoma.training.evaluating import Evaluation, check_development
 from onoma.training.loop import Watching, take_course
 from onoma.training.measuring import EncodeRows, Scores
@@ -64,7 +64,7 @@ from onoma.training.run_folder import ensure_encoder_writable
 from onoma.training.settings import recipe_of
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_base, tune
-from onoma.types import BoolArray, Progress, RowArray
+from onoma.types import BoolArray, Progress, RowArray, Tell
 
 Mentions: TypeAlias = str | Path | pl.DataFrame
 """A file that `onoma.pairs.read_mentions` reads, or a table with the columns ``mention`` and ``concept_id`` and perhaps
@@ -86,7 +86,7 @@ def train_reranker(
     overwrite: bool = False,
     on_step: Callable[[RerankingStepReport], None] | None = None,
     on_evaluation: Callable[[Evaluation], None] | None = None,
-    on_event: Callable[[str], None] | None = None,
+    on_event: Tell | None = None,
     progress: Progress | None = None,
 ) -> TrainingReport:
     """Train a cross-encoder on the candidates of a linker and save it as a folder.
@@ -129,7 +129,7 @@ def train_reranker(
     base = locate_encoder(config.base, pooling=config.pooling, max_tokens=config.max_tokens)
     check_savable(_new_model(config, contexts=False)[0])
     check_base(config)
-    tell = on_event if on_event is not None and is_main() else lambda _: None
+    tell = by_main(on_event)
     if isinstance(linker, Linker):
         # Not what an earlier reranker, a threshold or counts of, it may be, these very mentions make of candidates.
         linker = linker.with_prior(None)
@@ -365,7 +365,7 @@ def _named(development: Sequence[Mentions] | Mapping[str, Mentions]) -> list[tup
     return [("development" if isinstance(data, pl.DataFrame) else Path(data).name, data) for data in development]
 
 
-def _read(data: Mentions, context: str | None, tell: Callable[[str], None]) -> pl.DataFrame:
+def _read(data: Mentions, context: str | None, tell: Tell) -> pl.DataFrame:
     if isinstance(data, pl.DataFrame):
         check_mentions(data)
         wanted = [*LABELLED, *(["context"] if "context" in data.columns else [])]

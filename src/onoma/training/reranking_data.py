@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -37,7 +37,7 @@ from onoma.linking import Link, Linker, MentionLinker
 from onoma.linking.variants import variants_of
 from onoma.pairs import NameStore
 from onoma.terminology import normalise
-from onoma.types import BoolArray, Progress, RowArray
+from onoma.types import BoolArray, Progress, RowArray, Tell
 
 OwnNames: TypeAlias = Literal["hide", "keep", "both"]
 """What becomes of the name of a training mention that is spelt like it; see `find_candidates`."""
@@ -203,7 +203,7 @@ def without_concept(linker: MentionLinker, mentions: pl.DataFrame) -> BoolArray:
 
 
 def check_concepts(
-    linker: MentionLinker, tables: Mapping[str, pl.DataFrame], *, nil: bool, tell: Callable[[str], None]
+    linker: MentionLinker, tables: Mapping[str, pl.DataFrame], *, nil: bool, tell: Tell
 ) -> dict[str, BoolArray | None]:
     """For which mentions of each development set NIL is right, where that is to be learnt; tells of unknown concepts.
 

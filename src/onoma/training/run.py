@@ -26,7 +26,7 @@ from onoma.training.settings import recipe_of
 from onoma.training.step import StepReport
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_base
-from onoma.types import Progress, RowArray
+from onoma.types import Progress, RowArray, Tell
 
 SETTINGS_OF_PAIRS = ("languages", "include_suppressed", "max_pairs_per_concept", "ambiguous")
 """Settings of a recipe that say which pairs are made; `train_on_pairs` takes the pairs as they are."""
@@ -46,7 +46,7 @@ def train_on_terminology(
     overwrite: bool = False,
     on_step: Callable[[StepReport], None] | None = None,
     on_evaluation: Callable[[Evaluation], None] | None = None,
-    on_event: Callable[[str], None] | None = None,
+    on_event: Tell | None = None,
     progress: Progress | None = None,
 ) -> TrainingReport:
     """Train an encoder on the synonyms of a terminology by a recipe.
@@ -152,7 +152,7 @@ def train_on_pairs(
     overwrite: bool = False,
     on_step: Callable[[StepReport], None] | None = None,
     on_evaluation: Callable[[Evaluation], None] | None = None,
-    on_event: Callable[[str], None] | None = None,
+    on_event: Tell | None = None,
 ) -> TrainingReport:
     """Train an encoder on pairs that were made before: of mentions, of translations, merged ones.
 
@@ -264,7 +264,7 @@ def _read(
     config: TrainingConfig,
     *,
     hidden_names: RowArray | None = None,
-    tell: Callable[[str], None] | None,
+    tell: Tell | None,
 ) -> list[DevelopmentSet]:
     return [
         read_development(

@@ -35,6 +35,7 @@ from onoma.errors import (
     did_you_mean,
     missing_extra,
 )
+from onoma.types import Tell
 
 STATE_NAME = "trackers.json"
 _PROJECT = "onoma"
@@ -69,7 +70,7 @@ class Trackers:
         tell: Called with a sentence about one that fails.
     """
 
-    def __init__(self, trackers: Mapping[str, Tracker], tell: Callable[[str], None]) -> None:
+    def __init__(self, trackers: Mapping[str, Tracker], tell: Tell) -> None:
         self._trackers, self._tell = dict(trackers), tell
 
     def log(self, values: Mapping[str, float], step: int) -> None:
@@ -127,7 +128,7 @@ def open_trackers(
     config: Mapping[str, Any],
     *,
     steps_done: int = 0,
-    tell: Callable[[str], None] | None = None,
+    tell: Tell | None = None,
 ) -> Trackers:
     """Open trackers for a run.
 

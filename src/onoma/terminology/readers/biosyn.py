@@ -18,13 +18,12 @@ from pathlib import Path
 import polars as pl
 from pydantic import Field
 
+from onoma.files.delimited import read_barred
 from onoma.files.reading import Check, Reading
-from onoma.files.text_files import text_lines
 from onoma.terminology.assembly import SOURCE_NAMES, SourceTables
 from onoma.terminology.formats import Format
 from onoma.terminology.readers.options import LanguageTag, ReaderOptions, Separator
 
-_DIVIDER = "||"
 _CHECKS = (
     Check(pl.col("text").is_not_null(), None, "id||name", "whole", "no '||' in the line"),
     Check(pl.col("concept_id") != "", None, "id||name", "whole", "an empty id"),
@@ -57,17 +56,8 @@ def read_biosyn(source: str, options: BiosynOptions, reading: Reading) -> Source
     any_text = text.str.replace_all(options.separator, "", literal=True) if options.separator else text
     checks = (*_CHECKS, Check(any_text.str.strip_chars() != "", None, "id||name", "whole", "an empty name"))
     parts = [pl.DataFrame(schema={"concept_id": pl.String, "text": pl.String})]
-    for first_line, lines in text_lines(path, reading):
-        rows = (
-            pl.DataFrame({"whole": lines}, schema={"whole": pl.String})
-            .with_row_index("line", offset=first_line)
-            .filter(pl.col("whole").str.strip_chars() != "")
-            .with_columns(
-                pl.col("whole").str.splitn(_DIVIDER, 2).struct.rename_fields(["concept_id", "text"]).alias("parts")
-            )
-            .unnest("parts")
-            .with_columns(pl.col("concept_id").str.strip_chars())
-        )
+    for block in read_barred(path, reading, ("concept_id", "text")):
+        rows = block.with_columns(pl.col("concept_id").str.strip_chars())
         rows = reading.keep_valid(rows, checks, path=path).select("concept_id", "text")
         if options.separator:
             pieces = pl.col("text").str.split(options.separator).list.eval(pl.element().str.strip_chars())

@@ -43,7 +43,7 @@ import polars as pl
 
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile, is_zip, source_files
-from onoma.files.delimited import read_columns
+from onoma.files.delimited import read_tabbed_columns
 from onoma.files.reading import Check, Reading, check_chosen, first_of_each
 from onoma.terminology.assembly import (
     SOURCE_CROSS_REFERENCES,
@@ -187,7 +187,7 @@ def _read_concepts(file: SourceFile, options: OmopOptions, reading: Reading) -> 
     }
     seen: dict[str, set[str]] = {column: set() for column in filters}
     kept, codes, languages = [], [], dict(LANGUAGES)
-    for block in read_columns(file, reading, separator="\t", columns=columns):
+    for block in read_tabbed_columns(file, reading, columns=columns):
         rows = reading.keep_valid(block, checks, path=file.path).with_columns(
             pl.col("concept_id").cast(pl.Int64),
             pl.col("domain_id", "vocabulary_id", "concept_class_id").cast(pl.Categorical),
@@ -280,7 +280,7 @@ def _read_synonyms(
         _id_check("language_concept_id", "concept_synonym_name"),
     )
     parts, seen = [], {"en"}  # the language of the names in CONCEPT
-    for block in read_columns(file, reading, separator="\t", columns=columns):
+    for block in read_tabbed_columns(file, reading, columns=columns):
         language = pl.col("language_concept_id").cast(pl.Int64)
         synonyms = reading.keep_valid(block, checks, path=file.path).select(
             pl.col("concept_id").cast(pl.Int64),
@@ -326,7 +326,7 @@ def _read_links(file: SourceFile, options: OmopOptions, reading: Reading) -> pl.
     )
     wanted = {*options.chosen_relations, *_CHOICES, *([MAPS_TO] if options.maps else [])}
     parts, seen = [pl.DataFrame(schema=_LINKS)], set[str]()
-    for block in read_columns(file, reading, separator="\t", columns=columns):
+    for block in read_tabbed_columns(file, reading, columns=columns):
         rows = reading.keep_valid(block, checks, path=file.path)
         seen.update(rows["relationship_id"].unique())
         rows = rows.filter(pl.col("invalid_reason") == "")

@@ -17,7 +17,7 @@ import polars as pl
 
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile, source_files
-from onoma.files.delimited import read_columns
+from onoma.files.delimited import read_tabbed_columns
 from onoma.files.reading import Check, Reading, first_of_each
 
 SCTID = r"^[1-9][0-9]{5,17}$"
@@ -171,7 +171,7 @@ def read_state(
     parts = [pl.DataFrame(schema=_schema(is_member, codes, [*texts, *optional]))]
     columns = ("id", "effectiveTime", "active", *codes, *texts)
     for number, file in enumerate(files):
-        for block in read_columns(file, reading, separator="\t", columns=columns, optional=optional):
+        for block in read_tabbed_columns(file, reading, columns=columns, optional=optional):
             rows = reading.keep_valid(block, all_checks, path=file.path)
             rows = rows.with_columns(
                 *(pl.col(code).cast(pl.Int64) for code in (codes if is_member else ["id", *codes])),
@@ -238,9 +238,8 @@ def as_text(column: str) -> pl.Expr:
     return pl.col(column).cast(pl.String)
 
 
-def is_concept(column: str) -> pl.Expr:
-    """Whether an id is that of a concept: the last but one digit says what kind of component it is."""
-    return pl.col(column) // 10 % 10 == 0
+REFERS_TO_CONCEPT = pl.col("referencedComponentId") // 10 % 10 == 0
+"""Whether a member of a reference set is about a concept: the last but one digit says what kind of component it is."""
 
 
 class KnownConcepts:

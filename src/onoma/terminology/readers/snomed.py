@@ -57,7 +57,7 @@ from onoma.files.reading import Reading
 from onoma.terminology.assembly import SourceTables
 from onoma.terminology.formats import Format
 from onoma.terminology.readers.ontology import clear_successors, relation_name
-from onoma.terminology.readers.rf2 import KnownConcepts, Release, as_text, find_release, is_concept, read_state
+from onoma.terminology.readers.rf2 import REFERS_TO_CONCEPT, KnownConcepts, Release, as_text, find_release, read_state
 from onoma.terminology.readers.snomed_names import definitions, read_descriptions, read_names, semantic_tags
 from onoma.terminology.readers.snomed_options import (
     ASSOCIATIONS,
@@ -158,7 +158,7 @@ def _read_associations(
     files = release.of("Association")
     codes = ("refsetId", "referencedComponentId", "targetComponentId")
     rows = read_state(files, reading, codes=codes, date=options.date).filter("active")
-    is_used = pl.col("refsetId").is_in([*ASSOCIATIONS, MOVED_FROM]) & is_concept("referencedComponentId")
+    is_used = pl.col("refsetId").is_in([*ASSOCIATIONS, MOVED_FROM]) & REFERS_TO_CONCEPT
     reading.note("associations that are not read (MOVED TO, REFERS TO, national ones)", len(rows.filter(~is_used)))
     moved = pl.col("refsetId") == MOVED_FROM  # of those a part is in another extension by nature
     moves, rows = rows.filter(is_used & moved), rows.filter(is_used & ~moved)
@@ -207,9 +207,7 @@ def _read_maps(release: Release, known: KnownConcepts, options: SnomedOptions, r
     # "#NC" and the like in place of a code: there is none.
     is_mapped = (target != "") & ~target.str.starts_with("#") & ~pl.col("correlationId").is_in(NOT_MAPPABLE)
     reading.note("rows of maps without a code", len(rows.filter(~is_mapped)))
-    rows = known.only(
-        rows.filter(is_mapped & is_concept("referencedComponentId")), "maps", files, "referencedComponentId"
-    )
+    rows = known.only(rows.filter(is_mapped & REFERS_TO_CONCEPT), "maps", files, "referencedComponentId")
     prefix = pl.col("refsetId").replace_strict(MAP_PREFIXES, default=as_text("refsetId"), return_dtype=pl.String)
     return rows.select(
         concept_id=as_text("referencedComponentId"),

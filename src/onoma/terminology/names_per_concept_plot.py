@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from onoma.artifacts import ensure_file_writable, write_file
-from onoma.errors import InputError, missing_extra
+from onoma.errors import InputError
+from onoma.files.pictures import save_picture
 from onoma.terminology.information import TerminologyInfo
 
-PLOT_FORMATS = (".png", ".svg", ".pdf")
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 _EDGES = (1, 2, 3, 4, 5, 6, 11, 21, 51, 101, 201, 501, 1001)
 """Where the bars begin: one for each small number, then ever wider ones."""
 _BAR, _LINE = "#2f6f9f", "#444444"
@@ -35,14 +37,16 @@ def plot_names_per_concept(
         ArtifactExistsError: ``file`` exists.
         UnavailableError: matplotlib is not installed.
     """
-    file = Path(file)
-    check_plot(file, overwrite=overwrite)
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter
-
     bars = names_per_concept_bars(info)
     if not bars:
         raise InputError("there is nothing to draw: no concept has a name", path=file)
+    save_picture(Path(file), lambda: _draw(info, bars, title), overwrite=overwrite)
+
+
+def _draw(info: TerminologyInfo, bars: list[tuple[str, int]], title: str) -> Figure:
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter
+
     n_named = sum(count for _, count in bars)
     figure = Figure(figsize=(9, 5), layout="constrained")
     axes = figure.add_subplot()
@@ -70,23 +74,7 @@ def plot_names_per_concept(
         fontsize=9,
         color=_LINE,
     )
-    with write_file(file, overwrite=overwrite) as aside:
-        figure.savefig(aside, format=file.suffix[1:].lower(), dpi=150)
-
-
-def check_plot(file: Path, *, overwrite: bool = False) -> None:
-    """Refuse a picture that cannot be drawn, before the work that leads to it.
-
-    Raises:
-        InputError: another kind of file.
-        ArtifactExistsError: ``file`` exists.
-        UnavailableError: matplotlib is not installed.
-    """
-    if file.suffix.lower() not in PLOT_FORMATS:
-        raise InputError("unknown kind of picture", path=file, expected=f"a name ending in {', '.join(PLOT_FORMATS)}")
-    ensure_file_writable(file, overwrite=overwrite)
-    if importlib.util.find_spec("matplotlib") is None:
-        raise missing_extra("matplotlib", "plot", "A plot")
+    return figure
 
 
 def names_per_concept_bars(info: TerminologyInfo) -> list[tuple[str, int]]:
