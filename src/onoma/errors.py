@@ -27,7 +27,9 @@ from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
 from operator import index
 from pathlib import Path
-from typing import TypeGuard
+from typing import TypeGuard, TypeVar
+
+Known = TypeVar("Known", bound=str)
 
 
 class OnomaError(Exception):
@@ -161,6 +163,30 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
     if found.lower() != str(word).lower() and _visible(found) == _visible(str(word)):
         return f" Did you mean {found!a}? White space, invisible signs or how accents are written differ."
     return f" Did you mean '{found}'?"
+
+
+def one_of(value: object, known: Iterable[Known], what: str) -> Known:
+    """The known word that a value is.
+
+    Args:
+        value: As given.
+        known: Words to choose from.
+        what: Such a word is.
+
+    Raises:
+        ConfigError: it is none of them.
+
+    Example:
+        >>> one_of("sparce", ["dense", "sparse"], "stage")
+        Traceback (most recent call last):
+        ...
+        onoma.errors.ConfigError: there is no stage 'sparce'. Did you mean 'sparse'? Known: dense, sparse.
+    """
+    words = tuple(known)
+    for word in words:
+        if isinstance(value, str) and value == word:
+            return word
+    raise ConfigError(f"there is no {what} '{value}'.{did_you_mean(value, words)} Known: {', '.join(words)}.")
 
 
 def _visible(text: str) -> str:

@@ -14,6 +14,7 @@ import pytest
 from onoma.artifacts import sha256_file
 from onoma.errors import (
     ArtifactExistsError,
+    ConfigError,
     DamagedArtifactError,
     FormatVersionError,
     InputError,
@@ -163,9 +164,9 @@ def test_candidates_that_were_chosen_are_used(tmp_path: Path, monkeypatch: pytes
 
 def test_what_does_not_exist_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     target = tmp_path / "index"
-    with pytest.raises(InputError, match=r"field kind: there is no such index\. Did you mean 'sign-bits'\?"):
+    with pytest.raises(ConfigError, match=r"no index '[^']*'\. Did you mean 'sign-bits'\?"):
         build_index(target, clustered(9, 4), kind="sign_bits")
-    with pytest.raises(InputError, match="field precision"):
+    with pytest.raises(ConfigError, match="no precision of vectors 'fp8'"):
         build_index(target, clustered(9, 4), precision="fp8", kind="sign-bits")
     with pytest.raises(InputError, match="field candidates"):
         build_index(target, clustered(9, 4), candidates=0, kind="sign-bits")

@@ -151,7 +151,7 @@ def test_bad_options(linker: Path, table: Path) -> None:
         ({"top_k": "2"}, InputError, "top_k: too few answers asked for; expected a whole number from 1; found '2'"),
         ({"workers": 0}, InputError, "workers: too few; expected a whole number from 1; found 0"),
         ({"workers": 1.5}, InputError, "workers: too few; expected a whole number from 1"),
-        ({"engine": "spark"}, ConfigError, "engine must be one of local, ray"),
+        ({"engine": "spark"}, ConfigError, "no engine 'spark'.*Known: local, ray"),
         ({"address": "auto"}, ConfigError, "address is that of a Ray cluster"),
     ]:
         with pytest.raises(kind, match=message):

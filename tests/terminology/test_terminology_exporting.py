@@ -348,7 +348,7 @@ def test_formats_and_policies(tmp_path: Path) -> None:
     source = write(tmp_path / "in", [record("a", "x")])
     with pytest.raises(ConfigError, match="Did you mean 'umls'"):
         export_terminology(source, "ulms", tmp_path / "out")
-    with pytest.raises(ConfigError, match="'strict' or 'skip'"):
+    with pytest.raises(ConfigError, match="Known: strict, skip"):
         export_terminology(source, "csv", tmp_path / "out", on_error="ignore")
     with pytest.raises(OnomaError):
         export_terminology(tmp_path / "nowhere", "csv", tmp_path / "out")

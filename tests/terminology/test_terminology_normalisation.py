@@ -172,5 +172,5 @@ def test_names_as_biosyn_and_coder_prepare_them() -> None:
 def test_what_is_no_text_is_refused(missing: Any) -> None:
     with pytest.raises(InputError, match="what shall be normalised is no text; found"):
         normalise(missing)
-    with pytest.raises(ConfigError, match="There is no normalisation"):
+    with pytest.raises(ConfigError, match="there is no normalisation"):
         normalise("flu", missing)

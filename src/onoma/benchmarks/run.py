@@ -68,8 +68,9 @@ def run_benchmark(
     Raises:
         InputError: not exactly one thing to measure, files are missing or have bad lines, or the dictionary or the
             linker's terminology has none of the gold ids.
-        ConfigError: there is no such baseline, or it cannot do without settings; the linker splits composite mentions;
-            ``sparse`` is asked of what has no weight of n-grams; or the linker cannot be asked so, or for a threshold.
+        ConfigError: there is no such benchmark or baseline, or it cannot do without settings; the linker splits
+            composite mentions; ``sparse`` is asked of what has no weight of n-grams; or the linker cannot be asked so,
+            or for a threshold.
         ArtifactExistsError: ``out`` is taken.
     """
     declared = get_task(task) if isinstance(task, str) else task

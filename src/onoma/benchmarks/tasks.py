@@ -18,7 +18,7 @@ from onoma.benchmarks.biosyn import (
     read_mentions_as_names,
     read_queries,
 )
-from onoma.errors import InputError, check_several, did_you_mean, whole_number
+from onoma.errors import InputError, check_several, did_you_mean, one_of, whole_number
 
 T = TypeVar("T")
 
@@ -234,15 +234,10 @@ def get_task(name: str) -> BenchmarkTask:
     """The declaration of a benchmark.
 
     Raises:
-        InputError: there is none of this name; the message lists them.
+        ConfigError: there is none of this name; the message lists them.
 
     Example:
         >>> get_task("ncbi-disease").cutoffs
         (1, 5)
     """
-    if name not in TASKS:
-        raise InputError(
-            f"there is no benchmark '{name}'.{did_you_mean(name, TASKS)} Known: {', '.join(sorted(TASKS))}",
-            field="task",
-        )
-    return TASKS[name]
+    return TASKS[one_of(name, sorted(TASKS), "benchmark")]

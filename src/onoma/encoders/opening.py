@@ -10,7 +10,7 @@ from onoma.encoders.onnx_encoder import OnnxEncoder
 from onoma.encoders.pooling import Pooling
 from onoma.encoders.protocol import Encoder
 from onoma.encoders.sources import locate_encoder
-from onoma.errors import ConfigError, did_you_mean, is_whole, missing_extra
+from onoma.errors import ConfigError, is_whole, missing_extra, one_of
 
 Backend = Literal["auto", "onnx", "torch"]
 _MAX_THREADS = 1024
@@ -55,8 +55,8 @@ def open_encoder(
         UnavailableError: the encoder, the hub or torch is not to be had on this machine.
         ArtifactError: the folder is damaged.
     """
-    _check("backend", backend, _BACKENDS)
-    _check("precision", precision, PRECISIONS)
+    one_of(backend, _BACKENDS, "backend")
+    one_of(precision, PRECISIONS, "precision")
     max_tokens, dimensions, threads = (
         _whole(option, number)
         for option, number in (("max_tokens", max_tokens), ("dimensions", dimensions), ("threads", threads))
@@ -149,8 +149,3 @@ def _open_torch(folder: EncoderFolder, *, bf16: bool) -> Encoder:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     warn_where_slow("bf16" if bf16 else "fp32", device)
     return TorchEncoder(load_folder(folder).to(device), precision="bf16" if bf16 else "fp32")
-
-
-def _check(option: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ConfigError(f"there is no {option} '{value}'.{did_you_mean(value, known)} Known: {', '.join(known)}.")

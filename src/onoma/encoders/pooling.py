@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from onoma.errors import ConfigError, did_you_mean
+from onoma.errors import one_of
 
 Pooling = Literal["cls", "mean", "mean-nospec", "mean-all"]
 """Which token vectors make a name's vector; see `onoma.encoders.packed.PackedEncoder`."""
@@ -18,11 +18,4 @@ def checked_pooling(pooling: str | None) -> Pooling | None:
     Raises:
         ConfigError: there is none of that name.
     """
-    for known in POOLINGS:
-        if pooling == known:
-            return known
-    if pooling is None:
-        return None
-    raise ConfigError(
-        f"there is no pooling '{pooling}'.{did_you_mean(pooling, POOLINGS)} Known: {', '.join(POOLINGS)}."
-    )
+    return None if pooling is None else one_of(pooling, POOLINGS, "pooling")

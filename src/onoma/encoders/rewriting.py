@@ -31,7 +31,7 @@ from onoma.encoders.model_card import RESULTS_FOLDER, write_card
 from onoma.encoders.onnx_encoder import OnnxEncoder
 from onoma.encoders.saving import fill_folder, write_json
 from onoma.encoders.sources import locate_encoder
-from onoma.errors import ConfigError, InputError, MismatchError, did_you_mean, missing_extra
+from onoma.errors import ConfigError, InputError, MismatchError, missing_extra, one_of
 from onoma.types import CountProgress
 
 if TYPE_CHECKING:
@@ -71,11 +71,7 @@ def add_precisions(
         UnavailableError: the package onnx is not installed.
     """
     for precision in precisions:
-        if precision not in LOWER_PRECISIONS:
-            raise ConfigError(
-                f"there is no ONNX model in the precision '{precision}' to make."
-                f"{did_you_mean(precision, LOWER_PRECISIONS)} Known: {', '.join(LOWER_PRECISIONS)}."
-            )
+        one_of(precision, LOWER_PRECISIONS, "lower precision")
     found = locate_encoder(source)
     with _rewritten(source, found, out, overwrite=overwrite) as folder:
         model = _load_model(folder / ONNX_NAME)

@@ -23,7 +23,7 @@ from typing import get_args
 
 import numpy as np
 
-from onoma.errors import ArtifactExistsError, ConfigError, DamagedArtifactError, InputError, did_you_mean
+from onoma.errors import ArtifactExistsError, ConfigError, DamagedArtifactError, InputError, one_of
 from onoma.indexes import approximate, sign_bits
 from onoma.indexes.candidate_search import CANDIDATES
 from onoma.indexes.exact import ExactIndex
@@ -80,11 +80,12 @@ def build_index(
         What was built and measured, as it stands in ``index.json``.
 
     Raises:
-        InputError: unknown kind or precision, no vectors, a vector that is not finite or not float32, or candidates
-            where there are none to choose.
+        InputError: no vectors, a vector that is not finite or not float32, or candidates where there are none to
+            choose.
         ShapeError: the vectors are no matrix, or have different widths.
         ArtifactExistsError: the folder holds vectors already, or the database has the table.
-        ConfigError: a database or a table was given where there is none, or none where there is one.
+        ConfigError: there is no such kind or precision; or a database or a table was given where there is none, or none
+            where there is one.
         UnavailableError: PostgreSQL, or what is needed to talk to it, is missing or refuses.
     """
     chosen, stored_as = check_kind(kind), check_precision(precision)
@@ -224,15 +225,10 @@ def check_kind(kind: str) -> IndexKind | TableKind:
     """The kind, if there is such a one.
 
     Raises:
-        InputError: there is not.
+        ConfigError: there is not.
     """
     known: tuple[IndexKind | TableKind, ...] = (*get_args(IndexKind), *get_args(TableKind))
-    for one in known:
-        if one == kind:
-            return one
-    raise InputError(
-        f"there is no such index.{did_you_mean(kind, known)}", field="kind", expected=", ".join(known), found=kind
-    )
+    return one_of(kind, known, "index")
 
 
 def _agreement(given: VectorStore, stored: VectorStore) -> PrecisionAgreement:

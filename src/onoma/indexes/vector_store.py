@@ -29,7 +29,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from onoma.artifacts.system import is_of_system
-from onoma.errors import DamagedArtifactError, InputError, ShapeError, did_you_mean
+from onoma.errors import DamagedArtifactError, InputError, ShapeError, one_of
 from onoma.indexes.residency import ResidentWindows
 from onoma.indexes.row_files import RowFile, StoredArray
 from onoma.indexes.row_sums import SUMS_FILE, RowSums, row_sums
@@ -235,18 +235,10 @@ def check_precision(precision: str) -> VectorPrecision:
     """The precision, if there is such a one.
 
     Raises:
-        InputError: there is not.
+        ConfigError: there is not.
     """
     known: tuple[VectorPrecision, ...] = get_args(VectorPrecision)
-    for one in known:
-        if one == precision:
-            return one
-    raise InputError(
-        f"vectors cannot be stored so.{did_you_mean(precision, known)}",
-        field="precision",
-        expected=", ".join(known),
-        found=precision,
-    )
+    return one_of(precision, known, "precision of vectors")
 
 
 def write_vectors(folder: Path, parts: Iterable[FloatArray], *, precision: VectorPrecision = "fp32") -> VectorStore:

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from onoma.errors import ConfigError, UnavailableError, did_you_mean, missing_extra
+from onoma.errors import UnavailableError, missing_extra, one_of
 
 _SHORT_FORM_LENGTHS = range(2, 11)
 _MAX_SHORT_FORM_WORDS = 2
@@ -111,10 +111,7 @@ def finder_named(name: str) -> Callable[[str], dict[str, str]]:
     Raises:
         ConfigError: there is none of this name.
     """
-    if not isinstance(name, str) or name not in FINDERS:
-        known = ", ".join(FINDERS)
-        raise ConfigError(f"There is no abbreviation finder '{name}'.{did_you_mean(name, FINDERS)} Known: {known}.")
-    return FINDERS[name]
+    return FINDERS[one_of(name, FINDERS, "abbreviation finder")]
 
 
 def _definitions(document: str) -> Iterator[tuple[str, str]]:

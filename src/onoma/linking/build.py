@@ -103,8 +103,9 @@ def build_linker(
     Raises:
         DamagedArtifactError: the terminology is not what was written.
         InputError: there is no name to link to, the encoder gives vectors that cannot be compared, or there is no such
-            index, precision or length of n-grams.
-        ConfigError: options that do not go together, or a stage is on that the linker would not have.
+            length of n-grams.
+        ConfigError: there is no such index or precision, options do not go together, or a stage is on that the linker
+            would not have.
         ArtifactExistsError: ``out`` is taken.
         MismatchError: another encoder was put into the encoder's folder since it was opened, or it is not the one that
             its folder holds (a linker carries that folder).

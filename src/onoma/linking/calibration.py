@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 
-from onoma.errors import ConfigError, FormatVersionError, InputError, ShapeError, did_you_mean, is_whole
+from onoma.errors import ConfigError, FormatVersionError, InputError, ShapeError, is_whole, one_of
 from onoma.linking.calibrators import IsotonicMap, LogisticModel, PlattMap
 from onoma.linking.confidence_features import FEATURE_NAMES
 from onoma.linking.confidence_metrics import PrecisionCoverage, precision_coverage
@@ -208,9 +208,7 @@ def check_method(method: str) -> None:
     Raises:
         ConfigError: it is none; the nearest is named.
     """
-    if method not in get_args(Method):
-        known = get_args(Method)
-        raise ConfigError(f"there is no method '{method}'.{did_you_mean(method, known)} Known: {', '.join(known)}.")
+    one_of(method, get_args(Method), "method")
 
 
 def _check_options(method: str, n_folds: int, l2: float) -> None:

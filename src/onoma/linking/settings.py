@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 
-from onoma.errors import ConfigError, DamagedArtifactError, did_you_mean
+from onoma.errors import ConfigError, DamagedArtifactError, one_of
 
 SETTINGS_FILE = "settings.json"
 Stage: TypeAlias = Literal["exact", "loose", "variants", "dense", "sparse", "prior", "rerank"]
@@ -148,7 +148,7 @@ def ordered_stages(stages: Iterable[str]) -> tuple[Stage, ...]:
         raise ConfigError(f"stages are some of {', '.join(STAGES)}; found {stages!r}.")
     wanted = {stages} if isinstance(stages, str) else set(stages)
     for stage in sorted(wanted - set(STAGES), key=str):
-        raise ConfigError(f"there is no stage '{stage}'.{did_you_mean(stage, STAGES)} Known: {', '.join(STAGES)}.")
+        one_of(stage, STAGES, "stage")
     if not wanted.intersection((*LOOK_UPS, *SEARCHES)):
         raise ConfigError("no stage that finds concepts is on: give one of exact, loose, dense, sparse.")
     return tuple(stage for stage in STAGES if stage in wanted)

@@ -16,7 +16,7 @@ import polars as pl
 from onoma._version import __version__
 from onoma.artifacts import ensure_file_writable, is_same, sha256_file, write_file
 from onoma.artifacts.files import ensure_free
-from onoma.errors import ConfigError, InputError, whole_number
+from onoma.errors import ConfigError, InputError, one_of, whole_number
 from onoma.files.encodings import checked_encoding
 from onoma.files.table_rows import NO_ENCODING, check_is_table
 from onoma.linking import Linker
@@ -145,8 +145,7 @@ def map_table(
     decoded_from = checked_encoding(encoding)
     if decoded_from is not None and formats[0] == ".parquet":
         raise InputError(NO_ENCODING, path=source, field="encoding", found=encoding, fix="leave it out")
-    if quoting not in get_args(Quoting):
-        raise ConfigError(f"quoting must be one of {', '.join(get_args(Quoting))}; found {quoting!r}.")
+    one_of(quoting, get_args(Quoting), "quoting")
     if quoting != "auto" and formats[0] not in {".csv", ".tsv"}:
         raise InputError("only tables of text have quotes", path=source, field="quoting", fix="leave it out")
     if is_same(target, source):
@@ -251,8 +250,7 @@ def map_table(
 
 
 def _check_options(engine: str, address: str | None, database: str | None) -> None:
-    if engine not in get_args(Engine):
-        raise ConfigError(f"engine must be one of {', '.join(get_args(Engine))}; found '{engine}'.")
+    one_of(engine, get_args(Engine), "engine")
     if address is not None and engine != "ray":
         raise ConfigError("address is that of a Ray cluster; it needs the engine 'ray' (--engine ray).")
     if engine == "ray":

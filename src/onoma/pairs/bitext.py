@@ -23,7 +23,7 @@ from tokenizers import Tokenizer
 
 from onoma.artifacts import ensure_writable
 from onoma.encoders.tokens import tokenizer_fingerprint
-from onoma.errors import ConfigError, InputError
+from onoma.errors import InputError, one_of
 from onoma.files.reading import Check, OnError, Reading
 from onoma.files.text_files import text_lines
 from onoma.pairs.name_store import own_tokenizer
@@ -89,8 +89,7 @@ def build_bitext_pairs(
     """
     out = Path(out)
     check_ambiguous(ambiguous)
-    if classes not in get_args(Classes):
-        raise ConfigError(f"classes must be one of {', '.join(get_args(Classes))}; found '{classes}'.")
+    one_of(classes, get_args(Classes), "kind of classes")
     own = own_tokenizer(tokenizer)
     ensure_writable(out, KIND, overwrite=overwrite)
     reading = Reading(on_error=on_error)

@@ -24,7 +24,7 @@ from tokenizers import Tokenizer
 from onoma.artifacts import ensure_writable
 from onoma.codes import codes_of_concept_expr, meant_codes_expr
 from onoma.encoders.tokens import tokenizer_fingerprint
-from onoma.errors import ConfigError, InputError
+from onoma.errors import ConfigError, InputError, one_of
 from onoma.files.archives import SourceFile
 from onoma.files.delimited import read_barred
 from onoma.files.reading import Check, Reading
@@ -213,8 +213,7 @@ def build_mention_pairs(
     """
     out = Path(out)
     check_ambiguous(ambiguous)
-    if on_unknown not in get_args(OnUnknown):
-        raise ConfigError(f"on_unknown must be one of {', '.join(get_args(OnUnknown))}; found '{on_unknown}'.")
+    one_of(on_unknown, get_args(OnUnknown), "on_unknown")
     if max_pairs_per_mention is not None and max_pairs_per_mention < 1:
         raise ConfigError(f"max_pairs_per_mention must be at least 1; found {max_pairs_per_mention}.")
     terminology = as_terminology(terminology)

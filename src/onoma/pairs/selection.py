@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from onoma.errors import ConfigError
+from onoma.errors import one_of
 from onoma.terminology import normalise_expr
 from onoma.terminology.tables import checked_name_rows, of_languages
 from onoma.types import BoolArray
@@ -77,8 +77,7 @@ def _distinct(table: pl.DataFrame) -> pl.DataFrame:
 
 def check_ambiguous(ambiguous: str) -> None:
     """Raise `ConfigError` for what is no `Ambiguous`, before any work is done."""
-    if ambiguous not in get_args(Ambiguous):
-        raise ConfigError(f"ambiguous must be one of {', '.join(get_args(Ambiguous))}; found '{ambiguous}'.")
+    one_of(ambiguous, get_args(Ambiguous), "treatment of ambiguous names")
 
 
 def treat_ambiguous(table: pl.DataFrame, ambiguous: Ambiguous) -> pl.DataFrame:

@@ -16,7 +16,7 @@ from typing import cast, get_args
 import polars as pl
 
 from onoma.artifacts import ensure_file_writable, ensure_plain_name, ensure_writable, write_artifact, write_file
-from onoma.errors import ConfigError, InputError, did_you_mean
+from onoma.errors import InputError, one_of
 from onoma.files.reading import Check, OnError
 from onoma.terminology.assembly import without_repeats
 from onoma.terminology.terminology import Terminology, as_terminology
@@ -131,13 +131,8 @@ def export_terminology(
     """
     started = time.perf_counter()
     known = export_formats()
-    if format not in known:
-        raise ConfigError(
-            f"There is no format '{format}' to export to.{did_you_mean(format, known)} Known: {', '.join(known)}."
-        )
-    if on_error not in get_args(OnError):
-        raise ConfigError(f"on_error is 'strict' or 'skip'; found '{on_error}'.")
-    chosen = known[format]
+    chosen = known[one_of(format, known, "format to export to")]
+    one_of(on_error, get_args(OnError), "on_error")
     if chosen.is_folder:
         ensure_writable(out, KIND, overwrite=overwrite)
     else:

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast, get_args
+from typing import get_args
 
 import polars as pl
 
 from onoma.artifacts import ensure_writable, sha256_file
-from onoma.errors import ConfigError
+from onoma.errors import one_of
 from onoma.files.reading import OnError, Reading
 from onoma.terminology.assembly import assemble
 from onoma.terminology.formats import get_format
@@ -118,11 +118,11 @@ def import_terminology(
     """
     started = time.perf_counter()
     chosen = get_format(format)
-    if on_error not in get_args(OnError):
-        raise ConfigError(f"on_error is 'strict' or 'skip'; found '{on_error}'.")
+    policies: tuple[OnError, ...] = get_args(OnError)
+    policy = one_of(on_error, policies, "on_error")
     parsed = parse_options(chosen.options, options or {}, format)
     ensure_writable(out, KIND, overwrite=overwrite)
-    reading = Reading(on_error=cast(OnError, on_error), progress=progress or no_progress)
+    reading = Reading(on_error=policy, progress=progress or no_progress)
     found = chosen.read(str(source), parsed, reading)
     # Hashing leaves Python's lock alone, so that it costs no time of its own.
     with ThreadPoolExecutor(1, "sha256") as executor:

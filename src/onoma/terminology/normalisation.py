@@ -43,7 +43,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from onoma.errors import ConfigError, InputError, did_you_mean
+from onoma.errors import InputError, one_of
 
 _NOT_PLAIN = [*"\t\n\v\f\r\x1c\x1d\x1e\x1f", "  "]
 """What a plain string does not contain, besides what is not ASCII."""
@@ -235,8 +235,4 @@ def _normalise_series(series: pl.Series, preset: _Preset) -> pl.Series:
 
 
 def _preset(name: str) -> _Preset:
-    if not isinstance(name, str) or name not in _PRESETS:
-        raise ConfigError(
-            f"There is no normalisation '{name}'.{did_you_mean(name, _PRESETS)} Known: {', '.join(_PRESETS)}."
-        )
-    return _PRESETS[name]
+    return _PRESETS[one_of(name, _PRESETS, "normalisation")]

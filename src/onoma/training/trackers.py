@@ -32,8 +32,8 @@ from onoma.errors import (
     OnomaError,
     UnavailableError,
     check_several,
-    did_you_mean,
     missing_extra,
+    one_of,
 )
 from onoma.types import Tell
 
@@ -112,10 +112,7 @@ def check_trackers(names: Sequence[str], out: Path | None = None) -> None:
     """
     check_several(names, "trackers")
     for name in names:
-        if name not in _TRACKERS:
-            raise ConfigError(
-                f"there is no tracker '{name}'.{did_you_mean(name, _TRACKERS)} Known: {', '.join(_TRACKERS)}."
-            )
+        one_of(name, _TRACKERS, "tracker")
         if importlib.util.find_spec(name) is None:
             raise missing_extra(name, name, f"The tracker {name}")
         if out is not None and out.name == _PLACES[name]:

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from onoma.errors import ConfigError, missing_extra
+from onoma.errors import missing_extra, one_of
 from onoma.indexes.selection import top_rows
 from onoma.linking.baselines.name_search import RankedNames, positive
 
@@ -32,8 +32,7 @@ class FuzzyNames:
     """
 
     def __init__(self, names: Sequence[str], *, scorer: Scorer = "wratio") -> None:
-        if scorer not in get_args(Scorer):
-            raise ConfigError(f"the scorer must be one of {', '.join(get_args(Scorer))}; found '{scorer}'.")
+        one_of(scorer, get_args(Scorer), "scorer")
         try:
             from rapidfuzz import distance, fuzz, process
         except ImportError:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from onoma.artifacts import sha256_file
-from onoma.errors import ConfigError, InputError, did_you_mean
+from onoma.errors import ConfigError, InputError, did_you_mean, one_of
 from onoma.indexes.ngram_keys import checked_ngrams
 from onoma.linking.baselines.fuzzy import FuzzyNames, Scorer
 from onoma.linking.baselines.lexical import Bm25Names, EqualNames, TfidfNames
@@ -154,11 +154,7 @@ def get_baseline(name: str, settings: Mapping[str, object] | None = None) -> Bas
         >>> get_baseline("tfidf", {"ngrams": "2-4"}).settings
         {'normalisation': 'sapbert', 'ngrams': [2, 4]}
     """
-    if name not in BASELINES:
-        raise ConfigError(
-            f"There is no baseline '{name}'.{did_you_mean(name, BASELINES)} Known: {', '.join(BASELINES)}."
-        )
-    kind = BASELINES[name]
+    kind = BASELINES[one_of(name, BASELINES, "baseline")]
     for setting in settings or {}:
         if setting not in kind.model_fields:
             raise ConfigError(

@@ -28,7 +28,7 @@ from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
-from onoma.errors import ConfigError, check_several, did_you_mean
+from onoma.errors import ConfigError, check_several, one_of
 from onoma.terminology.code_keys import code_keys
 from onoma.terminology.enriching.lexical_keys import SMALL_WORDS, lexical_keys
 from onoma.terminology.normalisation import normalise_expr
@@ -172,10 +172,7 @@ def checked_evidence(by: Iterable[str]) -> tuple[Evidence, ...]:
     check_several(by, "by")
     by = tuple(by)
     for word in by:
-        if word not in EVIDENCE:
-            raise ConfigError(
-                f"there is no evidence '{word}'.{did_you_mean(word, EVIDENCE)} Known: {', '.join(EVIDENCE)}."
-            )
+        one_of(word, EVIDENCE, "evidence")
     if not by:
         raise ConfigError(f"concepts are matched by something: {', '.join(EVIDENCE)}.")
     return tuple(kind for kind in EVIDENCE if kind in by)

@@ -27,7 +27,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from onoma.artifacts import ensure_writable
-from onoma.errors import ConfigError, InputError, check_several, did_you_mean
+from onoma.errors import ConfigError, InputError, check_several, did_you_mean, one_of
 from onoma.files.reading import Reading
 from onoma.terminology.code_keys import vocabulary_of
 from onoma.terminology.merging.concepts import Concordance, MergeSource, concord
@@ -160,8 +160,7 @@ def merge_terminologies(
     paths = paths_of(terminologies)
     check_places(paths, Path(out))
     relations = _checked_relations(join_by_cross_references)
-    if match_codes not in get_args(MatchCodes):
-        raise ConfigError(f"match_codes is 'prefixes' or 'exact'; found '{match_codes}'.")
+    one_of(match_codes, get_args(MatchCodes), "match_codes")
     if not relations and (vocabularies or match_codes == "exact"):
         raise ConfigError(
             "How codes are matched matters only if cross-references join concepts; say by which (--join)."
