@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from onoma.errors import ConfigError, did_you_mean
+from onoma.errors import ConfigError, one_of
 from onoma.files.reading import Reading
 from onoma.terminology.assembly import SourceTables
 from onoma.terminology.readers.options import ReaderOptions
@@ -97,11 +97,10 @@ def get_format(name: str) -> Format:
         ConfigError: there is none.
     """
     known = known_formats()
-    if not isinstance(name, str) or name not in known:
-        reads_it = _READ_BY.get(re.sub(r"\W+", "", str(name).lower()))
-        hint = f": that is read by format '{reads_it}'." if reads_it else f".{did_you_mean(name, known)}"
-        raise ConfigError(f"There is no format '{name}'{hint} Known: {', '.join(known)}.")
-    return known[name]
+    reads_it = _READ_BY.get(re.sub(r"\W+", "", str(name).lower()))
+    if reads_it and name not in known:
+        raise ConfigError(f"there is no format '{name}': that is read by format '{reads_it}'.")
+    return known[one_of(name, known, "format")]
 
 
 _READ_BY = {
