@@ -12,7 +12,7 @@ from onoma.errors import ConfigError, InputError
 from onoma.linking import Linker, LinkerSettings, add_reranker, build_linker
 from onoma.linking.expansion import AbbreviationTable, Expansion, expand
 from onoma.linking.mentions import Preparation, PreparedMention
-from onoma.linking.pipeline import Asked, ask
+from onoma.linking.questions import Question, questions_of
 from onoma.linking.spelling import Spelling
 from tiny import make_terminology, tiny_encoder
 from tiny_rerankers import write_reranker
@@ -289,20 +289,22 @@ def test_a_cross_encoder_finds_the_mention_that_was_read_otherwise(place: Path, 
     linker = add_reranker(tmp_path / "linker", tmp_path / "reranker").preparing(EVERYTHING)
     context = "He has diabetic muscles (DM); the OC and sugar disease are old."
     prepared = linker.prepare(["DM", "OC and sugar disease", "old"], contexts=[context] * 3)
-    asked = [ask(one, normalisation="sapbert", reranker=linker.reranker, with_variants=False) for one in prepared]
+    asked = [
+        questions_of(one, normalisation="sapbert", reranker=linker.reranker, with_variants=False) for one in prepared
+    ]
     in_context = "He has diabetic muscles (DM); the <tgt>OC and sugar disease</tgt> are old."
     assert asked == [
         [
-            Asked(
+            Question(
                 "diabetic muscles",
                 "diabetic muscles",
                 "He has diabetic muscles (<tgt>DM</tgt>); the OC and sugar disease are old.",
             )
         ],
         [
-            Asked("ovarian cancer", "ovarian cancer", in_context),
-            Asked("sugar disease", "sugar disease", in_context),
+            Question("ovarian cancer", "ovarian cancer", in_context),
+            Question("sugar disease", "sugar disease", in_context),
         ],
-        [Asked("old", "old", context)],
+        [Question("old", "old", context)],
     ]
     assert linker.link(prepared) == linker.link(["DM", "OC and sugar disease", "old"], contexts=[context] * 3)

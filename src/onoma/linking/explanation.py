@@ -9,11 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from onoma.errors import whole_number
+from onoma.linking.answers import NO_ANSWER, Answer
 from onoma.linking.components import Components
 from onoma.linking.expansion import Expansion
 from onoma.linking.fusion import contributions, knows_nothing, ranks, without_gaps
 from onoma.linking.mentions import PreparedMention
-from onoma.linking.pipeline import NO_ANSWER, Answer, Asked, Run
+from onoma.linking.pipeline import Run
+from onoma.linking.questions import Question
 from onoma.linking.settings import SEARCHES, Stage
 from onoma.linking.spelling import Correction
 from onoma.terminology import normalise
@@ -113,7 +115,7 @@ class Explanation:
 
 def explain_mention(
     prepared: PreparedMention,
-    asked: Sequence[Asked],
+    asked: Sequence[Question],
     components: Components,
     *,
     stages: tuple[Stage, ...],

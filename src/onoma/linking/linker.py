@@ -17,6 +17,7 @@ from onoma.artifacts import Manifest, open_artifact, read_while_unchanged
 from onoma.encoders import Encoder
 from onoma.encoders.encoding import check_opened
 from onoma.errors import ConfigError, InputError, MismatchError
+from onoma.linking.answers import Answer
 from onoma.linking.components import Components
 from onoma.linking.confidence import TUNE, threshold
 from onoma.linking.dictionary import NameDictionary
@@ -26,7 +27,8 @@ from onoma.linking.filters import Filters
 from onoma.linking.folder import FORMAT_VERSION, KIND, fingerprint, fingerprint_of_names, open_components
 from onoma.linking.links import Link, checked_top_k
 from onoma.linking.mentions import Preparation, PreparedMention
-from onoma.linking.pipeline import Answer, Asked, Run, ask_all, runs
+from onoma.linking.pipeline import Run, runs
+from onoma.linking.questions import Question, questions_of_all
 from onoma.linking.reranking import Reranker
 from onoma.linking.searching import DenseSearch
 from onoma.linking.settings import LinkerSettings, Stage
@@ -410,9 +412,9 @@ class Linker:
             >>> linker.link(["heart attak"], stages=["exact", "sparse"], top_k=1) # doctest: +SKIP
         """
         top_k = checked_top_k(top_k)
-        prepared, chosen, asked = ask_all(self._components, mentions, contexts, stages)
+        prepared, chosen, asked = questions_of_all(self._components, mentions, contexts, stages)
         least = threshold(self._components.confidence, chosen, no_concept_below)
-        answers: dict[Asked, list[Link]] = {}
+        answers: dict[Question, list[Link]] = {}
         everything = itertools.chain.from_iterable(asked)
         for part, run in runs(self._components, everything, stages=chosen, top_k=top_k, expected_types=expected_types):
             for mention, answer in zip(part, run.answers(part), strict=True):
@@ -456,7 +458,7 @@ class Linker:
         """
         contexts = None if context is None else [context]
         top_k = checked_top_k(top_k)
-        (prepared,), chosen, (asked,) = ask_all(self._components, [mention], contexts, stages)
+        (prepared,), chosen, (asked,) = questions_of_all(self._components, [mention], contexts, stages)
         return explain_mention(
             prepared,
             asked,
@@ -485,7 +487,7 @@ class Linker:
 
     def runs(
         self, mentions: Iterable[str], *, contexts: Sequence[str | None] | None = None, top_k: int
-    ) -> Iterator[tuple[list[Asked], Run]]:
+    ) -> Iterator[tuple[list[Question], Run]]:
         """The stages of the settings over distinct mentions, some at a time: for those who learn from what is between.
 
         Args:
@@ -494,7 +496,7 @@ class Linker:
             top_k: Concepts wanted for each.
         """
         top_k = checked_top_k(top_k)
-        _, stages, asked = ask_all(self._components, mentions, contexts, None)
+        _, stages, asked = questions_of_all(self._components, mentions, contexts, None)
         everything = itertools.chain.from_iterable(asked)
         return runs(self._components, everything, stages=stages, top_k=top_k, spare=0)
 

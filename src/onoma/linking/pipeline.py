@@ -29,21 +29,19 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from onoma.encoders.cross_encoder_tokens import END_MARK, START_MARK, split_context
 from onoma.encoders.encoding import check_unit_length, checked_vectors
+from onoma.linking.answers import NO_ANSWER, Answer
 from onoma.linking.components import Components
 from onoma.linking.confidence_features import MentionEvidence
 from onoma.linking.dictionary import RankedEntries
 from onoma.linking.fusion import fuse
-from onoma.linking.mentions import PreparedMention
-from onoma.linking.prior import PRIOR_DEPTH, WeightedPrior
-from onoma.linking.reranking import Reranker
+from onoma.linking.prior import PRIOR_DEPTH
+from onoma.linking.questions import Question
+from onoma.linking.reordering import reranked, with_prior
 from onoma.linking.searching import (
     DenseQueries,
     Pool,
@@ -53,123 +51,13 @@ from onoma.linking.searching import (
     nearest_of_each,
 )
 from onoma.linking.settings import LOOK_UPS, Stage
-from onoma.linking.variants import Variant, variants_of
+from onoma.linking.variants import Variant
 from onoma.terminology import normalise
-from onoma.types import SCORE_DECIMALS, BoolArray, DoubleArray, FloatArray, RowArray
+from onoma.types import BoolArray, DoubleArray, FloatArray, RowArray
 
 _MENTIONS_AT_ONCE = 4096
 _TEXTS_PER_CONCEPT = 4
 """Texts looked at first for each concept wanted; if they turn out to be too few, more are."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """One mention, or one part of it.
-
-    Attributes:
-        text: Normalised.
-        mention: Before that; a cross-encoder prepares it in its own way.
-        context: Where it stands, if that is known and read.
-        variants: Other ways to write it, normalised unless a cross-encoder reads them.
-    """
-
-    text: str
-    mention: str = ""
-    context: str | None = None
-    variants: tuple[Variant, ...] = ()
-
-    def written(self, text: str, variant: Variant) -> Asked:
-        """The same mention in another way to write it; a mention that is marked in its context stays as it is there."""
-        is_as_it_was = self.context is not None or not self.mention
-        return Asked(text, self.mention if is_as_it_was else variant.text, self.context)
-
-
-def ask(
-    prepared: PreparedMention, *, normalisation: str, reranker: Reranker | None, with_variants: bool
-) -> list[Asked]:
-    """What the stages are asked for a mention: each of its parts.
-
-    Args:
-        prepared: The mention.
-        normalisation: Of the linker.
-        reranker: Its cross-encoder, if that is on. A part that is not the mention as it stands in its context is marked
-            there.
-        with_variants: Whether in other ways to write it too.
-    """
-    texts = [normalise(part, normalisation) for part in prepared.parts]
-    variants = [tuple(variants_of(part)) if with_variants else () for part in prepared.parts]
-    if reranker is None:
-        return [
-            Asked(text, variants=tuple(replace(way, text=normalise(way.text, normalisation)) for way in ways))
-            for text, ways in zip(texts, variants, strict=True)
-        ]
-    context = prepared.context if reranker.uses_contexts else None
-    if context and prepared.is_changed:
-        before, after = split_context(prepared.original, context)
-        context = f"{before}{START_MARK}{prepared.original}{END_MARK}{after}"
-    return [Asked(text, part, context, ways) for text, part, ways in zip(texts, prepared.parts, variants, strict=True)]
-
-
-def ask_all(
-    components: Components,
-    mentions: Iterable[str | PreparedMention],
-    contexts: Sequence[str | None] | None,
-    stages: Iterable[str] | None,
-) -> tuple[list[PreparedMention], tuple[Stage, ...], list[list[Asked]]]:
-    """Mentions made ready, the stages that are on, and what these are asked for each mention.
-
-    Raises:
-        InputError, ConfigError: what `onoma.linking.Linker.link` says of these arguments.
-    """
-    chosen = components.chosen_stages(stages)
-    prepared = components.prepare(mentions, contexts, chosen)
-    if any(mention.context is not None for mention in prepared):
-        components.check_contexts(chosen)
-    reranker = components.reranker if "rerank" in chosen else None
-    normalisation, with_variants = components.dictionary.normalisation, "variants" in chosen
-    asked = [
-        ask(mention, normalisation=normalisation, reranker=reranker, with_variants=with_variants)
-        for mention in prepared
-    ]
-    return prepared, chosen, asked
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Ranked concepts of one mention.
-
-    Attributes:
-        ranked: Best first.
-        n_hits: How many of them look-up found; they come first.
-        hit_stage: Which look-up found them.
-        searched: What the searches have added to the scores; 1 for hits; shape (n,).
-        pool: Candidates of the searches where there was more than one.
-        confidence: Of the first one, if calibrated.
-        no_concept: Probability that none of those that the cross-encoder saw is meant, if it says so.
-        is_nil: Whether that is the answer.
-        from_prior: What has been added for being meant often, shape (n,); unset: nothing.
-        written: The way to write the mention that this is the answer to, normalised; unset: as it is written.
-    """
-
-    ranked: RankedEntries
-    n_hits: int = 0
-    hit_stage: Stage | None = None
-    searched: DoubleArray = field(default_factory=lambda: np.empty(0))
-    pool: Pool | None = None
-    confidence: float | None = None
-    no_concept: float | None = None
-    is_nil: bool = False
-    from_prior: DoubleArray | None = None
-    written: str | None = None
-
-    @property
-    def first_scores(self) -> DoubleArray:
-        """Scores before the cross-encoder, shape (n,)."""
-        return self.searched if self.from_prior is None else self.searched + self.from_prior
-
-
-NO_ANSWER = Answer(RankedEntries.none())
-"""To a mention that nothing was found for."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +70,7 @@ class _Way:
         variant: Which way that is; unset: as it is written.
     """
 
-    asked: Asked
+    asked: Question
     hit: Answer
     variant: Variant | None = None
 
@@ -221,7 +109,7 @@ class Run:
         self._row_of: dict[int, int] = {}
         """Place of a mention among all to its row among those that were searched for."""
 
-    def answers(self, asked: Sequence[Asked]) -> list[Answer]:
+    def answers(self, asked: Sequence[Question]) -> list[Answer]:
         """An answer for each mention; none of the texts is blank."""
         ways = [self._ways(mention) for mention in asked]
         everything = [way for of_one in ways for way in of_one]
@@ -232,12 +120,12 @@ class Run:
         asked, answers = [everything[place].asked for place in places], [answers[place] for place in places]
         self._row_of = {place: self._row_of[of_all] for place, of_all in enumerate(places) if of_all in self._row_of}
         if self._prior is not None:
-            answers = [self._with_prior(self._prior, answer) for answer in answers]
+            answers = [with_prior(self._prior, answer, self._expected) for answer in answers]
         if self._reranker is not None:
-            answers = self._reranked(self._reranker, asked, answers)
+            answers = reranked(self._reranker, asked, answers, self._components, self._expected)
         return self._with_confidence(asked, answers)
 
-    def _ways(self, mention: Asked) -> list[_Way]:
+    def _ways(self, mention: Question) -> list[_Way]:
         """The ways to write a mention that are searched for: the first that look-up finds, else all."""
         ways = [_Way(mention, self._look_up(mention.text))]
         normalisation = self._components.dictionary.normalisation
@@ -285,7 +173,7 @@ class Run:
                     return Answer(ranked, len(ranked), stage, ranked.scores)
         return NO_ANSWER
 
-    def _search(self, asked: Sequence[Asked], hits: Sequence[Answer]) -> list[Answer]:
+    def _search(self, asked: Sequence[Question], hits: Sequence[Answer]) -> list[Answer]:
         """What the searches find behind the hits, which may be among it."""
         searched = [place for place, hit in enumerate(hits) if self._needs_search(hit)]
         texts = [asked[place].text for place in searched]
@@ -387,64 +275,7 @@ class Run:
         ranked = hit.ranked.then(others).take(slice(0, max(self._depth(hit), hit.n_hits) + self._spare))
         return Answer(ranked, hit.n_hits, hit.hit_stage, ranked.scores, found.pool, written=hit.written)
 
-    def _with_prior(self, prior: WeightedPrior, answer: Answer) -> Answer:
-        if answer.n_hits or not len(answer.ranked):
-            return answer
-        concepts = answer.ranked.concepts
-        unexpected = np.zeros(len(concepts), np.bool_) if self._expected is None else ~self._expected[concepts]
-        searched = answer.ranked.scores * prior.search_share
-        added = prior.added(concepts, answer.ranked.scores, unexpected)
-        scores = (searched + added).round(SCORE_DECIMALS)
-        order = _sorted_up_to(PRIOR_DEPTH, -scores, unexpected, -prior.counts[concepts])
-        ranked = answer.ranked.scored(scores).take(order)
-        return dataclasses.replace(answer, ranked=ranked, searched=searched[order], from_prior=added[order])
-
-    def _reranked(self, reranker: Reranker, asked: Sequence[Asked], answers: list[Answer]) -> list[Answer]:
-        places = [
-            place
-            for place, answer in enumerate(answers)
-            if _is_open(answer, reranker) and not self._is_settled(asked[place], answer)
-        ]
-        contexts = [asked[place].context for place in places]
-        before = [self._components.dictionary.links(_tier(answers[place])) for place in places]
-        after = reranker.rerank(
-            [asked[place].mention for place in places],
-            before,
-            contexts=contexts if any(context is not None for context in contexts) else None,
-            weight=self._components.rerank_weight,
-        )
-        for place, links_before, found in zip(places, before, after, strict=True):
-            answer = answers[place]
-            place_of = {link.concept_id: position for position, link in enumerate(links_before)}
-            order = np.array([place_of[link.concept_id] for link in found.links], np.int64)
-            scores = np.array([link.score for link in found.links])
-            if self._expected is not None:
-                unexpected = ~self._expected[_tier(answer).concepts[order]]
-                if answer.n_hits:  # they keep their score, and so have one and the same
-                    by_score = np.argsort(unexpected, kind="stable")
-                else:
-                    by_score = _sorted_up_to(reranker.about.depth, -scores, unexpected)
-                order, scores = order[by_score], scores[by_score]
-            tier = _tier(answer).take(order)
-            if not answer.n_hits:
-                tier = tier.scored(scores)
-                answer = dataclasses.replace(answer, no_concept=found.no_concept, is_nil=found.is_nil)
-            rest = answer.ranked.take(slice(len(tier), None))
-            order = np.append(order, np.arange(len(tier), len(answer.ranked)))
-            answers[place] = dataclasses.replace(
-                answer,
-                ranked=tier.then(rest),
-                searched=answer.searched[order],
-                from_prior=None if answer.from_prior is None else answer.from_prior[order],
-            )
-        return answers
-
-    def _is_settled(self, asked: Asked, answer: Answer) -> bool:
-        """Whether it is known which of some homonyms is meant more often, and nothing else would tell them apart."""
-        prior = self._components.prior
-        return bool(answer.n_hits and not asked.context and prior is not None and prior[_tier(answer).concepts].any())
-
-    def _with_confidence(self, asked: Sequence[Asked], answers: list[Answer]) -> list[Answer]:
+    def _with_confidence(self, asked: Sequence[Question], answers: list[Answer]) -> list[Answer]:
         if self._confidence is None:
             return answers
         places = [place for place, answer in enumerate(answers) if len(answer.ranked) and not answer.is_nil]
@@ -453,7 +284,7 @@ class Run:
             answers[place] = dataclasses.replace(answers[place], confidence=confidence)
         return answers
 
-    def evidence(self, place: int, asked: Asked, answer: Answer) -> MentionEvidence:
+    def evidence(self, place: int, asked: Question, answer: Answer) -> MentionEvidence:
         """What the confidence of a mention's first answer is judged by."""
         text_row = answer.ranked.text_rows[:1]
         scores = self.search_scores(place, text_row)
@@ -477,26 +308,15 @@ class Run:
         }
 
 
-def _sorted_up_to(depth: int, *keys: npt.NDArray[Any]) -> RowArray:
-    """Order by keys, the first one counting most, of the first ``depth`` places; what is behind stays.
-
-    What was not scored anew may lie nowhere but there in equal scores, and how much of it was ranked depends on how
-    many answers are wanted.
-    """
-    order = np.arange(len(keys[0]))
-    order[:depth] = np.lexsort([key[:depth] for key in reversed(keys)])
-    return order
-
-
 def runs(
     components: Components,
-    asked: Iterable[Asked],
+    asked: Iterable[Question],
     *,
     stages: tuple[Stage, ...],
     top_k: int,
     expected_types: str | Iterable[str] | None = None,
     spare: int | None = None,
-) -> Iterator[tuple[list[Asked], Run]]:
+) -> Iterator[tuple[list[Question], Run]]:
     """What is asked, each once and without blanks, and the run that answers it.
 
     Args:
@@ -515,14 +335,3 @@ def runs(
     for start in range(0, len(distinct), _MENTIONS_AT_ONCE):
         run = Run(components, stages=stages, top_k=top_k, expected=expected, spare=spare)
         yield distinct[start : start + _MENTIONS_AT_ONCE], run
-
-
-def _is_open(answer: Answer, reranker: Reranker) -> bool:
-    """Whether there is anything for the cross-encoder to decide."""
-    least = 1 if reranker.says_nil and not answer.n_hits else 2
-    return answer.n_hits != 1 and len(answer.ranked) >= least
-
-
-def _tier(answer: Answer) -> RankedEntries:
-    """What the cross-encoder may order: hits among themselves, else all."""
-    return answer.ranked.take(slice(0, answer.n_hits or None))

@@ -98,7 +98,7 @@ def get_format(name: str) -> Format:
     """
     known = known_formats()
     reads_it = _READ_BY.get(re.sub(r"\W+", "", str(name).lower()))
-    if reads_it and name not in known:
+    if reads_it and str(name) not in known:
         raise ConfigError(f"there is no format '{name}': that is read by format '{reads_it}'.")
     return known[one_of(name, known, "format")]
 
