@@ -39,7 +39,7 @@ from onoma.encoders import Encoder, locate_tokenizer, open_encoder
 from onoma.encoders.pooling import Pooling
 from onoma.pairs import Ambiguous, PairSet, build_pairs, hold_out_synonyms
 from onoma.terminology import Terminology, import_terminology
-from onoma.training.config import load_recipe
+from onoma.training.alignment_config import load_recipe
 from onoma.training.run import train_on_pairs
 
 BASE = "all-MiniLM-L6-v2"

@@ -48,7 +48,7 @@ from onoma.encoders.precision import has_native_bf16
 from onoma.linking import Linker, build_linker, tune_linker
 from onoma.pairs import PairSet, build_mention_pairs
 from onoma.terminology import Terminology, import_terminology
-from onoma.training.config import load_recipe
+from onoma.training.alignment_config import load_recipe
 from onoma.training.run import train_on_pairs
 
 SETTINGS = {

@@ -33,8 +33,9 @@ from onoma.encoders.memory import keep_freed_memory
 from onoma.encoders.packed import PackedEncoder, pack_lists
 from onoma.encoders.pooling import Pooling
 from onoma.pairs import PairSet
+from onoma.training.alignment_config import TrainingConfig
+from onoma.training.alignment_step import Step, make_optimiser
 from onoma.training.batches import PairBatches
-from onoma.training.config import TrainingConfig
 from onoma.training.precision import (
     PRECISION_NAMES,
     autocast,
@@ -43,7 +44,6 @@ from onoma.training.precision import (
     training_device,
     training_precision,
 )
-from onoma.training.step import Step, make_optimiser
 from onoma.types import RowArray
 from synthetic_names import MAX_TOKENS, random_pairs
 

@@ -15,11 +15,11 @@ import torch
 from onoma.encoders.loading import load_packed, quiet_transformers
 from onoma.encoders.memory import keep_freed_memory
 from onoma.encoders.sources import locate_encoder
+from onoma.training.alignment_config import TrainingConfig
+from onoma.training.alignment_step import Step, make_optimiser
 from onoma.training.batches import PairBatches
-from onoma.training.config import TrainingConfig
 from onoma.training.objective import objective
 from onoma.training.precision import training_precision
-from onoma.training.step import Step, make_optimiser
 from onoma.types import RowArray
 from synthetic_names import MAX_TOKENS, pairs_of_texts
 

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from onoma.pairs import PairSet, build_pairs, hold_out_synonyms
     from onoma.terminology import Concept, Terminology, import_terminology, normalise
     from onoma.training.alignment import train_encoder
+    from onoma.training.alignment_config import TrainingConfig, load_recipe
     from onoma.training.biosyn import train_biosyn
     from onoma.training.biosyn_config import load_biosyn_recipe
-    from onoma.training.config import TrainingConfig, load_recipe
     from onoma.training.distillation import distil_encoder
     from onoma.training.distillation_config import load_distillation_recipe
     from onoma.training.run import train_on_terminology
@@ -53,7 +53,7 @@ _HOME = {
     "OnomaError": "onoma.errors",
     "PairSet": "onoma.pairs",
     "Terminology": "onoma.terminology",
-    "TrainingConfig": "onoma.training.config",
+    "TrainingConfig": "onoma.training.alignment_config",
     "build_linker": "onoma.linking",
     "build_pairs": "onoma.pairs",
     "distil_encoder": "onoma.training.distillation",
@@ -61,7 +61,7 @@ _HOME = {
     "import_terminology": "onoma.terminology",
     "load_biosyn_recipe": "onoma.training.biosyn_config",
     "load_distillation_recipe": "onoma.training.distillation_config",
-    "load_recipe": "onoma.training.config",
+    "load_recipe": "onoma.training.alignment_config",
     "normalise": "onoma.terminology",
     "open_encoder": "onoma.encoders",
     "run_benchmark": "onoma.benchmarks",

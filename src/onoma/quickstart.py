@@ -23,7 +23,7 @@ from onoma.errors import ArtifactError, InputError, MismatchError
 from onoma.linking import ExactMatcher, Link, Linker, MentionLinker, Preparation, build_linker
 from onoma.pairs import HeldOut, hold_out_synonyms
 from onoma.terminology import Terminology, import_terminology
-from onoma.training.config import Recipe, load_recipe
+from onoma.training.alignment_config import Recipe, load_recipe
 from onoma.training.run import train_on_terminology
 
 MENTIONS = (

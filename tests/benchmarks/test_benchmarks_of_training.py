@@ -27,9 +27,9 @@ from onoma.encoders.loading import load_packed
 from onoma.encoders.packed import pack_lists
 from onoma.encoders.pooling import Pooling
 from onoma.encoders.sources import locate_encoder
+from onoma.training.alignment_config import TrainingConfig
+from onoma.training.alignment_step import Step, make_optimiser
 from onoma.training.batches import PairBatches
-from onoma.training.config import TrainingConfig
-from onoma.training.step import Step, make_optimiser
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from onoma.encoders.lora import insert_lora
 from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.packing import PackedBatch, pack_lists
 from onoma.encoders.pooling import Pooling
-from onoma.training.config import TrainingConfig
+from onoma.training.alignment_config import TrainingConfig
 from onoma.training.precision import compile_encoder
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # torch warns of itself as it traces

@@ -24,7 +24,7 @@ from onoma.encoders.rewriting import add_precisions
 from onoma.encoders.saving import export_encoder, save_encoder
 from onoma.encoders.weight_files import count_parameters
 from onoma.errors import DamagedArtifactError, InputError, MismatchError, OnomaError, TrainingError
-from onoma.training.config import load_recipe
+from onoma.training.alignment_config import load_recipe
 from onoma.training.tuning import check_base
 from tiny import small_tokenizer, tiny_encoder
 

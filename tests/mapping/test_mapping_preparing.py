@@ -18,7 +18,7 @@ from onoma.linking.expansion import AbbreviationTable
 from onoma.linking.mentions import Preparation, PreparedMention
 from onoma.linking.spelling import Spelling
 from onoma.mapping import collecting, map_table
-from onoma.mapping.work import ReadInput, WorkFolder
+from onoma.mapping.work_folder import ReadInput, WorkFolder
 from tiny import make_terminology, tiny_encoder
 from tiny_rerankers import write_reranker
 

@@ -19,7 +19,7 @@ from mapping_data import make_linker_of, rows_of, write_table
 from onoma.errors import ConfigError, UnavailableError
 from onoma.mapping import map_table
 from onoma.mapping.ray_engine import TaskLinker
-from onoma.mapping.work import WorkFolder
+from onoma.mapping.work_folder import WorkFolder
 
 HAS_RAY = importlib.util.find_spec("ray") is not None
 needs_ray = pytest.mark.skipif(not HAS_RAY, reason="needs the package ray (pip install 'onoma[ray]')")

@@ -20,7 +20,7 @@ from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchE
 from onoma.linking import Asking
 from onoma.mapping import map_table
 from onoma.mapping.outputs import write_part
-from onoma.mapping.work import WorkFolder
+from onoma.mapping.work_folder import WorkFolder
 
 
 @pytest.mark.parametrize(

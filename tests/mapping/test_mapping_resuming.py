@@ -17,8 +17,8 @@ from onoma.artifacts import ensure_file_writable
 from onoma.errors import ArtifactExistsError, DamagedArtifactError, MismatchError
 from onoma.linking import Linker
 from onoma.linking.mentions import PreparedMention
-from onoma.mapping import map_table, mapping, work
-from onoma.mapping.work import WorkFolder
+from onoma.mapping import map_table, mapping, work_folder
+from onoma.mapping.work_folder import WorkFolder
 
 SCRIPT = Path(__file__).with_name("interrupted.py")
 N_ROWS = 40
@@ -121,7 +121,7 @@ def finished_but_for(n_removed: int, linker: Path, source: Path, output: Path, m
     """Map as `mapped`, and die when so many of the entries of the folder were removed."""
 
     def remove(self: WorkFolder) -> None:
-        for name in work._ENTRIES[:n_removed]:
+        for name in work_folder._ENTRIES[:n_removed]:
             path = self.folder / name
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         raise KeyboardInterrupt
@@ -132,7 +132,7 @@ def finished_but_for(n_removed: int, linker: Path, source: Path, output: Path, m
             mapped(linker, source, output)
 
 
-@pytest.mark.parametrize("n_removed", range(len(work._ENTRIES)))
+@pytest.mark.parametrize("n_removed", range(len(work_folder._ENTRIES)))
 def test_killed_when_only_the_folder_was_left(
     linker: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_removed: int
 ) -> None:

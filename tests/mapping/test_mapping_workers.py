@@ -19,8 +19,8 @@ from onoma.errors import UnavailableError
 from onoma.mapping import map_table
 from onoma.mapping.answers import link_task
 from onoma.mapping.keyed_texts import KeyedTexts
-from onoma.mapping.work import WorkFolder
-from onoma.mapping.worker import open_linker
+from onoma.mapping.work_folder import WorkFolder
+from onoma.mapping.worker_process import open_linker
 
 POPEN = subprocess.Popen
 
@@ -93,7 +93,7 @@ def test_a_worker_leaves_with_who_gave_it_its_task(linker: Path, source: Path, t
     code = f"""
 import time
 from onoma.linking import Linker
-from onoma.mapping.worker import work
+from onoma.mapping.worker_process import work
 def link(*_, **__):
     print("at work", flush=True)
     time.sleep(600)

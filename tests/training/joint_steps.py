@@ -20,10 +20,10 @@ from torch import nn
 from onoma.encoders.packed import PackedEncoder
 from onoma.pairs import PairSet
 from onoma.training import distributed
+from onoma.training.alignment_config import TrainingConfig
+from onoma.training.alignment_step import Step, make_optimiser
 from onoma.training.batches import PairBatches
-from onoma.training.config import TrainingConfig
 from onoma.training.precision import training_precision
-from onoma.training.step import Step, make_optimiser
 
 CASES: dict[str, dict[str, Any]] = {
     "plain": {},

@@ -14,8 +14,8 @@ from onoma.encoders.loading import load_packed
 from onoma.encoders.lora import insert_lora
 from onoma.pairs import PairSet, build_pairs
 from onoma.training.alignment import train_encoder
+from onoma.training.alignment_config import TrainingConfig
 from onoma.training.averaging import WeightAverage
-from onoma.training.config import TrainingConfig
 from tiny import make_terminology, tiny_encoder
 
 

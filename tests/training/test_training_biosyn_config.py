@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from onoma.errors import ConfigError, InputError
+from onoma.training.alignment_config import load_recipe
 from onoma.training.biosyn_config import Cosine, Dot, biosyn_recipe_names, load_biosyn_recipe
-from onoma.training.config import load_recipe
 from onoma.training.config_parts import Lora
 from onoma.training.settings import settings_of
 

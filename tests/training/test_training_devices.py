@@ -28,16 +28,16 @@ from onoma.linking.reranking import Reranker
 from onoma.pairs import PairSet
 from onoma.training import clock
 from onoma.training.alignment import train_encoder
+from onoma.training.alignment_config import TrainingConfig
+from onoma.training.alignment_step import Step, make_optimiser
 from onoma.training.batches import PairBatches
 from onoma.training.biosyn import train_biosyn
 from onoma.training.checkpoints import Progress, load_checkpoint, save_checkpoint
-from onoma.training.config import TrainingConfig
 from onoma.training.distillation import distil_encoder
 from onoma.training.distillation_config import DistillationConfig
 from onoma.training.precision import autocast, compile_encoder, training_precision
 from onoma.training.reranking import train_reranker
 from onoma.training.reranking_config import RerankingConfig
-from onoma.training.step import Step, make_optimiser
 from tiny import WORDS, make_terminology, tiny_encoder
 from tiny_rerankers import TableLinker, links
 

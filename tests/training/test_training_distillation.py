@@ -17,7 +17,8 @@ from onoma.encoders import locate_tokenizer, open_encoder
 from onoma.encoders.loading import load_packed
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError
 from onoma.linking import Linker, build_linker
-from onoma.training.config import load_recipe
+from onoma.training.alignment_config import load_recipe
+from onoma.training.alignment_step import make_optimiser
 from onoma.training.distillation import distil_encoder
 from onoma.training.distillation_config import (
     DistillationConfig,
@@ -29,7 +30,6 @@ from onoma.training.distillation_data import NeighbourhoodBatches, TaughtNames, 
 from onoma.training.distillation_step import DistillationStep, DistillationStepReport
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import run_folder
-from onoma.training.step import make_optimiser
 from tiny import WORDS, Name, make_terminology, tiny_encoder
 
 KINDS = ("disease", "illness", "pain", "ache", "cancer")

@@ -22,14 +22,14 @@ from onoma.errors import ConfigError, InputError, MismatchError, TrainingError
 from onoma.linking import build_linker
 from onoma.pairs import PairSet, hold_out_synonyms
 from onoma.training.alignment import train_encoder
-from onoma.training.config import Recipe, TrainingConfig
+from onoma.training.alignment_config import Recipe, TrainingConfig
+from onoma.training.alignment_step import Step, StepReport
 from onoma.training.development import DevelopmentSet
 from onoma.training.evaluating import Evaluation, Evaluations
 from onoma.training.measuring import Measure, Scores
 from onoma.training.planning import plan_steps
 from onoma.training.run import train_on_pairs, train_on_terminology
 from onoma.training.run_folder import EVALUATIONS_NAME, run_folder
-from onoma.training.step import Step, StepReport
 from tiny import WORDS, make_terminology
 
 DEVELOPMENT = DevelopmentSet(

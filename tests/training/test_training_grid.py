@@ -17,7 +17,7 @@ from onoma.encoders import locate_tokenizer
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError, TrainingError
 from onoma.pairs import build_pairs
 from onoma.terminology import Terminology
-from onoma.training.config import Recipe, load_recipe
+from onoma.training.alignment_config import Recipe, load_recipe
 from onoma.training.distributed import PeerError
 from onoma.training.grid import Combination, Grid, combinations, grid_names, load_grid
 from onoma.training.grid_plot import draw_grid, plot_grid

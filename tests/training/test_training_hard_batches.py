@@ -16,7 +16,7 @@ from onoma.encoders.packed import pack
 from onoma.errors import ConfigError, TrainingError
 from onoma.pairs import PairSet
 from onoma.training.alignment import train_encoder
-from onoma.training.config import TrainingConfig
+from onoma.training.alignment_config import TrainingConfig
 from onoma.training.run_folder import run_folder
 from tiny import WORDS, tiny_encoder
 

@@ -32,11 +32,11 @@ from onoma.errors import (
 )
 from onoma.pairs import PairSet, build_pairs
 from onoma.training.alignment import train_encoder
+from onoma.training.alignment_config import Recipe, TrainingConfig
+from onoma.training.alignment_step import StepReport
 from onoma.training.checkpoints import CHECKPOINT_NAME
-from onoma.training.config import Recipe, TrainingConfig
 from onoma.training.run import train_on_pairs, train_on_terminology
 from onoma.training.run_folder import begin_run, planned_steps, run_folder
-from onoma.training.step import StepReport
 from tiny import WORDS, make_terminology, tiny_encoder
 
 
@@ -163,7 +163,7 @@ KILLED = """
     import os, signal, sys
     from pathlib import Path
     from onoma.pairs import PairSet
-    from onoma.training.config import TrainingConfig
+    from onoma.training.alignment_config import TrainingConfig
     from onoma.training.alignment import train_encoder
 
     def maybe_die(report):

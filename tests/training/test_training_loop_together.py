@@ -11,15 +11,15 @@ import torch
 from safetensors.torch import load_file
 from test_training_distributed import finish, start
 
-from onoma.training.config import Recipe, TrainingConfig
+from onoma.training.alignment_config import Recipe, TrainingConfig
 from onoma.training.run import train_on_terminology
 from tiny import WORDS, make_terminology, tiny_encoder
 
 TOGETHER = """
 import json, sys
 from pathlib import Path
-from onoma.training import step
-from onoma.training.config import Recipe, TrainingConfig
+from onoma.training import alignment_step
+from onoma.training.alignment_config import Recipe, TrainingConfig
 from onoma.training.distributed import processes, rank
 from onoma.training.run import train_on_terminology
 

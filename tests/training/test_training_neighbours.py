@@ -19,8 +19,8 @@ from onoma.errors import ConfigError, TrainingError
 from onoma.indexes import ExactIndex
 from onoma.pairs import build_pairs
 from onoma.training import neighbours as searching
+from onoma.training.alignment_config import TrainingConfig
 from onoma.training.batches import NeighbourBatches, PairBatches, make_batches
-from onoma.training.config import TrainingConfig
 from onoma.training.neighbours import Encode, nearest_of_other_concepts
 from onoma.training.settings import resolve
 from onoma.types import FloatArray, RowArray

@@ -9,7 +9,7 @@ import torch
 from onoma import objectives
 from onoma.errors import ConfigError
 from onoma.training import objective as objective_module
-from onoma.training.config import TrainingConfig, load_recipe
+from onoma.training.alignment_config import TrainingConfig, load_recipe
 from onoma.training.objective import mine, objective
 from onoma.training.settings import settings_of
 

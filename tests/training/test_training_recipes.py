@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onoma.training.config import TrainingConfig, load_recipe, recipe_names
+from onoma.training.alignment_config import TrainingConfig, load_recipe, recipe_names
 from onoma.training.config_parts import Adapter, Everything, HardTriplets, MultiSimilarity
 
 PUBMEDBERT = "microsoft/BiomedNLP-BiomedBERT-base-uncased-abstract-fulltext"

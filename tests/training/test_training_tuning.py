@@ -21,10 +21,10 @@ from onoma.encoders.torch_encoder import TorchEncoder
 from onoma.errors import ConfigError
 from onoma.pairs import PairSet, build_pairs
 from onoma.training.alignment import train_encoder
-from onoma.training.config import TrainingConfig, load_recipe
+from onoma.training.alignment_config import TrainingConfig, load_recipe
+from onoma.training.alignment_step import StepReport
 from onoma.training.config_parts import Adapter, Everything, Layers, Lora
 from onoma.training.settings import resolve
-from onoma.training.step import StepReport
 from onoma.training.tuning import load_base, tune
 from tiny import WORDS, make_terminology
 

@@ -10,8 +10,8 @@ import typer
 from onoma.cli.options import Settings, parse_assignments
 
 if TYPE_CHECKING:
+    from onoma.training.alignment_config import Recipe
     from onoma.training.biosyn_config import BiosynRecipe
-    from onoma.training.config import Recipe
     from onoma.training.distillation_config import DistillationRecipe
     from onoma.training.reranking_config import RerankingRecipe
     from onoma.training.run_config import RunConfig
@@ -25,8 +25,8 @@ app = typer.Typer(help="The training recipes shipped with Onoma.", no_args_is_he
 def list_recipes() -> None:
     """List the recipes, and the grids that vary them (onoma train --grid)."""
     from onoma.cli import show
+    from onoma.training.alignment_config import load_recipe, recipe_names
     from onoma.training.biosyn_config import biosyn_recipe_names, load_biosyn_recipe
-    from onoma.training.config import load_recipe, recipe_names
     from onoma.training.distillation_config import distillation_recipe_names, load_distillation_recipe
     from onoma.training.grid import grid_names, load_grid
     from onoma.training.reranking_config import load_reranking_recipe, reranking_recipe_names
@@ -57,8 +57,8 @@ def show_recipe(
 ) -> None:
     """Show every setting of a recipe, with what it means."""
     from onoma.cli import show
+    from onoma.training.alignment_config import TrainingConfig, load_recipe
     from onoma.training.biosyn_config import BiosynConfig, load_biosyn_recipe
-    from onoma.training.config import TrainingConfig, load_recipe
     from onoma.training.distillation_config import DistillationConfig, load_distillation_recipe
     from onoma.training.reranking_config import RerankingConfig, load_reranking_recipe
     from onoma.training.settings import settings_of, settings_of_other_choices

@@ -62,7 +62,7 @@ def train(
     """
     from onoma.cli import show
     from onoma.files.pictures import check_picture
-    from onoma.training.config import load_recipe
+    from onoma.training.alignment_config import load_recipe
     from onoma.training.distributed import is_main
     from onoma.training.grid import load_grid
     from onoma.training.grid_run import train_grid

@@ -16,7 +16,7 @@ from onoma.linking import Link, Linker
 from onoma.linking.mentions import PreparedMention
 from onoma.mapping.keyed_texts import KeyedTexts
 from onoma.mapping.keys import CONTEXT, MENTION, KeyArray, find_keys, rows_of_task, task_bounds
-from onoma.mapping.work import WorkFolder
+from onoma.mapping.work_folder import WorkFolder
 
 ANSWER_TYPES = {
     "read_as": pl.String(),

@@ -31,10 +31,10 @@ from onoma.mapping.keyed_texts import KeyedTexts
 from onoma.mapping.outputs import FORMATS, answered, check_cells, check_ids, check_types, join_parts, write_part
 from onoma.mapping.parquet_tables import ParquetTable
 from onoma.mapping.parts import UNHELD, InputTable, Wanted, parts_of, slices
+from onoma.mapping.process_pool import link_in_processes
 from onoma.mapping.ray_engine import check_ray, link_on_ray
 from onoma.mapping.text_tables import Quoting, TextTable
-from onoma.mapping.work import Counts, ReadInput, Settings, WorkFolder, WrittenPart
-from onoma.mapping.workers import link_in_processes
+from onoma.mapping.work_folder import Counts, ReadInput, Settings, WorkFolder, WrittenPart
 from onoma.types import Progress, no_progress
 
 Engine: TypeAlias = Literal["local", "ray"]

@@ -20,9 +20,9 @@ from typing import Any
 from onoma.errors import ConfigError, OnomaError, UnavailableError, missing_extra
 from onoma.linking import Linker
 from onoma.mapping.answers import link_task
-from onoma.mapping.work import WorkFolder
-from onoma.mapping.worker import open_linker
-from onoma.mapping.workers import KEPT
+from onoma.mapping.process_pool import KEPT
+from onoma.mapping.work_folder import WorkFolder
+from onoma.mapping.worker_process import open_linker
 
 _PLACE = re.compile(r"(?:ray://)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^/:\[\]]+):(?P<port>\d{1,5})", re.ASCII)
 _NO_PLACES = ("", "auto", "local")

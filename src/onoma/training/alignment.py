@@ -19,8 +19,9 @@ from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.saving import save_encoder
 from onoma.errors import InputError, MismatchError
 from onoma.pairs import PairSet
+from onoma.training.alignment_config import Recipe, TrainingConfig
+from onoma.training.alignment_step import Step, StepReport, make_optimiser
 from onoma.training.batches import make_batches
-from onoma.training.config import Recipe, TrainingConfig
 from onoma.training.course import Course
 from onoma.training.development import DevelopmentSet
 from onoma.training.evaluating import Evaluation, check_development
@@ -30,7 +31,6 @@ from onoma.training.objective import check_widths
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import ensure_encoder_writable
 from onoma.training.settings import recipe_of
-from onoma.training.step import Step, StepReport, make_optimiser
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import load_base
 from onoma.training.vectors import name_vectors

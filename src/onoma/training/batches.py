@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from onoma.errors import ConfigError, InputError, TrainingError
 from onoma.pairs import PairSet
-from onoma.training.config import TrainingConfig
+from onoma.training.alignment_config import TrainingConfig
 from onoma.training.distributed import world_size
 from onoma.training.kept_tables import keep_table, kept_table
 from onoma.training.neighbours import Encode, nearest_of_other_concepts, search_seconds

@@ -20,6 +20,7 @@ from onoma.encoders import locate_tokenizer
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.saving import save_encoder
 from onoma.linking import Linker
+from onoma.training.alignment_step import make_optimiser
 from onoma.training.course import Course
 from onoma.training.development import DevelopmentSet, Dictionary, queries_over, read_dictionary
 from onoma.training.distillation_config import DistillationConfig, DistillationRecipe
@@ -32,7 +33,6 @@ from onoma.training.measuring import Measure
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import ensure_encoder_writable
 from onoma.training.settings import recipe_of
-from onoma.training.step import make_optimiser
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_base, load_base
 from onoma.training.vectors import name_vectors

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from onoma.errors import ConfigError
-from onoma.training.config import Recipe, load_recipe
+from onoma.training.alignment_config import Recipe, load_recipe
 from onoma.training.settings import without_name
 from onoma.training.shipped import read_shipped, shipped_names
 

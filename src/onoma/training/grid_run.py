@@ -26,7 +26,7 @@ from onoma.files.text_files import check_is_file
 from onoma.pairs import PairSet
 from onoma.pairs.languages import check_languages
 from onoma.terminology import Terminology
-from onoma.training.config import Recipe, TrainingConfig
+from onoma.training.alignment_config import Recipe, TrainingConfig
 from onoma.training.distributed import PeerError, broadcast, by_main, is_main, processes, world_size
 from onoma.training.grid import Combination, Grid, combinations
 from onoma.training.grid_table import (

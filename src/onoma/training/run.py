@@ -15,15 +15,15 @@ from onoma.terminology import Terminology
 from onoma.terminology.tables import checked_name_rows
 from onoma.terminology.terminology import as_terminology
 from onoma.training.alignment import check_concepts, train_encoder
+from onoma.training.alignment_config import Recipe, TrainingConfig
+from onoma.training.alignment_step import StepReport
 from onoma.training.checkpoints import CHECKPOINT_NAME
-from onoma.training.config import Recipe, TrainingConfig
 from onoma.training.development import HIDDEN, DevelopmentSet, hidden_synonyms, read_development
 from onoma.training.distributed import barrier, is_main, processes
 from onoma.training.evaluating import GIVE_WITH_TERMINOLOGY, HIDE_OR_GIVE, Evaluation, check_development
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import check_settings, claimed_run, ensure_encoder_writable
 from onoma.training.settings import recipe_of
-from onoma.training.step import StepReport
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_base
 from onoma.types import Progress, RowArray, Tell

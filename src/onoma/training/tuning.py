@@ -13,7 +13,7 @@ from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.sources import locate_encoder
 from onoma.errors import ConfigError
 from onoma.terminology import normalise
-from onoma.training.config import TrainingConfig
+from onoma.training.alignment_config import TrainingConfig
 from onoma.training.config_parts import Adapter, Everything, Layers, Tuning
 from onoma.training.distributed import is_main
 from onoma.training.objective import check_widths

@@ -19,11 +19,11 @@ from onoma.encoders.packed import PackedBatch, PackedEncoder, pack
 from onoma.errors import TrainingError
 from onoma.pairs import PairSet, build_pairs
 from onoma.training.alignment import train_encoder
+from onoma.training.alignment_config import TrainingConfig
+from onoma.training.alignment_step import Step, StepReport, make_optimiser
 from onoma.training.batches import PairBatches
-from onoma.training.config import TrainingConfig
 from onoma.training.objective import objective
 from onoma.training.precision import training_precision
-from onoma.training.step import Step, StepReport, make_optimiser
 from onoma.types import RowArray
 from tiny import make_terminology, tiny_encoder
 

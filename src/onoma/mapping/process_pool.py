@@ -23,8 +23,8 @@ from typing import IO
 
 from onoma.errors import UnavailableError
 from onoma.indexes.pgvector_folder import DATABASE_VARIABLE
-from onoma.mapping.work import WorkFolder
-from onoma.mapping.worker import ONOMA_ERROR, SYSTEM_ERROR
+from onoma.mapping.work_folder import WorkFolder
+from onoma.mapping.worker_process import ONOMA_ERROR, SYSTEM_ERROR
 from onoma.processors import usable_processors
 
 _START = """
@@ -32,7 +32,7 @@ import os, sys
 if hasattr(os, "sched_setaffinity") and {processors!r}:
     os.sched_setaffinity(0, {processors!r})  # before the libraries count their threads by it
 sys.path[:] = {path!r}
-from onoma.mapping.worker import work
+from onoma.mapping.worker_process import work
 work({folder!r}, {linker!r})
 """
 _ERROR_BYTES = 1 << 15  # a path may be long

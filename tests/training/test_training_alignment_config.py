@@ -8,9 +8,9 @@ import pytest
 
 from onoma.errors import ConfigError, InputError
 from onoma.training.alignment import train_encoder
+from onoma.training.alignment_config import Recipe, TrainingConfig, load_recipe, recipe_names
 from onoma.training.biosyn import train_biosyn
 from onoma.training.biosyn_config import load_biosyn_recipe
-from onoma.training.config import Recipe, TrainingConfig, load_recipe, recipe_names
 from onoma.training.config_parts import Circle, HardTriplets, MultiSimilarity, NoMining
 from onoma.training.reranking import train_reranker
 from onoma.training.run import train_on_pairs, train_on_terminology

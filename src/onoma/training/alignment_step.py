@@ -10,8 +10,8 @@ import torch
 
 from onoma.encoders.packed import PackedEncoder
 from onoma.pairs import PairSet
+from onoma.training.alignment_config import TrainingConfig
 from onoma.training.batches import Batches
-from onoma.training.config import TrainingConfig
 from onoma.training.objective import objective
 from onoma.training.optimiser_step import BatchReport, DoneStep, OptimiserStep
 from onoma.training.run_config import EncoderRunConfig

@@ -13,7 +13,7 @@ from pathlib import Path
 from onoma.errors import MismatchError, OnomaError, UnavailableError
 from onoma.linking import Linker
 from onoma.mapping.answers import link_task
-from onoma.mapping.work import WorkFolder
+from onoma.mapping.work_folder import WorkFolder
 
 ONOMA_ERROR = 3
 """Status of a process that ends with an error that says all there is to say."""
