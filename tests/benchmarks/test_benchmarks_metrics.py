@@ -96,9 +96,15 @@ def test_interval_depends_on_seed_alone() -> None:
     assert wide[0] < narrow[0] < narrow[1] < wide[1]
 
 
-def test_interval_at_the_ends_is_a_point() -> None:
-    assert bootstrap_interval(0, 10, seed=0) == (0.0, 0.0)
-    assert bootstrap_interval(10, 10, seed=0) == (1.0, 1.0)
+def test_interval_at_the_ends_is_no_point() -> None:
+    """Of resamples that are all alike nothing can be learnt: Wilson's interval, by its formula at the ends."""
+    z = 1.959963984540054
+    width = z * z / (10 + z * z)
+    assert bootstrap_interval(0, 10, seed=0) == pytest.approx((0.0, width))
+    assert bootstrap_interval(10, 10, seed=0) == pytest.approx((1 - width, 1.0))
+    clusters = [mention for mention in "abcdefghij" for _ in range(3)]
+    assert cluster_interval([False] * 30, clusters, seed=0) == pytest.approx((0.0, width))
+    assert accuracy_at([1] * 30, 1, clusters=clusters).low == pytest.approx(1 - width)
 
 
 def test_equal_mentions_are_drawn_together() -> None:

@@ -268,7 +268,7 @@ def test_exactly_one_of_encoder_and_linker(data: Path, tmp_path: Path) -> None:
 
 
 def test_unknown_task(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="Did you mean 'ncbi-disease'"):
+    with pytest.raises(ConfigError, match="Did you mean 'ncbi-disease'"):
         run_benchmark("ncbi-diseases", data, encoder=LetterEncoder(), out=tmp_path / "out")
 
 

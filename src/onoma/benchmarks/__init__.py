@@ -11,6 +11,7 @@ from onoma.benchmarks.metrics import (
     first_hit_rank,
     macro_accuracy_at,
 )
+from onoma.benchmarks.own import own_task
 from onoma.benchmarks.results import BenchmarkResult
 from onoma.benchmarks.run import run_benchmark
 from onoma.benchmarks.tasks import TASKS, BenchmarkTask, get_task
@@ -31,6 +32,7 @@ __all__ = [
     "first_hit_rank",
     "get_task",
     "macro_accuracy_at",
+    "own_task",
     "run_benchmark",
     "score_hidden_synonyms",
 ]

@@ -12,6 +12,7 @@ import numpy as np
 
 from onoma.errors import InputError, ShapeError, check_several, whole_number
 from onoma.linking.confidence_inputs import checked_level, checked_share, outcomes
+from onoma.linking.confidence_metrics import wilson_interval
 from onoma.randomness import random_from
 from onoma.types import DoubleArray, RowArray
 
@@ -163,7 +164,7 @@ def bootstrap_interval(
 
     The number of right ones among n queries drawn with replacement is binomial, so that number is drawn and
     not the queries. Queries count as independent; for those that are not see `cluster_interval`. Where all queries
-    are right, or none, it is a point.
+    are right, or none, every resample is the same: there it is Wilson's interval.
 
     Args:
         n_right: 0 to ``n``.
@@ -179,7 +180,7 @@ def bootstrap_interval(
         InputError: a number is not what it should be.
 
     Source:
-        Efron 1979, percentile interval.
+        Efron 1979, percentile interval; `onoma.linking.confidence_metrics.wilson_interval`.
 
     Example:
         >>> low, high = bootstrap_interval(90, 100, seed=0)
@@ -188,6 +189,8 @@ def bootstrap_interval(
     """
     n_right, n = checked_share(n_right, n)
     n_resamples = whole_number(n_resamples, "n_resamples", "too few resamples")
+    if n_right in (0, n):
+        return wilson_interval(n_right, n, confidence=confidence)
     draws = random_from(seed).binomial(n, n_right / n, n_resamples) / n
     return percentile_interval(draws, confidence=confidence)
 
@@ -221,7 +224,7 @@ def cluster_interval(
     """Confidence interval of a share of right queries of which some are not independent of each other.
 
     Whole clusters are drawn with replacement, as many as there are; the share is that of all their queries. Where
-    every query is a cluster of its own this is `bootstrap_interval`.
+    every query is a cluster of its own, or all are right, or none, this is `bootstrap_interval` of the clusters.
 
     Args:
         right: Whether each query is right, at least one.
@@ -250,10 +253,9 @@ def cluster_interval(
     is_right = outcomes(right, "right")
     cluster_of = cluster_numbers(clusters)
     n_clusters = len(np.unique(cluster_of))
-    if n_clusters == len(right):
-        return bootstrap_interval(
-            int(is_right.sum()), len(right), seed=seed, confidence=confidence, n_resamples=n_resamples
-        )
+    if n_clusters == len(right) or is_right.all() or not is_right.any():
+        n_right = int(is_right.sum()) * n_clusters // len(right)
+        return bootstrap_interval(n_right, n_clusters, seed=seed, confidence=confidence, n_resamples=n_resamples)
     means = resampled_means(is_right.astype(np.float64), cluster_of, seed=seed, n_resamples=n_resamples)
     return percentile_interval(means, confidence=confidence)
 

@@ -15,6 +15,8 @@ from onoma.benchmarks.abstention import AbstentionResult, in_words
 from onoma.benchmarks.metrics import Accuracy
 from onoma.linking import Filters
 
+_INTERVALS = "percentile bootstrap over distinct mentions, 10,000 resamples; Wilson's where all are right, or none"
+
 
 @dataclass(frozen=True)
 class BenchmarkResult:
@@ -28,8 +30,9 @@ class BenchmarkResult:
         accuracy: acc@k by k.
         accuracy_once: The same with every distinct mention counted once (`onoma.benchmarks.metrics.macro_accuracy_at`).
         exact_match: The same for exact match alone, with the same dictionary.
-        n_queries: Number of queries.
-        n_distinct: Distinct mentions among them, case aside; intervals are of these.
+        n_queries: Number of queries that mean a concept.
+        n_nil: Number of those that mean none: they count in ``abstention`` alone.
+        n_distinct: Distinct mentions among the first, case aside; intervals are of these.
         n_dictionary: Number of names to choose from: lines of the task's dictionary, distinct names of a linker.
         dictionary_sha256: Of these names with their ids, in their order; of a linker's own as they are normalised.
         coverage: Share of queries of which at least one gold id occurs among the names' ids.
@@ -55,6 +58,7 @@ class BenchmarkResult:
     accuracy_once: Mapping[int, float]
     exact_match: Mapping[int, Accuracy]
     n_queries: int
+    n_nil: int
     n_distinct: int
     n_dictionary: int
     dictionary_sha256: str
@@ -76,10 +80,11 @@ class BenchmarkResult:
             "split": self.split,
             **{f"acc@{k}": accuracy.value for k, accuracy in self.accuracy.items()},
             "confidence_interval_95": {f"acc@{k}": [a.low, a.high] for k, a in self.accuracy.items()},
-            "confidence_interval_method": "percentile bootstrap over distinct mentions, 10,000 resamples",
+            "confidence_interval_method": _INTERVALS,
             "each_mention_once": {f"acc@{k}": value for k, value in self.accuracy_once.items()},
             "exact_match": {f"acc@{k}": accuracy.value for k, accuracy in self.exact_match.items()},
             "n_queries": self.n_queries,
+            "n_nil": self.n_nil,
             "n_distinct_mentions": self.n_distinct,
             "n_dictionary": self.n_dictionary,
             "dictionary_sha256": self.dictionary_sha256,
@@ -112,8 +117,9 @@ class BenchmarkResult:
         )
         tuned = None if self.abstention is None else self.abstention.as_tuned
         withheld = "" if tuned is None else f"\nas the linker was tuned, {in_words(tuned)}"
+        nil = f" and {self.n_nil:,} of no concept" if self.n_nil else ""
         return (
-            f"{self.task}, {self.split}: {self.n_queries:,} queries ({self.n_distinct:,} distinct), "
+            f"{self.task}, {self.split}: {self.n_queries:,} queries ({self.n_distinct:,} distinct){nil}, "
             f"{self.n_dictionary:,} names; "
             f"gold among them for {100 * self.coverage:.1f} % of the queries\n"
             f"{table}{withheld}\nper cent, in brackets the 95 % confidence interval over distinct mentions; "

@@ -25,6 +25,7 @@ from onoma.encoders import Encoder, open_encoder
 from onoma.errors import ConfigError, InputError
 from onoma.linking import Asking, Linker
 from onoma.linking.baselines import Baseline, get_baseline
+from onoma.linking.development import NO_CONCEPT
 from onoma.types import CountProgress
 
 
@@ -50,8 +51,9 @@ def run_benchmark(
     to answer is written down too (see `onoma.benchmarks.abstention`).
 
     Args:
-        task: A name from `TASKS`, or a declaration.
-        data: Folder with the task's files, possibly gzipped, directly or below ``biosyn/`` (or the task's name).
+        task: A name from `TASKS`, or a declaration, such as `onoma.benchmarks.own_task` gives.
+        data: Folder with the task's files, possibly gzipped, directly or below ``biosyn/`` (or the task's name); of
+            `onoma.benchmarks.own_task` the file.
         out: Folder to write ``results.json`` and ``predictions.parquet`` to (artefact kind "benchmark-results").
         encoder: Encoder, or what `open_encoder` takes.
         linker: Linker, or its folder.
@@ -135,7 +137,6 @@ def run_benchmark(
                 "; here names and mentions are prepared by the baseline's preset of normalisation, and its own score "
                 "stands in the place of the cosine similarity"
             )
-    ranks, exact_ranks = query_ranks(queries, ranking.found), query_ranks(queries, ranking.exact)
     abstention = None
     if ranking.confidences is not None:
         abstention = measure_abstention(
@@ -144,6 +145,10 @@ def run_benchmark(
             no_concept_below=ranking.no_concept_below,
             seed=seed,
         )
+    n_read = len(queries)
+    if declared.may_be_nil:
+        queries = [query for query in queries if not _is_nil(query, ranking.known_ids)]
+    ranks, exact_ranks = query_ranks(queries, ranking.found), query_ranks(queries, ranking.exact)
     unknown = unknown_codes(queries, ranking.known_ids)
     coverage = sum(not ranking.known_ids.isdisjoint(query.gold) for query in queries) / len(queries)
     doubts += doubts_of_codes(unknown, coverage, ranking.known_ids, of=names_of)
@@ -157,6 +162,7 @@ def run_benchmark(
         accuracy_once={k: macro_accuracy_at(ranks, k, clusters=texts) for k in declared.cutoffs},
         exact_match={k: accuracy_at(exact_ranks, k, clusters=texts, seed=seed) for k in declared.cutoffs},
         n_queries=len(queries),
+        n_nil=n_read - len(queries),
         n_distinct=len(set(texts)),
         n_dictionary=ranking.n_dictionary,
         dictionary_sha256=dictionary_sha256,
@@ -176,6 +182,11 @@ def run_benchmark(
     )
     _write(result, queries, ranking, overwrite=overwrite)
     return result
+
+
+def _is_nil(query: Query, known_ids: set[str]) -> bool:
+    """Whether a query says that it means no concept; a concept may be called so."""
+    return query.gold.issubset(NO_CONCEPT) and query.gold.isdisjoint(known_ids)
 
 
 def _told_apart(files: Sequence[Path]) -> dict[str, Path]:

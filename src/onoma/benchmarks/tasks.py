@@ -47,6 +47,7 @@ class BenchmarkTask:
         cutoffs: The k of each acc@k.
         n_queries: How many queries the published files have, of splits of which it is known.
         n_names: How many lines their dictionary has, likewise.
+        may_be_nil: Whether a mention may say that it means no concept (`onoma.linking.development.NO_CONCEPT`).
     """
 
     name: str
@@ -64,6 +65,7 @@ class BenchmarkTask:
     cutoffs: tuple[int, ...]
     n_queries: Mapping[str, int] = field(default_factory=dict)
     n_names: Mapping[str, int] = field(default_factory=dict)
+    may_be_nil: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot be measured.
@@ -138,7 +140,7 @@ def _folds_and_part(split: str) -> tuple[list[int], str]:
     return [int(fold)], part or "test"
 
 
-_LINKER_TIES = (
+LINKER_TIES = (
     "scores are compared to six decimals; of equal scores the concept that annotated mentions mean more often comes "
     "first, if the linker has such counts, then the one whose preferred name the text is, then the one that stands "
     "earlier in the terminology"
@@ -172,7 +174,7 @@ _NCBI_DISEASE = BenchmarkTask(
     protocol=_BIOSYN_PROTOCOL,
     linker_protocol=_BIOSYN_LINKER_PROTOCOL,
     tie_rule=_TIES,
-    linker_tie_rule=_LINKER_TIES,
+    linker_tie_rule=LINKER_TIES,
     cutoffs=(1, 5),
     n_queries={"test": 960, "dev": 787},
     n_names={"test": 73_024, "dev": 72_887},
@@ -189,7 +191,7 @@ _BC5CDR_DISEASE = BenchmarkTask(
     protocol=_BIOSYN_PROTOCOL,
     linker_protocol=_BIOSYN_LINKER_PROTOCOL,
     tie_rule=_TIES,
-    linker_tie_rule=_LINKER_TIES,
+    linker_tie_rule=LINKER_TIES,
     cutoffs=(1, 5),
     n_queries={"dev": 4178},
     n_names={"dev": 72_636},
@@ -220,7 +222,7 @@ _ASKAPATIENT = BenchmarkTask(
     linker_protocol="linker: concepts of the linker's own terminology are ranked. Not comparable with the "
     "published figures",
     tie_rule="of equal scores the concept with the smaller code (as text) comes first",
-    linker_tie_rule=_LINKER_TIES,
+    linker_tie_rule=LINKER_TIES,
     cutoffs=(1, 5),
     n_queries=_ASKAPATIENT_QUERIES,
     n_names=dict.fromkeys(_ASKAPATIENT_QUERIES, askapatient.N_CONCEPTS),

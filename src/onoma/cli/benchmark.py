@@ -19,10 +19,10 @@ app = typer.Typer(help="Measure encoders, linkers and baselines on published tas
 @app.command("list")
 def list_tasks() -> None:
     """List the tasks, with their splits, licence, where to get the data and what to cite."""
-    from onoma.benchmarks import TASKS
+    from onoma.benchmarks import TASKS, own_task
     from onoma.cli import show
 
-    for task in TASKS.values():
+    for task in (*TASKS.values(), own_task()):
         show.out.print(f"{task.name}: {task.description}", style="bold")
         show.out.print(f"  splits   {_shown(task.splits)}\n  licence  {task.licence}")
         show.out.print(f"  data     {task.data_source}\n  to cite  {task.citation}")
@@ -31,7 +31,10 @@ def list_tasks() -> None:
 @app.command()
 def run(
     task: Annotated[str, typer.Argument(metavar="TASK", help="See: onoma benchmark list.")],
-    data: Annotated[Path, typer.Option("--data", metavar="DIR", help="The folder with the task's files.")],
+    data: Annotated[
+        Path,
+        typer.Option("--data", metavar="DIR", help="The folder with the task's files; of task own the file."),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="RESULTS", help="Where to write results.json.")],
     encoder: Annotated[
         str | None, typer.Option("--encoder", "-e", metavar="ENCODER", help="Rank the task's dictionary with it.")
@@ -44,6 +47,14 @@ def run(
         typer.Option(
             metavar="NAME",
             help="Rank the task's dictionary without an encoder: exact, tfidf, bm25, fuzzy, word-vectors.",
+        ),
+    ] = None,
+    names: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TERMINOLOGY",
+            help="Of task own: what --encoder and --baseline choose from, a terminology or a file with a line id||name "
+            "for each name.",
         ),
     ] = None,
     sparse: Annotated[
@@ -72,10 +83,13 @@ def run(
 ) -> None:
     """Run a task with an encoder or a baseline (the task's own dictionary) or with a linker (the linker's dictionary).
 
+    Task own measures on mentions that you have annotated: a table with the columns mention and concept_id (NIL: no such
+    concept), or lines id||mention.
+
     A baseline's settings are given with --set: ngrams=2-4 for tfidf; k1=0.9 and b=0.4 for bm25; scorer=ratio (wratio,
     jaro, jaro-winkler) for fuzzy; vectors=FILE for word-vectors, which needs it; normalisation=PRESET for all.
     """
-    from onoma.benchmarks import run_benchmark
+    from onoma.benchmarks import own_task, run_benchmark
     from onoma.cli import show
     from onoma.encoders import open_encoder
     from onoma.linking import Asking, Filters, Linker, Preparation
@@ -96,6 +110,8 @@ def run(
         )
     if linker is None and spelling:
         raise ConfigError("--spelling is for --linker: it goes by the words of the linker's names.")
+    if names is not None and (task != "own" or linker is not None):
+        raise ConfigError("--names is for task own with --encoder or --baseline; a linker has its own.")
     filters = Filters.of(semantic_types=semantic_type, sources=source, languages=language, under=under)
     asking = Asking(stages=divided(stages), filters=filters, expected_types=tuple(expect_type or ()))
     if linker is None and asking != Asking():
@@ -114,7 +130,7 @@ def run(
             show.confidences_under_filters(linking.settings, asked)
     with show.progress_bar("encoding", "names") as update:
         result = run_benchmark(
-            task,
+            own_task(names) if task == "own" else task,
             data,
             encoder=opened,
             linker=None if linking is None else linking.preparing(Preparation(spelling=spelling)),

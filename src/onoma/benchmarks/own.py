@@ -1,0 +1,92 @@
+"""One's own annotated mentions as a benchmark: a linker's concepts, or a terminology's names, are ranked for them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from onoma.benchmarks.biosyn import DictionaryLine, Query, merged, read_queries
+from onoma.benchmarks.tasks import LINKER_TIES, BenchmarkTask
+from onoma.codes import split_codes
+from onoma.errors import InputError
+from onoma.files.reading import Reading
+from onoma.files.table_rows import is_table
+from onoma.files.text_files import only_file
+from onoma.pairs import read_mentions
+from onoma.terminology import Terminology
+from onoma.training.development import read_dictionary
+
+_COMPOSITE = "a composite mention is split on | and +, and every part must be right; a part is right at k when"
+_PROTOCOL = (
+    "own: the names of a terminology are ranked by cosine similarity, prepared as in the encoder's training; "
+    f"{_COMPOSITE} one of the ids of one of the k best names is among the query's"
+)
+_LINKER_PROTOCOL = (
+    f"own, linker: concepts of the linker's own terminology are ranked; {_COMPOSITE} the id of one of the k best "
+    "concepts (split on |) is among the query's"
+)
+
+
+def own_task(names: Terminology | str | Path | None = None) -> BenchmarkTask:
+    """A benchmark whose ``data`` are a file of mentions, as `onoma.pairs.read_mentions` reads them.
+
+    In lines ``id||mention`` a composite mention (several texts divided by ``|``, or by ``+`` where the ids are too) is
+    measured as in the published protocol. Mentions of no concept ("NIL", "CUI-less", "-1") count where it is measured
+    when a calibrated linker answers.
+
+    Args:
+        names: What encoders and baselines choose from: a terminology or its folder, or a file with a line ``id||name``
+            for each name. A linker has its own.
+    """
+
+    def dictionary(_: Path, __: str) -> tuple[list[DictionaryLine], list[Path]]:
+        if names is None:
+            raise InputError(
+                "an encoder or a baseline chooses from names, and none are given",
+                field="names",
+                fix="give a terminology, or a file with a line id||name for each name (--names)",
+            )
+        table, source = read_dictionary(names)
+        lines = merged(DictionaryLine(text, tuple(split_codes(ids))) for text, ids in table.iter_rows())
+        return lines, [source] if source.is_file() else []
+
+    return BenchmarkTask(
+        name="own",
+        description="your own annotated mentions",
+        splits=("mentions",),
+        queries=own_queries,
+        dictionary=dictionary,
+        data_source="--data FILE: a table (mention, concept_id) or lines id||mention; encoders: --names too",
+        licence="yours",
+        citation="nothing",
+        protocol=_PROTOCOL,
+        linker_protocol=_LINKER_PROTOCOL,
+        tie_rule="of equal scores the name that stands earlier in the terminology comes first",
+        linker_tie_rule=LINKER_TIES,
+        cutoffs=(1, 5),
+        may_be_nil=True,
+    )
+
+
+def own_queries(file: Path, _: str = "") -> tuple[list[Query], list[Path]]:
+    """The mentions of a file, see `own_task`.
+
+    Raises:
+        InputError: a line or row is bad, or there is none.
+    """
+    if file.is_dir():
+        raise InputError(
+            "one's own mentions are in one file",
+            path=file,
+            expected="a table, or lines id||mention",
+            fix="give the file",
+        )
+    if not is_table(only_file(file)):
+        return read_queries(file, is_composite=_is_composite), [file]
+    found = read_mentions(file, Reading(may_skip=False)).select("mention", "concept_id")
+    return [Query(text, (text,), frozenset(split_codes(codes))) for text, codes in found.iter_rows()], [file]
+
+
+def _is_composite(ids: str, text: str) -> bool:
+    """Whether signs divide a mention: a "+" in the mention of one concept ("CD4+ cell") does not."""
+    return "|" in text or ("+" in text and re.search(r"[|+]", ids) is not None)

@@ -1,0 +1,145 @@
+"""One's own annotated mentions as a benchmark, against figures worked out by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from test_benchmarks_run import LetterEncoder
+
+from commands import run
+from onoma.benchmarks import BenchmarkResult, compare_results, own_task, run_benchmark
+from onoma.errors import ConfigError, InputError
+from onoma.linking import build_linker
+from tiny import make_terminology
+
+CONCEPTS = {"D1": ["cold", "coryza"], "D2": ["flu"], "D3|D4": ["gout"], "D5": ["CD4+ cell"], "D6": ["cold"]}
+ROWS = [
+    ("Cold", "D1"),
+    ("flu", "D9|D2"),
+    ("gout", "D4"),
+    ("flu", "D3"),
+    ("CD4+ cell", "D5"),
+    ("insurance", "NIL"),
+    ("colt", "D8"),
+]
+"""Right, right, right, wrong, right, of no concept, of a concept that is not there."""
+
+
+@pytest.fixture
+def terminology(tmp_path: Path) -> Path:
+    make_terminology(tmp_path / "t", CONCEPTS)
+    return tmp_path / "t"
+
+
+@pytest.fixture
+def linker(tmp_path: Path, terminology: Path) -> Path:
+    build_linker(terminology, None, tmp_path / "linker", sparse=True)
+    return tmp_path / "linker"
+
+
+@pytest.fixture(params=["csv", "txt"])
+def file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / f"mine.{request.param}"
+    if request.param == "csv":
+        pl.DataFrame(ROWS, schema=["mention", "concept_id"], orient="row").write_csv(path)
+    else:
+        path.write_text("".join(f"{codes}||{mention}\n" for mention, codes in ROWS))
+    return path
+
+
+def measure(file: Path, out: Path, *, names: Any = None, **system: Any) -> BenchmarkResult:
+    return run_benchmark(own_task(names), file, out=out, **system)
+
+
+def test_a_linker_is_measured_on_mentions_of_concepts(linker: Path, file: Path, tmp_path: Path) -> None:
+    result = measure(file, tmp_path / "out", linker=linker)
+    assert (result.n_queries, result.n_nil, result.accuracy[1].n_right) == (6, 1, 4)
+    assert result.coverage == 5 / 6
+    assert result.unknown_gold == {"D8": 1}
+    assert [doubt for doubt in result.doubts if "D8" in doubt]
+    assert not any("published" in doubt or "NIL" in doubt for doubt in result.doubts)
+    assert str(result).startswith("own, mentions: 6 queries (5 distinct) and 1 of no concept, 5 names")
+    predictions = pl.read_parquet(tmp_path / "out" / "predictions.parquet")
+    assert predictions["mention"].to_list() == [mention for mention, code in ROWS if code != "NIL"]
+    assert json.loads((tmp_path / "out" / "results.json").read_text())["n_nil"] == 1
+    assert set(result.data) == {file.name}
+
+
+def test_encoders_and_baselines_rank_the_names_that_are_given(terminology: Path, file: Path, tmp_path: Path) -> None:
+    (tmp_path / "names.txt").write_text("D1|D6||cold\nD1||coryza\nD2||flu\nD3|D4||gout\nD5||CD4+ cell\n")
+    by_file = measure(file, tmp_path / "a", names=tmp_path / "names.txt", baseline="exact")
+    by_terminology = measure(file, tmp_path / "b", names=terminology, baseline="exact")
+    assert by_file.accuracy == by_terminology.accuracy
+    assert by_terminology.accuracy[1].n_right == 4
+    assert by_terminology.n_dictionary == 5  # "cold" is a name of two concepts
+    assert set(by_file.data) == {file.name, "names.txt"}
+    assert measure(file, tmp_path / "c", names=terminology, encoder=LetterEncoder()).accuracy[1].n_right == 4
+    found = compare_results(tmp_path / "b", tmp_path / "c")
+    assert found.differences[1].value == 0
+    with pytest.raises(InputError, match=r"field names: .*none are given.*--names"):
+        measure(file, tmp_path / "d", encoder=LetterEncoder())
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_concept_may_be_called_nil(tmp_path: Path, file: Path) -> None:
+    make_terminology(tmp_path / "u", {**CONCEPTS, "NIL": ["insurance"]})
+    build_linker(tmp_path / "u", None, tmp_path / "l", sparse=True)
+    result = measure(file, tmp_path / "out", linker=tmp_path / "l")
+    assert (result.n_queries, result.n_nil, result.accuracy[1].n_right) == (7, 0, 5)
+
+
+def test_a_composite_mention_is_divided_where_its_ids_are(linker: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.txt"
+    file.write_text("D1+D2||cold+flu\nD5||CD4+ cell\nD2||flu|gout\n")
+    result = measure(file, tmp_path / "out", linker=linker)
+    assert result.accuracy[1].n_right == 2
+    parts = pl.read_parquet(tmp_path / "out" / "predictions.parquet")["part"].to_list()
+    assert parts == ["cold", "flu", "CD4+ cell", "flu", "gout"]
+
+
+def test_mentions_of_no_concept_count_in_abstention(tmp_path: Path, terminology: Path) -> None:
+    from onoma.linking import tune_linker
+
+    names = {f"D{n}": [f"name {n} of it", f"word{n}"] for n in range(80)}
+    make_terminology(tmp_path / "many", names)
+    build_linker(tmp_path / "many", None, tmp_path / "l", sparse=True)
+    rows = [(f"name {n} of him", f"D{n}" if n % 4 else "NIL") for n in range(80)]
+    table = pl.DataFrame(rows, schema=["mention", "concept_id"], orient="row")
+    tune_linker(tmp_path / "l", table)
+    table.write_csv(tmp_path / "mine.csv")
+    result = measure(tmp_path / "mine.csv", tmp_path / "out", linker=tmp_path / "l")
+    assert (result.n_queries, result.n_nil) == (60, 20)
+    assert result.abstention is not None
+    assert result.abstention.n_mentions == 80
+    assert any("tuned on these very mentions" in doubt for doubt in result.doubts)
+
+
+def test_what_cannot_be_measured(linker: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="in one file"):
+        measure(tmp_path, tmp_path / "out", linker=linker)
+    (tmp_path / "x.csv").write_text("text,code\ncold,D1\n")
+    with pytest.raises(InputError, match="mention"):
+        measure(tmp_path / "x.csv", tmp_path / "out", linker=linker)
+    (tmp_path / "nil.csv").write_text("mention,concept_id\ncold,NIL\n")
+    with pytest.raises(InputError, match="none of the benchmark's concepts"):
+        measure(tmp_path / "nil.csv", tmp_path / "out", linker=linker)
+
+
+def test_on_the_command_line(linker: Path, terminology: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.csv"
+    file.write_text("mention,concept_id\ncold,D1\nflu,D2\ncar,NIL\n")
+    common: list[str | Path] = ["benchmark", "run", "own", "--data", file]
+    assert "2 queries (2 distinct) and 1 of no concept" in run(*common, "--linker", linker, "-o", tmp_path / "a")
+    assert "acc@1" in run(*common, "--baseline", "exact", "--names", terminology, "-o", tmp_path / "b")
+    assert "own: your own annotated mentions" in run("benchmark", "list")
+    with pytest.raises(ConfigError, match="--names is for task own with --encoder or --baseline"):
+        run(*common, "--linker", linker, "--names", terminology, "-o", tmp_path / "c")
+
+
+def test_own_is_no_published_task(file: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no benchmark 'own'"):
+        run_benchmark("own", file, out=tmp_path / "out", baseline="exact")
