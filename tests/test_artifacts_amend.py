@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import textwrap
@@ -209,3 +210,36 @@ def test_a_killed_amendment_leaves_the_old_or_the_new(tmp_path: Path, moment: st
     verify_artifact(target)
     assert [p.name for p in tmp_path.iterdir()] == ["x"], "the next write clears up"
     shutil.rmtree(target)
+
+
+@pytest.mark.parametrize("leads_to", ["secret.txt", "secrets"])
+def test_a_card_that_leads_elsewhere_is_left_out_and_what_it_leads_to_as_it_is(leads_to: str, tmp_path: Path) -> None:
+    """A card may be edited, so that its checksum need not fit when the folder is opened."""
+    (tmp_path / "secret.txt").write_text("password")
+    (tmp_path / "secrets").mkdir()
+    for place in (tmp_path / "secret.txt", tmp_path / "secrets"):
+        place.chmod(0o700)
+    with write_artifact(tmp_path / "x", "thing") as folder:
+        (folder / "README.md").write_text("card")
+        (folder / "small.json").write_text("old")
+    (tmp_path / "x").chmod(0o777)
+    (tmp_path / "x" / "README.md").unlink()
+    (tmp_path / "x" / "README.md").symlink_to(tmp_path / leads_to)
+    with amend_artifact(tmp_path / "x", "thing") as folder:
+        (folder / "small.json").write_text("new")
+    assert set(verify_artifact(tmp_path / "x").files) == {"small.json"}
+    assert [path.name for path in (tmp_path / "x").iterdir() if path.name.startswith("R")] == []
+    for place in (tmp_path / "secret.txt", tmp_path / "secrets"):
+        assert stat.S_IMODE(place.stat().st_mode) == 0o700
+
+
+def test_a_file_that_is_a_link_becomes_a_file(tmp_path: Path) -> None:
+    """As in the cache of a model hub."""
+    make(tmp_path / "x")
+    (tmp_path / "x" / "large.bin").rename(tmp_path / "blob")
+    (tmp_path / "x" / "large.bin").symlink_to(tmp_path / "blob")
+    with amend_artifact(tmp_path / "x", "thing") as folder:
+        (folder / "small.json").write_text("new")
+    assert not (tmp_path / "x" / "large.bin").is_symlink()
+    assert (tmp_path / "x" / "large.bin").read_bytes() == b"large"
+    verify_artifact(tmp_path / "x")

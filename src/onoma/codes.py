@@ -11,6 +11,9 @@ from collections.abc import Container, Iterable, Mapping
 
 import polars as pl
 
+NO_CONCEPT = ("NIL", "CUI-less", "-1")
+"""What stands for "no such concept" among annotated mentions, unless a concept is called so."""
+
 
 def split_codes(codes: str) -> list[str]:
     """Each code once, in the order they are written; blank ones are none."""

@@ -95,6 +95,7 @@ def _interrupted(error: Exception) -> Exception:
             "too little memory (a.so: failed to map segment from shared object). End",
         ),
         (InputError("no column 'a\x1b[2J\r'", path=Path("x.csv")), 1, "x.csv: no column 'a\ufffd[2J\ufffd'"),
+        (InputError("no column 'a\u202eb\u2067c'", path=Path("x.csv")), 1, "x.csv: no column 'a\ufffdb\ufffdc'"),
         (SystemExit(130), 130, "go on from what they have saved"),
         (SystemExit(143), 143, "go on from what they have saved"),
         (SystemExit(2), 2, ""),

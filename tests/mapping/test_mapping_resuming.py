@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import stat
 import subprocess
 import sys
 from dataclasses import replace
@@ -65,6 +66,7 @@ def test_killed_while_linking(linker: Path, source: Path, tmp_path: Path) -> Non
     assert status == -9, said
     there = sorted(path.name for path in (tmp_path / ".y.parquet.map" / "answers").glob("*/*.keys.npy"))
     assert there == ["000000.keys.npy", "000001.keys.npy"]
+    assert stat.S_IMODE((tmp_path / ".y.parquet.map").stat().st_mode) == 0o700  # mentions may be of patients
     asked: list[str] = []
     link = Linker.link
 

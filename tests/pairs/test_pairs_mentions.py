@@ -66,7 +66,23 @@ def expected_pairs(rows: list[tuple[str, str]]) -> set[frozenset[tuple[int, str]
 rows_strategy = st.lists(
     st.tuples(
         st.sampled_from([*TEXTS, "Bad Heart", " MI ", " "]),
-        st.sampled_from(["C:1", "C:2", "C:3", "C:1|C:3", "C:4", "D:4", "C:4|D:4", "C:5", "X", "X|C:2", " C:1 |C:1"]),
+        st.sampled_from(
+            [
+                "C:1",
+                "C:2",
+                "C:3",
+                "C:1|C:3",
+                "C:4",
+                "D:4",
+                "C:4|D:4",
+                "C:5",
+                "X",
+                "X|C:2",
+                " C:1 |C:1",
+                "NIL",
+                "NIL|C:2",
+            ]
+        ),
     ),
     max_size=8,
 )
@@ -89,6 +105,7 @@ def test_every_mention_is_paired_with_every_other_name_of_its_concepts(
     assert (np.diff(made.labels) >= 0).all()
     counts = made.manifest.config["mentions"]
     assert counts["in_all"] == len(rows)
+    assert counts["of_no_concept"] == sum(ids == "NIL" for _, ids in rows)
     assert counts["unknown"] == sum(ids in {"C:5", "X"} for _, ids in rows)
     assert counts["partly_unknown"] == sum(ids == "X|C:2" for _, ids in rows)
     assert counts["blank"] == sum(not mention.strip() for mention, _ in rows)

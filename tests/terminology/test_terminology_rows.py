@@ -192,6 +192,21 @@ def test_several_names_in_a_row(tmp_path: Path) -> None:
     assert named(terminology) == {"1": ["a", "b", "c"], "2": ["d"]}  # a name given twice is kept once
 
 
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        (["a|b", "c", "d | e|f"], {"names with '|' in them, kept whole (--set separator='|' divides them)": 2}),
+        (["a; b", "c"], {"names with ';' in them, kept whole (--set separator=';' divides them)": 1}),
+        (["a; b", *map(str, range(30))], {}),
+        (["|a", "b|", "c ;"], {}),
+    ],
+)
+def test_names_that_look_like_several_are_told(cells: list[str], told: dict[str, int], tmp_path: Path) -> None:
+    data = "code\tlabel\n" + "".join(f"{row}\t{cell}\n" for row, cell in enumerate(cells))
+    terminology, report = read(tmp_path, "table", "t.tsv", data, id="code", name="label")
+    assert (terminology.n_names, report.notes) == (len(cells), told)
+
+
 def test_the_first_of_several_columns_has_the_preferred_name(tmp_path: Path) -> None:
     data = "code,label,alias,best\n1,,x,n\n1,a,b,n\n1,c,d,n\n2,,y,n\n3,e,f,n\n3,,z,y\n"
     terminology, _ = read(tmp_path, "table", "t.csv", data, id="code", name="label,alias")

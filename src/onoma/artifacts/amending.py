@@ -11,7 +11,7 @@ from typing import Any
 
 from onoma._version import __version__
 from onoma.artifacts.files import write_text_atomically
-from onoma.artifacts.manifest import MANIFEST_NAME, Manifest, open_artifact, read_manifest
+from onoma.artifacts.manifest import CARD_NAME, MANIFEST_NAME, Manifest, open_artifact, read_manifest
 from onoma.artifacts.system import naming_what_is_written
 from onoma.artifacts.writing import finish_files, now, replacing
 from onoma.errors import ArtifactExistsError
@@ -57,6 +57,8 @@ def amend_artifact(
         files = finish_files(aside)
         for name, entry in before.files.items():
             if name not in files and not name.startswith(tuple(dropping)):
+                if name == CARD_NAME and (target / name).is_symlink():
+                    continue  # no checksum of it was looked at: it may lead wherever somebody likes
                 _link_or_copy(target / name, aside / name)
                 files[name] = entry
         amended = before.model_copy(
@@ -79,6 +81,9 @@ def _changed(target: Path) -> ArtifactExistsError:
 
 def _link_or_copy(source: Path, destination: Path) -> None:
     destination.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_symlink():
+        shutil.copyfile(source, destination)
+        return
     try:
         os.link(source, destination)
     except OSError:  # the file system has no hard links

@@ -210,7 +210,7 @@ def read_manifest(path: str | Path) -> Manifest:
         raise NotAnArtifactError(f"{folder} was not written by Onoma: it has no {MANIFEST_NAME}.")
     try:
         raw = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, UnicodeDecodeError) as error:
+    except (ValueError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedArtifactError(f"{file} is not readable as JSON ({error}). Make the folder again.") from None
     written = raw.get("sha256") if isinstance(raw, dict) else None
     if written not in (None, _checksum({name: value for name, value in raw.items() if name != "sha256"})):

@@ -20,12 +20,11 @@ from onoma.benchmarks.doubts import doubts_of_codes, doubts_of_files, doubts_of_
 from onoma.benchmarks.metrics import accuracy_at, composite_rank, first_hit_rank, macro_accuracy_at
 from onoma.benchmarks.results import BenchmarkResult, name_of, versions_in_use
 from onoma.benchmarks.tasks import BenchmarkTask, get_task
-from onoma.codes import other_forms, other_forms_in_words, split_codes
+from onoma.codes import NO_CONCEPT, other_forms, other_forms_in_words, split_codes
 from onoma.encoders import Encoder, open_encoder
 from onoma.errors import ConfigError, InputError
 from onoma.linking import Asking, Linker
 from onoma.linking.baselines import Baseline, get_baseline
-from onoma.linking.development import NO_CONCEPT
 from onoma.types import CountProgress
 
 

@@ -47,7 +47,7 @@ class BenchmarkTask:
         cutoffs: The k of each acc@k.
         n_queries: How many queries the published files have, of splits of which it is known.
         n_names: How many lines their dictionary has, likewise.
-        may_be_nil: Whether a mention may say that it means no concept (`onoma.linking.development.NO_CONCEPT`).
+        may_be_nil: Whether a mention may say that it means no concept (`onoma.codes.NO_CONCEPT`).
     """
 
     name: str

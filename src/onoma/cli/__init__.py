@@ -100,6 +100,7 @@ def main() -> None:
 _READER_LEFT = 128 + 13  # SIGPIPE, which not every system has
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 _OF_MESSAGES = "\n\t"
+_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 _asked_by: list[int] = []
@@ -133,8 +134,12 @@ def _open_streams() -> None:
 
 
 def printable(text: str, *, keep: str = "") -> str:
-    """Text of a file may hold what a terminal would obey: control characters but those to keep are U+FFFD."""
-    return "".join(c if c in keep or unicodedata.category(c) != "Cc" else "\ufffd" for c in text)
+    """Text of a file may hold what a terminal would obey: control characters but those to keep are U+FFFD, and so are
+    marks that have what follows shown in another order.
+    """
+    return "".join(
+        c if c in keep or not (unicodedata.category(c) == "Cc" or c in _DIRECTIONS) else "\ufffd" for c in text
+    )
 
 
 def _reader_left(error: BaseException | None) -> bool:

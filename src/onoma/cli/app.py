@@ -24,8 +24,9 @@ from onoma.cli import (
     train_biosyn,
     verify,
 )
+from onoma.cli.commands import Commands
 
-app = typer.Typer(
+app = Commands(
     name="onoma",
     help="From any biomedical name to the concept it means.",
     no_args_is_help=True,

@@ -9,11 +9,12 @@ from typing import Annotated
 import typer
 
 from onoma.cli.asking import ExpectTypes, Languages, SemanticTypes, Sources, Stages, Under, divided
+from onoma.cli.commands import Commands
 from onoma.cli.options import Database, Force, Json, Precision, Settings, parse_assignments
 from onoma.cli.preparing import Spelling
 from onoma.errors import ConfigError
 
-app = typer.Typer(help="Measure encoders, linkers and baselines on published tasks.", no_args_is_help=True)
+app = Commands(help="Measure encoders, linkers and baselines on published tasks.", no_args_is_help=True)
 
 
 @app.command("list")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from onoma.cli.commands import Commands
 from onoma.cli.options import Force, Json
 from onoma.errors import ConfigError
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from onoma.encoders import Agreement
     from onoma.encoders.folders import OnnxPrecision
 
-app = typer.Typer(
+app = Commands(
     help="Look at an encoder, make it smaller, average several, centre it, write its card.", no_args_is_help=True
 )
 

@@ -8,10 +8,11 @@ from typing import Annotated, Literal
 import typer
 
 from onoma.cli import linker_info, linker_tune, linker_update
+from onoma.cli.commands import Commands
 from onoma.cli.options import Database, Dimensions, Force, LinkerFolder, Normalisation, Precision, TerminologyFolder
 from onoma.errors import ConfigError
 
-app = typer.Typer(help="Build linkers, tune them on mentions, keep them up to date.", no_args_is_help=True)
+app = Commands(help="Build linkers, tune them on mentions, keep them up to date.", no_args_is_help=True)
 
 
 @app.command()

@@ -192,8 +192,7 @@ def _show_prior(report: PriorReport) -> None:
 def _show_mentions(report: TuningReport) -> None:
     """What is to be known of the mentions before the figures."""
     from onoma.cli import show
-    from onoma.codes import other_forms_in_words
-    from onoma.linking.development import NO_CONCEPT
+    from onoma.codes import NO_CONCEPT, other_forms_in_words
 
     if report.n_unknown:
         codes = ", ".join(report.unknown)

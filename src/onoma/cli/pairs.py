@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from onoma.cli import pairs_info
+from onoma.cli.commands import Commands
 from onoma.cli.options import Encoder, Encoding, Force, OnError, TerminologyFolder, reading_of
 
 if TYPE_CHECKING:
     from onoma.pairs import PairSet
 
-app = typer.Typer(help="Make training pairs, to train on later (onoma train --pairs).", no_args_is_help=True)
+app = Commands(help="Make training pairs, to train on later (onoma train --pairs).", no_args_is_help=True)
 
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="PAIRS", help="Where to write the folder.")]
 Preset = Annotated[

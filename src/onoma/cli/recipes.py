@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from onoma.cli.commands import Commands
 from onoma.cli.options import Settings, parse_assignments
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     _AnyRecipe = Recipe | BiosynRecipe | RerankingRecipe | DistillationRecipe
 
-app = typer.Typer(help="The training recipes shipped with Onoma.", no_args_is_help=True)
+app = Commands(help="The training recipes shipped with Onoma.", no_args_is_help=True)
 
 
 @app.command("list")

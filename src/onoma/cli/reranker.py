@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from onoma.cli.commands import Commands
 from onoma.cli.options import Database, Development, Force, Settings, Track, parse_assignments
 
-app = typer.Typer(help="Train rerankers, which rank a linker's candidates anew.", no_args_is_help=True)
+app = Commands(help="Train rerankers, which rank a linker's candidates anew.", no_args_is_help=True)
 
 
 @app.command()

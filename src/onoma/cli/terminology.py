@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from onoma.cli.commands import Commands
 from onoma.cli.options import Force, Json, Settings, parse_assignments
 
 if TYPE_CHECKING:
     from onoma.terminology import SearchHit
 
-app = typer.Typer(help="Read terminologies and look into them.", no_args_is_help=True)
+app = Commands(help="Read terminologies and look into them.", no_args_is_help=True)
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A terminology folder.")]
 Vocabularies = Annotated[

@@ -19,6 +19,7 @@ from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.packing import pack_lists
 from onoma.encoders.pooling import Pooling
 from onoma.encoders.sources import locate_encoder
+from onoma.encoders.tokens import BRINGS_CODE, NO_CODE, WANTS_CODE
 from onoma.errors import InputError, missing_extra
 
 __all__ = ["load_folder", "load_model", "load_packed", "quiet_transformers"]
@@ -110,7 +111,7 @@ def load_model(folder: EncoderFolder) -> nn.Module:
         config: Any = (
             AutoConfig.for_model(family_of(raw), **{key: value for key, value in raw.items() if key != "model_type"})
             if adapted
-            else AutoConfig.from_pretrained(str(folder.model_path), local_files_only=True)
+            else AutoConfig.from_pretrained(str(folder.model_path), local_files_only=True, trust_remote_code=False)
         )
         with quiet_transformers():
             model, loading = AutoModel.from_pretrained(
@@ -118,11 +119,14 @@ def load_model(folder: EncoderFolder) -> nn.Module:
                 config=config,
                 dtype=torch.float32,
                 local_files_only=True,
+                trust_remote_code=False,  # unset, transformers ask whoever sits at the terminal
                 use_safetensors=True,
                 output_loading_info=True,
                 **options,
             )
     except Exception as error:  # transformers and the libraries below have many kinds
+        if WANTS_CODE in str(error):
+            raise InputError(BRINGS_CODE, path=folder.model_path, fix=NO_CODE) from None
         raise InputError(
             f"transformers cannot load this encoder ({' '.join(str(error).split())[:300]})", path=folder.model_path
         ) from None

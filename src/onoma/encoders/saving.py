@@ -44,7 +44,7 @@ from onoma.encoders.folders import (
 from onoma.encoders.model_card import TRAIN_NAME, data_of, write_card
 from onoma.encoders.sentence_folders import read_json
 from onoma.encoders.sources import locate_encoder
-from onoma.errors import ConfigError, missing_extra
+from onoma.errors import ConfigError, InputError, missing_extra
 
 if TYPE_CHECKING:
     from onoma.encoders.packed import PackedEncoder
@@ -187,7 +187,7 @@ def export_encoder(
     with write_artifact(out, ENCODER_KIND, config=config, parents=parents, seed=seed, overwrite=overwrite) as folder:
         fill_folder(folder, found, onnx_only=onnx_only)
         if found.is_own and (found.path / TRAIN_NAME).is_file():
-            shutil.copyfile(found.path / TRAIN_NAME, folder / TRAIN_NAME)
+            _copy(found.path / TRAIN_NAME, folder / TRAIN_NAME)
         write_card(folder, found, config=config, parents=parents, seed=seed)
     return locate_encoder(Path(out), precision=found.precision)
 
@@ -247,11 +247,24 @@ def _origin_of_saved(folder: Path, source: EncoderFolder, *, is_trained: bool) -
     )
 
 
+def _copy(file: Path, target: Path) -> None:
+    """Copy a file that nothing has read: no link out of a foreign folder, but those of the hub's cache to its blobs.
+
+    Raises:
+        InputError: it is one.
+    """
+    place, real = file.parent.resolve(), file.resolve()
+    cached = [above.parent / "blobs" for above in place.parents if above.name == "snapshots"]
+    if not any(map(real.is_relative_to, [place, *cached])):
+        raise InputError("this is a link out of the encoder's folder", path=file, fix="put the file itself there")
+    shutil.copyfile(file, target)
+
+
 def _write_rest(folder: Path, source: EncoderFolder, *, name: str, origin: Origin, normalisation: str | None) -> None:
     """All but weights, configuration and graph."""
     for file in _TOKENIZER_FILES:
         if (source.model_path / file).is_file():
-            shutil.copyfile(source.model_path / file, folder / file)
+            _copy(source.model_path / file, folder / file)
     if not (folder / "tokenizer.json").exists():
         source.load_tokenizer().save(str(folder / "tokenizer.json"))
     _pad_behind(folder)

@@ -95,6 +95,7 @@ def _steps(folder: Path) -> dict[str, str]:
                 expected=", ".join(sorted(_RUNNABLE_STEPS)),
             )
         steps[kind] = str(step.get("path", ""))
+        check_within(steps[kind], folder / "modules.json")
     return steps
 
 
@@ -139,6 +140,18 @@ def _refuse_prompt_and_cut(folder: Path) -> None:
         )
 
 
+def check_within(name: str, named_in: Path) -> None:
+    """Refuse a name in a foreign folder that leads out of it.
+
+    Raises:
+        InputError: it does.
+    """
+    if Path(name).is_absolute() or ".." in Path(name).parts:
+        raise InputError(
+            f"'{name}' lies outside of this encoder's folder", path=named_in, fix="take a whole copy of it"
+        )
+
+
 def read_json(file: Path, *, missing_is_empty: bool = False) -> Any:
     """What a file of JSON in an encoder's folder holds.
 
@@ -155,5 +168,5 @@ def read_json(file: Path, *, missing_is_empty: bool = False) -> Any:
         return json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError("this file is missing", path=file, fix="download the encoder again") from None
-    except (ValueError, UnicodeDecodeError) as error:
+    except (ValueError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"this file is not JSON ({error})", path=file) from None

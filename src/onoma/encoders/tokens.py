@@ -19,6 +19,11 @@ from tokenizers.models import Unigram
 from onoma.errors import InputError, missing_extra
 from onoma.types import DoubleArray
 
+WANTS_CODE = "trust_remote_code"
+"""Stands in the error of transformers where a folder has a program of its own, which is never run here."""
+BRINGS_CODE = "this encoder brings code of its own, which Onoma never runs"
+NO_CODE = "take an encoder of a family that transformers have"
+
 
 def load_tokenizer(folder: Path) -> Tokenizer:
     """The tokeniser of a model folder, without truncation or padding.
@@ -159,7 +164,12 @@ def _convert(folder: Path) -> Tokenizer:
         raise missing_extra(
             "transformers", "train", f"Reading the tokeniser of {folder}, which has no tokenizer.json,"
         ) from None
-    converted = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+    try:
+        converted = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+    except ValueError as error:
+        if WANTS_CODE not in str(error):
+            raise
+        raise InputError(BRINGS_CODE, path=folder, fix=NO_CODE) from None
     backend = getattr(converted, "backend_tokenizer", None)
     if not isinstance(backend, Tokenizer):
         raise InputError("the tokeniser cannot be converted to tokenizer.json", path=folder)

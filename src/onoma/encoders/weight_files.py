@@ -6,7 +6,7 @@ import json
 import math
 from pathlib import Path
 
-from onoma.encoders.sentence_folders import read_json
+from onoma.encoders.sentence_folders import check_within, read_json
 from onoma.errors import InputError
 
 
@@ -23,6 +23,8 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
     if not index.is_file():
         return ()
     shards = sorted(set(read_json(index).get("weight_map", {}).values()))
+    for shard in shards:
+        check_within(str(shard), index)
     missing = [shard for shard in shards if not (folder / shard).is_file()]
     if missing:
         raise InputError(f"the weights file {missing[0]} is missing", path=folder, fix="download the encoder again")

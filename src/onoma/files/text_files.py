@@ -132,7 +132,7 @@ def read_bytes(file: SourceFile, *, block_bytes: int = BLOCK_BYTES) -> Iterator[
             if not n_bytes:
                 _refuse_no_text(data, file.path)
             n_bytes += len(data)
-            if n_bytes > max(MAX_UNCHECKED_BYTES, MAX_SWELLING * (raw.tell() + block_bytes)):
+            if n_bytes > max(MAX_UNCHECKED_BYTES, MAX_SWELLING * raw.tell() + block_bytes):
                 raise InputError(
                     f"the compressed file swells more than {MAX_SWELLING} times (a bomb?)",
                     path=file.path,

@@ -26,14 +26,13 @@ from pathlib import Path
 import polars as pl
 
 from onoma.artifacts import write_file
-from onoma.codes import meant_codes, other_forms
+from onoma.codes import NO_CONCEPT, meant_codes, other_forms
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
 from onoma.files.reading import Reading
 from onoma.files.table_rows import LINE, is_table, table_rows
 from onoma.files.text_files import only_file, text_lines
 from onoma.linking.concept_changes import GONE, choices_in_words
-from onoma.linking.development import NO_CONCEPT
 from onoma.linking.linker import Linker
 from onoma.linking.links import Link, checked_mentions
 from onoma.linking.lookup import NameLookup
@@ -119,7 +118,7 @@ class EarlierAnswers:
         linker: As it is before.
         mentions: Any text, repeats allowed.
         answered: The codes that each was answered with, however it was asked; "" or one of
-            `onoma.linking.development.NO_CONCEPT` for none. Unset: not known.
+            `onoma.codes.NO_CONCEPT` for none. Unset: not known.
         progress: Called with distinct mentions linked, their number, and "linking".
 
     Raises:

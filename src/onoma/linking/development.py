@@ -13,15 +13,13 @@ from typing import TypeAlias
 import numpy as np
 import polars as pl
 
-from onoma.codes import meant_codes, other_forms, other_forms_in_words, split_codes
+from onoma.codes import NO_CONCEPT, meant_codes, other_forms, other_forms_in_words, split_codes
 from onoma.errors import InputError
 from onoma.linking.linker import Linker
 from onoma.pairs.mentions import LABELLED
 from onoma.terminology import normalise
 from onoma.types import RowArray
 
-NO_CONCEPT = ("NIL", "CUI-less", "-1")
-"""What stands in a file of mentions for "no such concept", unless a concept of the linker is called so."""
 MIN_MENTIONS = 50
 """Distinct mentions of known concepts below which nothing is learned."""
 SHOWN = 5

@@ -237,7 +237,8 @@ def _in_context(text: str, begin: int, end: int, long: str) -> tuple[int, int, s
 
 def _ends_with(text: str, long: str) -> bool:
     """Whether the text ends with these words, case and white space aside."""
-    words, wanted = text.casefold().split(), long.casefold().split()
+    wanted = long.casefold().split()
+    words = text.casefold().rsplit(maxsplit=len(wanted))
     return words[-len(wanted) :] == wanted
 
 

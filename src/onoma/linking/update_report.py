@@ -12,6 +12,9 @@ from onoma.linking.answer_changes import AnswerChanges
 from onoma.linking.prior import CarriedPrior
 from onoma.terminology.diffing import EXAMPLES_SHOWN, shortened
 
+_MANY_REMOVED = 0.05
+"""Share of the concepts before; releases retire concepts, and hardly ever have them no more."""
+
 
 @dataclass(frozen=True, eq=False)
 class UpdateReport:
@@ -94,6 +97,11 @@ class UpdateReport:
                 lines.append(f"{change:<11} {count:>9,}")
                 some = self.concepts.filter(pl.col("change") == change).head(EXAMPLES_SHOWN)
                 lines += [f"    {shortened(_told(row))}" for row in some.iter_rows(named=True)]
+        if self.counts.get("removed", 0) > _MANY_REMOVED * self.n_concepts[0]:
+            lines.append(
+                "many concepts are not in this terminology at all: was the linker built from another one, or from "
+                "several merged? Then merge them anew (onoma terminology merge), and update it with that"
+            )
         if self.answers is not None:
             changed = self.answers
             lines.append(f"{changed.n_changed:,} of {changed.n_mentions:,} mentions have another first answer")
@@ -117,7 +125,7 @@ class UpdateReport:
         gone = None if self.answers is None else self.answers.answered
         if gone is None:
             return []
-        first = f"{sum(gone.values()):,} of the answers given with them are none any more"
+        first = f"{sum(gone.values()):,} of the answers given with them are of concepts that are gone"
         lost = {} if self.answers is None else self.answers.other_forms
         said = [other_forms_in_words(lost, where="the linker")] if lost else []
         return [first, *(f"{change:<11} {n:>9,}" for change, n in gone.items() if n), *said]

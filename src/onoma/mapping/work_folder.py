@@ -38,6 +38,8 @@ from onoma.linking.expansion import AbbreviationTable
 from onoma.linking.filters import Filters
 from onoma.linking.mentions import Preparation
 
+_OWN = 0o700
+"""Mode of folders with mentions, which may be of patients: nobody else reads them, whatever their output may be."""
 _ENTRIES = ("reading.json", "answers", "written", "mentions", "whole", "settings.json", "abbreviations.json", "done")
 """What lies in the folder besides the lock, in the order in which it is thrown away."""
 
@@ -319,7 +321,7 @@ class WorkFolder:
             self.clear()
         self._answers = self._answers_of(settings)
         for folder in (self.folder / "mentions", self.folder / "written", self._answers):
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=_OWN, parents=True, exist_ok=True)
         if abbreviations is not None:
             write_text_atomically(self.folder / "abbreviations.json", abbreviations)
         write_text_atomically(self.folder / "settings.json", json.dumps(asdict(settings), indent=1))
@@ -335,7 +337,7 @@ class WorkFolder:
         handle = None
         while handle is None:
             self._ensure_own()
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(mode=_OWN, parents=True, exist_ok=True)
             # Whoever was at work here may have finished, and removed the folder, just now.
             with contextlib.suppress(FileNotFoundError):
                 try:

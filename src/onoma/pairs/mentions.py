@@ -22,7 +22,7 @@ import polars as pl
 from tokenizers import Tokenizer
 
 from onoma.artifacts import ensure_writable
-from onoma.codes import codes_of_concept_expr, meant_codes_expr
+from onoma.codes import NO_CONCEPT, codes_of_concept_expr, meant_codes_expr
 from onoma.encoders.tokens import tokenizer_fingerprint
 from onoma.errors import ConfigError, InputError, one_of
 from onoma.files.archives import SourceFile
@@ -189,8 +189,9 @@ def build_mention_pairs(
             divided by ``|``, in the table and in the terminology alike. A mention of several parts must be
             taken apart before: annotations rarely say which part means what.
         tokenizer: The base encoder's tokeniser or its ``tokenizer.json``.
-        out: The folder to write. Its manifest counts the mentions (``config["mentions"]``): in all, of unknown
-            concepts, blank after normalisation, and of concepts without a name to pair with.
+        out: The folder to write. Its manifest counts the mentions (``config["mentions"]``): in all, of no concept
+            (`onoma.codes.NO_CONCEPT`: there is nothing to pair them with), of unknown concepts, blank after
+            normalisation, and of concepts without a name to pair with.
         max_tokens: Longer names are cut, special tokens included.
         normalisation: Preset that names and mentions go through, see `onoma.terminology.normalise`.
         max_pairs_per_mention: Random cap. Unset: all names, as SapBERT does.
@@ -280,6 +281,10 @@ def _link_mentions(
         .with_row_index("mention_row")
         .explode("code")
     )
+    is_nil = pl.col("code").is_in([code for code in NO_CONCEPT if code not in codes["code"]])
+    n_blank = int((annotated.unique("mention_row")["text"] == "").sum())
+    n_nil = annotated.filter(is_nil.all().over("mention_row"))["mention_row"].n_unique()
+    annotated = annotated.filter(~is_nil)
     unknown = annotated.join(codes, on="code", how="anti").sort("mention_row")
     if on_unknown == "refuse" and len(unknown):
         raise InputError(
@@ -293,9 +298,10 @@ def _link_mentions(
     linked = annotated.join(codes, on="code", maintain_order="left")
     counts = {
         "in_all": len(mentions),
+        "of_no_concept": n_nil,
         "unknown": unknown.join(linked, on="mention_row", how="anti")["mention_row"].n_unique(),
         "partly_unknown": unknown.join(linked, on="mention_row", how="semi")["mention_row"].n_unique(),
-        "blank": int((annotated.unique("mention_row")["text"] == "").sum()),
+        "blank": n_blank,
     }
     return linked.filter(pl.col("text") != "").select("concept_row", "text").unique(maintain_order=True), counts
 

@@ -139,6 +139,8 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
             )
     in_all, all_names = pl.concat(codes), pl.concat(names)
     reading.note("rows of a code that stood before, whose names are put together", len(in_all) - in_all.n_unique())
+    if options.separator is None:
+        _note_signs(all_names["text"], reading)
     told = _fates(pl.concat(fates), options, path, reading)
     concepts = named_concepts(all_names)
     nameless = told.join(concepts, on="concept_id", how="anti", maintain_order="left")
@@ -305,6 +307,14 @@ def _names(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:
     is_of_first_column = pl.col("at") < pl.col("n_in_first_column")
     preference = (~pl.col("is_marked")).cast(pl.UInt8) * 2 + (~is_of_first_column).cast(pl.UInt8)
     return names.with_columns(preference=preference).select(SOURCE_NAMES.names())
+
+
+def _note_signs(names: pl.Series, reading: Reading) -> None:
+    """Tell of names that look like several in a cell: with a bar now and then, with a semicolon quite often."""
+    for sign, least in (("|", 1), (";", max(1, len(names) // 10))):
+        n_names = int(names.str.contains(rf"\S\s*\{sign}\s*\S").sum())
+        if n_names >= least:
+            reading.note(f"names with '{sign}' in them, kept whole (--set separator='{sign}' divides them)", n_names)
 
 
 def _delimiter(said: str) -> str:

@@ -1,0 +1,32 @@
+"""Groups of commands whose options are given once, but for those that may be given several times."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperOption
+from typer.models import CommandFunctionType
+
+
+class Commands(typer.Typer):
+    """Typer's group with our kind of command."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[CommandFunctionType], CommandFunctionType]:
+        """See `typer.Typer.command`."""
+        return super().command(name, **{"cls": _GivenOnce, **settings})
+
+
+class _GivenOnce(TyperCommand):
+    """Refuses an option that is given twice and takes one value: all but the last would be lost without a word."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        *_, given = self.make_parser(ctx).parse_args(args=list(args))
+        for parameter, times in Counter(given).items():
+            takes_one = isinstance(parameter, TyperOption) and not (parameter.multiple or parameter.is_flag)
+            if times > 1 and takes_one and not ctx.resilient_parsing:
+                fix = "; onoma terminology merge makes one of several" if parameter.name == "terminology" else ""
+                ctx.fail(f"{max(parameter.opts, key=len)} is given {times} times, and takes one value{fix}.")
+        return super().parse_args(ctx, args)

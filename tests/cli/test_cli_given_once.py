@@ -1,0 +1,33 @@
+"""Options given twice: refused where all but the last value would be lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from commands import invoke, run
+from tiny import make_terminology
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("linker", "build", "-t", "a", "--terminology", "b", "-e", "x", "-o", "l"), "--terminology"),
+        (("terminology", "import", "table", "x.csv", "-o", "a", "--set", "id=x", "-o", "b"), "--out"),
+        (("map", "L", "-i", "a.csv", "-i", "b.csv", "-o", "c.csv"), "--input"),
+        (("link", "L", "-k", "3", "fever", "--top-k", "3"), "--top-k"),
+    ],
+)
+def test_an_option_of_one_value_is_given_once(words: tuple[str, ...], option: str) -> None:
+    done = invoke(*words)
+    assert done.exit_code == 2
+    assert f"{option} is given 2 times, and takes one value" in done.output
+
+
+def test_flags_and_options_of_several_values_are_given_again(tmp_path: Path) -> None:
+    make_terminology(tmp_path / "a", {"A:1": ["cold"]})
+    make_terminology(tmp_path / "b", {"B:1": ["flu"]})
+    merge = ("terminology", "merge", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "c")
+    told = run(*merge, "--prefix", f"{tmp_path / 'a'}=X:", "--prefix", f"{tmp_path / 'b'}=Y:", "--force", "--force")
+    assert "2 concepts" in told
