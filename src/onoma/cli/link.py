@@ -219,7 +219,8 @@ def _table(mentions: Sequence[PreparedMention], found: Sequence[Sequence[Link]])
                 rows.append([said, read_as if link.rank == 1 else "", *about])
                 said = ""
             if not of_part:
-                rows.append([said, read_as, "", "(no such concept, or nothing to link)", "", "", ""])
+                none = "(no such concept; --explain says why)" if mention.original.strip() else "(nothing to link)"
+                rows.append([said, read_as, "", none, "", "", ""])
                 said = ""
     columns = [name for name, is_shown in shown.items() if is_shown]
     cells = [[cell for cell, is_shown in zip(row, shown.values(), strict=True) if is_shown] for row in rows]
