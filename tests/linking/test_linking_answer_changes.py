@@ -126,6 +126,17 @@ def test_what_is_replaced_and_answered_with_another_concept_is_told_apart(tmp_pa
     assert "successor missed         2\n" in str(report)
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
+def test_of_several_answers_the_first_counts(ending: str, tmp_path: Path) -> None:
+    mentions, codes, ranks = ["cold", "cold", "flu", "gout"], ["D1", "D2", "D3", ""], [1, 2, 1, None]
+    table = pl.DataFrame({"mention": mentions, "concept_id": codes, "rank": ranks})
+    file = tmp_path / f"x.{ending}"
+    getattr(table, {"csv": "write_csv", "parquet": "write_parquet", "jsonl": "write_ndjson"}[ending])(file)
+    assert read_asked_mentions(file) == (["cold", "flu", "gout"], ["D1", "D3", ""])
+    table.with_columns(rank=pl.Series(["major", "a", "b", "c"])).write_csv(tmp_path / "own.csv")
+    assert read_asked_mentions(tmp_path / "own.csv") == (mentions, codes)
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [

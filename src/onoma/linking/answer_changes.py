@@ -64,6 +64,7 @@ takes the place of the old concept (`Terminology.successors`), ``consider`` code
 (`Terminology.to_consider`)."""
 _MENTIONS_AT_ONCE = 4096
 _ANSWER = "concept_id"
+_RANK = "rank"
 """Column of the answers, in what ``onoma map`` writes."""
 
 
@@ -257,7 +258,8 @@ def read_asked_mentions(
         column: The column.
 
     Returns:
-        The mentions in their order, blank ones left out; and the code that each was answered with, of the column
+        The mentions in their order, blank ones left out, and of several answers in a column ``rank`` all but the first;
+        and the code that each was answered with, of the column
         ``concept_id``, "" where there is none, or ``None`` without such a column.
 
     Raises:
@@ -272,8 +274,8 @@ def read_asked_mentions(
             found = [line.partition("||")[2] for line in found]
         return [mention for mention in found if mention.strip()], None
     try:
-        has_answers = column != _ANSWER and _has_answers(asked, reading)
-        rows = _rows(asked, reading, [column, _ANSWER] if has_answers else [column])
+        others = [name for name in (_ANSWER, _RANK) if name != column and _has_column(asked, reading, name)]
+        rows = _rows(asked, reading, [column, *others])
     except InputError as error:
         if error.field != column:
             raise
@@ -282,13 +284,15 @@ def read_asked_mentions(
         ) from None
     mentions = rows[column].alias("mention")  # by its own name, such as "*" or "^a$", an expression might find others
     rows = rows.filter(mentions.str.strip_chars() != "")
-    return rows[column].to_list(), rows[_ANSWER].to_list() if len(rows.columns) > 1 else None
+    if {_ANSWER, _RANK}.issubset(rows.columns) and rows[_RANK].str.contains("^[0-9]*$").all():
+        rows = rows.filter(pl.col(_RANK).is_in(["1", ""]))  # the others are no first answers
+    return rows[column].to_list(), rows[_ANSWER].to_list() if _ANSWER in others else None
 
 
-def _has_answers(file: SourceFile, reading: Reading) -> bool:
-    """Whether there is a column of them, good or bad."""
+def _has_column(file: SourceFile, reading: Reading, column: str) -> bool:
+    """Whether there is such a column, good or bad."""
     try:
-        return next(table_rows(file, reading, columns=[_ANSWER]), None) is not None
+        return next(table_rows(file, reading, columns=[column]), None) is not None
     except InputError as error:
         return not error.problem.startswith(("there is no column", "no line has the key"))
 

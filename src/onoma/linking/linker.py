@@ -46,7 +46,7 @@ class Linker:
     score; which comes first says `NameDictionary.rank_entries`. The stages are those of `onoma.linking.pipeline`.
 
     A linker is opened from its folder by `Linker.open` and made by `build_linker`. It needs no torch; several
-    processes that open one folder share its memory map.
+    processes that open one folder share its memory map, and several threads may use one linker, with the same answers.
 
     Attributes:
         path: Its folder.
