@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import get_args
 
 import pytest
+import torch
 
 from onoma.training import config_parts
 
@@ -74,6 +75,30 @@ def test_the_page_has_every_loss_and_mining_with_its_defaults() -> None:
         for name, settings in known.items():
             for setting, value in settings.items():
                 assert f"`{setting}` {value:g}" in rows[name]
+
+
+def test_the_page_says_where_semi_hard_mining_differs_from_its_source() -> None:
+    page = (DOCS / "objectives.md").read_text(encoding="utf-8")
+    (row,) = re.findall(r"^\| `semi-hard`.*$", page, re.MULTILINE)
+    assert "squared distances" in row
+    (limit,) = re.findall(r"cosines below some ([\d.]+)", page)
+    # Two names of one similarity, whose distances add up to 1: there both margins are equal.
+    assert math.sqrt(2 - 2 * float(limit)) == pytest.approx(0.5, abs=0.02)
+
+
+def test_the_boundaries_of_the_mining_picture_have_no_jogs() -> None:
+    pictures = extension("pictures")
+    plane = pictures._PLANE
+    planes = {name: pictures.mined_plane(name) for name in pictures.MINERS}
+    lowest = [int(column.nonzero()[0]) for column in planes["multi-similarity"].T]
+    below = {place - low for place, low in enumerate(lowest) if low > 0}
+    assert len(below) == 1, "always as many points below the diagonal"
+    assert below.pop() * (plane[1] - plane[0]) == pytest.approx(0.1, abs=plane[1] - plane[0])
+    for row, column in ((0, 47), (0, 48), (95, 96), (95, 110), (190, 191), (150, 30)):
+        alone = pictures._similarity(plane[column], plane[row])
+        for name, mine in pictures.MINERS.items():
+            found = mine(alone, torch.tensor([0, 0, 1])).negatives[0, 2]
+            assert bool(planes[name][row, column]) == bool(found), name
 
 
 def test_pictures_are_the_same_each_time() -> None:

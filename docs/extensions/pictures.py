@@ -31,6 +31,8 @@ MINERS: dict[str, Callable[..., PairMasks]] = {
     "all": lambda _similarity, labels: objectives.all_pair_masks(labels),
 }
 _SIMILARITIES = torch.linspace(-0.2, 0.99, 120).tolist()
+_PLANE = torch.linspace(-0.2, 1, 192).tolist()
+"""Of a step that no margin is a multiple of: a boundary that meets points is drawn with jogs, by their rounding."""
 _RIVALS = (0.3, 0.6, 0.9)
 _GREY, _LINES, _MINED = "#808080", ("#4c9be8", "#2a9d6f", "#d1653a"), "#2a9d6f"
 _STYLE = {
@@ -83,22 +85,27 @@ def weight_picture(loss: str) -> str:
         return _svg(figure)
 
 
+def mined_plane(mining: str) -> torch.Tensor:
+    """Whether the pair of anchor and other name counts, over both similarities (`_PLANE`), other names along rows."""
+    columns = []
+    for synonym in _PLANE:
+        # All others at once, each of a concept of its own: whether one counts depends on the synonym, not on the rest.
+        similarity = torch.eye(2 + len(_PLANE))
+        similarity[0, 1:] = torch.tensor([synonym, *_PLANE])
+        labels = torch.tensor([0, *range(1 + len(_PLANE))])
+        columns.append(MINERS[mining](similarity, labels).negatives[0, 2:])
+    return torch.stack(columns, 1)
+
+
 def mining_picture() -> str:
     """For each mining, where in the plane of the two similarities the pairs of one triplet count, as SVG."""
-    ticks = torch.linspace(-0.2, 1, 61).tolist()
-    labels = torch.tensor([0, 0, 1])
     with rc_context(_STYLE):
         figure = Figure(figsize=(7.6, 2.4), layout="constrained")
         panels = figure.subplots(1, len(MINERS), sharey=True)
-        for panel, (name, mine) in zip(panels, MINERS.items(), strict=True):
-            mined = torch.tensor(
-                [
-                    [bool(mine(_similarity(synonym, other), labels).negatives[0, 2]) for synonym in ticks]
-                    for other in ticks
-                ]
-            )
-            panel.contourf(ticks, ticks, mined.numpy(), levels=[0.5, 1.5], cmap=ListedColormap([_MINED]), alpha=0.45)
-            panel.plot([ticks[0], 1], [ticks[0], 1], color=_GREY, linewidth=0.8, linestyle=":")
+        for panel, name in zip(panels, MINERS, strict=True):
+            mined = mined_plane(name).numpy()
+            panel.contourf(_PLANE, _PLANE, mined, levels=[0.5, 1.5], cmap=ListedColormap([_MINED]), alpha=0.45)
+            panel.plot([_PLANE[0], 1], [_PLANE[0], 1], color=_GREY, linewidth=0.8, linestyle=":")
             panel.set_title(name, loc="left", size=9)
             panel.set_aspect("equal")
             panel.set_xlabel("synonym")

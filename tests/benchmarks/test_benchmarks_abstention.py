@@ -6,11 +6,14 @@ import dataclasses
 import importlib.util
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from onoma.benchmarks.abstention import (
     AbstentionResult,
@@ -26,6 +29,7 @@ from onoma.linking.confidence_metrics import (
     area_under_risk_coverage,
     brier_score,
     expected_calibration_error,
+    threshold_in_words,
     wilson_interval,
 )
 from onoma.types import DoubleArray
@@ -91,6 +95,26 @@ def test_a_threshold_chosen_elsewhere_is_judged_here() -> None:
     assert "threshold of the linker as it was tuned: from confidence 0.900" in str(result)
     assert result.chosen[0.95].coverage == len(kept) / len(judged)
     assert measure_abstention(judged, no_concept_below=0.0).as_tuned is None, "nothing is below 0"
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("power", [1.0, 0.01], ids=["all over", "near 1"])
+def test_a_threshold_taken_at_its_word_answers_what_is_said(seed: int, power: float) -> None:
+    judged = [
+        JudgedMention(one.confidence**power, one.correct) for one in mentions(2000, seed=seed) if one.confidence < 0.999
+    ]
+    result = measure_abstention(judged, wished=(0.85, 0.9, 0.95, 0.99))
+    written = re.findall(r"precision .*: from confidence ([\d.]+): ([\d.]+) % answered", str(result))
+    assert len(written) == sum(scores is not None for scores in result.at_precision.values()) >= 3
+    for threshold, answered in written:
+        kept = sum(mention.confidence >= float(threshold) for mention in judged)
+        assert f"{100 * kept / len(judged):.1f}" == answered
+
+
+@given(st.floats(0, 1))
+def test_a_threshold_is_rounded_down_and_hardly(threshold: float) -> None:
+    written = float(threshold_in_words(threshold))
+    assert 0 <= threshold - written <= 1e-4 * min(threshold, 1 - threshold) + 1e-17
 
 
 def test_perfect_confidences_show_what_they_should_and_others_more() -> None:
@@ -308,6 +332,11 @@ def test_the_curve_is_drawn_with_the_wishes_it_reaches() -> None:
     line, *marks = axes.get_lines()
     assert np.asarray(line.get_xydata()).tolist() == [[point.coverage, point.precision] for point in result.curve]
     reached = [scores for scores in result.at_precision.values() if scores is not None]
+    assert [mark.get_label() for mark in marks] == [
+        f"{wish:.0%} right: {s.coverage:.1%} answered, from confidence {threshold_in_words(s.threshold)}"
+        for wish, s in result.at_precision.items()
+        if s is not None
+    ]
     assert [np.asarray(mark.get_xydata()).tolist() for mark in marks] == [[[s.coverage, s.precision]] for s in reached]
 
 

@@ -141,12 +141,16 @@ def test_a_grid_is_trained_shown_and_drawn(place: Path, tmp_path: Path) -> None:
     done = train(place, tmp_path / "g", *grid, "--hide", "3")
     assert done.exit_code == 0
     head, *lines = [line.split() for line in done.stdout.splitlines() if line.strip()]
-    assert head == ["combination", "development/acc@1", "loss", "steps", "time"]
+    assert head == ["combination", "development/acc@1", "untrained", "loss", "steps", "time"]
+    assert len({line[2] for line in lines}) == 1
+    assert "Scores are of hidden synonyms (3 queries):" in done.stderr
     assert sorted(line[0] for line in lines) == ["learning_rate=0.0001,loss=nca", "learning_rate=0.001,loss=nca"]
     assert [float(line[1]) for line in lines] == sorted((float(line[1]) for line in lines), reverse=True)
     assert "<svg" in (tmp_path / "grid.svg").read_text()
     with (tmp_path / "g" / "grid.csv").open() as file:
-        assert [row["name"] for row in csv.DictReader(file)] == [line[0] for line in lines]
+        rows = list(csv.DictReader(file))
+    assert [row["name"] for row in rows] == [line[0] for line in lines]
+    assert [f"{float(row['untrained/development/acc@1']):.4f}" for row in rows] == [line[2] for line in lines]
     again = train(place, tmp_path / "g", *grid, "--hide", "3")
     assert "2 combinations in" in again.stderr
     assert "2 of them finished" in again.stderr

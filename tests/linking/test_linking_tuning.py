@@ -24,6 +24,7 @@ from onoma.indexes.vector_store import write_vectors
 from onoma.linking import Linker, add_prior, add_reranker, build_dictionary, build_linker, confidence, tune_linker
 from onoma.linking.calibration import Calibration
 from onoma.linking.confidence_features import MentionEvidence, confidence_features
+from onoma.linking.confidence_metrics import threshold_in_words
 from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.likelihood import LabelledPool
 from onoma.linking.settings import LinkerSettings, Stage
@@ -313,7 +314,7 @@ def test_a_benchmark_tells_what_is_withheld(place: Path, tmp_path: Path) -> None
     assert tuned.accuracy == n_right / len(known) < result.accuracy[1].value
     assert tuned.precision is not None
     share = f"{100 * tuned.coverage:.1f} % answered, right {100 * tuned.precision:.1f} % of them"
-    assert f"as the linker was tuned, from confidence {tuned.threshold:.3f}: {share}" in str(result)
+    assert f"as the linker was tuned, from confidence {threshold_in_words(tuned.threshold)}: {share}" in str(result)
 
 
 def test_without_calibration(place: Path, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from onoma.objectives import (
     multi_similarity_loss,
     multi_similarity_masks,
     nca_loss,
+    semi_hard_masks,
     triplet_loss,
 )
 
@@ -45,6 +46,13 @@ LOSSES: dict[str, tuple[Loss, Callable[..., list[float]], dict[str, float], dict
     "triplet": (triplet_loss, oracle.triplet, {"margin": 0.2}, {"margin": 0.7}),
     "lifted-structure": (lifted_structure_loss, oracle.lifted_structure, {"margin": 0.5}, {"margin": 1.0}),
     "cosine": (cosine_loss, oracle.cosine, {"margin": 0.0}, {"margin": 0.3}),
+}
+
+MINERS: dict[str, Callable[[Tensor, Tensor], PairMasks]] = {
+    "hard-triplet": hard_triplet_masks,
+    "semi-hard": semi_hard_masks,
+    "multi-similarity": multi_similarity_masks,
+    "all": lambda _similarity, labels: all_pair_masks(labels),
 }
 
 
@@ -246,10 +254,19 @@ def test_single_precision_holds_at_the_sharpest_settings(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_vectors_that_are_not_numbers_show_in_the_loss(name: str) -> None:
-    similarity = cosine_similarities(torch.full((4, 3), torch.nan))
-    masks = hard_triplet_masks(similarity, torch.tensor([0, 0, 1, 1]))
-    assert LOSSES[name][0](similarity, masks).isnan().all()
+@pytest.mark.parametrize("mining", MINERS)
+@pytest.mark.parametrize("broken", [torch.nan, torch.inf, -torch.inf])
+@pytest.mark.parametrize("where", [0, 4, slice(None)], ids=["with a synonym", "alone", "all"])
+def test_vectors_that_are_not_numbers_show_in_the_loss(
+    name: str, mining: str, broken: float, where: int | slice
+) -> None:
+    """With a gradient, as in training, and without."""
+    y = torch.tensor([0, 0, 1, 1, 2])
+    for is_trained in (True, False):
+        vectors = torch.randn(5, 3, generator=torch.Generator().manual_seed(1))
+        vectors[where, 1] = broken
+        similarity = cosine_similarities(vectors.requires_grad_(is_trained))
+        assert LOSSES[name][0](similarity, MINERS[mining](similarity, y)).mean().isnan()
 
 
 @pytest.mark.parametrize("name", LOSSES)

@@ -72,6 +72,21 @@ def test_no_mining_marks_every_pair_once(labels: list[int]) -> None:
     assert as_set(masks.negatives) == {(a, b) for a in range(n) for b in range(n) if labels[a] != labels[b]}
 
 
+@pytest.mark.parametrize(
+    ("synonym", "other", "by_distance", "by_squares"),
+    [(0.5, 0.35, True, False), (0.97, 0.88, False, True), (0.5, 0.45, True, True), (0.5, 0.2, False, False)],
+)
+def test_the_margin_of_semi_hard_mining_is_not_that_of_squared_distances(
+    synonym: float, other: float, by_distance: bool, by_squares: bool
+) -> None:
+    """FaceNet's is; where the two differ is told in ``docs/objectives.md``."""
+    similarity = torch.tensor([[1.0, synonym, other], [synonym, 1.0, 0.0], [other, 0.0, 1.0]])
+    found = semi_hard_masks(similarity, torch.tensor([0, 0, 1]))
+    assert bool(found.positives[0, 1]) == bool(found.negatives[0, 2]) == by_distance
+    squared = 2 - 2 * similarity[0]
+    assert bool(squared[1] < squared[2] <= squared[1] + 0.2) == (synonym - 0.1 <= other < synonym) == by_squares
+
+
 @pytest.mark.parametrize(("kind", "name"), [("all", "hard"), ("semihard", "semi-hard")])
 def test_triplet_miners_agree_with_pytorch_metric_learning(kind: str, name: str) -> None:
     generator = torch.Generator().manual_seed(3)

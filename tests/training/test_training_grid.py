@@ -6,13 +6,16 @@ import json
 import shutil
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from filelock import FileLock
 
 from onoma.artifacts import write_artifact
+from onoma.cli import show
 from onoma.encoders import locate_tokenizer
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError, TrainingError
 from onoma.pairs import build_pairs
@@ -23,7 +26,12 @@ from onoma.training.grid import Combination, Grid, combinations, grid_names, loa
 from onoma.training.grid_plot import draw_grid, plot_grid
 from onoma.training.grid_run import train_combinations, train_grid
 from onoma.training.grid_table import Trained, best_first
+from onoma.training.settings import settings_of
 from tiny import WORDS, Name, make_terminology, tiny_encoder
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 def written(folder: Path, text: str) -> str:
@@ -60,10 +68,10 @@ class TestFiles:
     def test_a_combination_of_several_tables_is_trained_once(self) -> None:
         grid = Grid("g", "", ({"learning_rate": ("1e-4", "1e-5")}, {"batch_pairs": ("256", "128")}))
         found = combinations("quickstart", grid)  # which has 1e-4 and 256
-        assert [(c.name, c.tables) for c in found] == [
-            ("learning_rate=1e-4", (0, 1)),
-            ("learning_rate=1e-5", (0,)),
-            ("batch_pairs=128", (1,)),
+        assert [(c.name, c.tables, c.places) for c in found] == [
+            ("learning_rate=1e-4", (0, 1), (0, 0)),
+            ("learning_rate=1e-5", (0,), (1,)),
+            ("batch_pairs=128", (1,), (1,)),
         ]
 
     def test_overrides_are_of_all_combinations(self) -> None:
@@ -156,9 +164,16 @@ MADE_FROM = {"terminology": "t"}
 
 
 def pretend(
-    losses: dict[float, float], scores: dict[float, float] | None = None, calls: list[str] | None = None
+    losses: dict[float, float],
+    scores: dict[float, float] | None = None,
+    calls: list[str] | None = None,
+    untrained: float | None = None,
 ) -> Callable[[Recipe, Path, Path], None]:
     """Writes an encoder folder with a report and nothing else; a loss that is not given is a failure."""
+
+    def evaluation(step: int, at_1: float | None) -> dict[str, object]:
+        reached = {"at_1": at_1, "at_5": 1.0, "mrr": 1.0, "n_queries": 9}
+        return {"step": step, "at_1": at_1, "sets": {"dev": reached}, "seconds": 1.0}
 
     def train(recipe: Recipe, out: Path, _pairs: Path) -> None:
         rate = recipe.config.learning_rate
@@ -166,8 +181,9 @@ def pretend(
             calls.append(out.name)
         if rate not in losses:
             raise TrainingError(f"diverged at {rate}")
-        reached = {"at_1": (scores or {}).get(rate), "at_5": 1.0, "mrr": 1.0, "n_queries": 9}
-        evaluations = [{"step": 4, "at_1": reached["at_1"], "sets": {"dev": reached}, "seconds": 1.0}] if scores else []
+        evaluations = [evaluation(4, scores.get(rate))] if scores else []
+        if untrained is not None:
+            evaluations.insert(0, evaluation(0, untrained))
         report = {
             "last_loss": losses[rate],
             "steps": 4,
@@ -200,11 +216,45 @@ class TestTable:
         assert rows[0] == {
             **{"name": "learning_rate=1e-6", "learning_rate": "1e-06", "status": "done", "why": "", "last_loss": "0.2"},
             **{"development/acc@1": "0.9", "dev/acc@1": "0.9", "dev/acc@5": "1.0", "dev/mrr": "1.0"},
+            "dev/queries": "9",
             **{"trained_steps": "4", "seconds": "2.0", "names_per_second": "8.0"},
         }
         report = json.loads((tmp_path / "b" / "grid.json").read_text())
         assert report["made_from"] == MADE_FROM
         assert [made["name"] for made in report["combinations"]] == [row["name"] for row in rows]
+
+    def test_scores_stand_beside_those_before_training(self, tmp_path: Path) -> None:
+        train = pretend({1e-4: 0.3, 1e-5: 0.1, 1e-6: 0.2}, {1e-4: 0.2, 1e-5: 0.3, 1e-6: 0.1}, untrained=0.4)
+        best = train_combinations(cells(), tmp_path, train, made_from=MADE_FROM)[0]
+        assert best.scores["development/acc@1"] < best.untrained["development/acc@1"] == 0.4
+        assert best.queries == {"dev": 9}
+        with (tmp_path / "grid.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        assert [(row["development/acc@1"], row["untrained/development/acc@1"]) for row in rows] == [
+            ("0.3", "0.4"),
+            ("0.2", "0.4"),
+            ("0.1", "0.4"),
+        ]
+        assert {row["untrained/dev/acc@1"] for row in rows} == {"0.4"}
+        assert {row["dev/queries"] for row in rows} == {"9"}
+        written = json.loads((tmp_path / "grid.json").read_text())["combinations"][0]
+        assert (written["untrained"]["dev/acc@1"], written["queries"]) == (0.4, {"dev": 9})
+
+    def test_a_grid_of_an_earlier_version_goes_on(self, tmp_path: Path) -> None:
+        """Neither its table nor its encoders may say what was scored before training."""
+        scores = {1e-4: 0.2, 1e-5: 0.3, 1e-6: 0.1}
+        train_combinations(cells(), tmp_path, pretend({1e-4: 0.3}, scores), made_from=MADE_FROM)
+        report = json.loads((tmp_path / "grid.json").read_text())
+        for one in report["combinations"]:
+            for key in ("untrained", "queries", "places"):
+                del one[key]
+        (tmp_path / "grid.json").write_text(json.dumps(report))
+        train = pretend({1e-5: 0.1, 1e-6: 0.2}, scores, untrained=0.15)
+        table = train_combinations(cells(), tmp_path, train, made_from=MADE_FROM)
+        assert [made.untrained.get("development/acc@1") for made in table] == [0.15, None, 0.15]
+        with (tmp_path / "grid.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        assert [row["untrained/development/acc@1"] for row in rows] == ["0.15", "", "0.15"]
 
     def test_the_loss_and_the_length_that_were_set_stand_beside_those_measured(self, tmp_path: Path) -> None:
         grid = Grid("g", "", ({"loss": ("nca", "circle"), "steps": ("7",)},))
@@ -464,6 +514,9 @@ def test_on_a_terminology_with_development_data(place: Path, tmp_path: Path) -> 
     assert stepped == [1, 2, 1, 2]
     assert {made.name for made in table} == {"learning_rate=1e-3,loss=nca", "learning_rate=1e-4,loss=nca"}
     assert all(0 <= made.scores["hidden synonyms/acc@5"] <= 1 for made in table)
+    assert table[0].untrained == table[1].untrained
+    assert table[0].untrained.keys() == table[0].scores.keys()
+    assert table[0].queries == {"hidden synonyms": 4}
     assert sorted(path.name for path in (tmp_path / "out").iterdir() if not path.name.startswith(".")) == [
         "grid.csv",
         "grid.json",
@@ -609,8 +662,7 @@ def test_the_picture_has_a_panel_for_each_table(tmp_path: Path) -> None:
         trained("4", (1,), 0.6, rate="1e-05", loss="nca", kind="c"),
         Trained("5", {"rate": "0.0001", "loss": "circle", "kind": "a$b"}, (0,), "failed"),
     ]
-    figure = draw_grid(grid, table)
-    rates, kinds = figure.axes
+    rates, kinds = draw_grid(grid, table).axes
     assert [label.get_text() for label in rates.get_xticklabels()] == ["1e-05", "0.0001"]
     lines = {line.get_label(): np.asarray(line.get_xydata()).tolist() for line in rates.get_lines()}
     assert lines["loss nca"] == [[0, 0.9], [1, 0.7]]
@@ -622,3 +674,158 @@ def test_the_picture_has_a_panel_for_each_table(tmp_path: Path) -> None:
         plot_grid(grid, table[-1:], tmp_path / "none.svg")
     with pytest.raises(InputError, match="unknown kind of picture"):
         plot_grid(grid, table, tmp_path / "grid.txt")
+
+
+LOSSES = ("multi-similarity", "circle", "nca", "triplet", "info-nce", "lifted-structure", "cosine")
+SEEDS = ("0", "1", "2")
+
+
+def drawn(
+    grid: Grid, untrained: Callable[[Recipe], float] | None = None, failed: tuple[str, ...] = (), queries: int = 2000
+) -> Figure:
+    """Of all combinations with scores by chance."""
+    random = np.random.default_rng(0)
+    keys = list(dict.fromkeys(key for table in grid.tables for key in table))
+    table = []
+    for cell in cells(grid):
+        values = {key: value for key, value, _ in settings_of(cell.recipe.config)}
+        waiting = Trained(cell.name, {key: values.get(key, "") for key in keys}, cell.tables, places=cell.places)
+        if cell.name in failed:
+            table.append(replace(waiting, status="failed"))
+            continue
+        before = {} if untrained is None else {"development/acc@1": untrained(cell.recipe)}
+        scores = {"development/acc@1": float(random.uniform(0.5, 0.9))}
+        table.append(
+            replace(waiting, status="done", scores=scores, loss=1.0, untrained=before, queries={"dev": queries})
+        )
+    figure = draw_grid(grid, best_first(table))
+    figure.draw_without_rendering()
+    return figure
+
+
+def dashed(panel: Axes) -> list[list[list[float]]]:
+    return [
+        np.asarray(line.get_xydata()).tolist()
+        for line in panel.get_lines()
+        if line.is_dashed() and len(np.asarray(line.get_xdata()))
+    ]
+
+
+def entries(panel: Axes) -> list[str]:
+    legend = panel.get_legend()
+    return [] if legend is None else [text.get_text() for text in legend.get_texts()]
+
+
+def colours(panel: Axes) -> list[object]:
+    """Of the points, in the order of the legend."""
+    by_label = {line.get_label(): line.get_color() for line in panel.get_lines()}
+    return [by_label[label] for label in entries(panel) if label != "untrained"]
+
+
+class TestPicture:
+    @pytest.fixture(autouse=True)
+    def _matplotlib(self) -> None:
+        pytest.importorskip("matplotlib")
+
+    def test_words_stand_as_in_the_file_and_are_not_joined(self) -> None:
+        grid = Grid("g", "", ({"loss": LOSSES, "seed": ("2", "0", "1")},))
+        failed = ("loss=multi-similarity,seed=2", "loss=circle,seed=0")
+        (panel,) = drawn(grid, failed=failed).axes
+        assert [label.get_text() for label in panel.get_xticklabels()] == list(LOSSES)
+        assert entries(panel) == ["seed 2", "seed 0", "seed 1"]
+        assert colours(panel) == ["C0", "C1", "C2"]
+        points = [line for line in panel.get_lines() if line.get_label() in entries(panel)]
+        assert {line.get_linestyle() for line in points} == {"None"}
+        places = [np.asarray(line.get_xdata()).round().tolist() for line in points]
+        assert places == [[1, 2, 3, 4, 5, 6], [0, 2, 3, 4, 5, 6], [0, 1, 2, 3, 4, 5, 6]]
+
+    def test_what_another_table_has_too_stands_at_its_place_in_each(self) -> None:
+        grid = Grid("g", "", ({"seed": SEEDS}, {"loss": ("circle", "multi-similarity", "nca")}))
+        seeds, losses = drawn(grid).axes
+        assert [label.get_text() for label in losses.get_xticklabels()] == ["circle", "multi-similarity", "nca"]
+        assert {line.get_linestyle() for line in seeds.get_lines()} == {"None"}, "seeds have no order either"
+
+    def test_numbers_stand_by_size_and_are_joined(self) -> None:
+        grid = Grid("g", "", ({"learning_rate": ("1e-4", "1e-6", "1e-5"), "loss": ("nca", "circle")},))
+        (panel,) = drawn(grid).axes
+        assert [label.get_text() for label in panel.get_xticklabels()] == ["1e-06", "1e-05", "0.0001"]
+        assert entries(panel) == ["loss nca", "loss circle"]
+        lines = [line for line in panel.get_lines() if line.get_label() in entries(panel)]
+        assert [np.asarray(line.get_xdata()).tolist() for line in lines] == [[0, 1, 2]] * 2
+        assert {line.get_linestyle() for line in lines} == {"-"}
+
+    def test_an_untrained_score_that_all_share_is_one_dashed_line(self) -> None:
+        grid = Grid("g", "", ({"loss": LOSSES, "seed": SEEDS}, {"learning_rate": ("1e-5", "1e-4")}))
+        losses, rates = drawn(grid, lambda _: 0.25).axes
+        assert dashed(losses) == [[[-0.5, 0.25], [6.5, 0.25]]]
+        assert dashed(rates) == [[[-0.5, 0.25], [1.5, 0.25]]]
+        assert entries(losses) == [*(f"seed {seed}" for seed in SEEDS), "untrained"]
+        assert entries(rates) == ["untrained"]
+        assert losses.get_ylim()[0] < 0.25
+        (panel,) = drawn(Grid("g", "", ({"loss": LOSSES, "seed": SEEDS},))).axes
+        assert dashed(panel) == []
+        assert "untrained" not in entries(panel)
+
+    def test_untrained_scores_that_differ_stand_at_their_combinations(self) -> None:
+        before = {"cls": 0.1, "mean": 0.2, "mean-all": 0.3}
+        grid = Grid("g", "", ({"pooling": tuple(before), "seed": ("0", "1")},))
+        (panel,) = drawn(grid, lambda recipe: before[str(recipe.config.pooling)]).axes
+        found = sorted((round(sum(x for x, _ in line) / 2), line[0][1], line[1][1]) for line in dashed(panel))
+        assert found == [(place, height, height) for place, height in enumerate(before.values()) for _ in range(2)]
+        assert entries(panel)[-1] == "untrained"
+
+    def test_how_many_queries_there_are_is_written(self) -> None:
+        (panel,) = drawn(Grid("g", "", ({"seed": SEEDS},))).axes
+        assert panel.get_ylabel() == "development/acc@1\n2,000 queries"
+
+    @pytest.mark.parametrize("n_tables", [1, 4])
+    def test_nothing_overlaps_and_nothing_is_cut(self, n_tables: int) -> None:
+        grid = Grid("g", "", tuple({"loss": LOSSES, "seed": SEEDS, "steps": (str(n),)} for n in range(1, n_tables + 1)))
+        figure = drawn(grid, lambda recipe: 0.1 * recipe.config.seed)
+        for panel in figure.axes[:n_tables]:
+            ticks = panel.get_xticklabels()
+            assert {tick.get_rotation() for tick in ticks} == {40.0}
+            ends = [tick.get_window_extent().x1 for tick in ticks]  # with words turned, lines of them lie side by side
+            assert min(right - left for left, right in itertools.pairwise(ends)) > ticks[0].get_fontsize()
+            legend = panel.get_legend()
+            assert legend is not None
+            assert legend.get_window_extent().y0 >= panel.get_window_extent().y1, "no entry is taken for a point"
+            for text in (panel.yaxis.label, panel.xaxis.label, legend, *ticks):
+                box = text.get_window_extent()
+                if box.width:
+                    assert box.x0 >= 0.09 * figure.dpi
+                    assert box.y0 >= 0.09 * figure.dpi
+                    assert box.x1 <= figure.bbox.x1
+                    assert box.y1 <= figure.bbox.y1
+            assert panel.get_window_extent().height > 1.5 * figure.dpi
+        (panel,) = drawn(Grid("g", "", ({"loss": ("nca", "circle")},))).axes
+        assert {tick.get_rotation() for tick in panel.get_xticklabels()} == {0.0}
+
+    def test_long_values_are_shortened_and_leave_the_panel_its_room(self) -> None:
+        folders = tuple(f"/home/somebody/encoders/{n}/of-the-third-attempt-at-the-great-table" for n in range(3))
+        grid = Grid("g", "", ({"learning_rate": ("1e-4", "1e-5"), "base": folders, "loss": LOSSES},))
+        figure = drawn(grid, lambda recipe: len(recipe.config.loss.name) / 100)
+        (panel,) = figure.axes
+        assert panel.get_window_extent().height > 1.5 * figure.dpi
+        assert max(len(line) for entry in entries(panel) for line in entry.splitlines()) <= 52
+        (panel,) = drawn(Grid("g", "", ({"base": folders, "seed": SEEDS},))).axes
+        assert {len(label.get_text()) for label in panel.get_xticklabels()} == {27}
+
+
+def test_the_page_on_grids_says_what_a_grid_gives(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "training.md"
+    if not page.exists():
+        pytest.skip("the documentation is not part of the package")
+    part = page.read_text(encoding="utf-8").split("\n## Grids\n")[1].split("\n## ")[0]
+    found = combinations(
+        "sapbert-paper", load_grid(written(tmp_path, part.split("```toml\n")[1].split("```")[0])), {"seed": "0"}
+    )
+    (shared,) = (combination for combination in found if len(combination.tables) > 1)
+    assert shared.recipe.config.mining.model_dump()["margin"] == 0.2
+    assert f"it is `{shared.name}`" in part
+    train_combinations(cells(), tmp_path / "out", pretend(dict.fromkeys((1e-4, 1e-5, 1e-6), 1.0)), made_from=MADE_FROM)
+    columns = (tmp_path / "out" / "grid.csv").read_text().splitlines()[0].split(",")
+    assert "last_loss" in columns
+    assert "`last_loss` is the mean of the last ten steps" in part
+    assert f"The bar has the mean of the last {show._RECENT_STEPS}" in part
+    assert "`untrained/development/acc@1`" in part

@@ -34,6 +34,7 @@ from onoma.linking.confidence_metrics import (
     expected_calibration_error,
     precision_coverage,
     reliability_bins,
+    threshold_in_words,
     wilson_interval,
 )
 from onoma.randomness import random_from
@@ -343,7 +344,9 @@ def in_words(scores: AbstentionScores) -> str:
     """A threshold and what is answered from it on, for people, in per cent."""
     precision = "" if scores.precision is None else f", right {_percent(scores.precision)} of them"
     nil = "" if scores.nil_recall is None else f"; {_percent(scores.nil_recall)} of those without a concept withheld"
-    return f"from confidence {scores.threshold:.3f}: {_percent(scores.coverage)} answered{precision}{nil}"
+    return (
+        f"from confidence {threshold_in_words(scores.threshold)}: {_percent(scores.coverage)} answered{precision}{nil}"
+    )
 
 
 def _percent(share: float) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from onoma.benchmarks.abstention import AbstentionResult
 from onoma.errors import InputError
 from onoma.files.pictures import save_picture
+from onoma.linking.confidence_metrics import threshold_in_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -129,7 +130,8 @@ def draw_precision_coverage(result: AbstentionResult, *, title: str = "") -> Fig
     marks = zip(itertools.cycle("os^Dv"), itertools.count(5, 3), strict=False)
     for (wish, scores), (marker, size) in zip(sorted(result.at_precision.items()), marks, strict=False):
         if scores is not None and scores.precision is not None:
-            label = f"{wish:.0%} right: {scores.coverage:.1%} answered, from confidence {scores.threshold:.2f}"
+            threshold = threshold_in_words(scores.threshold)
+            label = f"{wish:.0%} right: {scores.coverage:.1%} answered, from confidence {threshold}"
             # Each larger, as several may be at one place.
             hollow: dict[str, Any] = {"color": _MARK, "mfc": "none", "ms": size, "linestyle": "none"}
             axes.plot(scores.coverage, scores.precision, marker, **hollow, label=label)

@@ -236,12 +236,14 @@ def _show_counted(report: TuningReport) -> None:
 def _show_lost(before: LinkerSettings, report: TuningReport) -> None:
     """What the linker had and has no more."""
     from onoma.cli import show
+    from onoma.linking.confidence_metrics import threshold_in_words
 
     if before.calibration is not None and report.calibration is None:
         show.remark("the linker's confidences are dropped")
     if before.no_concept_below is not None and report.no_concept_below is None:
+        least = threshold_in_words(before.no_concept_below)
         show.remark(
-            f"nothing is 'no such concept' any more, which it was below a confidence of {before.no_concept_below:.3f}: "
+            f"nothing is 'no such concept' any more, which it was below a confidence of {least}: "
             "give --min-precision again to withhold what is uncertain"
         )
 
@@ -292,6 +294,7 @@ def _lost_at_five(without: Accuracies, with_it: Accuracies) -> str:
 
 def _show_confidence(report: TuningReport) -> None:
     from onoma.cli import show
+    from onoma.linking.confidence_metrics import threshold_in_words
 
     if (held := report.calibration) is not None:
         show.out.print(
@@ -304,7 +307,7 @@ def _show_confidence(report: TuningReport) -> None:
         right = "" if told.held_out_right is None else f", {told.held_out_right:.3f} of the answers right"
         none = "" if not told.n_unfulfilled else f"; no threshold for {told.n_unfulfilled} of the fifths"
         show.out.print(
-            f"no such concept below a confidence of {report.no_concept_below:.3f}: {told.share_answered:.3f} of the "
-            f"different mentions answered\nthresholds learned without a fifth of them, on that fifth: "
-            f"{told.held_out_answered:.3f} answered{right}{none}",
+            f"no such concept below a confidence of {threshold_in_words(report.no_concept_below)}: "
+            f"{told.share_answered:.3f} of the different mentions answered\nthresholds learned without a fifth of "
+            f"them, on that fifth: {told.held_out_answered:.3f} answered{right}{none}",
         )

@@ -96,6 +96,7 @@ def map_(
     from onoma.cli import show
     from onoma.errors import InputError
     from onoma.linking import Asking, Linker, LinkerSettings
+    from onoma.linking.confidence_metrics import threshold_in_words
     from onoma.linking.filters import Filters
     from onoma.linking.settings import ordered_stages
     from onoma.mapping import map_table
@@ -152,8 +153,8 @@ def map_(
         )
     if report.no_concept_below is not None:
         show.remark(
-            f"No link is given below a confidence of {report.no_concept_below:.3f}; rows without a link may be such "
-            "(--min-confidence 0 gives all links, with their confidence)."
+            f"No link is given below a confidence of {threshold_in_words(report.no_concept_below)}; rows without a "
+            "link may be such (--min-confidence 0 gives all links, with their confidence)."
         )
     if report.answers_nil:
         show.remark("The linker's cross-encoder may say that no concept is meant; rows without a link may be such.")

@@ -166,10 +166,12 @@ def nameless_concepts(linker: Path, terminology: Path) -> None:
 
 def calibration_out_of_force(settings: LinkerSettings, stages: Sequence[str]) -> None:
     """Remark on a linker's confidences where they do not hold for the stages that are on, and so are not given."""
+    from onoma.linking.confidence_metrics import threshold_in_words
+
     if settings.calibration is None or tuple(stages) == settings.calibrated_stages:
         return
     least = settings.no_concept_below
-    withheld = "" if least is None else f", and nothing is 'no such concept' below {least:.3f}"
+    withheld = "" if least is None else f", and nothing is 'no such concept' below {threshold_in_words(least)}"
     remark(
         f"no confidences are given{withheld}: they were learned for the stages "
         f"{', '.join(settings.calibrated_stages)} (onoma linker tune learns them anew)"

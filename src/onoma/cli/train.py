@@ -142,20 +142,24 @@ def _show_grid(grid: Grid, table: Sequence[Trained], out: Path, plot: Path | Non
 
     finished = [made for made in table if made.status == DONE]
     score = next(iter(finished[0].scores), "") if finished else ""
+    scored = [score, "untrained"] if any(score in made.untrained for made in finished) else [score] if score else []
     show.table(
-        ["combination", *([score] if score else []), "loss", "steps", "time"],
+        ["combination", *scored, "loss", "steps", "time"],
         [
             [
                 made.name,
-                *([f"{made.scores[score]:.4f}"] if score else []),
+                *[_score(of.get(score)) for of in (made.scores, made.untrained)[: len(scored)]],
                 f"{made.loss:.3f}",
                 f"{made.steps:,}",
                 show.duration(made.seconds or 0.0),
             ]
             for made in finished
         ],
-        numeric=[score, "loss", "steps", "time"],
+        numeric=[*scored, "loss", "steps", "time"],
     )
+    if score and (queries := finished[0].queries):
+        n_queries = ", ".join(f"{name} ({show.count(n, 'query', 'queries')})" for name, n in queries.items())
+        show.remark(f"Scores are of {n_queries}: one query more or less tells two combinations apart by chance.")
     if not score:
         measuring = "--development FILE with --development-terminology DIR" if on_pairs else "--hide N"
         show.remark(f"Sorted by loss, which says little between losses, minings and batches: {measuring} measures.")
@@ -168,3 +172,7 @@ def _show_grid(grid: Grid, table: Sequence[Trained], out: Path, plot: Path | Non
             f"{len(failed)} of {len(table)} combinations failed: {', '.join(failed[:5])}"
             f"{' ...' if len(failed) > 5 else ''}. {out / TABLE_NAME} says why; the same command tries them again."
         )
+
+
+def _score(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"

@@ -9,6 +9,8 @@ Shapes: n mentions.
 
 from __future__ import annotations
 
+import decimal
+import itertools
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal, TypeAlias
@@ -30,6 +32,9 @@ from onoma.types import BoolArray, DoubleArray, RowArray
 Bins: TypeAlias = Literal["equal-mass", "equal-width"]
 N_BINS = 15
 """As in Guo et al. 2017."""
+
+_MIN_DECIMALS, _ROUNDING = 3, 1e-4
+"""Of a written threshold; the latter in shares of its distance to 0 or 1, whichever is nearer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +293,22 @@ def abstention_scores(
         nil_precision=_share(n_nil_left, int((~kept).sum())),
         nil_recall=_share(n_nil_left, int(is_nil.sum())),
     )
+
+
+def threshold_in_words(threshold: float) -> str:
+    """A threshold in as many decimals as it takes, rounded down: taken at its word it answers what itself answers.
+
+    Example:
+        >>> threshold_in_words(0.995431387), threshold_in_words(0.8), threshold_in_words(0.99999987654)
+        ('0.995431', '0.800', '0.99999987654')
+    """
+    exact = decimal.Decimal(repr(float(threshold)))
+    rounded_off = _ROUNDING * min(threshold, 1 - threshold)
+    shown = (
+        exact.quantize(decimal.Decimal(1).scaleb(-decimals), decimal.ROUND_FLOOR)
+        for decimals in itertools.count(_MIN_DECIMALS)
+    )
+    return f"{next(one for one in shown if exact - one <= rounded_off):f}"
 
 
 def wilson_interval(n_right: int, n: int, *, confidence: float = 0.95) -> tuple[float, float]:

@@ -11,6 +11,7 @@ import numpy as np
 from onoma.errors import whole_number
 from onoma.linking.answers import NO_ANSWER, Answer
 from onoma.linking.components import Components
+from onoma.linking.confidence_metrics import threshold_in_words
 from onoma.linking.expansion import Expansion
 from onoma.linking.fusion import contributions, knows_nothing, ranks, without_gaps
 from onoma.linking.mentions import PreparedMention
@@ -354,7 +355,7 @@ def _outcome(text: str, reasons: tuple[Reason, ...], answer: Answer, threshold: 
         named = ", whose name the mention is," if first.stage == "exact" else ","
         return (
             f"No such concept: the best, {first.concept_id} ({first.preferred_name}){named} has a confidence of "
-            f"{answer.confidence:.3f}, below {threshold:.3f}."
+            f"{answer.confidence:.3f}, below {threshold_in_words(threshold)}."
         )
     how = {
         "exact": "the mention is a name of it",

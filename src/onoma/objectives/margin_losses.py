@@ -41,6 +41,8 @@ def triplet_loss(similarity: Tensor, masks: PairMasks, *, margin: float = 0.2) -
     limit = distance + margin
     violating = torch.searchsorted(nearest_first.detach(), limit.detach())
     sums = violating * limit - running.gather(1, violating)
+    farthest = nearest_first[:, -1:]  # NaN if any is, and no sum reaches it there
+    sums = torch.where(farthest.isnan(), farthest, sums)
     return masked_mean(sums, masks.positives) / masks.negatives.count_nonzero(1).clamp(min=1)
 
 

@@ -8,7 +8,7 @@ Pairs marked in ``excluded`` are never negatives: the same text under two concep
 encoder, and pushing it away from itself only adds noise.
 
 Conditions are written as "not beyond the limit", which marks pairs whose similarity is NaN: a broken encoder
-then shows in the loss instead of looking like a batch with nothing to learn.
+then shows in every loss instead of looking like a batch with nothing to learn.
 
 Shapes: B names in the batch. Everything here runs without gradient.
 """
@@ -168,7 +168,9 @@ def semi_hard_masks(
         ShapeError: the arguments do not fit one another, or the batch is empty.
 
     Source:
-        Schroff et al. 2015 (FaceNet), eq. 4.
+        Schroff et al. 2015 (FaceNet), eq. 4 with the margin named there, 0.2. Differs: theirs is of squared distances,
+        ``d(a, n)^2 <= d(a, p)^2 + 0.2``, which is a cosine of 0.1 everywhere. Ours takes in more where the two
+        distances add up to more than 1 (cosines below some 0.87), and fewer where to less.
     """
     pairs = _candidates(similarity, labels, excluded)
     distance = euclidean_distances(similarity)

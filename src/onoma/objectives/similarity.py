@@ -60,5 +60,5 @@ def euclidean_distances(similarity: Tensor) -> Tensor:
     squared = (2 - 2 * similarity).clamp(min=0)
     if not squared.requires_grad:
         return squared.sqrt_()
-    apart = squared > 0
+    apart = squared != 0  # true of NaN too: a broken encoder shows in the loss
     return torch.where(apart, torch.where(apart, squared, 1).sqrt(), 0)

@@ -59,6 +59,8 @@ class Combination:
     """The recipe with these settings."""
     tables: tuple[int, ...]
     """Numbers of the ``[[vary]]`` tables that have it; the recipe's own values are often in several."""
+    places: tuple[int, ...]
+    """Its number among the combinations of each of these tables, in the order of the file."""
 
 
 def grid_names() -> list[str]:
@@ -116,17 +118,16 @@ def combinations(recipe: str, grid: Grid, overrides: Mapping[str, Any] | None = 
     for number, table in enumerate(grid.tables):
         if both := sorted(set(map(without_name, fixed)) & set(map(without_name, table))):
             raise ConfigError(f"{grid.name} varies {', '.join(both)}; leave it out of --set.")
-        for values in itertools.product(*table.values()):
+        for place, values in enumerate(itertools.product(*table.values())):
             settings = dict(zip(table, values, strict=True))
             try:
                 made = load_recipe(recipe, {**fixed, **settings})
             except ConfigError as error:
                 raise ConfigError(f"{grid.name}, combination {_words(settings)}: {error}") from None
             key = made.config.model_dump_json()
-            if key in found:
-                found[key] = replace(found[key], tables=tuple(dict.fromkeys((*found[key].tables, number))))
-            else:
-                found[key] = Combination(_words(settings), settings, made, (number,))
+            known = found.setdefault(key, Combination(_words(settings), settings, made, (number,), (place,)))
+            if number not in known.tables:
+                found[key] = replace(known, tables=(*known.tables, number), places=(*known.places, place))
     return _with_folder_names(list(found.values()))
 
 

@@ -48,11 +48,17 @@ class Trained:
     """How often it was begun by several processes and not finished."""
     scores: Mapping[str, float] = field(default_factory=dict)
     """On development data, by name; larger is better, and the first decides which combination is best."""
+    untrained: Mapping[str, float] = field(default_factory=dict)
+    """The same scores before the first step; empty where they were not measured."""
+    queries: Mapping[str, int] = field(default_factory=dict)
+    """How many there are in each development set, by its name."""
     loss: float | None = None
     """Mean of the last steps; comparable only between combinations of one loss, mining and batch size."""
     steps: int | None = None
     seconds: float | None = None
     names_per_second: float | None = None
+    places: tuple[int, ...] = ()
+    """See `Combination`."""
 
 
 def earlier_tries(out: Path) -> dict[str, dict[str, Any]]:
@@ -89,7 +95,7 @@ def state_of(out: Path, combination: Combination, keys: Sequence[str]) -> Traine
     Raises:
         MismatchError: an encoder that was trained with other settings lies in its place.
     """
-    waiting = Trained(combination.name, _values(combination, keys), combination.tables)
+    waiting = Trained(combination.name, _values(combination, keys), combination.tables, places=combination.places)
     folder = out / combination.name
     if not folder.exists():
         return waiting
@@ -103,10 +109,13 @@ def state_of(out: Path, combination: Combination, keys: Sequence[str]) -> Traine
             "Write to another place, or remove it."
         )
     report = json.loads((folder / TRAIN_NAME).read_text(encoding="utf-8"))
+    saved, untrained = _evaluation(report, report["saved_step"]), _evaluation(report, 0)
     return replace(
         waiting,
         status=DONE,
-        scores=_scores(report),
+        scores=saved.figures() if saved else {},
+        untrained=untrained.figures() if untrained else {},
+        queries={name: scores.n_queries for name, scores in saved.sets.items()} if saved else {},
         loss=report["last_loss"],
         steps=report["steps"],
         seconds=report["seconds"],
@@ -114,10 +123,10 @@ def state_of(out: Path, combination: Combination, keys: Sequence[str]) -> Traine
     )
 
 
-def _scores(report: Mapping[str, Any]) -> dict[str, float]:
-    """What the saved weights reached, by ``train.json``; empty without development data."""
-    saved = [line for line in report["evaluations"] if line["step"] == report["saved_step"]]
-    return Evaluation.from_json(saved[-1]).figures() if saved else {}
+def _evaluation(report: Mapping[str, Any], step: int) -> Evaluation | None:
+    """What was measured after so many steps, by ``train.json``; None without development data."""
+    found = [line for line in report["evaluations"] if line["step"] == step]
+    return Evaluation.from_json(found[-1]) if found else None
 
 
 def _values(combination: Combination, keys: Sequence[str]) -> dict[str, str]:
@@ -144,6 +153,8 @@ def write_table(out: Path, made_from: Mapping[str, Any], table: Mapping[str, Tra
             **made.settings,
             "status": made.status,
             **{name: made.scores.get(name) for scored in lines for name in scored.scores},
+            **{f"untrained/{name}": made.untrained.get(name) for scored in lines for name in scored.untrained},
+            **{f"{name}/queries": made.queries.get(name) for scored in lines for name in scored.queries},
             **{column: getattr(made, key) for column, key in _MEASURED.items()},
         }
         for made in lines
