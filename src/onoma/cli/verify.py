@@ -58,7 +58,7 @@ def verify(
     show.out.print(
         f"{folder}: a whole {manifest.kind} (format {manifest.format_version}), "
         f"{show.count(len(manifest.files), 'file')}, {size / 1e6:,.1f} MB, made {manifest.created} "
-        f"by Onoma {manifest.onoma_version}, fingerprint of its files {manifest.fingerprint[:16]}",
+        f"by Onoma {manifest.onoma_version}, checksum of its files {manifest.fingerprint[:16]}",
     )
     for parent in manifest.parents:
         show.out.print(f"  made from: {parent.kind}, fingerprint {parent.fingerprint[:16]}")
