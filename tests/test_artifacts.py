@@ -701,6 +701,18 @@ def test_files_of_several_names_keep_their_mode_as_they_are_elsewhere_too(tmp_pa
     assert stat.S_IMODE((tmp_path / "x" / "new").stat().st_mode) == 0o600
 
 
+def test_what_a_link_leads_to_keeps_its_mode(tmp_path: Path) -> None:
+    for name in ("before", "after"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "before").chmod(0o777)
+    (tmp_path / "secret").touch(mode=0o600)
+    (tmp_path / "after" / "link").symlink_to(tmp_path / "secret")
+    (tmp_path / "after" / "dead").symlink_to(tmp_path / "nothing")
+    take_over_access(tmp_path / "before", tmp_path / "after")
+    assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "after").stat().st_mode) == 0o777
+
+
 def test_a_group_that_one_may_not_give_has_no_access(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[tuple[int, int]] = []
 

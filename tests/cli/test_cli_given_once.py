@@ -15,7 +15,7 @@ from tiny import make_terminology
     [
         (("linker", "build", "-t", "a", "--terminology", "b", "-e", "x", "-o", "l"), "--terminology"),
         (("terminology", "import", "table", "x.csv", "-o", "a", "--set", "id=x", "-o", "b"), "--out"),
-        (("map", "L", "-i", "a.csv", "-i", "b.csv", "-o", "c.csv"), "--input"),
+        (("map", "L", "-c", "x", "-i", "a.csv", "-i", "b.csv", "-o", "c.csv"), "--input"),
         (("link", "L", "-k", "3", "fever", "--top-k", "3"), "--top-k"),
     ],
 )
@@ -23,6 +23,14 @@ def test_an_option_of_one_value_is_given_once(words: tuple[str, ...], option: st
     done = invoke(*words)
     assert done.exit_code == 2
     assert f"{option} is given 2 times, and takes one value" in done.output
+
+
+def test_help_is_given_whatever_else_is(tmp_path: Path) -> None:
+    done = invoke("link", "L", "-k", "3", "-k", "4", "--help")
+    assert done.exit_code == 0
+    assert "Usage" in done.output
+    assert "divide several by commas" in invoke("link", "L", "a", "--stages", "exact", "--stages", "dense").output
+    assert "onoma terminology merge" in invoke("linker", "build", "-t", "a", "-t", "b", "-e", "x", "-o", "l").output
 
 
 def test_flags_and_options_of_several_values_are_given_again(tmp_path: Path) -> None:

@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from onoma.encoders import export_encoder, open_encoder
+from onoma.encoders import export_encoder, locate_tokenizer, open_encoder
+from onoma.encoders.weight_files import count_parameters
 from onoma.errors import DamagedArtifactError, InputError
 from onoma.linking import build_linker
+from onoma.training.alignment_config import load_recipe
+from onoma.training.tuning import check_base
 from tiny import make_terminology, tiny_encoder
 
 PROGRAM = """
@@ -57,8 +60,36 @@ def test_no_program_of_a_folder_is_run_whatever_is_answered(
     monkeypatch.setattr(builtins, "input", answer)
     with pytest.raises(InputError, match="brings code of its own, which Onoma never runs"):
         open_encoder(foreign, backend="torch").encode(["a"])
+    if not has_tokenizer:
+        with pytest.raises(InputError, match="brings code of its own, which Onoma never runs"):
+            locate_tokenizer(foreign)
     assert not asked
     assert not mark.exists()
+
+
+def test_no_model_of_a_known_configuration_is_run_either(
+    foreign: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = tmp_path / "ran"
+    (foreign / "own.py").write_text(PROGRAM.format(mark=mark))
+    config = json.loads((foreign / "config.json").read_text())
+    about = {"model_type": "blip_text_model", "auto_map": {"AutoModel": "own.OwnModel"}}
+    (foreign / "config.json").write_text(json.dumps({**config, **about}))
+    monkeypatch.setattr(builtins, "input", lambda _="": "y")
+    with pytest.raises(InputError):
+        open_encoder(foreign, backend="torch").encode(["a"])
+    assert not mark.exists()
+
+
+def test_a_tokeniser_that_cannot_be_converted_is_told(foreign: Path) -> None:
+    (foreign / "tokenizer.json").unlink()
+    (foreign / "vocab.txt").unlink(missing_ok=True)
+    (foreign / "spiece.model").write_text("no model")
+    with pytest.raises(InputError, match="tokeniser"):
+        locate_tokenizer(foreign)
+
+
+LINK = "a link out of the encoder's folder"
 
 
 @pytest.mark.parametrize("name", ["merges.txt", "added_tokens.json"])
@@ -66,13 +97,62 @@ def test_links_out_of_a_folder_are_not_copied(foreign: Path, name: str, tmp_path
     secret = tmp_path / "secret.txt"
     secret.write_text("password")
     (foreign / name).symlink_to(secret)
-    with pytest.raises(InputError, match="a link out of the encoder's folder"):
+    with pytest.raises(InputError, match=LINK):
         export_encoder(foreign, tmp_path / "out")
     make_terminology(tmp_path / "t", {"D1": ["cold"]})
-    with pytest.raises(InputError, match="a link out of the encoder's folder"):
+    with pytest.raises(InputError, match=LINK):
         build_linker(tmp_path / "t", open_encoder(foreign), tmp_path / "linker")
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "linker").exists()
+
+
+@pytest.mark.parametrize("name", ["onnx/model.onnx.data", "train.json"])
+def test_links_beside_what_a_manifest_lists_are_not_copied(foreign: Path, name: str, tmp_path: Path) -> None:
+    export_encoder(foreign, tmp_path / "own")
+    (tmp_path / "secret.txt").write_text("password")
+    (tmp_path / "own" / name).symlink_to(tmp_path / "secret.txt")
+    with pytest.raises(InputError, match=LINK):
+        export_encoder(tmp_path / "own", tmp_path / "out")
+
+
+def test_a_folder_of_a_model_that_is_a_link_lies_elsewhere(foreign: Path, tmp_path: Path) -> None:
+    outer = tmp_path / "outer"
+    outer.mkdir()
+    (foreign / "merges.txt").write_text("password")
+    steps = [("Transformer", "0_T"), ("Pooling", "1_Pooling")]
+    listed = [{"path": place, "type": f"sentence_transformers.models.{kind}"} for kind, place in steps]
+    (outer / "modules.json").write_text(json.dumps(listed))
+    (outer / "1_Pooling").mkdir()
+    (outer / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode_cls_token": True}))
+    (outer / "0_T").symlink_to(foreign)
+    with pytest.raises(InputError, match=LINK):
+        export_encoder(outer, tmp_path / "out")
+
+
+def test_a_list_of_weights_beside_whole_ones_is_not_copied(foreign: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("password")
+    (foreign / "model.safetensors.index.json").symlink_to(tmp_path / "secret.txt")
+    export_encoder(foreign, tmp_path / "out")
+    assert not any("password" in file.read_text(errors="replace") for file in (tmp_path / "out").glob("*.json"))
+
+
+def test_what_is_read_as_what_it_is_may_be_a_link(foreign: Path, tmp_path: Path) -> None:
+    """As data-version tools have large files; links within a folder lead nowhere else."""
+    for name in ("tokenizer.json", "model.safetensors"):
+        (foreign / name).rename(tmp_path / name)
+        (foreign / name).symlink_to(tmp_path / name)
+    (foreign / "vocabulary").write_text("a")
+    (foreign / "merges.txt").symlink_to("vocabulary")
+    made = export_encoder(foreign, tmp_path / "out")
+    assert made.fingerprint == open_encoder(foreign).fingerprint
+
+
+def test_training_refuses_links_before_it_begins(foreign: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("password")
+    (foreign / "merges.txt").symlink_to(tmp_path / "secret.txt")
+    config = load_recipe("quickstart", {"base": str(foreign), "steps": 1, "max_tokens": 16}).config
+    with pytest.raises(InputError, match=LINK):
+        check_base(config)
 
 
 def test_links_within_the_hubs_cache_are_copied(foreign: Path, tmp_path: Path) -> None:
@@ -111,6 +191,20 @@ def test_json_that_is_nested_without_end(foreign: Path, name: str) -> None:
     (foreign / name).write_text('{"a":' * 200_000)
     with pytest.raises(InputError, match="this file is not JSON"):
         open_encoder(foreign)
+
+
+@pytest.mark.parametrize("name", ["tokenizer_config.json", "special_tokens_map.json"])
+def test_json_of_a_tokeniser_that_is_nested_without_end(foreign: Path, name: str, tmp_path: Path) -> None:
+    (foreign / name).write_text('{"a":' * 200_000)
+    with pytest.raises(InputError, match="this file is not JSON"):
+        export_encoder(foreign, tmp_path / "out")
+
+
+def test_weights_whose_header_is_nested_without_end(foreign: Path) -> None:
+    header = b'{"a":' * 200_000
+    (foreign / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(InputError, match="no weights in safetensors"):
+        count_parameters(foreign)
 
 
 def test_a_manifest_that_is_nested_without_end(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.known_vectors import KnownVectors
 from onoma.linking.updating import update_linker
 from onoma.terminology import Terminology
-from tiny import Name, tiny_encoder
+from tiny import Name, make_terminology, tiny_encoder
 from tiny_rerankers import write_reranker
 
 
@@ -208,6 +208,19 @@ def test_what_to_consider_is_told_where_nothing_replaces_a_concept(linker: Path,
         ("D8", None, "D9|D1"),
         ("D6", "D9", None),
     }
+
+
+@pytest.mark.parametrize(("n_before", "n_gone", "is_told"), [(100, 20, True), (100, 19, False), (400, 20, False)])
+def test_many_concepts_that_are_not_there_at_all_are_told(
+    n_before: int, n_gone: int, is_told: bool, tmp_path: Path
+) -> None:
+    """As where a linker over two terminologies, merged, is updated with one of them."""
+    names = {f"X{row}": [f"name {row}"] for row in range(n_before)}
+    make_terminology(tmp_path / "t", names)
+    make_terminology(tmp_path / "new", dict(list(names.items())[n_gone:]))
+    build_linker(tmp_path / "t", None, tmp_path / "l", sparse=True)
+    said = str(update_linker(tmp_path / "l", tmp_path / "new"))
+    assert (f"{n_gone} of {n_before} concepts are not in this terminology at all" in said) == is_told
 
 
 def test_settings_stay_and_what_was_learned_is_marked(place: Path, linker: Path) -> None:

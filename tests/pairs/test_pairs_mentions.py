@@ -234,9 +234,9 @@ def test_settings_that_cannot_be(terminology: Terminology, tmp_path: Path, optio
 
 def test_files_of_queries(tmp_path: Path) -> None:
     file = tmp_path / "train.txt"
-    file.write_bytes("D1||heart attack\r\n\r\nD1|D2||a+b\nD1+D2||both\nD3|D4||e||té\nD5||CD4+ cell\n".encode())
+    file.write_bytes("D1||heart attack\r\n\r\nD1+D2||a+b\nD1+D2||both\nD3|D4||e||té\nD5|D6||CD4+ cell\n".encode())
     reading = Reading()
-    assert read_mentions(file, reading).rows() == [("heart attack", "D1"), ("both", "D1|D2"), ("CD4+ cell", "D5")]
+    assert read_mentions(file, reading).rows() == [("heart attack", "D1"), ("both", "D1|D2"), ("CD4+ cell", "D5|D6")]
     assert reading.notes == {"composite mentions left out": 2}
     file.write_text("D1||x\nno divider\n||x\nD2|| \n", encoding="utf-8")
     with pytest.raises(InputError, match=r"train.txt, line 2: no '\|\|'"):
@@ -338,3 +338,12 @@ def test_joined_codes_of_tables_are_told(tmp_path: Path) -> None:
     reading = Reading()
     assert read_mentions(tmp_path / "m.csv", reading).rows() == [("both", "D1+D2"), ("one", "D1")]
     assert reading.notes == {"codes with a '+', which divides codes in lines id||mention alone": 1}
+
+
+def test_a_concept_may_be_called_nil(tmp_path: Path) -> None:
+    terminology = make_terminology(tmp_path / "t", {"NIL": ["nilpotency", "nil"], "D1": ["cold"]})
+    made = build_mention_pairs(
+        terminology, table(("none of it", "NIL"), ("x", "-1")), small_tokenizer(), tmp_path / "p"
+    )
+    counts = made.manifest.config["mentions"]
+    assert (len(made.pairs), counts["of_no_concept"], counts["unknown"]) == (2, 1, 0)

@@ -198,6 +198,8 @@ def test_several_names_in_a_row(tmp_path: Path) -> None:
         (["a|b", "c", "d | e|f"], {"names with '|' in them, kept whole (--set separator='|' divides them)": 2}),
         (["a; b", "c"], {"names with ';' in them, kept whole (--set separator=';' divides them)": 1}),
         (["a; b", *map(str, range(30))], {}),
+        (3 * ["a; b"] + 27 * ["c"], {"names with ';' in them, kept whole (--set separator=';' divides them)": 3}),
+        (2 * ["a; b"] + 28 * ["c"], {}),
         (["|a", "b|", "c ;"], {}),
     ],
 )

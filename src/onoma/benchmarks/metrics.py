@@ -224,7 +224,8 @@ def cluster_interval(
     """Confidence interval of a share of right queries of which some are not independent of each other.
 
     Whole clusters are drawn with replacement, as many as there are; the share is that of all their queries. Where
-    every query is a cluster of its own, or all are right, or none, this is `bootstrap_interval` of the clusters.
+    every query is a cluster of its own, or all are right, or none, this is `bootstrap_interval` of the clusters. Of a
+    single cluster, or where all have the same share, it is a point, as every resample is the same.
 
     Args:
         right: Whether each query is right, at least one.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from onoma.benchmarks.biosyn import DictionaryLine, Query, merged, read_queries
-from onoma.benchmarks.tasks import LINKER_TIES, BenchmarkTask
+from onoma.benchmarks.tasks import LINKER_TIES, OWN, BenchmarkTask
 from onoma.codes import split_codes
 from onoma.errors import InputError
 from onoma.files.reading import Reading
@@ -30,9 +29,9 @@ _LINKER_PROTOCOL = (
 def own_task(names: Terminology | str | Path | None = None) -> BenchmarkTask:
     """A benchmark whose ``data`` are a file of mentions, as `onoma.pairs.read_mentions` reads them.
 
-    In lines ``id||mention`` a composite mention (several texts divided by ``|``, or by ``+`` where the ids are too) is
-    measured as in the published protocol. Mentions of no concept ("NIL", "CUI-less", "-1") count where it is measured
-    when a calibrated linker answers.
+    In lines ``id||mention`` a composite mention (several texts divided by ``|``, or by ``+`` where that divides the ids
+    too) is measured as in the published protocol. Mentions of no concept ("NIL", "CUI-less", "-1") count where it is
+    measured when a calibrated linker answers.
 
     Args:
         names: What encoders and baselines choose from: a terminology or its folder, or a file with a line ``id||name``
@@ -51,7 +50,7 @@ def own_task(names: Terminology | str | Path | None = None) -> BenchmarkTask:
         return lines, [source] if source.is_file() else []
 
     return BenchmarkTask(
-        name="own",
+        name=OWN,
         description="your own annotated mentions",
         splits=("mentions",),
         queries=own_queries,
@@ -88,5 +87,5 @@ def own_queries(file: Path, _: str = "") -> tuple[list[Query], list[Path]]:
 
 
 def _is_composite(ids: str, text: str) -> bool:
-    """Whether signs divide a mention: a "+" in the mention of one concept ("CD4+ cell") does not."""
-    return "|" in text or ("+" in text and re.search(r"[|+]", ids) is not None)
+    """Whether signs divide a mention: a "+" in "CD4+ cell" does not, where it does not divide the ids."""
+    return "|" in text or ("+" in text and "+" in ids)

@@ -422,6 +422,8 @@ def _write(result: BenchmarkResult, queries: Sequence[Query], ranking: _Ranking,
 def _require_common_ids(queries: Sequence[Query], known: set[str], *, of: str, path: Path, fix: str) -> None:
     """Where nothing can be right the codes are of another kind, which an accuracy of 0 would not say."""
     gold = {concept_id for query in queries for concept_id in query.gold}
+    if gold.issubset(NO_CONCEPT) and known.isdisjoint(gold):
+        raise InputError("all mentions are of no concept", path=path, expected="some that mean one", fix="add some")
     if known.isdisjoint(gold):
         meant_by = other_forms(gold, known)
         raise InputError(

@@ -18,7 +18,7 @@ from onoma.benchmarks.biosyn import (
     read_mentions_as_names,
     read_queries,
 )
-from onoma.errors import InputError, check_several, did_you_mean, one_of, whole_number
+from onoma.errors import ConfigError, InputError, check_several, did_you_mean, one_of, whole_number
 
 T = TypeVar("T")
 
@@ -228,6 +228,8 @@ _ASKAPATIENT = BenchmarkTask(
     n_names=dict.fromkeys(_ASKAPATIENT_QUERIES, askapatient.N_CONCEPTS),
 )
 
+OWN = "own"
+"""Name of the benchmark of one's own mentions (`onoma.benchmarks.own`)."""
 TASKS: dict[str, BenchmarkTask] = {task.name: task for task in (_NCBI_DISEASE, _BC5CDR_DISEASE, _ASKAPATIENT)}
 """All benchmarks by name."""
 
@@ -242,4 +244,8 @@ def get_task(name: str) -> BenchmarkTask:
         >>> get_task("ncbi-disease").cutoffs
         (1, 5)
     """
-    return TASKS[one_of(name, sorted(TASKS), "benchmark")]
+    if one_of(name, sorted([*TASKS, OWN]), "benchmark") == OWN:
+        raise ConfigError(
+            "own mentions are measured by onoma benchmark run own --data FILE, and in Python by own_task(...)."
+        )
+    return TASKS[name]

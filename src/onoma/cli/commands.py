@@ -10,6 +10,12 @@ import typer
 from typer.core import TyperCommand, TyperOption
 from typer.models import CommandFunctionType
 
+_FIXES = {
+    "terminology": "; onoma terminology merge makes one of several",
+    "stages": "; divide several by commas",
+}
+"""What to do instead, by the name of a parameter."""
+
 
 class Commands(typer.Typer):
     """Typer's group with our kind of command."""
@@ -23,10 +29,11 @@ class _GivenOnce(TyperCommand):
     """Refuses an option that is given twice and takes one value: all but the last would be lost without a word."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        left = super().parse_args(ctx, list(args))  # first, as one may ask for help
         *_, given = self.make_parser(ctx).parse_args(args=list(args))
         for parameter, times in Counter(given).items():
             takes_one = isinstance(parameter, TyperOption) and not (parameter.multiple or parameter.is_flag)
             if times > 1 and takes_one and not ctx.resilient_parsing:
-                fix = "; onoma terminology merge makes one of several" if parameter.name == "terminology" else ""
+                fix = _FIXES.get(str(parameter.name), "")
                 ctx.fail(f"{max(parameter.opts, key=len)} is given {times} times, and takes one value{fix}.")
-        return super().parse_args(ctx, args)
+        return left

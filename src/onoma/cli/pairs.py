@@ -81,7 +81,7 @@ def mentions(
         typer.Argument(
             metavar="FILE",
             help="Lines id||mention (BioSyn), or a .csv, .tsv, .parquet or .jsonl with the columns "
-            "mention and concept_id.",
+            "mention and concept_id. Mentions of NIL, CUI-less and -1 are left out.",
         ),
     ],
     terminology: TerminologyFolder,

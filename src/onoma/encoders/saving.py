@@ -35,6 +35,7 @@ from onoma.encoders.agreement import read_agreements, write_agreements
 from onoma.encoders.folders import (
     ABOUT_NAME,
     ENCODER_KIND,
+    LOWER_PRECISIONS,
     ONNX_NAME,
     EncoderFolder,
     OnnxPrecision,
@@ -44,6 +45,7 @@ from onoma.encoders.folders import (
 from onoma.encoders.model_card import TRAIN_NAME, data_of, write_card
 from onoma.encoders.sentence_folders import read_json
 from onoma.encoders.sources import locate_encoder
+from onoma.encoders.weight_files import WEIGHTS_INDEX
 from onoma.errors import ConfigError, InputError, missing_extra
 
 if TYPE_CHECKING:
@@ -187,7 +189,7 @@ def export_encoder(
     with write_artifact(out, ENCODER_KIND, config=config, parents=parents, seed=seed, overwrite=overwrite) as folder:
         fill_folder(folder, found, onnx_only=onnx_only)
         if found.is_own and (found.path / TRAIN_NAME).is_file():
-            _copy(found.path / TRAIN_NAME, folder / TRAIN_NAME)
+            shutil.copyfile(found.path / TRAIN_NAME, folder / TRAIN_NAME)
         write_card(folder, found, config=config, parents=parents, seed=seed)
     return locate_encoder(Path(out), precision=found.precision)
 
@@ -199,11 +201,13 @@ def fill_folder(folder: Path, found: EncoderFolder, *, onnx_only: bool = False) 
             f"{found.name} keeps the first {found.dimensions} numbers of each vector, and other tools would take its "
             "weights for those of an encoder that keeps all. Write it with onnx_only, or whole."
         )
+    check_links(found)
     found.check_unchanged()
     found.check_content()  # the copy gets checksums of its own, which would vouch for what is damaged
     _write_config(folder, found)
     if not onnx_only:
-        for file in (*found.weights, *found.model_path.glob("model.safetensors.index.json")):
+        index = found.model_path / WEIGHTS_INDEX
+        for file in (*found.weights, *([index] if len(found.weights) > 1 else [])):
             shutil.copyfile(file, folder / file.name)
     _write_rest(folder, found, name=found.name, origin=found.origin, normalisation=found.trained_on)
     precisions: set[OnnxPrecision] = {found.precision} if onnx_only else {"fp32", found.precision}
@@ -247,24 +251,30 @@ def _origin_of_saved(folder: Path, source: EncoderFolder, *, is_trained: bool) -
     )
 
 
-def _copy(file: Path, target: Path) -> None:
-    """Copy a file that nothing has read: no link out of a foreign folder, but those of the hub's cache to its blobs.
+def check_links(found: EncoderFolder) -> None:
+    """Refuse links out of an encoder's folder where a file is copied that nothing has read; a folder may be another's.
+
+    Those of the hub's cache to its blobs are none. Weights and ``tokenizer.json`` may lie wherever one likes: they are
+    read as what they are.
 
     Raises:
-        InputError: it is one.
+        InputError: there is one.
     """
-    place, real = file.parent.resolve(), file.resolve()
-    cached = [above.parent / "blobs" for above in place.parents if above.name == "snapshots"]
-    if not any(map(real.is_relative_to, [place, *cached])):
-        raise InputError("this is a link out of the encoder's folder", path=file, fix="put the file itself there")
-    shutil.copyfile(file, target)
+    root = found.path.resolve()
+    allowed = [root, *(above.parent / "blobs" for above in root.parents if above.name == "snapshots")]
+    parts = (found.path / f"{onnx_name(precision)}.data" for precision in ("fp32", *LOWER_PRECISIONS))
+    tokenizer = (found.model_path / name for name in _TOKENIZER_FILES if name != "tokenizer.json")
+    for file in (*tokenizer, *parts, found.path / TRAIN_NAME):
+        if file.is_file() and not any(map(file.resolve().is_relative_to, allowed)):
+            raise InputError("this is a link out of the encoder's folder", path=file, fix="put the file itself there")
 
 
 def _write_rest(folder: Path, source: EncoderFolder, *, name: str, origin: Origin, normalisation: str | None) -> None:
     """All but weights, configuration and graph."""
+    check_links(source)
     for file in _TOKENIZER_FILES:
         if (source.model_path / file).is_file():
-            _copy(source.model_path / file, folder / file)
+            shutil.copyfile(source.model_path / file, folder / file)
     if not (folder / "tokenizer.json").exists():
         source.load_tokenizer().save(str(folder / "tokenizer.json"))
     _pad_behind(folder)
@@ -303,14 +313,14 @@ def _write_rest(folder: Path, source: EncoderFolder, *, name: str, origin: Origi
 def _pad_behind(folder: Path) -> None:
     """Padding comes behind a name, as here: before it, other tools would count positions otherwise."""
     file = folder / "tokenizer_config.json"
-    if file.is_file() and (said := json.loads(file.read_bytes())).get("padding_side", "right") != "right":
+    if file.is_file() and (said := read_json(file)).get("padding_side", "right") != "right":
         write_json(file, {**said, "padding_side": "right"})
 
 
 def _name_padding(folder: Path, source: EncoderFolder) -> None:
     """Name a token for padding where nothing names one: other tools refuse to pad without, whichever it is."""
     file = folder / "tokenizer_config.json"
-    said = [json.loads(one.read_bytes()) for one in (file, folder / "special_tokens_map.json") if one.is_file()]
+    said = [read_json(one) for one in (file, folder / "special_tokens_map.json") if one.is_file()]
     if not file.is_file() or any(one.get("pad_token") for one in said):
         return
     if said[0].get("tokenizer_class") not in _HAVE_PADDING:

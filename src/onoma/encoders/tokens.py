@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tokenizers import Tokenizer
 from tokenizers.models import Unigram
 
-from onoma.errors import InputError, missing_extra
+from onoma.errors import InputError, first_line, missing_extra
 from onoma.types import DoubleArray
 
 WANTS_CODE = "trust_remote_code"
@@ -167,9 +167,11 @@ def _convert(folder: Path) -> Tokenizer:
     try:
         converted = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
     except ValueError as error:
-        if WANTS_CODE not in str(error):
-            raise
-        raise InputError(BRINGS_CODE, path=folder, fix=NO_CODE) from None
+        if WANTS_CODE in str(error):
+            raise InputError(BRINGS_CODE, path=folder, fix=NO_CODE) from None
+        raise InputError(
+            f"the tokeniser cannot be converted to tokenizer.json ({first_line(error)})", path=folder
+        ) from None
     backend = getattr(converted, "backend_tokenizer", None)
     if not isinstance(backend, Tokenizer):
         raise InputError("the tokeniser cannot be converted to tokenizer.json", path=folder)

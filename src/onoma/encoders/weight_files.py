@@ -9,6 +9,9 @@ from pathlib import Path
 from onoma.encoders.sentence_folders import check_within, read_json
 from onoma.errors import InputError
 
+WEIGHTS_INDEX = "model.safetensors.index.json"
+"""Says which weights are in which file, where there are several."""
+
 
 def weight_files(folder: Path) -> tuple[Path, ...]:
     """The weights of a model in one file or several; none if there are none in safetensors.
@@ -19,7 +22,7 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
     whole = folder / "model.safetensors"
     if whole.is_file():
         return (whole,)
-    index = folder / "model.safetensors.index.json"
+    index = folder / WEIGHTS_INDEX
     if not index.is_file():
         return ()
     shards = sorted(set(read_json(index).get("weight_map", {}).values()))
@@ -42,6 +45,6 @@ def count_parameters(folder: Path) -> int:
                 tensors = [entry for name, entry in header.items() if name != "__metadata__"]
                 # Whole numbers are positions and the like, no parameters.
                 count += sum(math.prod(entry["shape"]) for entry in tensors if "F" in entry["dtype"])
-            except (AttributeError, KeyError, TypeError, ValueError):
+            except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
                 raise InputError("these are no weights in safetensors, or damaged ones", path=file) from None
     return count

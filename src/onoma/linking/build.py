@@ -28,6 +28,7 @@ from onoma.encoders.cross_encoder import RERANKER_FORMAT, RERANKER_KIND
 from onoma.encoders.encoding import check_opened, check_unit_length, checked_vectors
 from onoma.encoders.folders import ENCODER_KIND
 from onoma.encoders.kept_parts import EncodePart, KeptParts, encode_in_parts
+from onoma.encoders.saving import check_links
 from onoma.errors import ConfigError, MismatchError
 from onoma.indexes.char_ngrams import CharNgramIndex
 from onoma.indexes.ngram_keys import checked_ngrams
@@ -125,6 +126,8 @@ def build_linker(
             f"the encoder {opened.name} ({opened.fingerprint[:12]}) is not the one in its folder {opened.folder.path} "
             f"({opened.folder.fingerprint[:12]}), and a linker carries the folder. Save what makes its vectors there."
         )
+    if opened is not None:
+        check_links(opened.folder)
     _check_unused(index, vectors, ngrams, database, dense=opened is not None, sparse=sparse)
     settings = _settings(opened, ngrams=ngrams if sparse else None, stages=stages)
     kept: KeptParts | None = None

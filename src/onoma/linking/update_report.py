@@ -12,8 +12,8 @@ from onoma.linking.answer_changes import AnswerChanges
 from onoma.linking.prior import CarriedPrior
 from onoma.terminology.diffing import EXAMPLES_SHOWN, shortened
 
-_MANY_REMOVED = 0.05
-"""Share of the concepts before; releases retire concepts, and hardly ever have them no more."""
+_MANY_REMOVED, _REMOVED_SHARE = 20, 0.05
+"""Concepts that are gone, and their share of those before, from which that is remarked on: releases retire concepts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +97,11 @@ class UpdateReport:
                 lines.append(f"{change:<11} {count:>9,}")
                 some = self.concepts.filter(pl.col("change") == change).head(EXAMPLES_SHOWN)
                 lines += [f"    {shortened(_told(row))}" for row in some.iter_rows(named=True)]
-        if self.counts.get("removed", 0) > _MANY_REMOVED * self.n_concepts[0]:
+        n_removed = self.counts.get("removed", 0)
+        if n_removed >= _MANY_REMOVED and n_removed > _REMOVED_SHARE * self.n_concepts[0]:
             lines.append(
-                "many concepts are not in this terminology at all: was the linker built from another one, or from "
-                "several merged? Then merge them anew (onoma terminology merge), and update it with that"
+                f"{n_removed:,} of {self.n_concepts[0]:,} concepts are not in this terminology at all, not even as "
+                "retired ones.\nWas the linker built from several merged? Then merge them again, and update with that"
             )
         if self.answers is not None:
             changed = self.answers

@@ -5,8 +5,8 @@ Files of mentions are
 * tables (``.csv``, ``.tsv``, ``.parquet``, ``.jsonl``) with the columns ``mention`` and ``concept_id``; several codes
   of a mention are divided by ``|``;
 * any other text in the form of BioSyn's queries: a line ``id||mention`` for each, several codes divided by ``|`` or
-  ``+``. Composite mentions, several texts divided by the same signs, are left out and counted, since they do not say
-  which text means what. A ``+`` in the mention of a single concept ("CD4+ cell") divides nothing.
+  ``+``. Composite mentions, several texts divided by ``|``, or by ``+`` as their codes are, are left out and counted,
+  since they do not say which text means what. Where no ``+`` divides the codes, one divides no text ("CD4+ cell").
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _read(path: Path, reading: Reading, context: str | None) -> pl.DataFrame:
     for block in read_barred(path, reading, ("concept_id", "mention")):
         rows = reading.keep_valid(block, checks, path=path)
         is_composite = rows["mention"].str.contains("|", literal=True) | (
-            rows["mention"].str.contains("+", literal=True) & rows["concept_id"].str.contains("[|+]")
+            rows["mention"].str.contains("+", literal=True) & rows["concept_id"].str.contains("+", literal=True)
         )
         reading.note(COMPOSITE, int(is_composite.sum()))
         rows = rows.filter(~is_composite).with_columns(pl.col("concept_id").str.replace_all("+", "|", literal=True))

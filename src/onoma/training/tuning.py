@@ -10,6 +10,7 @@ from onoma.encoders.loading import load_packed
 from onoma.encoders.lora import insert_lora
 from onoma.encoders.onnx_export import check_exportable
 from onoma.encoders.packed import PackedEncoder
+from onoma.encoders.saving import check_links
 from onoma.encoders.sources import locate_encoder
 from onoma.errors import ConfigError
 from onoma.terminology import normalise
@@ -40,7 +41,7 @@ def check_base(config: RunConfig) -> None:
 
     Raises:
         ConfigError: this base cannot be used, tuned, compiled or saved so; or see `check_case`.
-        InputError: there is no such encoder.
+        InputError: there is no such encoder, or it has links out of its folder.
         TrainingError: the device is not there.
         UnavailableError: the encoder, PEFT for LoRA, or what ``compile`` needs is not on this machine.
     """
@@ -49,6 +50,7 @@ def check_base(config: RunConfig) -> None:
         base = locate_encoder(config.base, pooling=config.pooling, max_tokens=config.max_tokens)
         check_widths(config.matryoshka, base.width)
     check_case(config)
+    check_links(locate_encoder(config.base, pooling=config.pooling, max_tokens=config.max_tokens))
     encoder = load_packed(config.base, pooling=config.pooling, max_tokens=config.max_tokens)
     if is_main():
         check_exportable(encoder)

@@ -153,7 +153,8 @@ def read_state(
         ``line`` and ``file`` (number in ``files``), in the order of the files.
 
     Raises:
-        InputError: as `read_columns`; under "strict" also a bad row, and two rows of one id and date that differ.
+        InputError: as `onoma.files.delimited.read_tabbed_columns`; under "strict" also a bad row, and two rows of one
+            id and date that differ.
     """
     is_member = bool(files) and files[0].base.removeprefix("x").startswith("der2")
     id_check = (
