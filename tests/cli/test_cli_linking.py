@@ -20,6 +20,7 @@ from onoma.cli.app import app
 from onoma.cli.linker_tune import _show_learned
 from onoma.errors import ConfigError, InputError, OnomaError
 from onoma.linking import TuningReport
+from onoma.linking.confidence_metrics import threshold_in_words
 from onoma.linking.trials import Accuracies
 from onoma.linking.tuning import BY_WEIGHTS
 from onoma.pairs.mentions import mentions_fingerprint
@@ -182,7 +183,9 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.csv").write_text("m\nthe ak syndrome\nzzz\n")
     mapping = ["map", tmp_path / "linker", "-i", tmp_path / "notes.csv", "-c", "m", "-o", tmp_path / "mapped.csv"]
     done = CliRunner().invoke(app, [*map(str, mapping)])
-    assert f"No link is given below a confidence of {told['no_concept_below']:.3f}" in " ".join(done.stderr.split())
+    assert f"No link is given below a confidence of {threshold_in_words(told['no_concept_below'])}" in " ".join(
+        done.stderr.split()
+    )
     for command in (["link", tmp_path / "linker", "zzz"], [*mapping, "--force"]):
         done = CliRunner().invoke(app, [*map(str, command), "--language", "en"])
         assert "confidences were learned without filters" in done.stderr, done.output
@@ -192,7 +195,9 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
         run("link", tmp_path / "linker", "x", "--min-confidence", "1", "--min-precision", "1")
     again = [*map(str, tune), "--on-error", "skip"]
     done = CliRunner().invoke(app, again)
-    assert f"which it was below a confidence of {told['no_concept_below']:.3f}" in " ".join(done.stderr.split())
+    assert f"which it was below a confidence of {threshold_in_words(told['no_concept_below'])}" in " ".join(
+        done.stderr.split()
+    )
     assert "confidences are dropped" not in done.stderr
     done = CliRunner().invoke(app, [*again, "--calibration", "none"])
     assert "the linker's confidences are dropped" in done.stderr

@@ -30,12 +30,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def train(place: Path, out: Path, *arguments: str | Path, mentions: str = "train.txt") -> Result:
+def train(
+    place: Path, out: Path, *arguments: str | Path, mentions: str = "train.txt", linker: Path | None = None
+) -> Result:
     settings = ("steps=4", "batch_mentions=2", "depth=4", "max_tokens=32", "max_name_tokens=10")
     given = [f"--set={setting}" for setting in (f"base={place / 'base'}", *settings)]
     return invoke(
-        "reranker", "train", "--linker", place / "linker", "--mentions", place / mentions, "-o", out, *given, *arguments
-    )
+        "reranker", "train", "--linker", linker or place / "linker", "--mentions", place / mentions,
+        "-o", out, *given, *arguments,
+    )  # fmt: skip
 
 
 def test_a_reranker_is_trained_and_told_about(place: Path, tmp_path: Path) -> None:
@@ -139,7 +142,7 @@ def test_a_linker_with_a_reranker_inside_uses_it_and_trains_another(place: Path,
     assert [link.score for link in found] == pytest.approx([link.score for link in expected], abs=2e-6)
     counted = invoke("linker", "add-prior", tmp_path / "linker", place / "train.txt", "--weight", "9")
     assert "stages exact, variants, dense, prior, rerank" in counted.stdout
-    again = train(place, tmp_path / "s", "--set", "keep=last", "--linker", tmp_path / "linker")
+    again = train(place, tmp_path / "s", "--set", "keep=last", linker=tmp_path / "linker")
     assert again.exit_code == 0
     # The same candidates as before: those of the searches, whatever is known of these mentions.
     data = [json.loads((tmp_path / name / "train.json").read_text())["data"] for name in ("r", "s")]

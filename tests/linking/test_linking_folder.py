@@ -19,7 +19,7 @@ from linking_data import write_small_linker
 
 from onoma.artifacts import MANIFEST_NAME, read_manifest, sha256_file, verify_artifact
 from onoma.encoders import export_encoder, kept_parts, open_encoder
-from onoma.errors import ConfigError, DamagedArtifactError, FormatVersionError, InputError, NotAnArtifactError
+from onoma.errors import ConfigError, DamagedArtifactError, FormatVersionError, NotAnArtifactError
 from onoma.indexes import SignBitIndex
 from onoma.linking import Linker, add_reranker, build_linker
 from onoma.linking.dictionary import NameDictionary
@@ -86,9 +86,9 @@ def test_indexes_and_precisions(place: Path, tmp_path: Path, kind: str, precisio
 
 
 def test_what_there_is_not(place: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="Did you mean 'sign-bits'"):
+    with pytest.raises(ConfigError, match="Did you mean 'sign-bits'"):
         build_linker(place / "t", place / "letters", tmp_path / "linker", index="sign-bit")
-    with pytest.raises(InputError, match="precision"):
+    with pytest.raises(ConfigError, match="precision"):
         build_linker(place / "t", place / "letters", tmp_path / "linker", vectors="fp8")
     assert list(tmp_path.iterdir()) == []
 

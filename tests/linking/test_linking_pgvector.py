@@ -287,7 +287,7 @@ class Counting:
 @pytest.mark.parametrize(
     ("options", "error", "match"),
     [
-        ({"index": "pgvectr"}, InputError, "Did you mean 'pgvector'"),
+        ({"index": "pgvectr"}, ConfigError, "Did you mean 'pgvector'"),
         ({"vectors": "int8"}, ConfigError, "PostgreSQL stores vectors in fp32 or fp16; found 'int8'"),
         ({"database": "host=/nowhere password=geheim"}, UnavailableError, "cannot be reached"),
         ({"database": "postgresql://me:ge@heim@127.0.0.1/names"}, ConfigError, "%40"),

@@ -15,6 +15,7 @@ from onoma.errors import ConfigError, InputError, MismatchError
 from onoma.linking import Asking, Linker, build_linker
 from onoma.linking.calibration import Calibration
 from onoma.linking.confidence_features import FEATURE_NAMES
+from onoma.linking.confidence_metrics import threshold_in_words
 from onoma.linking.filters import Filters
 from onoma.linking.folder import FORMAT_VERSION, KIND
 from onoma.mapping import map_table
@@ -155,7 +156,9 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_read(
 def test_the_command(linker: Path, source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     least = middle_confidence(linker)
     map_(linker, source, tmp_path / "a.csv", "mention", min_confidence=least)
-    assert f"below a confidence of {least:.3f}; rows without a link" in capsys.readouterr().err.replace("\n", " ")
+    assert f"below a confidence of {threshold_in_words(least)}; rows without a link" in capsys.readouterr().err.replace(
+        "\n", " "
+    )
     map_(linker, source, tmp_path / "b.csv", "mention", stages="exact, loose", language=["en"])
     assert "no confidences are given: they were learned for the stages exact, variants, dense" in (
         capsys.readouterr().err.replace("\n", " ")

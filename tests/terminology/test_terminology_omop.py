@@ -329,7 +329,7 @@ def test_header_is_checked(tmp_path: Path) -> None:
         run(source, tmp_path / "out")
     assert (caught.value.path, caught.value.line, caught.value.field) == (file, 1, "concept_code")
     file.write_text(good.replace("\t", ","))
-    with pytest.raises(InputError, match=r"divided by 'tab'.*found concept_id,concept_name"):
+    with pytest.raises(InputError, match=r"divided by tabs.*found concept_id,concept_name"):
         run(source, tmp_path / "out")
     file.write_text(good.replace("concept_code", "CONCEPT_CODE"))
     assert ids_of(run(source, tmp_path / "out")[1]) == ["1112807"]

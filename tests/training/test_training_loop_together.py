@@ -24,7 +24,7 @@ from onoma.training.distributed import processes, rank
 from onoma.training.run import train_on_terminology
 
 folder, config = Path(sys.argv[1]), TrainingConfig.model_validate_json(sys.argv[2])
-plain_step = step.Step.__call__
+plain_step = alignment_step.Step.__call__
 
 
 def killed(self, number, total_steps):
@@ -43,11 +43,11 @@ def train(name):
 
 with processes("cpu"):
     straight, n_told = train("straight")
-    step.Step.__call__ = killed
+    alignment_step.Step.__call__ = killed
     try:
         train("killed")
     except KeyboardInterrupt:
-        step.Step.__call__ = plain_step
+        alignment_step.Step.__call__ = plain_step
     resumed, _ = train("killed")
     said = {"told": n_told, "resumed_at": resumed.resumed_at, "evaluations": resumed.evaluations, "log": resumed.log}
     me = rank()

@@ -458,7 +458,8 @@ def test_settings_that_rerankers_do_not_have_are_refused() -> None:
 
 def test_of_several_processes_the_main_one_speaks(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[object] = []
-    monkeypatch.setattr("onoma.training.reranking.is_main", lambda: False)
+    for room in ("reranking", "distributed"):
+        monkeypatch.setattr(f"onoma.training.{room}.is_main", lambda: False)
     monkeypatch.setattr("onoma.training.reranking.take_course", lambda *_, **__: None)
     train_reranker(
         config_for(base), MISLEADING, MENTIONS, tmp_path / "r",
