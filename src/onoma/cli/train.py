@@ -159,7 +159,7 @@ def _show_grid(grid: Grid, table: Sequence[Trained], out: Path, plot: Path | Non
     )
     if score and (queries := finished[0].queries):
         n_queries = ", ".join(f"{name} ({show.count(n, 'query', 'queries')})" for name, n in queries.items())
-        show.remark(f"Scores are of {n_queries}: one query more or less tells two combinations apart by chance.")
+        show.remark(f"Scores are of {n_queries}: a difference of a query or two is chance.")
     if not score:
         measuring = "--development FILE with --development-terminology DIR" if on_pairs else "--hide N"
         show.remark(f"Sorted by loss, which says little between losses, minings and batches: {measuring} measures.")
