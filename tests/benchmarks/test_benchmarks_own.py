@@ -94,11 +94,23 @@ def test_a_concept_may_be_called_nil(tmp_path: Path, file: Path) -> None:
 
 def test_a_composite_mention_is_divided_where_its_ids_are(linker: Path, tmp_path: Path) -> None:
     file = tmp_path / "mine.txt"
-    file.write_text("D1+D2||cold+flu\nD5||CD4+ cell\nD2||flu|gout\nD5|D9||CD4+ cell\nD9||HER2+\n")
+    lines = [
+        "D1+D2||cold+flu",
+        "",
+        "D5||CD4+ cell",
+        "D2||flu|gout",
+        "D5|D9||CD4+ cell",
+        "D9||HER2+",
+        "D5|D2||CD4+ cell|flu",
+    ]
+    file.write_text("\n".join([*lines, "", ""]))
     result = measure(file, tmp_path / "out", linker=linker)
-    assert result.accuracy[1].n_right == 3
+    assert result.accuracy[1].n_right == 4
     parts = pl.read_parquet(tmp_path / "out" / "predictions.parquet")["part"].to_list()
-    assert parts == ["cold", "flu", "CD4+ cell", "flu", "gout", "CD4+ cell", "HER2+"]
+    assert parts == ["cold", "flu", "CD4+ cell", "flu", "gout", "CD4+ cell", "HER2+", "CD4+ cell", "flu"]
+    file.write_text("D1||cold\nD1|D2||cold|\n")
+    with pytest.raises(InputError, match=r"line 2.*an empty part"):
+        measure(file, tmp_path / "other", linker=linker)
 
 
 def test_mentions_of_no_concept_count_in_abstention(tmp_path: Path, terminology: Path) -> None:

@@ -8,7 +8,7 @@ signs. Files may be gzip.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,21 +51,15 @@ class DictionaryLine:
     ids: tuple[str, ...]
 
 
-def read_queries(path: Path, *, is_composite: Callable[[str, str], bool] = lambda ids, text: True) -> list[Query]:
+def read_queries(path: Path) -> list[Query]:
     """All queries of a file.
-
-    Args:
-        path: The file.
-        is_composite: Whether signs divide a mention, by its ids and its text; unset: wherever they stand, as in the
-            released evaluation.
 
     Raises:
         InputError: a line is not ``id(s)||mention(s)`` (file and line are named), or the file is empty.
     """
     queries = []
     for number, ids, text in _fields(path):
-        gold = [part.strip() for part in re.split(r"[|+]", ids)]
-        parts = re.split(r"[|+]", text) if is_composite(ids, text) else [text]
+        gold, parts = [part.strip() for part in re.split(r"[|+]", ids)], re.split(r"[|+]", text)
         for field, values, found in (("ids", gold, ids), ("mention", parts, text)):
             if not all(value.strip() for value in values):
                 raise InputError(

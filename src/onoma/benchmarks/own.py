@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from onoma.benchmarks.biosyn import DictionaryLine, Query, merged, read_queries
+import polars as pl
+
+from onoma.benchmarks.biosyn import DictionaryLine, Query, merged
 from onoma.benchmarks.tasks import LINKER_TIES, OWN, BenchmarkTask
 from onoma.codes import split_codes
 from onoma.errors import InputError
@@ -12,10 +14,11 @@ from onoma.files.reading import Reading
 from onoma.files.table_rows import is_table
 from onoma.files.text_files import only_file
 from onoma.pairs import read_mentions
+from onoma.pairs.mentions import read_mention_lines
 from onoma.terminology import Terminology
 from onoma.training.development import read_dictionary
 
-_COMPOSITE = "a composite mention is split on | and +, and every part must be right; a part is right at k when"
+_COMPOSITE = "of a composite mention in a line id||mention every part must be right; a part is right at k when"
 _PROTOCOL = (
     "own: the names of a terminology are ranked by cosine similarity, prepared as in the encoder's training; "
     f"{_COMPOSITE} one of the ids of one of the k best names is among the query's"
@@ -80,12 +83,15 @@ def own_queries(file: Path, _: str = "") -> tuple[list[Query], list[Path]]:
             expected="a table, or lines id||mention",
             fix="give the file",
         )
-    if not is_table(only_file(file)):
-        return read_queries(file, is_composite=_is_composite), [file]
-    found = read_mentions(file, Reading(may_skip=False)).select("mention", "concept_id")
-    return [Query(text, (text,), frozenset(split_codes(codes))) for text, codes in found.iter_rows()], [file]
-
-
-def _is_composite(ids: str, text: str) -> bool:
-    """Whether signs divide a mention: a "+" in "CD4+ cell" does not, where it does not divide the ids."""
-    return "|" in text or ("+" in text and "+" in ids)
+    reading = Reading(may_skip=False)  # a score must not come to be that of fewer mentions
+    if is_table(only_file(file)):
+        found = read_mentions(file, reading).select("mention", "concept_id", parts=pl.concat_list("mention"))
+    else:
+        lines = read_mention_lines(file, reading)
+        is_part = pl.element().str.strip_chars() != ""
+        torn = lines.filter(~pl.col("parts").list.eval(is_part).list.all()).select("line", text="mention")
+        expected, problem = "a text on both sides of | and +", "a composite mention with an empty part"
+        reading.reject_rows(torn, problem, path=file, field="mention", expected=expected)
+        found = lines.drop("line")
+    queries = [Query(text, tuple(parts), frozenset(split_codes(codes))) for text, codes, parts in found.iter_rows()]
+    return queries, [file]

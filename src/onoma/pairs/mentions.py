@@ -48,6 +48,9 @@ COMPOSITE = "composite mentions left out"
 """The note that `read_mentions` makes of them."""
 LABELLED = ("mention", "concept_id")
 """Columns of a table of annotated mentions."""
+_MENTION_LINES = pl.Schema(
+    {"mention": pl.String(), "concept_id": pl.String(), "parts": pl.List(pl.String()), "line": pl.UInt32()}
+)
 _HAS_CODE = pl.col("concept_id").str.contains(r"[^|\s]")
 """Whether `onoma.codes.split_codes` finds a code."""
 
@@ -99,21 +102,39 @@ def _read(path: Path, reading: Reading, context: str | None) -> pl.DataFrame:
             path=path,
             expected=f"a .csv, .tsv, .parquet or .jsonl with a column '{context}'",
         )
+    lines = read_mention_lines(path, reading)
+    reading.note(COMPOSITE, int((lines["parts"].list.len() > 1).sum()))
+    return lines.filter(pl.col("parts").list.len() == 1).select(LABELLED)
+
+
+def read_mention_lines(path: Path, reading: Reading) -> pl.DataFrame:
+    """Lines ``id||mention``, composite mentions among them.
+
+    Args:
+        path: The file.
+        reading: Where bad lines go.
+
+    Returns:
+        Columns ``mention``, ``concept_id`` (codes, divided by ``|``), ``parts`` (the texts of the mention, a list) and
+        ``line`` (its number), a row for each line.
+
+    Raises:
+        InputError: there is no such file; under "strict" also where a line is bad.
+    """
     checks = (
         Check(pl.col("mention").is_not_null(), None, "id||mention", "whole", "no '||' in the line"),
         Check(pl.col("concept_id").str.contains(r"[^|+\s]"), "id", "id||mention", "whole", "an empty id"),
         Check(pl.col("mention").str.strip_chars() != "", "mention", "id||mention", "whole", "an empty mention"),
     )
-    parts = [pl.DataFrame(schema=dict.fromkeys(LABELLED, pl.String))]
-    for block in read_barred(path, reading, ("concept_id", "mention")):
-        rows = reading.keep_valid(block, checks, path=path)
-        is_composite = rows["mention"].str.contains("|", literal=True) | (
-            rows["mention"].str.contains("+", literal=True) & rows["concept_id"].str.contains("+", literal=True)
-        )
-        reading.note(COMPOSITE, int(is_composite.sum()))
-        rows = rows.filter(~is_composite).with_columns(pl.col("concept_id").str.replace_all("+", "|", literal=True))
-        parts.append(rows.select(LABELLED))
-    return pl.concat(parts)
+    divided_by_plus = pl.col("mention").str.replace_all("+", "|", literal=True).str.split("|")
+    has_plus = pl.col("concept_id").str.contains("+", literal=True)
+    parts = pl.when(has_plus).then(divided_by_plus).otherwise(pl.col("mention").str.split("|"))
+    codes = pl.col("concept_id").str.replace_all("+", "|", literal=True)
+    blocks = [
+        reading.keep_valid(block, checks, path=path).select("mention", concept_id=codes, parts=parts, line="line")
+        for block in read_barred(path, reading, ("concept_id", "mention"))
+    ]
+    return pl.concat([pl.DataFrame(schema=_MENTION_LINES), *blocks])
 
 
 def _read_table(file: SourceFile, reading: Reading, context: str | None) -> pl.DataFrame:
