@@ -24,7 +24,7 @@ $(VENV)/.dev: $(VENV)/.created pyproject.toml constraints.txt
 	$(PIP) --editable '.[dev]'
 	@touch $@ $(VENV)/.quickstart
 
-quickstart: $(VENV)/.quickstart ## install into .venv and run the main job on real data (MONDO), 4 to 9 minutes
+quickstart: $(VENV)/.quickstart ## install into .venv and run the main job on real data (MONDO), 4 to 10 minutes
 	$(BIN)/onoma quickstart
 
 ON_CPU := CUDA_VISIBLE_DEVICES= # where a run gives the same weights to the bit
