@@ -39,7 +39,7 @@ from onoma.encoders import Encoder, locate_tokenizer, open_encoder
 from onoma.encoders.pooling import Pooling
 from onoma.pairs import Ambiguous, PairSet, build_pairs, hold_out_synonyms
 from onoma.terminology import Terminology, import_terminology
-from onoma.training.alignment_config import load_recipe
+from onoma.training.alignment_config import Recipe
 from onoma.training.run import train_on_pairs
 
 BASE = "all-MiniLM-L6-v2"
@@ -223,7 +223,7 @@ def main() -> None:
         encoder = out / "encoder"
         started = time.perf_counter()
         rate = float(arguments.learning_rate) * (_RATE_OF_TUNING if "tuning" in changed else 1)
-        recipe = load_recipe("sapbert-paper", {**settings, **changed, "learning_rate": f"{rate:g}", "seed": str(seed)})
+        recipe = Recipe.load("sapbert-paper", {**settings, **changed, "learning_rate": f"{rate:g}", "seed": str(seed)})
         report = train_on_pairs(recipe, pairs(recipe.config.ambiguous), encoder, overwrite=True)
         keep(key, measured(encoder, tasks, out))
         print(

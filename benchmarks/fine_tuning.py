@@ -48,7 +48,7 @@ from onoma.encoders.precision import has_native_bf16
 from onoma.linking import Linker, build_linker, tune_linker
 from onoma.pairs import PairSet, build_mention_pairs
 from onoma.terminology import Terminology, import_terminology
-from onoma.training.alignment_config import load_recipe
+from onoma.training.alignment_config import Recipe
 from onoma.training.run import train_on_pairs
 
 SETTINGS = {
@@ -152,7 +152,7 @@ def train(pairs: PairSet, settings: dict[str, str], n_seeds: int, out: Path) -> 
     seeds = [str(int(settings.get("seed", "0")) + number) for number in range(n_seeds)]
     encoders = [out] if n_seeds == 1 else [out.with_name(f"{out.name}-{seed}") for seed in seeds]
     for seed, encoder in zip(seeds, encoders, strict=True):
-        recipe = load_recipe("sapbert-finetune-askapatient", {"pooling": "none", **settings, "seed": seed})
+        recipe = Recipe.load("sapbert-finetune-askapatient", {"pooling": "none", **settings, "seed": seed})
         train_on_pairs(recipe, pairs, encoder)
     if n_seeds > 1:
         average_encoders(encoders, out)

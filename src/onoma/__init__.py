@@ -37,21 +37,24 @@ if TYPE_CHECKING:
     from onoma.pairs import PairSet, build_pairs, hold_out_synonyms
     from onoma.terminology import Concept, Terminology, import_terminology, normalise
     from onoma.training.alignment import train_encoder
-    from onoma.training.alignment_config import TrainingConfig, load_recipe
+    from onoma.training.alignment_config import Recipe, TrainingConfig
     from onoma.training.biosyn import train_biosyn
-    from onoma.training.biosyn_config import load_biosyn_recipe
+    from onoma.training.biosyn_config import BiosynRecipe
     from onoma.training.distillation import distil_encoder
-    from onoma.training.distillation_config import load_distillation_recipe
+    from onoma.training.distillation_config import DistillationRecipe
     from onoma.training.run import train_on_terminology
 
 _HOME = {
+    "BiosynRecipe": "onoma.training.biosyn_config",
     "Concept": "onoma.terminology",
+    "DistillationRecipe": "onoma.training.distillation_config",
     "Encoder": "onoma.encoders",
     "ExactMatcher": "onoma.linking",
     "Link": "onoma.linking",
     "Linker": "onoma.linking",
     "OnomaError": "onoma.errors",
     "PairSet": "onoma.pairs",
+    "Recipe": "onoma.training.alignment_config",
     "Terminology": "onoma.terminology",
     "TrainingConfig": "onoma.training.alignment_config",
     "build_linker": "onoma.linking",
@@ -59,9 +62,6 @@ _HOME = {
     "distil_encoder": "onoma.training.distillation",
     "hold_out_synonyms": "onoma.pairs",
     "import_terminology": "onoma.terminology",
-    "load_biosyn_recipe": "onoma.training.biosyn_config",
-    "load_distillation_recipe": "onoma.training.distillation_config",
-    "load_recipe": "onoma.training.alignment_config",
     "normalise": "onoma.terminology",
     "open_encoder": "onoma.encoders",
     "run_benchmark": "onoma.benchmarks",
@@ -71,13 +71,16 @@ _HOME = {
 }
 
 __all__ = [
+    "BiosynRecipe",
     "Concept",
+    "DistillationRecipe",
     "Encoder",
     "ExactMatcher",
     "Link",
     "Linker",
     "OnomaError",
     "PairSet",
+    "Recipe",
     "Terminology",
     "TrainingConfig",
     "__version__",
@@ -86,9 +89,6 @@ __all__ = [
     "distil_encoder",
     "hold_out_synonyms",
     "import_terminology",
-    "load_biosyn_recipe",
-    "load_distillation_recipe",
-    "load_recipe",
     "normalise",
     "open_encoder",
     "run_benchmark",

@@ -23,7 +23,7 @@ from onoma.errors import ArtifactError, InputError, MismatchError
 from onoma.linking import ExactMatcher, Link, Linker, MentionLinker, Preparation, build_linker
 from onoma.pairs import HeldOut, hold_out_synonyms
 from onoma.terminology import Terminology, import_terminology
-from onoma.training.alignment_config import Recipe, load_recipe
+from onoma.training.alignment_config import Recipe
 from onoma.training.run import train_on_terminology
 
 MENTIONS = (
@@ -97,7 +97,7 @@ def run_quickstart(
     """
     started = time.perf_counter()
     folder = Path(folder)
-    recipe = load_recipe("quickstart", {"seed": str(seed), **({} if minutes is None else {"minutes": str(minutes)})})
+    recipe = Recipe.load("quickstart", {"seed": str(seed), **({} if minutes is None else {"minutes": str(minutes)})})
 
     display.remark(f"1/5  terminology: {ontology}, from the package cellxgene-ontology-guide")
     terminology = _terminology(folder / "terminology", ontology, display)

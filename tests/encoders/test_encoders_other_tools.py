@@ -24,7 +24,7 @@ from onoma.encoders.rewriting import add_precisions
 from onoma.encoders.saving import export_encoder, save_encoder
 from onoma.encoders.weight_files import count_parameters
 from onoma.errors import DamagedArtifactError, InputError, MismatchError, OnomaError, TrainingError
-from onoma.training.alignment_config import load_recipe
+from onoma.training.alignment_config import Recipe
 from onoma.training.tuning import check_base
 from tiny import small_tokenizer, tiny_encoder
 
@@ -247,7 +247,7 @@ def test_a_decoder_is_not_pooled_by_its_first_token(tmp_path: Path, kind: str) -
     with pytest.raises(InputError, match=r"its first token, by which it pools .* To mend it: pool by the mean"):
         open_encoder(base)
     with pytest.raises(InputError, match="from left to right"):
-        check_base(load_recipe("quickstart", {"base": str(base)}).config)
+        check_base(Recipe.load("quickstart", {"base": str(base)}).config)
     first, second = open_encoder(base, pooling="mean").encode(["heart attack", "heart fever"])
     assert first @ second < 0.999
 

@@ -14,7 +14,7 @@ from onoma.encoders import export_encoder, locate_tokenizer, open_encoder
 from onoma.encoders.weight_files import count_parameters
 from onoma.errors import DamagedArtifactError, InputError
 from onoma.linking import build_linker
-from onoma.training.alignment_config import load_recipe
+from onoma.training.alignment_config import Recipe
 from onoma.training.tuning import check_base
 from tiny import make_terminology, tiny_encoder
 
@@ -150,7 +150,7 @@ def test_what_is_read_as_what_it_is_may_be_a_link(foreign: Path, tmp_path: Path)
 def test_training_refuses_links_before_it_begins(foreign: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("password")
     (foreign / "merges.txt").symlink_to(tmp_path / "secret.txt")
-    config = load_recipe("quickstart", {"base": str(foreign), "steps": 1, "max_tokens": 16}).config
+    config = Recipe.load("quickstart", {"base": str(foreign), "steps": 1, "max_tokens": 16}).config
     with pytest.raises(InputError, match=LINK):
         check_base(config)
 

@@ -8,24 +8,24 @@ import pytest
 
 from onoma.errors import ConfigError, InputError
 from onoma.training.alignment import train_encoder
-from onoma.training.alignment_config import Recipe, TrainingConfig, load_recipe, recipe_names
+from onoma.training.alignment_config import Recipe, TrainingConfig
 from onoma.training.biosyn import train_biosyn
-from onoma.training.biosyn_config import load_biosyn_recipe
+from onoma.training.biosyn_config import BiosynRecipe
 from onoma.training.config_parts import Circle, HardTriplets, MultiSimilarity, NoMining
 from onoma.training.reranking import train_reranker
 from onoma.training.run import train_on_pairs, train_on_terminology
-from onoma.training.settings import recipe_of, resolve, settings_of
+from onoma.training.settings import resolve, settings_of
 
 
-@pytest.mark.parametrize("name", recipe_names())
+@pytest.mark.parametrize("name", Recipe.names())
 def test_every_shipped_recipe_is_valid_and_says_what_it_is(name: str) -> None:
-    recipe = load_recipe(name)
+    recipe = Recipe.load(name)
     assert recipe.description
     assert recipe.name == name
 
 
 def test_paper_and_code_differ_as_documented() -> None:
-    paper, code = load_recipe("sapbert-paper").config, load_recipe("sapbert-code").config
+    paper, code = Recipe.load("sapbert-paper").config, Recipe.load("sapbert-code").config
     assert paper.loss == MultiSimilarity(positive_scale=2, negative_scale=50, offset=0.5)
     assert code.loss == MultiSimilarity(positive_scale=1, negative_scale=60, offset=0.5)
     assert paper.mining == code.mining == HardTriplets(margin=0.2)
@@ -35,46 +35,46 @@ def test_paper_and_code_differ_as_documented() -> None:
 
 
 def test_overrides_win_and_the_length_is_exchanged() -> None:
-    config = load_recipe("quickstart", {"steps": "10", "learning_rate": "3e-5", "languages": "en+de"}).config
+    config = Recipe.load("quickstart", {"steps": "10", "learning_rate": "3e-5", "languages": "en+de"}).config
     assert (config.steps, config.minutes, config.learning_rate, config.languages) == (10, None, 3e-5, ("en", "de"))
-    assert load_recipe("quickstart", {"pooling": "cls"}).config.pooling == "cls"
-    assert load_recipe("sapbert-paper", {"pooling": "none"}).config.pooling is None
+    assert Recipe.load("quickstart", {"pooling": "cls"}).config.pooling == "cls"
+    assert Recipe.load("sapbert-paper", {"pooling": "none"}).config.pooling is None
 
 
 def test_loss_and_mining_are_chosen_by_name_and_set_by_part() -> None:
-    assert load_recipe("quickstart", {"loss": "circle"}).config.loss == Circle(margin=0.25, scale=256)
-    assert load_recipe("quickstart", {"loss.scale": "64", "loss": "circle"}).config.loss == Circle(scale=64)
-    assert load_recipe("quickstart", {"loss.offset": "0.4"}).config.loss == MultiSimilarity(offset=0.4)
-    assert load_recipe("quickstart", {"mining": "all"}).config.mining == NoMining()
-    rows = {key: value for key, value, _ in settings_of(load_recipe("quickstart", {"loss": "nca"}).config)}
+    assert Recipe.load("quickstart", {"loss": "circle"}).config.loss == Circle(margin=0.25, scale=256)
+    assert Recipe.load("quickstart", {"loss.scale": "64", "loss": "circle"}).config.loss == Circle(scale=64)
+    assert Recipe.load("quickstart", {"loss.offset": "0.4"}).config.loss == MultiSimilarity(offset=0.4)
+    assert Recipe.load("quickstart", {"mining": "all"}).config.mining == NoMining()
+    rows = {key: value for key, value, _ in settings_of(Recipe.load("quickstart", {"loss": "nca"}).config)}
     assert (rows["loss"], rows["loss.distance_scale"], rows["mining.margin"]) == ("nca", "20.0", "0.2")
 
 
 def test_true_and_false_in_any_case() -> None:
-    assert load_recipe("quickstart", {"decay_all": "True"}).config.decay_all
-    assert not load_recipe("sapbert-paper", {"include_suppressed": "FALSE"}).config.include_suppressed
-    assert load_recipe("quickstart", {"languages": "no"}).config.languages == ("no",)  # Norwegian
+    assert Recipe.load("quickstart", {"decay_all": "True"}).config.decay_all
+    assert not Recipe.load("sapbert-paper", {"include_suppressed": "FALSE"}).config.include_suppressed
+    assert Recipe.load("quickstart", {"languages": "no"}).config.languages == ("no",)  # Norwegian
 
 
 def test_sets_of_languages(tmp_path: Path) -> None:
-    assert load_recipe("quickstart", {"languages": "all"}).config.languages is None
-    assert load_recipe("quickstart", {"languages": "es"}).config.languages == ("es",)
-    assert load_recipe("quickstart", {"languages": "nan"}).config.languages == ("nan",)  # Min Nan, and no number
-    assert load_recipe("quickstart", {"languages": '["en", "es"]'}).config.languages == ("en", "es")
+    assert Recipe.load("quickstart", {"languages": "all"}).config.languages is None
+    assert Recipe.load("quickstart", {"languages": "es"}).config.languages == ("es",)
+    assert Recipe.load("quickstart", {"languages": "nan"}).config.languages == ("nan",)  # Min Nan, and no number
+    assert Recipe.load("quickstart", {"languages": '["en", "es"]'}).config.languages == ("en", "es")
     with pytest.raises(ConfigError, match="no language is named; leave it unset for all"):
-        load_recipe("quickstart", {"languages": "[]"})
+        Recipe.load("quickstart", {"languages": "[]"})
     own = tmp_path / "own.toml"
     own.write_text('\ufeffsteps = 5\nlanguages = "en+es"\n', encoding="utf-8")  # as editors on Windows write it
-    assert load_recipe(str(own)).config.languages == ("en", "es")
+    assert Recipe.load(str(own)).config.languages == ("en", "es")
     with pytest.raises(ConfigError, match="no set of languages"):
-        load_recipe("quickstart", {"languages": "en es"})
+        Recipe.load("quickstart", {"languages": "en es"})
 
 
 def test_an_unknown_key_is_refused_with_the_nearest() -> None:
     with pytest.raises(ConfigError, match=r"no setting 'learning_rat'.* Did you mean 'learning_rate'"):
-        load_recipe("quickstart", {"learning_rat": "1"})
+        Recipe.load("quickstart", {"learning_rat": "1"})
     with pytest.raises(ConfigError, match=r"no setting 'rank'\. Did you mean 'tuning\.rank', of tuning = lora\?"):
-        load_recipe("quickstart", {"tuning": "lora", "rank": "8"})
+        Recipe.load("quickstart", {"tuning": "lora", "rank": "8"})
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,12 @@ def test_an_unknown_key_is_refused_with_the_nearest() -> None:
 )
 def test_a_wrong_value_is_refused_by_name(key: str, value: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        load_recipe("quickstart", {key: value})
+        Recipe.load("quickstart", {key: value})
 
 
 @pytest.mark.parametrize("name", ["2024", "1e5", "true", "none", "[1]"])
 def test_a_base_may_be_called_as_it_likes(name: str) -> None:
-    assert load_recipe("quickstart", {"base": name}).config.base == name
+    assert Recipe.load("quickstart", {"base": name}).config.base == name
 
 
 @pytest.mark.parametrize("lengths", [{}, {"steps": 1, "epochs": 1}])
@@ -125,17 +125,17 @@ def test_exactly_one_length(lengths: dict[str, int]) -> None:
 def test_recipes_of_ones_own(tmp_path: Path) -> None:
     own = tmp_path / "mine.toml"
     own.write_text('description = "mine"\nsteps = 5\nbase = "x/y"\n')
-    assert load_recipe(str(own)).config == TrainingConfig(steps=5, base="x/y")
+    assert Recipe.load(str(own)).config == TrainingConfig(steps=5, base="x/y")
     own.write_text("steps = ")
     with pytest.raises(InputError, match=r"not valid TOML"):
-        load_recipe(str(own))
+        Recipe.load(str(own))
     own.write_bytes("description = 'süß'".encode("latin-1"))
     with pytest.raises(InputError, match="not text in UTF-8"):
-        load_recipe(str(own))
+        Recipe.load(str(own))
     with pytest.raises(InputError, match="no such recipe file"):
-        load_recipe(str(tmp_path / "other.toml"))
+        Recipe.load(str(tmp_path / "other.toml"))
     with pytest.raises(InputError, match=r"no recipe 'quickstat'.* Did you mean 'quickstart'"):
-        load_recipe("quickstat")
+        Recipe.load("quickstat")
 
 
 def test_settings_of_a_part_need_its_name(tmp_path: Path) -> None:
@@ -143,20 +143,20 @@ def test_settings_of_a_part_need_its_name(tmp_path: Path) -> None:
     own.write_text("steps = 5\n[loss]\nscale = 3\n")
     said = r'loss: its settings need its name too, name = "multi-similarity"\. Known: multi-similarity, circle'
     with pytest.raises(ConfigError, match=said):
-        load_recipe(str(own))
-    assert load_recipe(str(own), {"loss.name": "circle"}).config.loss == Circle(scale=3)
+        Recipe.load(str(own))
+    assert Recipe.load(str(own), {"loss.name": "circle"}).config.loss == Circle(scale=3)
     own.write_text("steps = 5\nloss = 3\n")
     with pytest.raises(ConfigError, match="loss"):
-        load_recipe(str(own), {"loss.scale": "2"})
+        Recipe.load(str(own), {"loss.scale": "2"})
 
 
 def test_another_name_leaves_the_settings_of_the_former_behind() -> None:
-    assert load_recipe("sapbert-code", {"loss.name": "circle"}).config.loss == Circle()
+    assert Recipe.load("sapbert-code", {"loss.name": "circle"}).config.loss == Circle()
     given = {"loss.scale": "64", "loss.name": "circle"}  # in any order
-    assert load_recipe("sapbert-code", given).config.loss == Circle(scale=64)
+    assert Recipe.load("sapbert-code", given).config.loss == Circle(scale=64)
     same = {"loss.name": "multi-similarity", "loss.offset": "0.4"}
     expected = MultiSimilarity(positive_scale=1, negative_scale=60, offset=0.4)
-    assert load_recipe("sapbert-code", same).config.loss == expected
+    assert Recipe.load("sapbert-code", same).config.loss == expected
 
 
 def test_settings_that_an_earlier_version_did_not_have_are_as_by_default() -> None:
@@ -168,33 +168,33 @@ def test_settings_that_an_earlier_version_did_not_have_are_as_by_default() -> No
 
 
 def test_a_recipe_may_be_given_by_name_as_it_is_or_as_settings(tmp_path: Path) -> None:
-    recipe = load_recipe("sapbert-paper")
-    assert recipe_of("sapbert-paper", "recipe", Recipe) == recipe_of(recipe, "recipe", Recipe) == recipe
-    assert recipe_of(recipe.config, "recipe", Recipe).config == recipe.config
+    recipe = Recipe.load("sapbert-paper")
+    assert Recipe.of("sapbert-paper") == Recipe.of(recipe) == recipe
+    assert Recipe.of(recipe.config).config == recipe.config
     assert recipe.origin == {"name": "sapbert-paper", "overridden": []}
-    assert recipe_of(recipe.config, "recipe", Recipe).origin is None
-    changed = load_recipe("sapbert-paper", {"steps": 1, "loss": "info-nce", "seed": recipe.config.seed})
+    assert Recipe.of(recipe.config).origin is None
+    changed = Recipe.load("sapbert-paper", {"steps": 1, "loss": "info-nce", "seed": recipe.config.seed})
     assert changed.origin == {"name": "sapbert-paper", "overridden": ["epochs", "loss", "steps"]}
     later = changed.model_copy(update={"config": recipe.config.model_copy(update={"learning_rate": 1.0})})
     assert later.origin == {"name": "sapbert-paper", "overridden": ["learning_rate"]}
     own = tmp_path / "own.toml"
     own.write_text("loss = 'info-nce'\n")  # how long is left to who uses it
-    assert load_recipe(str(own), {"steps": 3}).origin == {"name": "own", "overridden": ["steps"]}
-    for wrong in (load_biosyn_recipe("biosyn"), Path("sapbert-paper"), None):
+    assert Recipe.load(str(own), {"steps": 3}).origin == {"name": "own", "overridden": ["steps"]}
+    for wrong in (BiosynRecipe.load("biosyn"), Path("sapbert-paper"), None):
         with pytest.raises(ConfigError, match=f"a Recipe, its name, or a TrainingConfig; found {type(wrong).__name__}"):
-            recipe_of(wrong, "recipe", Recipe)  # type: ignore[arg-type]
+            Recipe.of(wrong)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"overrides are a mapping.*; found list"):
-        load_recipe("sapbert-paper", ["minutes=1"])  # type: ignore[arg-type]
+        Recipe.load("sapbert-paper", ["minutes=1"])  # type: ignore[arg-type]
 
 
 def test_every_trainer_refuses_a_recipe_of_another_kind(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    other: Any = load_biosyn_recipe("biosyn")
+    other: Any = BiosynRecipe.load("biosyn")
     trainers: list[Callable[[], object]] = [
         lambda: train_encoder(other, tmp_path / "pairs", out),
         lambda: train_on_terminology(other, tmp_path / "terminology", out),
         lambda: train_on_pairs(other, tmp_path / "pairs", out),
-        lambda: train_biosyn(load_recipe("sapbert-paper"), "m", "d", out),  # type: ignore[arg-type]
+        lambda: train_biosyn(Recipe.load("sapbert-paper"), "m", "d", out),  # type: ignore[arg-type]
         lambda: train_reranker(other, None, "m", out),  # type: ignore[arg-type]
     ]
     for train in trainers:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from onoma.errors import ConfigError, InputError
-from onoma.training.alignment_config import load_recipe
-from onoma.training.biosyn_config import Cosine, Dot, biosyn_recipe_names, load_biosyn_recipe
+from onoma.training.alignment_config import Recipe
+from onoma.training.biosyn_config import BiosynRecipe, Cosine, Dot
 from onoma.training.config_parts import Lora
 from onoma.training.settings import settings_of
 
@@ -40,21 +40,21 @@ PAPER = {
     ],
 )
 def test_recipes_of_the_paper(name: str, base: str) -> None:
-    config = load_biosyn_recipe(name).config
+    config = BiosynRecipe.load(name).config
     assert {key: getattr(config, key) for key in PAPER} == PAPER
     assert config.base == base
 
 
 def test_every_recipe_is_valid_and_says_what_it_is() -> None:
-    assert set(biosyn_recipe_names()) >= {"biosyn", "biosyn-paper", "biosyn-sapbert"}
-    for name in biosyn_recipe_names():
-        assert load_biosyn_recipe(name).name == name
-        assert "BioSyn" in load_biosyn_recipe(name).description or "biosyn" in load_biosyn_recipe(name).description
+    assert set(BiosynRecipe.names()) >= {"biosyn", "biosyn-paper", "biosyn-sapbert"}
+    for name in BiosynRecipe.names():
+        assert BiosynRecipe.load(name).name == name
+        assert "BioSyn" in BiosynRecipe.load(name).description or "biosyn" in BiosynRecipe.load(name).description
 
 
 def test_settings_are_overridden_and_shown_as_they_are_set() -> None:
     given = {"similarity": "cosine", "similarity.scale": "30", "steps": "7", "tuning": "lora", "languages": "en"}
-    config = load_biosyn_recipe("biosyn-paper", given).config
+    config = BiosynRecipe.load("biosyn-paper", given).config
     assert (config.similarity, config.steps, config.epochs) == (Cosine(scale=30), 7, None)
     assert (config.tuning, config.languages) == (Lora(), ("en",))
     shown = {key: value for key, value, _ in settings_of(config)}
@@ -77,16 +77,16 @@ def test_settings_are_overridden_and_shown_as_they_are_set() -> None:
 )
 def test_a_wrong_value_is_refused_by_name(key: str, value: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        load_biosyn_recipe("biosyn-paper", {key: value})
+        BiosynRecipe.load("biosyn-paper", {key: value})
 
 
 def test_recipes_of_other_kinds_are_told_apart() -> None:
     with pytest.raises(InputError, match=r"no biosyn-recipe 'biosyn-papr'.* Did you mean 'biosyn-paper'"):
-        load_biosyn_recipe("biosyn-papr")
+        BiosynRecipe.load("biosyn-papr")
     with pytest.raises(InputError, match="use it with onoma train-biosyn"):
-        load_recipe("biosyn-paper")
+        Recipe.load("biosyn-paper")
 
 
 def test_a_run_has_one_length() -> None:
     with pytest.raises(ConfigError, match="exactly one of steps, epochs and minutes"):
-        load_biosyn_recipe("biosyn", {"steps": "none"})
+        BiosynRecipe.load("biosyn", {"steps": "none"})

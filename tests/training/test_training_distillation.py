@@ -17,14 +17,12 @@ from onoma.encoders import locate_tokenizer, open_encoder
 from onoma.encoders.loading import load_packed
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError
 from onoma.linking import Linker, build_linker
-from onoma.training.alignment_config import load_recipe
+from onoma.training.alignment_config import Recipe
 from onoma.training.alignment_step import make_optimiser
 from onoma.training.distillation import distil_encoder
 from onoma.training.distillation_config import (
     DistillationConfig,
     DistillationRecipe,
-    distillation_recipe_names,
-    load_distillation_recipe,
 )
 from onoma.training.distillation_data import NeighbourhoodBatches, TaughtNames, taught_names
 from onoma.training.distillation_step import DistillationStep, DistillationStepReport
@@ -310,12 +308,12 @@ def test_what_cannot_be_is_refused(linker: Linker, base: Path, tmp_path: Path) -
 )
 def test_settings_that_cannot_be_are_refused(settings: dict[str, str], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        load_distillation_recipe("distil", settings)
+        DistillationRecipe.load("distil", settings)
 
 
 def test_every_recipe_is_valid_and_says_what_it_is() -> None:
-    assert distillation_recipe_names() == ["distil"]
-    recipe = load_distillation_recipe("distil")
+    assert DistillationRecipe.names() == ["distil"]
+    recipe = DistillationRecipe.load("distil")
     assert (recipe.name, recipe.config.base, recipe.config.temperature) == ("distil", "onoma-mini", 0.05)
     with pytest.raises(InputError, match="use it with onoma distil"):
-        load_recipe("distil")
+        Recipe.load("distil")

@@ -20,7 +20,7 @@ from onoma.encoders import locate_tokenizer
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError, TrainingError
 from onoma.pairs import build_pairs
 from onoma.terminology import Terminology
-from onoma.training.alignment_config import Recipe, load_recipe
+from onoma.training.alignment_config import Recipe
 from onoma.training.distributed import PeerError
 from onoma.training.grid import Combination, Grid, combinations, grid_names, load_grid
 from onoma.training.grid_plot import draw_grid, plot_grid
@@ -130,7 +130,7 @@ class TestFiles:
         grid = load_grid(name)
         recipe = "sapbert-paper" if name == "sapbert-grid" else name.removesuffix("-grid")
         assert recipe in grid.description
-        assert load_recipe(recipe).config in [c.recipe.config for c in combinations(recipe, grid)]
+        assert Recipe.load(recipe).config in [c.recipe.config for c in combinations(recipe, grid)]
 
     def test_the_papers_table(self) -> None:
         """Table 9 of Liu et al. 2021, with batches in pairs."""

@@ -9,7 +9,7 @@ import torch
 from onoma import objectives
 from onoma.errors import ConfigError
 from onoma.training import objective as objective_module
-from onoma.training.alignment_config import TrainingConfig, load_recipe
+from onoma.training.alignment_config import Recipe, TrainingConfig
 from onoma.training.objective import mine, objective
 from onoma.training.settings import settings_of
 
@@ -161,11 +161,11 @@ def test_matryoshka_widths_are_checked() -> None:
     config = TrainingConfig(steps=1)
     with pytest.raises(ConfigError, match=r"asks for 4, 8 of the 8 numbers"):
         objective(config.loss, config.mining, torch.randn(4, 8), torch.arange(4) % 2, matryoshka=(4, 8))
-    assert load_recipe("quickstart", {"matryoshka": "[64, 128]"}).config.matryoshka == (64, 128)
-    assert load_recipe("quickstart", {"matryoshka": "64"}).config.matryoshka == (64,)
-    assert load_recipe("quickstart", {"matryoshka": "none"}).config.matryoshka == ()
-    shown = {key: value for key, value, _ in settings_of(load_recipe("quickstart", {"matryoshka": "[64, 128]"}).config)}
-    assert load_recipe("quickstart", {"matryoshka": shown["matryoshka"]}).config.matryoshka == (64, 128)
+    assert Recipe.load("quickstart", {"matryoshka": "[64, 128]"}).config.matryoshka == (64, 128)
+    assert Recipe.load("quickstart", {"matryoshka": "64"}).config.matryoshka == (64,)
+    assert Recipe.load("quickstart", {"matryoshka": "none"}).config.matryoshka == ()
+    shown = {key: value for key, value, _ in settings_of(Recipe.load("quickstart", {"matryoshka": "[64, 128]"}).config)}
+    assert Recipe.load("quickstart", {"matryoshka": shown["matryoshka"]}).config.matryoshka == (64, 128)
     for wrong in ("[1, 64]", "[128, 64]", "[64, 64]", "1"):
         with pytest.raises(ConfigError, match="widths must be 2 or more, in ascending order"):
-            load_recipe("quickstart", {"matryoshka": wrong})
+            Recipe.load("quickstart", {"matryoshka": wrong})

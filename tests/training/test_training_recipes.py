@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onoma.training.alignment_config import TrainingConfig, load_recipe, recipe_names
+from onoma.training.alignment_config import Recipe, TrainingConfig
 from onoma.training.config_parts import Adapter, Everything, HardTriplets, MultiSimilarity
 
 PUBMEDBERT = "microsoft/BiomedNLP-BiomedBERT-base-uncased-abstract-fulltext"
@@ -53,7 +53,7 @@ PAPER: dict[str, dict[str, object]] = {
 
 @pytest.mark.parametrize("name", PAPER)
 def test_recipes_of_the_paper(name: str) -> None:
-    config = load_recipe(name).config
+    config = Recipe.load(name).config
     expected = {**EVERY_ONE_OF_THE_PAPER, **PAPER[name]}
     assert {key: getattr(config, key) for key in expected} == expected
 
@@ -61,14 +61,14 @@ def test_recipes_of_the_paper(name: str) -> None:
 @pytest.mark.parametrize("name", PAPER)
 def test_nothing_else_is_set(name: str) -> None:
     """What the paper does not speak of is as everywhere: no development data needed, precision by the machine."""
-    config, plain = load_recipe(name).config, TrainingConfig(steps=1)
+    config, plain = Recipe.load(name).config, TrainingConfig(steps=1)
     spoken_of = {*EVERY_ONE_OF_THE_PAPER, *PAPER[name], "steps"}
     others = set(TrainingConfig.model_fields) - spoken_of
     assert {key: getattr(config, key) for key in others} == {key: getattr(plain, key) for key in others}
 
 
 def test_code_differs_from_paper_where_it_is_documented_to() -> None:
-    paper, code = load_recipe("sapbert-paper").config, load_recipe("sapbert-code").config
+    paper, code = Recipe.load("sapbert-paper").config, Recipe.load("sapbert-code").config
     differing = {key for key in TrainingConfig.model_fields if getattr(paper, key) != getattr(code, key)}
     assert differing == {"loss", "decay_all"}
 
@@ -85,17 +85,17 @@ def test_code_differs_from_paper_where_it_is_documented_to() -> None:
     ],
 )
 def test_descriptions_are_true(name: str, words: str) -> None:
-    assert words in load_recipe(name).description
+    assert words in Recipe.load(name).description
 
 
 def test_all_recipes_of_the_paper_are_shipped() -> None:
-    assert {*PAPER, "sapbert-code", "quickstart"} <= set(recipe_names())
+    assert {*PAPER, "sapbert-code", "quickstart"} <= set(Recipe.names())
 
 
 def test_overrides_are_values_as_well_as_text() -> None:
-    by_text = load_recipe(
+    by_text = Recipe.load(
         "sapbert-paper", {"steps": "100", "languages": '["en"]', "decay_all": "false", "dropout": "none"}
     )
-    by_value = load_recipe("sapbert-paper", {"steps": 100, "languages": ["en"], "decay_all": False, "dropout": None})
+    by_value = Recipe.load("sapbert-paper", {"steps": 100, "languages": ["en"], "decay_all": False, "dropout": None})
     assert by_text == by_value
     assert by_value.config.steps == 100

@@ -24,7 +24,7 @@ from onoma.linking import Link, Linker, add_reranker, build_linker
 from onoma.linking.reranking import Reranked, Reranker
 from onoma.linking.settings import Stage
 from onoma.training.reranking import train_reranker
-from onoma.training.reranking_config import RerankingConfig, load_reranking_recipe
+from onoma.training.reranking_config import RerankingConfig, RerankingRecipe
 from onoma.training.reranking_data import OwnNames, find_candidates
 from onoma.training.reranking_step import RerankingStepReport
 from tiny import WORDS, make_terminology, tiny_encoder
@@ -447,13 +447,13 @@ def test_tables_of_other_columns_are_refused(base: Path, tmp_path: Path) -> None
 
 
 def test_settings_that_rerankers_do_not_have_are_refused() -> None:
-    recipe = load_reranking_recipe(overrides={"epochs": "1", "weight": "none"})
+    recipe = RerankingRecipe.load("reranker", {"epochs": "1", "weight": "none"})
     assert recipe.config.keep == "best"
     for key, value in (("pooling", "mean-all"), ("languages", "en"), ("own_names", "some"), ("weight", "2")):
         with pytest.raises(ConfigError, match=key):
-            load_reranking_recipe(overrides={key: value})
+            RerankingRecipe.load("reranker", {key: value})
     with pytest.raises(ConfigError, match="Did you mean 'depth'"):
-        load_reranking_recipe(overrides={"dept": "3"})
+        RerankingRecipe.load("reranker", {"dept": "3"})
 
 
 def test_of_several_processes_the_main_one_speaks(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -477,4 +477,4 @@ def test_a_bad_line_is_to_be_mended(base: Path, tmp_path: Path) -> None:
 
 def test_what_is_settled_by_the_linker_cannot_be_set() -> None:
     with pytest.raises(ConfigError, match="languages cannot be set here: not for rerankers"):
-        load_reranking_recipe(overrides={"languages": "en"})
+        RerankingRecipe.load("reranker", {"languages": "en"})

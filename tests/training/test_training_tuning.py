@@ -21,7 +21,7 @@ from onoma.encoders.torch_encoder import TorchEncoder
 from onoma.errors import ConfigError
 from onoma.pairs import PairSet, build_pairs
 from onoma.training.alignment import train_encoder
-from onoma.training.alignment_config import TrainingConfig, load_recipe
+from onoma.training.alignment_config import Recipe, TrainingConfig
 from onoma.training.alignment_step import StepReport
 from onoma.training.config_parts import Adapter, Everything, Layers, Lora
 from onoma.training.settings import resolve
@@ -157,7 +157,7 @@ def test_everything_of_an_encoder_with_adapters_can_be_trained(base: Path, pairs
 
 @pytest.mark.parametrize(("recipe", "reduction"), [("sapbert-adapter-13", 1), ("sapbert-adapter-1", 16)])
 def test_the_papers_recipes_have_the_papers_adapters(recipe: str, reduction: int) -> None:
-    assert load_recipe(recipe).config.tuning == Adapter(reduction=reduction, invertible=True)
+    assert Recipe.load(recipe).config.tuning == Adapter(reduction=reduction, invertible=True)
 
 
 @pytest.mark.parametrize(("says_lower", "tokeniser_lowers"), [(True, False), (True, True), (False, False)])

@@ -42,10 +42,10 @@ def distil(
     from onoma.cli import show
     from onoma.linking import Linker
     from onoma.training.distillation import distil_encoder
-    from onoma.training.distillation_config import load_distillation_recipe
+    from onoma.training.distillation_config import DistillationRecipe
     from onoma.training.distributed import is_main
 
-    loaded = load_distillation_recipe(recipe, parse_assignments(settings or []))
+    loaded = DistillationRecipe.load(recipe, parse_assignments(settings or []))
     opened = Linker.open(linker, database=database)
     with show.training_bar() as bar:
         report = distil_encoder(

@@ -51,9 +51,9 @@ def train(
     from onoma.linking import Linker
     from onoma.training.distributed import is_main
     from onoma.training.reranking import train_reranker
-    from onoma.training.reranking_config import load_reranking_recipe
+    from onoma.training.reranking_config import RerankingRecipe
 
-    loaded = load_reranking_recipe(recipe, parse_assignments(settings or []))
+    loaded = RerankingRecipe.load(recipe, parse_assignments(settings or []))
     opened = Linker.open(linker, database=database)
     with show.training_bar() as bar:
         report = train_reranker(

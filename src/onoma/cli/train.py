@@ -62,7 +62,7 @@ def train(
     """
     from onoma.cli import show
     from onoma.files.pictures import check_picture
-    from onoma.training.alignment_config import load_recipe
+    from onoma.training.alignment_config import Recipe
     from onoma.training.distributed import is_main
     from onoma.training.grid import load_grid
     from onoma.training.grid_run import train_grid
@@ -101,7 +101,7 @@ def train(
         if is_main():
             _show_grid(varied, table, out, plot, on_pairs=pairs is not None)
         return
-    loaded = load_recipe(recipe, given)
+    loaded = Recipe.load(recipe, given)
     with show.training_bar() as bar:
         if terminology is not None:
             report = train_on_terminology(

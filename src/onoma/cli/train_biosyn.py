@@ -49,10 +49,10 @@ def train_biosyn(
     from onoma.cli import show
     from onoma.encoders.folders import read_folder
     from onoma.training.biosyn import train_biosyn as train
-    from onoma.training.biosyn_config import load_biosyn_recipe
+    from onoma.training.biosyn_config import BiosynRecipe
     from onoma.training.distributed import is_main
 
-    loaded = load_biosyn_recipe(recipe, parse_assignments(settings or []))
+    loaded = BiosynRecipe.load(recipe, parse_assignments(settings or []))
     with show.training_bar() as bar:
         report = train(
             loaded,

@@ -30,7 +30,6 @@ from onoma.training.measuring import Measure
 from onoma.training.objective import check_widths
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import ensure_encoder_writable
-from onoma.training.settings import recipe_of
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import load_base
 from onoma.training.vectors import name_vectors
@@ -52,7 +51,7 @@ def train_encoder(
     """Train an encoder on synonym pairs and save it as a folder.
 
     Args:
-        recipe: What to do: the name or file of a recipe, what `load_recipe` gives, or settings.
+        recipe: What to do: the name or file of a recipe, what `Recipe.load` gives, or settings.
         pairs: Pairs tokenised with the base encoder's tokeniser, or their folder.
         out: The encoder folder to write: sentence-transformers layout, ONNX model, manifest, ``train.json``.
             The unfinished run lies in ``OUT.run`` and goes on from its last checkpoint.
@@ -71,7 +70,7 @@ def train_encoder(
         TrainingError: the loss is not a number, or memory does not suffice.
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
     """
-    recipe = recipe_of(recipe, "recipe", Recipe)
+    recipe = Recipe.of(recipe)
     config = recipe.config
     opened = PairSet.open(pairs) if isinstance(pairs, str | Path) else pairs
     out = Path(out)

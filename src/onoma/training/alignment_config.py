@@ -7,7 +7,6 @@ Onoma lie in ``training/recipes``; a path to a file of your own works in their p
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -22,8 +21,7 @@ from onoma.training.config_parts import (
     RandomBatches,
 )
 from onoma.training.run_config import EncoderRunConfig
-from onoma.training.settings import NamedSettings, load_settings
-from onoma.training.shipped import shipped_names
+from onoma.training.settings import NamedSettings
 
 
 class TrainingConfig(EncoderRunConfig):
@@ -81,24 +79,11 @@ class TrainingConfig(EncoderRunConfig):
 
 
 class Recipe(NamedSettings[TrainingConfig]):
-    """A recipe of self-alignment."""
-
-
-def recipe_names() -> list[str]:
-    """Names of the recipes shipped with Onoma.
+    """A recipe of self-alignment.
 
     Example:
-        >>> "sapbert-paper" in recipe_names()
-        True
-    """
-    return shipped_names("recipe")
-
-
-def load_recipe(name: str, overrides: Mapping[str, Any] | None = None) -> Recipe:
-    """Load a recipe; arguments and errors as of `onoma.training.settings.load_settings`.
-
-    Example:
-        >>> load_recipe("sapbert-paper", {"learning_rate": "5e-5", "steps": "100"}).config.learning_rate
+        >>> Recipe.load("sapbert-paper", {"learning_rate": "5e-5", "steps": "100"}).config.learning_rate
         5e-05
     """
-    return load_settings("recipe", name, Recipe, overrides)
+
+    kind = "recipe"

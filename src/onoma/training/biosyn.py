@@ -39,7 +39,6 @@ from onoma.training.evaluating import Evaluation, check_development_files
 from onoma.training.loop import Watching, take_course
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import ensure_encoder_writable
-from onoma.training.settings import recipe_of
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_base, load_base
 from onoma.training.vectors import name_vectors
@@ -66,7 +65,7 @@ def train_biosyn(
     """Train an encoder, and the weight of the sparse score with it, on annotated mentions.
 
     Args:
-        recipe: What to do: the name or file of a recipe, what `load_biosyn_recipe` gives, or settings.
+        recipe: What to do: the name or file of a recipe, what `BiosynRecipe.load` gives, or settings.
         mentions: Annotated mentions: lines ``id||mention`` or a table with the columns ``mention`` and ``concept_id``;
             several right ids are divided by ``|``. Composite mentions are left out, as in the released code.
         dictionary: Where their names are looked for. A terminology gives the names of its active concepts that are not
@@ -93,7 +92,7 @@ def train_biosyn(
         TrainingError: the loss is not a number, or memory does not suffice.
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
     """
-    recipe, out = recipe_of(recipe, "biosyn-recipe", BiosynRecipe), Path(out)
+    recipe, out = BiosynRecipe.of(recipe), Path(out)
     config = recipe.config
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
     check_development_files(config, development, development_dictionary)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from onoma.training.config_parts import Choice, named
 from onoma.training.run_config import RunConfig
-from onoma.training.settings import NamedSettings, load_settings
-from onoma.training.shipped import shipped_names
+from onoma.training.settings import NamedSettings
 
 
 class Dot(Choice):
@@ -62,24 +60,11 @@ class BiosynConfig(RunConfig):
 
 
 class BiosynRecipe(NamedSettings[BiosynConfig]):
-    """A recipe of BioSyn."""
-
-
-def biosyn_recipe_names() -> list[str]:
-    """Names of the recipes of BioSyn shipped with Onoma.
+    """A recipe of BioSyn.
 
     Example:
-        >>> "biosyn-paper" in biosyn_recipe_names()
-        True
-    """
-    return shipped_names("biosyn-recipe")
-
-
-def load_biosyn_recipe(name: str, overrides: Mapping[str, Any] | None = None) -> BiosynRecipe:
-    """Load a recipe of BioSyn; arguments and errors as of `onoma.training.settings.load_settings`.
-
-    Example:
-        >>> load_biosyn_recipe("biosyn-paper", {"similarity": "cosine"}).config.similarity.name
+        >>> BiosynRecipe.load("biosyn-paper", {"similarity": "cosine"}).config.similarity.name
         'cosine'
     """
-    return load_settings("biosyn-recipe", name, BiosynRecipe, overrides)
+
+    kind = "biosyn-recipe"

@@ -32,7 +32,6 @@ from onoma.training.loop import Watching, take_course
 from onoma.training.measuring import Measure
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import ensure_encoder_writable
-from onoma.training.settings import recipe_of
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_base, load_base
 from onoma.training.vectors import name_vectors
@@ -55,7 +54,7 @@ def distil_encoder(
     """Train an encoder to find the names of a linker as near one another as the linker's own encoder does.
 
     Args:
-        recipe: What to do: the name or file of a recipe, what `load_distillation_recipe` gives, or settings.
+        recipe: What to do: the name or file of a recipe, what `DistillationRecipe.load` gives, or settings.
         linker: Built with the teacher, or its folder; the names that can be found are taught. The neighbours of each
             batch are searched in it: with very many names an index of sign bits is faster than the exact one.
         out: The encoder folder to write. The unfinished run lies in ``OUT.run`` and goes on from its last checkpoint.
@@ -80,7 +79,7 @@ def distil_encoder(
     Example:
         >>> distil_encoder("distil", "linker-of-a-large-encoder", "small")  # doctest: +SKIP
     """
-    recipe, out = recipe_of(recipe, "distillation-recipe", DistillationRecipe), Path(out)
+    recipe, out = DistillationRecipe.of(recipe), Path(out)
     config = recipe.config
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
     check_development_files(config, development, development_dictionary)

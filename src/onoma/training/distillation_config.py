@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from pydantic import Field, model_validator
 
 from onoma.training.run_config import EncoderRunConfig
-from onoma.training.settings import NamedSettings, load_settings
-from onoma.training.shipped import shipped_names
+from onoma.training.settings import NamedSettings
 
 FEWEST_NAMES = 3
 """Of two each is the other's only one, which any student knows."""
@@ -52,24 +48,11 @@ class DistillationConfig(EncoderRunConfig):
 
 
 class DistillationRecipe(NamedSettings[DistillationConfig]):
-    """A recipe of distillation."""
-
-
-def distillation_recipe_names() -> list[str]:
-    """Names of the recipes of distillation shipped with Onoma.
+    """A recipe of distillation.
 
     Example:
-        >>> distillation_recipe_names()
-        ['distil']
-    """
-    return shipped_names("distillation-recipe")
-
-
-def load_distillation_recipe(name: str = "distil", overrides: Mapping[str, Any] | None = None) -> DistillationRecipe:
-    """Load a recipe of distillation; arguments and errors as of `onoma.training.settings.load_settings`.
-
-    Example:
-        >>> load_distillation_recipe(overrides={"steps": "100"}).config.steps
+        >>> DistillationRecipe.load("distil", {"steps": "100"}).config.steps
         100
     """
-    return load_settings("distillation-recipe", name, DistillationRecipe, overrides)
+
+    kind = "distillation-recipe"

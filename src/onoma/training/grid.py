@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from onoma.errors import ConfigError
-from onoma.training.alignment_config import Recipe, load_recipe
+from onoma.training.alignment_config import Recipe
 from onoma.training.settings import without_name
 from onoma.training.shipped import read_shipped, shipped_names
 
@@ -99,9 +99,9 @@ def combinations(recipe: str, grid: Grid, overrides: Mapping[str, Any] | None = 
     """All combinations of a grid, each once, in the order of the file; every one is checked.
 
     Args:
-        recipe: See `load_recipe`.
+        recipe: See `Recipe.load`.
         grid: See `load_grid`.
-        overrides: Settings of all combinations, as `load_recipe` takes them.
+        overrides: Settings of all combinations, as `Recipe.load` takes them.
 
     Raises:
         InputError: there is no such recipe.
@@ -121,7 +121,7 @@ def combinations(recipe: str, grid: Grid, overrides: Mapping[str, Any] | None = 
         for place, values in enumerate(itertools.product(*table.values())):
             settings = dict(zip(table, values, strict=True))
             try:
-                made = load_recipe(recipe, {**fixed, **settings})
+                made = Recipe.load(recipe, {**fixed, **settings})
             except ConfigError as error:
                 raise ConfigError(f"{grid.name}, combination {_words(settings)}: {error}") from None
             key = made.config.model_dump_json()

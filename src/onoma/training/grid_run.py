@@ -83,10 +83,10 @@ def train_grid(
     tries it again.
 
     Args:
-        recipe: See `load_recipe`.
+        recipe: See `Recipe.load`.
         grid: See `onoma.training.grid.load_grid`.
         out: Where everything is written.
-        overrides: Settings of all combinations, as `load_recipe` takes them.
+        overrides: Settings of all combinations, as `Recipe.load` takes them.
         terminology: Train on its synonyms; or
         pairs: train on these.
         development_synonyms: As in `train_on_terminology`.

@@ -61,7 +61,6 @@ from onoma.training.reranking_step import (
     make_optimiser,
 )
 from onoma.training.run_folder import ensure_encoder_writable
-from onoma.training.settings import recipe_of
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_base, tune
 from onoma.types import BoolArray, Progress, RowArray, Tell
@@ -92,7 +91,7 @@ def train_reranker(
     """Train a cross-encoder on the candidates of a linker and save it as a folder.
 
     Args:
-        recipe: What to do: the name or file of a recipe, what `load_reranking_recipe` gives, or settings.
+        recipe: What to do: the name or file of a recipe, what `RerankingRecipe.load` gives, or settings.
         linker: An opened one. It finds the candidates, in training and development, by look-up and searches alone:
             its prior, reranker and threshold are left out. A mention of which no candidate is right, or all are, is
             not learnt from, unless NIL is to be learnt (setting ``nil``).
@@ -119,7 +118,7 @@ def train_reranker(
         TrainingError: the loss is not a number, or memory does not suffice.
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
     """
-    recipe, out = recipe_of(recipe, "reranking-recipe", RerankingRecipe), Path(out)
+    recipe, out = RerankingRecipe.of(recipe), Path(out)
     config = recipe.config
     ensure_encoder_writable(out, RERANKER_KIND, config, overwrite=overwrite)
     named = _named(development)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from onoma.training.run_config import RunConfig
-from onoma.training.settings import NamedSettings, load_settings
-from onoma.training.shipped import shipped_names
+from onoma.training.settings import NamedSettings
 
 
 class RerankingConfig(RunConfig):
@@ -64,24 +62,11 @@ class RerankingConfig(RunConfig):
 
 
 class RerankingRecipe(NamedSettings[RerankingConfig]):
-    """A recipe of a reranker."""
-
-
-def reranking_recipe_names() -> list[str]:
-    """Names of the recipes of rerankers shipped with Onoma.
+    """A recipe of a reranker.
 
     Example:
-        >>> reranking_recipe_names()
-        ['reranker']
-    """
-    return shipped_names("reranking-recipe")
-
-
-def load_reranking_recipe(name: str = "reranker", overrides: Mapping[str, Any] | None = None) -> RerankingRecipe:
-    """Load a recipe of a reranker; arguments and errors as of `onoma.training.settings.load_settings`.
-
-    Example:
-        >>> load_reranking_recipe(overrides={"steps": "100"}).config.steps
+        >>> RerankingRecipe.load("reranker", {"steps": "100"}).config.steps
         100
     """
-    return load_settings("reranking-recipe", name, RerankingRecipe, overrides)
+
+    kind = "reranking-recipe"

@@ -23,7 +23,6 @@ from onoma.training.distributed import barrier, is_main, processes
 from onoma.training.evaluating import GIVE_WITH_TERMINOLOGY, HIDE_OR_GIVE, Evaluation, check_development
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import check_settings, claimed_run, ensure_encoder_writable
-from onoma.training.settings import recipe_of
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_base
 from onoma.types import Progress, RowArray, Tell
@@ -52,7 +51,7 @@ def train_on_terminology(
     """Train an encoder on the synonyms of a terminology by a recipe.
 
     Args:
-        recipe: What to do: the name or file of a recipe, what `load_recipe` gives, or settings.
+        recipe: What to do: the name or file of a recipe, what `Recipe.load` gives, or settings.
         terminology: A terminology or its folder.
         out: The encoder folder to write. Until it is finished, pairs, checkpoints and log lie in ``OUT.run``;
             the same call goes on from there.
@@ -80,7 +79,7 @@ def train_on_terminology(
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
         MismatchError: ``OUT.run`` holds an unfinished run with other settings.
     """
-    recipe = recipe_of(recipe, "recipe", Recipe)
+    recipe = Recipe.of(recipe)
     config = recipe.config
     out = Path(out)
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
@@ -157,7 +156,7 @@ def train_on_pairs(
     """Train an encoder on pairs that were made before: of mentions, of translations, merged ones.
 
     Args:
-        recipe: What to do: the name or file of a recipe, what `load_recipe` gives, or settings. How names are
+        recipe: What to do: the name or file of a recipe, what `Recipe.load` gives, or settings. How names are
             prepared is a matter of the pairs, and the recipe must agree; what it says of `SETTINGS_OF_PAIRS` plays
             no part, but that development queries are looked for among the names of its ``languages``.
         pairs: A pair set or its folder.
@@ -180,7 +179,7 @@ def train_on_pairs(
             ``OUT.run`` holds an unfinished run with other settings.
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
     """
-    recipe = recipe_of(recipe, "recipe", Recipe)
+    recipe = Recipe.of(recipe)
     config = recipe.config
     ensure_encoder_writable(Path(out), "encoder", config, overwrite=overwrite)
     check_run(config, development, development_terminology, trackers, out=Path(out), on_pairs=True)

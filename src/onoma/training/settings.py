@@ -9,15 +9,14 @@ import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Generic, TypeVar, get_args
+from typing import Any, ClassVar, Generic, Self, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from onoma.errors import ConfigError, did_you_mean
-from onoma.training.shipped import read_shipped
+from onoma.training.shipped import read_shipped, shipped_names
 
 C = TypeVar("C", bound=BaseModel)
-R = TypeVar("R", bound="NamedSettings[Any]")
 _LENGTHS = {"steps", "epochs", "minutes"}
 _BATCHES = ("batch_pairs", "batch_queries", "batch_mentions", "batch_names")
 _CALLED_ELSEWHERE = {
@@ -41,6 +40,9 @@ class NamedSettings(BaseModel, Generic[C]):
 
     model_config = ConfigDict(frozen=True)
 
+    kind: ClassVar[str]
+    """Of the files it is read from, see `onoma.training.shipped`."""
+
     name: str
     """Of the recipe; "" of settings that are no recipe's."""
     description: str
@@ -58,69 +60,76 @@ class NamedSettings(BaseModel, Generic[C]):
         overridden = sorted(key for key in others if "." not in key or key.partition(".")[0] not in others)
         return {"name": self.name, "overridden": overridden}
 
+    @classmethod
+    def names(cls) -> list[str]:
+        """Names of the recipes of this kind shipped with Onoma, sorted."""
+        return shipped_names(cls.kind)
 
-def load_settings(kind: str, name: str, recipe: type[R], overrides: Mapping[str, Any] | None = None) -> R:
-    """Load a recipe by name or path and apply ``key=value`` overrides.
+    @classmethod
+    def load(cls, name: str, overrides: Mapping[str, Any] | None = None) -> Self:
+        """Load a recipe by name or path and apply ``key=value`` overrides.
 
-    Args:
-        kind: Of the recipe, see `onoma.training.shipped`.
-        name: A shipped recipe, or the path of a ``.toml`` file.
-        recipe: What it becomes.
-        overrides: Values, or text of them in TOML or plain words (``"5e-5"``, ``"true"``, ``"cls"``, ``"none"``); a key
-            with a dot is a setting of a part (``loss.scale``).
-            Setting one of ``steps``, ``epochs`` and ``minutes`` unsets the other two.
+        Args:
+            name: A shipped recipe, or the path of a ``.toml`` file.
+            overrides: Values, or text of them in TOML or plain words (``"5e-5"``, ``"true"``, ``"cls"``, ``"none"``);
+                a key with a dot is a setting of a part (``loss.scale``).
+                Setting one of ``steps``, ``epochs`` and ``minutes`` unsets the other two.
 
-    Raises:
-        InputError: no such recipe, or the file is not TOML.
-        ConfigError: an unknown key or a value that it cannot have.
-    """
-    model: Any = recipe.model_fields["config"].annotation
-    if not isinstance(overrides, Mapping | None):
-        raise ConfigError(f'overrides are a mapping, e.g. {{"minutes": 1}}; found {type(overrides).__name__}.')
-    values = read_shipped(kind, name)
-    description = str(values.pop("description", ""))
-    own = dict(values)
-    if overrides:
-        given = dict(overrides)
-        if twice := [key for key in given if key != without_name(key) and without_name(key) in given]:
-            raise ConfigError(f"{without_name(twice[0])} and {twice[0]} are one setting; give one of them.")
-        if given.keys() & _LENGTHS:
-            for length in _LENGTHS:
-                values.pop(length, None)
-        # A part before its name, and that before its other settings.
-        for key, value in sorted(given.items(), key=lambda item: ("." in item[0], not item[0].endswith(".name"))):
-            _set(model, values, key, _parse(model, key, value) if isinstance(value, str) else value)
-    config = resolve(model, values, source=name)
-    try:
-        as_it_is, given_keys = resolve(model, own, source=name), set[str]()
-    except ConfigError:  # a recipe of one's own that is not whole without them
-        as_it_is, given_keys = config, {key.partition(".")[0] for key in overrides or ()}
-    shown = {key: value for key, value, _ in settings_of(as_it_is) if key.partition(".")[0] not in given_keys}
-    return recipe(name=Path(name).stem, description=description, config=config, own=shown)
+        Raises:
+            InputError: no such recipe, or the file is not TOML.
+            ConfigError: an unknown key or a value that it cannot have.
+        """
+        model = cls.settings_class()
+        if not isinstance(overrides, Mapping | None):
+            raise ConfigError(f'overrides are a mapping, e.g. {{"minutes": 1}}; found {type(overrides).__name__}.')
+        values = read_shipped(cls.kind, name)
+        description = str(values.pop("description", ""))
+        own = dict(values)
+        if overrides:
+            given = dict(overrides)
+            if twice := [key for key in given if key != without_name(key) and without_name(key) in given]:
+                raise ConfigError(f"{without_name(twice[0])} and {twice[0]} are one setting; give one of them.")
+            if given.keys() & _LENGTHS:
+                for length in _LENGTHS:
+                    values.pop(length, None)
+            # A part before its name, and that before its other settings.
+            for key, value in sorted(given.items(), key=lambda item: ("." in item[0], not item[0].endswith(".name"))):
+                _set(model, values, key, _parse(model, key, value) if isinstance(value, str) else value)
+        config = resolve(model, values, source=name)
+        try:
+            as_it_is, given_keys = resolve(model, own, source=name), set[str]()
+        except ConfigError:  # a recipe of one's own that is not whole without them
+            as_it_is, given_keys = config, {key.partition(".")[0] for key in overrides or ()}
+        shown = {key: value for key, value, _ in settings_of(as_it_is) if key.partition(".")[0] not in given_keys}
+        return cls(name=Path(name).stem, description=description, config=config, own=shown)
 
+    @classmethod
+    def of(cls, recipe: Self | C | str) -> Self:
+        """The recipe as it is, the one of this name, or one without a name of settings.
 
-def recipe_of(recipe: R | BaseModel | str, kind: str, known: type[R]) -> R:
-    """The recipe as it is, the one of this name, or one without a name of settings.
+        Args:
+            recipe: The recipe, its name or file, or its settings.
 
-    Args:
-        recipe: The recipe, its name or file, or its settings.
-        kind: Of the recipe, see `onoma.training.shipped`.
-        known: What a recipe of this kind is.
+        Raises:
+            InputError: there is no such recipe.
+            ConfigError: it is a recipe of another kind, or something else.
+        """
+        if isinstance(recipe, str):
+            return cls.load(recipe)
+        if isinstance(recipe, cls):
+            return recipe
+        model = cls.settings_class()
+        if not isinstance(recipe, model):
+            raise ConfigError(
+                f"training is told by a {cls.__name__}, its name, or a {model.__name__}; found {type(recipe).__name__}."
+            )
+        return cls(name="", description="", config=recipe)
 
-    Raises:
-        InputError: there is no such recipe.
-        ConfigError: it is a recipe of another kind, or something else.
-    """
-    model: Any = known.model_fields["config"].annotation
-    if isinstance(recipe, str):
-        return load_settings(kind, recipe, known)
-    if isinstance(recipe, known):
-        return recipe
-    if not isinstance(recipe, model):
-        raise ConfigError(
-            f"training is told by a {known.__name__}, its name, or a {model.__name__}; found {type(recipe).__name__}."
-        )
-    return known(name="", description="", config=recipe)
+    @classmethod
+    def settings_class(cls) -> type[C]:
+        """What holds the settings of this kind."""
+        found: type[C] = cls.model_fields["config"].annotation  # type: ignore[assignment]
+        return found
 
 
 def resolve(model: type[C], values: Mapping[str, Any], *, source: str = "training settings") -> C:

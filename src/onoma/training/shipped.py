@@ -9,7 +9,7 @@ from typing import Any
 
 from onoma.errors import InputError, did_you_mean
 
-_COMMANDS = {
+COMMANDS = {
     "recipe": "onoma train",
     "biosyn-recipe": "onoma train-biosyn",
     "reranking-recipe": "onoma reranker train",
@@ -45,7 +45,7 @@ def read_shipped(kind: str, name: str) -> dict[str, Any]:
         text = resources.files("onoma.training").joinpath(f"{kind}s", f"{name}.toml").read_text(encoding="utf-8")
     else:
         names = shipped_names(kind)
-        commands = {**_COMMANDS, "grid": "onoma recipes grid RECIPE, or onoma train RECIPE --grid"}
+        commands = {**COMMANDS, "grid": "onoma recipes grid RECIPE, or onoma train RECIPE --grid"}
         elsewhere = [command for other, command in commands.items() if name in shipped_names(other)]
         raise InputError(
             f"there is no {kind} '{name}'.{did_you_mean(name, names)} Shipped {kind}s: {', '.join(names)}",
