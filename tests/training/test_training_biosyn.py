@@ -20,7 +20,7 @@ from onoma.encoders.adapter_folders import join_adapter
 from onoma.encoders.folders import read_folder
 from onoma.encoders.information import encoder_info
 from onoma.encoders.loading import load_packed
-from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError
+from onoma.errors import ArtifactExistsError, ConfigError, InputError
 from onoma.training.biosyn import train_biosyn
 from onoma.training.biosyn_candidates import CandidateBatches
 from onoma.training.biosyn_config import BiosynConfig
@@ -248,24 +248,6 @@ def test_a_stopped_run_goes_on_to_the_same_weights(
     assert all(torch.equal(expected[name], found[name]) for name in expected)
     assert read_folder(tmp_path / "straight").sparse_weight == read_folder(tmp_path / "killed").sparse_weight
     assert [line["loss"] for line in straight.log] == [line["loss"] for line in resumed.log]
-
-
-def test_measuring_the_speed_does_not_change_the_run(base: Path, files: tuple[Path, Path], tmp_path: Path) -> None:
-    report = train(config_for(base, dropout=0.1, steps=None, minutes=0.003), files, tmp_path / "budget")
-    train(config_for(base, dropout=0.1, steps=report.steps), files, tmp_path / "steps")
-    budget, steps = weights(tmp_path / "budget"), weights(tmp_path / "steps")
-    assert all(torch.equal(budget[name], steps[name]) for name in budget)
-
-
-def test_other_settings_or_data_do_not_go_on_with_a_run(base: Path, files: tuple[Path, Path], tmp_path: Path) -> None:
-    config = config_for(base, checkpoint_minutes=1e-9)
-    with pytest.raises(KeyboardInterrupt):
-        train(config, files, tmp_path / "e", on_step=interrupt_at(3))
-    with pytest.raises(MismatchError, match=r"candidates \(begun with 6, now 7\)"):
-        train(config_for(base, checkpoint_minutes=1e-9, candidates=7), files, tmp_path / "e")
-    fewer = write_lines(tmp_path / "fewer.txt", MENTIONS[:20])
-    with pytest.raises(MismatchError, match="queries and dictionary"):
-        train(config, (fewer, files[1]), tmp_path / "e")
 
 
 def test_the_best_on_development_data_is_kept_with_its_sparse_weight(

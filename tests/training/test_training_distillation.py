@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.special import rel_entr, softmax
-from training_runs import interrupt_at, weights
+from training_runs import interrupt_at
 
 from onoma.artifacts import open_artifact
 from onoma.encoders import locate_tokenizer, open_encoder
@@ -216,39 +216,6 @@ def test_a_small_encoder_comes_to_see_names_as_the_teacher_does(linker: Linker, 
     written = json.loads((tmp_path / "e" / "train.json").read_text())
     assert written["log"][0].keys() >= {"same_nearest", "loss"}
     assert f"the vectors of {linker.encoder_name}" in (tmp_path / "e" / "README.md").read_text()
-
-
-@pytest.mark.parametrize(
-    ("killed", "changes"),
-    [
-        ([3, 6], {"average": 0.9}),
-        ([5], {"accumulation": 2, "chunk_names": 5}),
-        ([8], {"keep": "best", "base_share": 0.4, "tuning": "layers"}),
-        ([4], {"tuning": {"name": "adapter"}}),
-    ],
-)
-def test_a_stopped_run_goes_on_to_the_same_weights(
-    linker: Linker, base: Path, tmp_path: Path, killed: list[int], changes: dict[str, Any]
-) -> None:
-    config = config_for(base, dropout=0.1, checkpoint_minutes=1e-9, **changes)
-    (tmp_path / "m.txt").write_text("D0||heart\nD1||lung\n")
-    options: dict[str, Any] = {"development": [tmp_path / "m.txt"] if "keep" in changes else []}
-    straight = distil(config, linker, tmp_path / "straight", **options)
-    for step in killed:
-        with pytest.raises(KeyboardInterrupt):
-            distil(config, linker, tmp_path / "killed", on_step=interrupt_at(step), **options)
-    resumed = distil(config, linker, tmp_path / "killed", **options)
-    assert resumed.resumed_at == killed[-1] - 1
-    expected, found = weights(tmp_path / "straight"), weights(tmp_path / "killed")
-    assert all(torch.equal(expected[name], found[name]) for name in expected)
-    assert [line["loss"] for line in straight.log] == [line["loss"] for line in resumed.log]
-
-
-def test_a_budget_of_minutes_trains_as_its_steps_do(linker: Linker, base: Path, tmp_path: Path) -> None:
-    report = distil(config_for(base, dropout=0.1, steps=None, minutes=0.003), linker, tmp_path / "budget")
-    distil(config_for(base, dropout=0.1, steps=report.steps), linker, tmp_path / "steps")
-    budget, steps = weights(tmp_path / "budget"), weights(tmp_path / "steps")
-    assert all(torch.equal(budget[name], steps[name]) for name in budget)
 
 
 def test_every_index_gives_the_same_neighbours(linker: Linker, base: Path, tmp_path: Path) -> None:

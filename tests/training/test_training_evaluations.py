@@ -108,12 +108,6 @@ def test_the_last_evaluation_is_of_the_saved_encoder(base: Path, pairs: PairSet,
     assert report.evaluations[-1]["at_1"] == right / len(WORDS)
 
 
-def test_measuring_does_not_change_the_run(base: Path, pairs: PairSet, tmp_path: Path) -> None:
-    train_encoder(config_for(base), pairs, tmp_path / "plain")
-    train_encoder(config_for(base, evaluate_steps=1), pairs, tmp_path / "measured", development=[DEVELOPMENT])
-    assert equal(tmp_path / "plain", tmp_path / "measured")
-
-
 def test_several_sets_decide_by_their_mean(base: Path, pairs: PairSet, tmp_path: Path) -> None:
     other = DevelopmentSet("other", DEVELOPMENT.queries.head(3), DEVELOPMENT.dictionary)
     report = train_encoder(config_for(base), pairs, tmp_path / "e", development=[DEVELOPMENT, other])
@@ -380,45 +374,6 @@ def test_a_run_of_minutes_begins_with_the_evaluation_that_was_timed(
     report = train_encoder(config, pairs, tmp_path / "e", development=[DEVELOPMENT])
     assert [line["at_1"] for line in report.evaluations] == [0.1, 0.2, 0.3, 0.4]
     assert report.steps == 3
-
-
-def test_trackers_get_steps_and_evaluations(
-    base: Path, pairs: PairSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said: list[Any] = []
-
-    class Recorder:
-        def log(self, values: dict[str, float], step: int) -> None:
-            said.append((step, set(values)))
-
-        def flush(self) -> None:
-            said.append("flush")
-
-        def close(self, *, finished: bool) -> None:
-            said.append(("close", finished))
-
-    monkeypatch.setattr("onoma.training.loop.open_trackers", lambda *_, **__: Recorder())
-    config = config_for(base, steps=1)
-    train_encoder(config, pairs, tmp_path / "e", development=[DEVELOPMENT])
-    of_step = {"loss", "hard_positives", "hard_negatives", "learning_rate", "names_per_second"}
-    of_evaluation = {"development/acc@1", "ill/acc@1", "ill/acc@5", "ill/mrr"}
-    assert said == [(0, of_evaluation), (1, of_step), (1, of_evaluation), "flush", ("close", True)]
-    said.clear()
-    interrupted(config, pairs, tmp_path / "f", at=1)
-    assert said[-1] == ("close", False)
-
-
-@pytest.mark.parametrize("error", [torch.OutOfMemoryError("tried to allocate too much"), MemoryError()])
-def test_memory_that_does_not_suffice_is_told_in_words(
-    error: Exception, base: Path, pairs: PairSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def spent(*_: object) -> None:
-        raise error
-
-    monkeypatch.setattr(Step, "__call__", spent)
-    monkeypatch.setattr(Step, "__call__", spent)
-    with pytest.raises(TrainingError, match=r"memory does not suffice for 12 names.*chunk_names"):
-        train_encoder(config_for(base), pairs, tmp_path / "e")
 
 
 def test_other_errors_are_not_told_as_a_lack_of_memory(

@@ -77,15 +77,6 @@ def test_a_warm_up_without_end_is_told(warmup: int, is_told: bool, base: Path, p
     assert any("does not come to its height" in line for line in told) == is_told
 
 
-def test_a_run_is_repeatable(base: Path, pairs: PairSet, tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        train_encoder(config_for(base), pairs, tmp_path / name)
-    train_encoder(config_for(base, seed=1), pairs, tmp_path / "c")
-    first, second, other = (weights(tmp_path / name) for name in "abc")
-    assert all(torch.equal(first[key], second[key]) for key in first)
-    assert any(not torch.equal(first[key], other[key]) for key in first)
-
-
 def test_what_a_run_killed_at_its_very_end_left_is_cleared(base: Path, pairs: PairSet, tmp_path: Path) -> None:
     left = tmp_path / ".e.run.spent"
     left.mkdir()
@@ -282,12 +273,6 @@ def interrupted(base: Path, pairs: PairSet, out: Path, *, at: int = 5, **changes
         )
 
 
-def test_an_unfinished_run_is_not_continued_with_other_settings(base: Path, pairs: PairSet, tmp_path: Path) -> None:
-    interrupted(base, pairs, tmp_path / "e")
-    with pytest.raises(MismatchError, match=r"learning_rate \(begun with 0\.001, now 0\.5\)"):
-        train_encoder(config_for(base, checkpoint_minutes=1e-9, learning_rate=0.5), pairs, tmp_path / "e")
-
-
 def test_what_a_run_ran_on_is_told_where_it_differs(base: Path, tmp_path: Path) -> None:
     config = config_for(base)
     identity = {"config": config.model_dump(mode="json"), "pairs": "a" * 64, "precision": "fp32", "processes": 2}
@@ -372,14 +357,6 @@ def test_what_a_kill_before_the_first_step_left_is_taken_up(base: Path, pairs: P
     assert not run_folder(tmp_path / "e").exists()
 
 
-def test_the_base_is_not_written_over(base: Path, pairs: PairSet, tmp_path: Path) -> None:
-    shutil.copytree(base, tmp_path / "e")
-    before = {path: path.read_bytes() for path in (tmp_path / "e").rglob("*") if path.is_file()}
-    with pytest.raises(ConfigError, match="is the base encoder itself"):
-        train_encoder(config_for(tmp_path / "e"), pairs, tmp_path / "e", overwrite=True)
-    assert {path: path.read_bytes() for path in (tmp_path / "e").rglob("*") if path.is_file()} == before
-
-
 def test_a_run_that_cannot_be_saved_goes_on_from_its_end(
     base: Path, pairs: PairSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -409,21 +386,6 @@ def test_a_minutes_budget_becomes_a_number_of_steps_that_a_resumed_run_keeps(
     planned = json.loads((run_folder(tmp_path / "e") / "run.json").read_text())["total_steps"]
     report = train_encoder(config_for(base, checkpoint_minutes=1e-9, **lengths), pairs, tmp_path / "e")
     assert report.steps == planned > 1
-
-
-def test_measuring_the_speed_does_not_change_the_run(base: Path, pairs: PairSet, tmp_path: Path) -> None:
-    report = train_encoder(config_for(base, steps=None, minutes=0.005), pairs, tmp_path / "budget")
-    train_encoder(config_for(base, steps=report.steps), pairs, tmp_path / "steps")
-    budget, steps = weights(tmp_path / "budget"), weights(tmp_path / "steps")
-    assert all(torch.equal(budget[key], steps[key]) for key in budget)
-
-
-def test_an_existing_encoder_is_kept(base: Path, pairs: PairSet, tmp_path: Path) -> None:
-    config = config_for(base, steps=1)
-    train_encoder(config, pairs, tmp_path / "e")
-    with pytest.raises(ArtifactExistsError):
-        train_encoder(config, pairs, tmp_path / "e")
-    train_encoder(config, pairs, tmp_path / "e", overwrite=True)
 
 
 def test_what_is_no_run_is_not_taken_for_one(base: Path, pairs: PairSet, tmp_path: Path) -> None:

@@ -1,0 +1,426 @@
+"""What all four trainers promise of a run, checked on each: resuming, refusing, telling, keeping the best."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import torch
+from biosyn_tasks import MENTIONS, NAMES, write_lines
+from safetensors.torch import load_file
+from training_runs import interrupt_at
+
+from onoma.artifacts import open_artifact, verify_artifact
+from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, TrainingError, UnavailableError
+from onoma.linking import build_linker
+from onoma.pairs import build_pairs
+from onoma.training.alignment import train_encoder
+from onoma.training.alignment_config import Recipe, TrainingConfig
+from onoma.training.alignment_step import Step
+from onoma.training.biosyn import train_biosyn
+from onoma.training.biosyn_config import BiosynConfig, BiosynRecipe
+from onoma.training.biosyn_step import BiosynStep
+from onoma.training.development import DevelopmentSet
+from onoma.training.distillation import distil_encoder
+from onoma.training.distillation_config import DistillationConfig, DistillationRecipe
+from onoma.training.distillation_step import DistillationStep
+from onoma.training.evaluating import Evaluation
+from onoma.training.report import TrainingReport
+from onoma.training.reranking import train_reranker
+from onoma.training.reranking_config import RerankingConfig, RerankingRecipe
+from onoma.training.reranking_step import RerankingStep
+from onoma.training.run_config import RunConfig
+from onoma.training.run_folder import run_folder
+from onoma.training.settings import NamedSettings
+from tiny import WORDS, disease_pairs, make_terminology, tiny_encoder
+from tiny_rerankers import TableLinker, links
+
+SHARED: dict[str, Any] = {
+    "steps": 6,
+    "max_tokens": 16,
+    "learning_rate": 1e-3,
+    "dropout": 0.1,
+    "precision": "fp32",
+    "device": "cpu",
+    "checkpoint_minutes": 1e-9,
+}
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """One of them on a small task."""
+
+    kind: type[NamedSettings[Any]]
+    config: type[RunConfig]
+    values: Mapping[str, Any]
+    """Settings in place of `SHARED`, or beside them."""
+    run: Callable[..., TrainingReport]
+    """Called with the recipe, the data, ``out`` and options."""
+    data: Any
+    other_data: Any
+    """Of the same sort, to be told from them."""
+    development: Any
+    """Of one set, called ``ill``."""
+    step: type
+    of_step: str
+    """What its steps say beside the loss."""
+    artifact: str
+    weights_in: tuple[str, ...] = ("model.safetensors",)
+
+    def settings(self, **changes: Any) -> dict[str, Any]:
+        return {**SHARED, **self.values, **changes}
+
+    def train(self, out: Path, *, data: Any = None, develops: bool = False, **options: Any) -> TrainingReport:
+        """Options that are settings change these, the others go to the trainer."""
+        changes = {key: options.pop(key) for key in list(options) if key in self.config.model_fields}
+        config = self.config.model_validate(self.settings(**changes))
+        if develops:
+            options["development"] = [self.development]
+        return self.run(config, self.data if data is None else data, out, **options)
+
+    def weights(self, folder: Path) -> dict[str, torch.Tensor]:
+        return {
+            f"{file}/{name}": tensor for file in self.weights_in for name, tensor in load_file(folder / file).items()
+        }
+
+    def equal(self, one: Path, other: Path) -> bool:
+        first, second = self.weights(one), self.weights(other)
+        return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def alignment(folder: Path, base: Path) -> Trainer:
+    development = DevelopmentSet(
+        "ill",
+        pl.DataFrame(
+            {"mention": [f"ill {word}" for word in WORDS], "concept_id": [f"D{n}" for n in range(len(WORDS))]}
+        ),
+        pl.DataFrame(
+            [(f"{word} {what}", f"D{n}") for n, word in enumerate(WORDS) for what in ("disease", "ache")],
+            schema=["text", "concept_id"],
+            orient="row",
+        ),
+    )
+    others = make_terminology(folder / "t", {f"X:{word}": [f"{word} pain", f"{word} ache"] for word in WORDS})
+    return Trainer(
+        Recipe,
+        TrainingConfig,
+        {"base": str(base), "batch_pairs": 6},
+        train_encoder,
+        disease_pairs(base, folder / "pairs"),
+        build_pairs(others, base / "tokenizer.json", folder / "others", max_tokens=16, ambiguous="mark"),
+        development,
+        Step,
+        "hard_positives",
+        "encoder",
+    )
+
+
+def biosyn(folder: Path, base: Path) -> Trainer:
+    names = write_lines(folder / "names.txt", NAMES)
+    files = write_lines(folder / "mentions.txt", MENTIONS), names
+    return Trainer(
+        BiosynRecipe,
+        BiosynConfig,
+        {"base": str(base), "batch_queries": 5, "candidates": 6, "sparse_candidates": 3},
+        lambda recipe, data, out, **options: train_biosyn(recipe, data[0], data[1], out, **options),
+        files,
+        (write_lines(folder / "fewer.txt", MENTIONS[:20]), names),
+        write_lines(folder / "ill", MENTIONS),
+        BiosynStep,
+        "sparse_weight",
+        "encoder",
+    )
+
+
+def distillation(folder: Path, base: Path) -> Trainer:
+    kinds = ("disease", "illness", "pain", "ache", "cancer")
+    teacher = tiny_encoder(folder / "teacher", extra_tokens=[*WORDS, *kinds], seed=7, weight_std=0.25)
+    concepts = {f"D{n}": [f"{word} {kind}" for kind in kinds] for n, word in enumerate(WORDS)}
+    linker = build_linker(make_terminology(folder / "t", concepts), teacher, folder / "linker")
+    fewer = make_terminology(folder / "t2", dict(list(concepts.items())[:6]))
+    return Trainer(
+        DistillationRecipe,
+        DistillationConfig,
+        {"base": str(base), "batch_names": 12, "neighbours": 2, "nearest": 4},
+        distil_encoder,
+        linker,
+        build_linker(fewer, teacher, folder / "linker2"),
+        write_lines(folder / "ill", [(f"bad {word}", f"D{n}") for n, word in enumerate(WORDS)]),
+        DistillationStep,
+        "learning_rate",
+        "encoder",
+    )
+
+
+def reranking(folder: Path, base: Path) -> Trainer:
+    answers = {
+        f"{word} x": links((f"{word}-1", f"{word} y"), (f"{word}-2", f"{word} xx"), (word, f"ill {word}"))
+        for word in WORDS
+    }
+    mentions = pl.DataFrame({"mention": list(answers), "concept_id": WORDS})
+    return Trainer(
+        RerankingRecipe,
+        RerankingConfig,
+        {"base": str(base), "batch_mentions": 4, "max_tokens": 32, "max_name_tokens": 10, "own_names": "keep"},
+        lambda recipe, data, out, **options: train_reranker(recipe, data[0], data[1], out, **options),
+        (TableLinker(answers), mentions),
+        (TableLinker(answers), mentions.head(5)),
+        write_lines(folder / "ill", list(zip(answers, WORDS, strict=True))),
+        RerankingStep,
+        "learning_rate",
+        "reranker",
+        ("model/model.safetensors", "head.safetensors"),
+    )
+
+
+@pytest.fixture(scope="module", params=[alignment, biosyn, distillation, reranking], ids=lambda make: make.__name__)
+def trainer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trainer:
+    folder = tmp_path_factory.mktemp(request.param.__name__)
+    made: Trainer = request.param(folder, tiny_encoder(folder / "base", extra_tokens=WORDS, weight_std=0.25))
+    return made
+
+
+def test_a_run_is_repeatable_and_its_seed_counts(trainer: Trainer, tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        trainer.train(tmp_path / name, steps=3, seed=seed)
+    assert trainer.equal(tmp_path / "a", tmp_path / "b")
+    assert not trainer.equal(tmp_path / "a", tmp_path / "c")
+    verify_artifact(tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    ("stopped", "changes"),
+    [
+        ([1], {}),
+        ([3, 5], {"average": 0.9}),
+        ([4], {"accumulation": 2, "chunk_names": 5}),
+        ([5], {"keep": "best", "evaluate_steps": 2}),
+        ([2], {"tuning": "adapter", "schedule": "linear", "warmup_steps": 2, "max_gradient_norm": 0.5}),
+        ([6], {"tuning": "layers"}),
+    ],
+    ids=lambda value: "+".join(value) or "plain" if isinstance(value, dict) else None,
+)
+def test_a_stopped_run_goes_on_to_the_same_weights(
+    trainer: Trainer, tmp_path: Path, stopped: list[int], changes: dict[str, Any]
+) -> None:
+    options = {**changes, "develops": "keep" in changes}
+    straight = trainer.train(tmp_path / "straight", **options)
+    for step in stopped:
+        with pytest.raises(KeyboardInterrupt):
+            trainer.train(tmp_path / "stopped", on_step=interrupt_at(step), **options)
+        assert not (tmp_path / "stopped").exists()
+    resumed = trainer.train(tmp_path / "stopped", **options)
+    assert resumed.resumed_at == (stopped[-1] - 1 or None)
+    assert trainer.equal(tmp_path / "straight", tmp_path / "stopped")
+    of_both = [report.log for report in (straight, resumed)]
+    assert [line["loss"] for line in of_both[0]] == [line["loss"] for line in of_both[1]]
+    assert [line["step"] for line in of_both[1]] == list(range(1, 7))
+    assert not run_folder(tmp_path / "stopped").exists()
+
+
+def test_an_error_of_who_follows_a_run_ends_it_and_it_goes_on(trainer: Trainer, tmp_path: Path) -> None:
+    def fail(told: Any) -> None:
+        if told.step == 4:
+            raise ZeroDivisionError
+
+    trainer.train(tmp_path / "straight")
+    with pytest.raises(ZeroDivisionError):
+        trainer.train(tmp_path / "e", on_step=fail)
+    assert trainer.train(tmp_path / "e").resumed_at == 3
+    assert trainer.equal(tmp_path / "straight", tmp_path / "e")
+
+
+def test_a_budget_of_minutes_trains_as_its_steps_do(trainer: Trainer, tmp_path: Path) -> None:
+    report = trainer.train(tmp_path / "budget", steps=None, minutes=0.002)
+    trainer.train(tmp_path / "steps", steps=report.steps)
+    assert trainer.equal(tmp_path / "budget", tmp_path / "steps")
+
+
+def test_measuring_does_not_change_a_run(trainer: Trainer, tmp_path: Path) -> None:
+    trainer.train(tmp_path / "plain")
+    trainer.train(tmp_path / "measured", develops=True, evaluate_steps=1)
+    assert trainer.equal(tmp_path / "plain", tmp_path / "measured")
+
+
+def test_other_settings_or_data_do_not_go_on_with_a_run(trainer: Trainer, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train(tmp_path / "e", on_step=interrupt_at(3))
+    before = sorted((file.name, file.stat().st_size) for file in run_folder(tmp_path / "e").iterdir() if file.is_file())
+    with pytest.raises(MismatchError, match=r"learning_rate \(begun with 0\.001, now 0\.5\)"):
+        trainer.train(tmp_path / "e", learning_rate=0.5)
+    with pytest.raises(MismatchError, match=r"with other settings: the "):
+        trainer.train(tmp_path / "e", data=trainer.other_data)
+    after = sorted((file.name, file.stat().st_size) for file in run_folder(tmp_path / "e").iterdir() if file.is_file())
+    assert after == before
+    assert trainer.train(tmp_path / "e").resumed_at == 2
+
+
+def test_what_is_there_is_kept_unless_it_shall_be_replaced(trainer: Trainer, tmp_path: Path) -> None:
+    trainer.train(tmp_path / "e", steps=1)
+    before = trainer.weights(tmp_path / "e")
+    with pytest.raises(ArtifactExistsError):
+        trainer.train(tmp_path / "e", steps=2)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in trainer.weights(tmp_path / "e").items())
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train(tmp_path / "e", steps=2, overwrite=True, on_step=interrupt_at(2))
+    assert all(torch.equal(tensor, before[name]) for name, tensor in trainer.weights(tmp_path / "e").items())
+    assert trainer.train(tmp_path / "e", steps=2, overwrite=True).resumed_at == 1
+    assert not all(torch.equal(tensor, before[name]) for name, tensor in trainer.weights(tmp_path / "e").items())
+    (tmp_path / "file").write_text("mine")
+    for overwrite in (False, True):
+        with pytest.raises(ArtifactExistsError):
+            trainer.train(tmp_path / "file", overwrite=overwrite)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_the_base_is_not_written_over(trainer: Trainer) -> None:
+    base = Path(trainer.values["base"])
+    before = {file: file.read_bytes() for file in base.iterdir()}
+    for overwrite in (False, True):
+        with pytest.raises(ConfigError, match="is the base encoder itself"):
+            trainer.train(base, overwrite=overwrite)
+    assert {file: file.read_bytes() for file in base.iterdir()} == before
+
+
+def test_all_is_told_of_a_run_and_written_down(trainer: Trainer, tmp_path: Path) -> None:
+    steps, evaluations, events = list[Any](), list[Evaluation](), list[str]()
+    recipe = trainer.kind(name="tiny", description="", config=trainer.config.model_validate(trainer.settings()))
+    report = trainer.run(
+        recipe,
+        trainer.data,
+        tmp_path / "e",
+        development=[trainer.development],
+        on_step=steps.append,
+        on_evaluation=evaluations.append,
+        on_event=events.append,
+    )
+    assert [step.step for step in steps] == [line["step"] for line in report.log] == list(range(1, 7))
+    assert [step.loss for step in steps] == [line["loss"] for line in report.log]
+    assert all(trainer.of_step in line and math.isfinite(line["loss"]) for line in report.log)
+    assert [evaluation.step for evaluation in evaluations][:: len(evaluations) - 1] == [0, 6]
+    assert {name for evaluation in evaluations for name in evaluation.sets} == {"ill"}
+    assert any("on the CPU" in event or "cpu" in event for event in events)
+    written = json.loads((tmp_path / "e" / "train.json").read_text())
+    assert written == json.loads(json.dumps(asdict(report)))
+    assert written["recipe"]["name"] == "tiny"
+    assert {"torch", "onoma"} <= written["versions"].keys()
+    assert written["phases"]["forward"] > 0
+    assert written["data"]["development"][0]["name"] == "ill"
+    assert open_artifact(tmp_path / "e", trainer.artifact).config["training"] == json.loads(
+        recipe.config.model_dump_json()
+    )
+
+
+def test_trackers_get_steps_and_evaluations(trainer: Trainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[Any] = []
+
+    class Recorder:
+        def log(self, values: Mapping[str, float], step: int) -> None:
+            said.append((step, set(values)))
+
+        def flush(self) -> None:
+            said.append("flush")
+
+        def close(self, *, finished: bool = True) -> None:
+            said.append(("close", finished))
+
+    monkeypatch.setattr("onoma.training.loop.open_trackers", lambda *_, **__: Recorder())
+    trainer.train(tmp_path / "e", steps=1, develops=True, checkpoint_minutes=5.0)
+    before, of_step, after, *end = said
+    assert (before[0], of_step[0], after[0]) == (0, 1, 1)
+    assert before[1] == after[1] == {"development/acc@1", "ill/acc@1", "ill/acc@5", "ill/mrr"}
+    assert {"loss", "learning_rate", "names_per_second", trainer.of_step} <= of_step[1]
+    assert end == ["flush", ("close", True)]
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train(tmp_path / "f", on_step=interrupt_at(1))
+    assert said[-1] == ("close", False)
+
+
+def test_patience_ends_a_run_and_says_why(trainer: Trainer, tmp_path: Path) -> None:
+    told: list[str] = []
+    report = trainer.train(
+        tmp_path / "e", steps=50, learning_rate=1e-12, develops=True, evaluate_steps=1, patience=2, on_event=told.append
+    )
+    at_1 = [line["at_1"] for line in report.evaluations]
+    assert report.planned_steps == 50
+    assert report.steps == len(report.log) == at_1.index(max(at_1)) + 2 < 50
+    assert report.stopped_early is not None
+    assert report.stopped_early.startswith(f"at step {report.steps} of 50: the last 2 evaluations were no better than")
+    assert any(report.stopped_early in event for event in told)
+
+
+def test_the_weights_of_the_best_evaluation_are_saved(trainer: Trainer, tmp_path: Path) -> None:
+    report = trainer.train(tmp_path / "best", develops=True, evaluate_steps=1, keep="best", learning_rate=3e-3)
+    at_1 = [line["at_1"] for line in report.evaluations]
+    assert report.saved_step == at_1.index(max(at_1))  # of equal ones the first
+    assert report.best == {"step": report.saved_step, "at_1": max(at_1)}
+    if report.saved_step:
+        trainer.train(tmp_path / "as-many", steps=report.saved_step, learning_rate=3e-3)
+        assert trainer.equal(tmp_path / "best", tmp_path / "as-many")
+
+
+def test_a_diverging_run_says_so_and_leaves_no_result(trainer: Trainer, tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match=r"not (a number|numbers)"):
+        trainer.train(tmp_path / "e", learning_rate=1e30)
+    assert not (tmp_path / "e").exists()
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("tried to allocate too much"), MemoryError()], ids=type)
+def test_memory_that_does_not_suffice_is_told_in_words(
+    error: Exception, trainer: Trainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def spent(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(trainer.step, "__call__", spent)
+    batch = next(name for name in trainer.config.model_fields if name.startswith("batch_"))
+    with pytest.raises(TrainingError, match=rf"memory does not suffice for .*{batch}.*chunk_names"):
+        trainer.train(tmp_path / "e")
+
+
+def refusals(trainer: Trainer) -> Iterable[tuple[dict[str, Any], type[Exception], str]]:
+    yield {"keep": "best"}, ConfigError, "keep=best needs development"
+    yield {"patience": 3}, ConfigError, "patience needs development"
+    yield {"evaluate_steps": 3}, ConfigError, "evaluate_steps needs development"
+    yield {"trackers": ["tensorbord"]}, ConfigError, "no tracker 'tensorbord'.*tensorboard"
+    yield {"trackers": "tensorboard"}, InputError, "trackers"
+    yield {"base": "no-such-encoder-anywhere"}, UnavailableError, "no-such-encoder-anywhere"
+    if not torch.cuda.is_available():
+        yield {"device": "cuda"}, TrainingError, "cuda|GPU"
+
+
+def test_what_cannot_be_is_refused_before_anything_is_written(trainer: Trainer, tmp_path: Path) -> None:
+    for options, error, words in refusals(trainer):
+        with pytest.raises(error, match=words):
+            trainer.train(tmp_path / "e", **options)
+        assert list(tmp_path.iterdir()) == [], options
+
+
+def test_a_recipe_of_another_kind_is_refused(trainer: Trainer, tmp_path: Path) -> None:
+    for other in (Recipe, BiosynRecipe, DistillationRecipe, RerankingRecipe):
+        if other is trainer.kind:
+            continue
+        recipe = other.load(other.names()[0])
+        for given in (recipe, recipe.config):
+            with pytest.raises(
+                ConfigError, match=rf"told by a {trainer.kind.__name__}, .*; found {type(given).__name__}"
+            ):
+                trainer.run(given, trainer.data, tmp_path / "e")
+        with pytest.raises(InputError, match=f"there is no {trainer.kind.kind} .*use it with onoma"):
+            trainer.run(other.names()[0], trainer.data, tmp_path / "e")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_trains_outside_the_main_thread(trainer: Trainer, tmp_path: Path) -> None:
+    thread = threading.Thread(target=trainer.train, args=(tmp_path / "threaded",))
+    thread.start()
+    thread.join()
+    trainer.train(tmp_path / "e")
+    assert trainer.equal(tmp_path / "threaded", tmp_path / "e")
