@@ -206,6 +206,8 @@ def test_names_without_a_character_of_the_mention_are_no_answer(
         ({"semantic_types": "GENE"}, "no semantic type 'GENE'"),  # the terminology has none of this group
         ({"sources": "UMSL"}, "no source 'UMSL'. Did you mean 'UMLS'"),
         ({"languages": "fr"}, "no language 'fr'"),
+        ({"languages": "en,de"}, "To mend it: name each by itself, without commas between"),
+        ({"sources": "UMLS, X"}, "To mend it: name each by itself, without commas between"),
         ({"under": "b"}, "no concept 'b'. Did you mean 'B'?; expected a code with a name"),
         ({"under": "MESH:1"}, "no concept 'MESH:1'; expected a code with a name or a place in the hierarchy"),
         ({"under": "G", "languages": "de"}, "no name passes these filters together"),

@@ -70,7 +70,15 @@ def main() -> None:
             count()
         return replace(self, target)
 
+    link: Callable[[Path, Path], None] = os.link
+
+    def watched_link(aside: Path, target: Path) -> None:
+        if what in str(target):
+            count()
+        link(aside, target)
+
     Path.replace = watched  # type: ignore[assignment,method-assign]
+    os.link = watched_link  # type: ignore[assignment]
     map_table(
         linker,
         source,

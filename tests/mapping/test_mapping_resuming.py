@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import pytest
 from mapping_data import make_linker_of, rows_of, write_table
 
 from onoma.artifacts import ensure_file_writable
-from onoma.errors import ArtifactExistsError, DamagedArtifactError, MismatchError
+from onoma.errors import ArtifactExistsError, DamagedArtifactError, MismatchError, UnavailableError
 from onoma.linking import Linker
 from onoma.linking.mentions import PreparedMention
 from onoma.mapping import map_table, mapping, work_folder
@@ -55,6 +57,21 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def mapped(linker: Path, source: Path, output: Path, **options: int) -> bytes:
     map_table(linker, source, output, column="mention", top_k=2, **options)  # type: ignore[arg-type]
     return output.read_bytes()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_unfinished_work_of_another_user_is_told_of() -> None:
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        folder.chmod(0o777)
+        (folder / ".y.csv.map").mkdir(mode=0o700)
+        work = WorkFolder(folder / ".y.csv.map")
+        os.seteuid(65534)
+        try:
+            with pytest.raises(UnavailableError, match=r"y\.csv\.map is closed to you: it holds unfinished work"):
+                work.finished(folder / "y.csv")
+        finally:
+            os.seteuid(0)
 
 
 @pytest.mark.usefixtures("small_parts")

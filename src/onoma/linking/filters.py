@@ -168,10 +168,13 @@ def _refuse(what: str, word: str, field: str, known: Iterable[str], *, otherwise
     left = f", … ({len(there):,})" if len(there) > _MOST_NAMED else ""
     expected = f"one of: {shown}{left}" if shown else f"a terminology that has any {what}"
     none = "" if shown or otherwise else f": it has none at all, so that nothing can be chosen by {what}"
+    folded = {name.casefold() for name in there}
+    are_several = "," in word and any(part.strip().casefold() in folded for part in word.split(","))
     raise InputError(
         f"the linker's terminology has no {what} '{word}'{none}.{did_you_mean(word, there)}".rstrip("."),
         field=field,
         expected=otherwise or expected,
+        fix="name each by itself, without commas between" if are_several else None,
     )
 
 

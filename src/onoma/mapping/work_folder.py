@@ -332,7 +332,7 @@ class WorkFolder:
 
         Raises:
             ArtifactExistsError: what is there is not such a folder.
-            UnavailableError: another process is at work here.
+            UnavailableError: another process is at work here, or it is another user's.
         """
         handle = None
         while handle is None:
@@ -367,6 +367,11 @@ class WorkFolder:
             names = [entry.name for entry in self.folder.iterdir()]
         except FileNotFoundError:
             return
+        except PermissionError:
+            raise UnavailableError(
+                f"{self.folder} is closed to you: it holds unfinished work, and mentions, of another user, who alone "
+                "can finish it. Let them run the command again, or write to another place."
+            ) from None
         except NotADirectoryError:
             names = [""]
         known = ("lock", *_ENTRIES)
