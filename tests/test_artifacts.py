@@ -33,7 +33,7 @@ from onoma.artifacts import (
     write_artifact,
     write_file,
 )
-from onoma.artifacts.files import take_over_access
+from onoma.artifacts.files import holds, take_over_access
 from onoma.artifacts.locking import held, is_held
 from onoma.artifacts.system import is_mounted
 from onoma.errors import (
@@ -44,6 +44,7 @@ from onoma.errors import (
     FormatVersionError,
     InputError,
     NotAnArtifactError,
+    UnavailableError,
 )
 
 
@@ -751,6 +752,50 @@ def test_where_something_is_mounted_nothing_can_take_its_place(tmp_path: Path, m
         ensure_writable(tmp_path / "a b", "thing")
     with pytest.raises(ArtifactExistsError, match=r"x.csv is mounted, so that no file can take its place"):
         ensure_file_writable(tmp_path / "x.csv", overwrite=True)
+
+
+def test_a_folder_in_use_that_cannot_be_renamed_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path / "thing")
+    rename = Path.rename
+
+    def refuse(path: Path, target: Path) -> Path:
+        if path.name == "thing":  # as Windows' drives do in WSL where a file in it is open
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(UnavailableError, match=r"thing cannot be replaced \(Permission denied\); it is as it was.*WSL"):
+        make(tmp_path / "thing", b"other", overwrite=True)
+    assert (tmp_path / "thing" / "data.bin").read_bytes() == b"content"
+    assert [path.name for path in tmp_path.iterdir()] == ["thing"]
+
+
+def test_a_drive_that_cannot_make_names_durable_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fsync = os.fsync
+
+    def refuse(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):  # as some network drives do
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    make(tmp_path / "thing")
+    make(tmp_path / "thing", b"other", overwrite=True)
+    assert (tmp_path / "thing" / "data.bin").read_bytes() == b"other"
+
+
+def test_one_folder_may_have_two_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where case does not count, as on most Macs, and in containers where a folder is mounted twice."""
+    (tmp_path / "Enc" / "inner").mkdir(parents=True)
+    (tmp_path / "enc").mkdir()
+    same = Path.samefile
+    alike = {tmp_path / "Enc", tmp_path / "enc"}
+    monkeypatch.setattr(Path, "samefile", lambda one, two: {one, Path(two)} == alike or same(one, two))
+    assert holds(tmp_path / "enc", tmp_path / "Enc" / "inner")
+    assert not holds(tmp_path / "enc", tmp_path)
+    monkeypatch.chdir(tmp_path / "Enc" / "inner")
+    with pytest.raises(ArtifactExistsError, match="the folder that this command runs in"):
+        ensure_writable(tmp_path / "enc", "thing")
 
 
 def test_a_name_beside_which_nothing_can_be_written_is_refused_early(tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from onoma.artifacts import ensure_file_writable, ensure_writable
 from onoma.artifacts.locking import held, open_locked
 from onoma.errors import UnavailableError
+from onoma.mapping.work_folder import WorkFolder
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:
@@ -54,6 +56,12 @@ def test_windows_is_refused_before_anything_is_written(tmp_path: Path, monkeypat
     with pytest.raises(UnavailableError, match="use it in WSL"):
         open_locked(tmp_path / "lock")
     with pytest.raises(UnavailableError, match="use it in WSL"), held(tmp_path):
+        pass
+    with pytest.raises(UnavailableError, match="use it in WSL"):
+        ensure_writable(tmp_path / "linker", "linker")
+    with pytest.raises(UnavailableError, match="use it in WSL"):
+        ensure_file_writable(tmp_path / "x.csv")
+    with pytest.raises(UnavailableError, match="use it in WSL"), WorkFolder(tmp_path / ".x.csv.map").locked():
         pass
     assert list(tmp_path.iterdir()) == []
 

@@ -51,6 +51,24 @@ def test_same_bytes_as_one_process(linker: Path, source: Path, tmp_path: Path, m
     assert done[-1] == two.n_mentions
 
 
+def test_workers_share_the_processors_where_none_can_be_bound(
+    linker: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[dict[str, str]] = []
+
+    def start_worker(*arguments: Any, **options: Any) -> Any:
+        started.append(options["env"])
+        return POPEN(*arguments, **options)
+
+    monkeypatch.delattr(os, "sched_getaffinity")  # as on macOS
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr("onoma.processors.cgroup_limit", lambda: float("inf"))
+    monkeypatch.setattr(subprocess, "Popen", start_worker)
+    map_table(linker, source, tmp_path / "y.csv", column="mention", workers=3)
+    assert [variables["OMP_NUM_THREADS"] for variables in started] == ["3", "3", "3"]
+
+
 def test_a_worker_that_is_killed_is_noticed_and_its_work_done_by_the_next_run(
     linker: Path, source: Path, tmp_path: Path
 ) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -82,6 +83,22 @@ def test_what_a_run_killed_at_its_very_end_left_is_cleared(base: Path, pairs: Pa
     left.mkdir()
     (left / CHECKPOINT_NAME).write_bytes(b"old")
     train_encoder(config_for(base, steps=1), pairs, tmp_path / "e")
+    assert [path.name for path in tmp_path.iterdir()] == ["e"]
+
+
+def test_a_run_folder_that_cannot_be_renamed_is_removed(
+    base: Path, pairs: PairSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = Path.rename
+
+    def refuse(path: Path, target: Path) -> Path:
+        if path.name == "e.run":  # as Windows' drives do in WSL where a file in it is open
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    report = train_encoder(config_for(base, steps=1), pairs, tmp_path / "e")
+    assert report.steps == 1
     assert [path.name for path in tmp_path.iterdir()] == ["e"]
 
 

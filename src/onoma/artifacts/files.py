@@ -47,8 +47,12 @@ def is_same(path: Path, other: Path) -> bool:
 
 
 def holds(folder: Path, other: Path) -> bool:
-    """Whether the other is the folder or lies in it, links followed: where the folder is replaced, it is lost."""
-    return other.resolve().is_relative_to(folder.resolve())
+    """Whether the other is the folder or lies in it, links followed: where the folder is replaced, it is lost.
+
+    One folder may have names that differ in case, or several places.
+    """
+    place = other.resolve()
+    return place.is_relative_to(folder.resolve()) or any(is_same(folder, around) for around in (place, *place.parents))
 
 
 def copy_files(names: Iterable[str], source: Path, target: Path) -> None:
@@ -162,9 +166,15 @@ def write_text_atomically(path: Path, text: str) -> None:
 
 
 def fsync(path: Path) -> None:
-    """Make what was written to a file or folder durable."""
+    """Make what was written to a file durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def fsync_names(folder: Path) -> None:
+    """Make it durable which files a folder has, where the file system can: what was renamed in it is done already."""
+    with contextlib.suppress(OSError):  # some network drives refuse it
+        fsync(folder)

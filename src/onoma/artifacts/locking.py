@@ -29,7 +29,7 @@ def open_locked(path: Path) -> FileIO:
         BlockingIOError: another process has it.
         OSError: it cannot be opened; FileNotFoundError if its folder is missing, or was removed meanwhile.
     """
-    _check_system()
+    check_system()
     while True:
         handle = FileIO(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+")
         try:
@@ -58,7 +58,7 @@ def held(folder: Path) -> Iterator[None]:
     Raises:
         UnavailableError: the system is Windows.
     """
-    _check_system()
+    check_system()
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):
@@ -83,7 +83,12 @@ def is_held(folder: Path) -> bool:
     return False
 
 
-def _check_system() -> None:
+def check_system() -> None:
+    """Refuse Windows, before any work is done.
+
+    Raises:
+        UnavailableError: this is Windows.
+    """
     if sys.platform == "win32":
         raise UnavailableError(
             "Onoma writes folders with locks that Windows does not have. On Windows, use it in WSL (wsl --install)."

@@ -13,12 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from onoma._version import __version__
-from onoma.artifacts.files import ensure_free, fsync, take_over_access, write_text_atomically
-from onoma.artifacts.locking import held
+from onoma.artifacts.files import ensure_free, fsync, fsync_names, holds, take_over_access, write_text_atomically
+from onoma.artifacts.locking import check_system, held
 from onoma.artifacts.manifest import MANIFEST_NAME, FileEntry, Manifest, Parent, read_manifest
 from onoma.artifacts.system import is_mounted, naming_what_is_written
 from onoma.artifacts.unfinished import being_written, ensure_short, partial_name, remove_leftovers, remove_spent
-from onoma.errors import ArtifactExistsError, ConfigError, DamagedArtifactError, FormatVersionError, NotAnArtifactError
+from onoma.errors import (
+    ArtifactExistsError,
+    ConfigError,
+    DamagedArtifactError,
+    FormatVersionError,
+    NotAnArtifactError,
+    UnavailableError,
+)
 
 
 @contextlib.contextmanager
@@ -79,8 +86,10 @@ def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> 
             this process stands in it; or it lies in an artefact.
         ConfigError: its name is not UTF-8, which not all that writes there can do.
         OSError: its name is too long.
+        UnavailableError: the system is Windows.
     """
     target = Path(path)
+    check_system()
     ensure_outside(target)
     _ensure_utf8(target)
     ensure_short(target)
@@ -124,8 +133,10 @@ def ensure_file_writable(path: str | Path, *, overwrite: bool = False) -> None:
         ArtifactExistsError: ``path`` is a folder, or a file and ``overwrite`` is not set; or it lies in an artefact.
         ConfigError: its name is not UTF-8, which not all that writes there can do.
         OSError: nothing can be written there.
+        UnavailableError: the system is Windows.
     """
     target = Path(path)
+    check_system()
     ensure_outside(target)
     _ensure_utf8(target)
     ensure_short(target)
@@ -175,7 +186,7 @@ def _stands_in(target: Path) -> bool:
         here = Path.cwd()
     except FileNotFoundError:  # it was removed
         return False
-    return target.resolve() in (here, *here.parents)
+    return holds(target, here)
 
 
 @contextlib.contextmanager
@@ -198,7 +209,7 @@ def replacing(
             if target.exists():
                 take_over_access(target, aside)
                 with held(target):
-                    target.rename(old)
+                    _move_aside(target, old)
                     if on_replaced is not None:
                         on_replaced(old)
                     aside.rename(target)
@@ -207,7 +218,7 @@ def replacing(
                     remove_spent(spent)
             else:
                 aside.rename(target)
-        fsync(target.parent)
+        fsync_names(target.parent)
     except BaseException:
         if old.exists() and not target.exists():
             old.rename(target)
@@ -215,6 +226,17 @@ def replacing(
         raise
     finally:
         being_written.difference_update((aside.name, old.name))
+
+
+def _move_aside(target: Path, old: Path) -> None:
+    try:
+        target.rename(old)
+    except PermissionError as error:
+        raise UnavailableError(
+            f"{target} cannot be replaced ({error.strerror}); it is as it was. It may be another user's; or it is in "
+            "use, by this process or another, on a file system that renames no folder with open files, as Windows' "
+            "drives in WSL. Write to another place; in WSL keep folders in Linux's own file system (~)."
+        ) from None
 
 
 def finish_files(aside: Path) -> dict[str, FileEntry]:

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -70,7 +70,11 @@ def link_in_processes(
     try:
         for number in range(n_started):
             processors = _share(number, n_started)
-            workers.append(_Worker(linker, work, processors=processors, database=database, heard=heard))
+            # What all can see of a process are its arguments, and not these.
+            variables = {} if database is None else {DATABASE_VARIABLE: database}
+            if not processors:
+                variables |= _threads(n_started)
+            workers.append(_Worker(linker, work, processors=processors, variables=variables, heard=heard))
         at_work = 0
         for worker in workers:
             worker.give(waiting.popleft())
@@ -106,6 +110,12 @@ def _share(number: int, n_workers: int) -> list[int]:
     return bound[number % len(bound) :: n_workers][: math.ceil(usable_processors() / n_workers)]
 
 
+def _threads(n_workers: int) -> dict[str, str]:
+    """The same by variables that libraries read, where the system binds no process to processors, as macOS."""
+    threads = str(math.ceil(usable_processors() / n_workers))
+    return {"OMP_NUM_THREADS": threads, "POLARS_MAX_THREADS": os.environ.get("POLARS_MAX_THREADS", threads)}
+
+
 class _Worker:
     """A process that links."""
 
@@ -115,7 +125,7 @@ class _Worker:
         work: WorkFolder,
         *,
         processors: list[int],
-        database: str | None,
+        variables: Mapping[str, str],
         heard: queue.Queue[tuple[_Worker, str]],
     ) -> None:
         # Beside the output, as a folder for temporary files need not be there. Closed by end().
@@ -130,8 +140,8 @@ class _Worker:
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
                 text=True,
-                # Not among the arguments, which everybody on the machine can see.
-                env=None if database is None else {**os.environ, DATABASE_VARIABLE: database},
+                encoding="utf-8",
+                env={**os.environ, **variables},
                 start_new_session=True,  # an interrupt from the keyboard is for us to handle
             )
         except OSError as error:

@@ -30,8 +30,8 @@ from pathlib import Path
 from typing import Any
 
 from onoma.artifacts import write_text_atomically
-from onoma.artifacts.files import fsync, publish
-from onoma.artifacts.locking import open_locked
+from onoma.artifacts.files import fsync_names, publish
+from onoma.artifacts.locking import check_system, open_locked
 from onoma.errors import ArtifactExistsError, DamagedArtifactError, InputError, MismatchError, UnavailableError
 from onoma.linking.asking import Asking
 from onoma.linking.expansion import AbbreviationTable
@@ -334,6 +334,7 @@ class WorkFolder:
             ArtifactExistsError: what is there is not such a folder.
             UnavailableError: another process is at work here, or it is another user's.
         """
+        check_system()
         handle = None
         while handle is None:
             self._ensure_own()
@@ -409,7 +410,7 @@ class WorkFolder:
         done = Finished(settings, there.st_size, there.st_mtime_ns, counts)
         write_text_atomically(self.folder / "done", json.dumps(asdict(done)))
         publish(self.whole, output, overwrite=overwrite)
-        fsync(output.parent)  # not that after a power cut both are gone
+        fsync_names(output.parent)  # not that after a power cut both are gone
         self.remove()
 
     def remove(self) -> None:

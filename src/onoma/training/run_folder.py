@@ -149,7 +149,12 @@ def remove_saved_run(out: Path) -> None:
 def _remove(run: Path) -> None:
     spent = _spent(run)
     remove_spent(spent)  # what a kill in the last line left
-    run.rename(spent)  # so that such a kill leaves nothing that looks like an unfinished run
+    try:
+        run.rename(spent)  # so that such a kill leaves nothing that looks like an unfinished run
+    except PermissionError:  # a folder with open files, where the file system does not rename such (Windows' in WSL)
+        with contextlib.suppress(OSError):
+            _empty(run)
+        spent = run
     remove_spent(spent)
 
 
