@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from onoma.benchmarks.biosyn import DictionaryLine, Query, find_file, read_dictionary, read_queries
+from onoma.benchmarks import get_task
+from onoma.benchmarks.biosyn import (
+    DictionaryLine,
+    Query,
+    find_file,
+    query_files,
+    read_dictionary,
+    read_mentions_as_names,
+    read_queries,
+)
 from onoma.errors import InputError
 
 
@@ -105,6 +114,36 @@ def test_finding_the_file(tmp_path: Path) -> None:
     assert find_file(tmp_path, "test_queries.txt") == below
     direct = written(tmp_path, b"", "test_queries.txt")
     assert find_file(tmp_path, "test_queries.txt") == direct
+
+
+def test_a_file_for_each_document_as_biosyn_has_them(tmp_path: Path) -> None:
+    folder = tmp_path / "biosyn" / "processed_test"
+    folder.mkdir(parents=True)
+    written(
+        folder,
+        b"9||0|4||SpecificDisease||ache||D2\n9||6|30||CompositeMention||breast|lung cancer||D3|D4\n",
+        "9.concept",
+    )
+    written(folder, b"", "7.concept")
+    written(folder, b"10||77|94||Modifier||neonatal jaundice ||D007567+D1 \n", "10.concept")
+    written(folder, b"text", "9.txt")
+    files = query_files(tmp_path, "test")
+    assert [file.name for file in files] == ["10.concept", "9.concept"]
+    queries = [query for file in files for query in read_queries(file)]
+    assert [(query.text, set(query.gold)) for query in queries] == [
+        ("neonatal jaundice", {"D007567", "D1"}),
+        ("ache", {"D2"}),
+        ("breast|lung cancer", {"D3", "D4"}),
+    ]
+    assert get_task("ncbi-disease").queries(tmp_path, "test") == (queries, files)
+    assert read_mentions_as_names(files[1])[1] == DictionaryLine("breast lung cancer", ("D3", "D4"))
+    with pytest.raises(InputError, match=r"dev_queries\.txt is not here.* or processed_dev/\*\.concept"):
+        query_files(tmp_path, "dev")
+    bad = written(folder, b"9||0|4||SpecificDisease||ache||D2\nD2||ache\n", "9.concept")
+    with pytest.raises(InputError, match=r"9\.concept, line 2: .*expected document\|\|start\|end\|\|class"):
+        read_queries(bad)
+    one_file = written(tmp_path, b"D1||cold\n", "test_queries.txt")  # which goes before
+    assert query_files(tmp_path, "test") == [one_file]
 
 
 def test_marks_of_byte_order_and_blanks_around_ids_are_no_part_of_them(tmp_path: Path) -> None:

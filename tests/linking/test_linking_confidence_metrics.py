@@ -259,6 +259,12 @@ def test_abstention_with_mentions_that_have_no_concept(mentions: list[tuple[floa
     assert scores.nil_recall == (nil_withheld / n_nil if n_nil else None)
 
 
+def test_a_share_of_none_or_all_lies_in_its_interval() -> None:
+    for n in range(1, 500):
+        assert wilson_interval(0, n)[0] == 0
+        assert wilson_interval(n, n)[1] == 1
+
+
 @settings(deadline=None, max_examples=60)
 @given(n=st.integers(1, 200), part=st.floats(0, 1), level=st.sampled_from([0.8, 0.95, 0.99]))
 def test_wilson_is_scipys(n: int, part: float, level: float) -> None:

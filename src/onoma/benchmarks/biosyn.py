@@ -2,7 +2,8 @@
 
 Dictionary lines are ``id[|altid]||name``. Query lines are ``id(s)||mention(s)``: several ids, joined by
 ``|`` or ``+``, and a composite mention ("breast and ovarian cancer") as several texts joined by the same
-signs. Files may be gzip.
+signs. Files may be gzip. BioSyn itself has a file of queries for each document, ``processed_SPLIT/*.concept``, with
+lines ``document||start|end||class||mention(s)||id(s)``.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def read_queries(path: Path) -> list[Query]:
     """All queries of a file.
 
     Raises:
-        InputError: a line is not ``id(s)||mention(s)`` (file and line are named), or the file is empty.
+        InputError: a line is not ``id(s)||mention(s)``, or, in a file of one document (``.concept``), not as there; or
+            the file is empty. File and line are named.
     """
     queries = []
     for number, ids, text in _fields(path):
@@ -164,6 +166,21 @@ def find_file(folder: Path, name: str, *, subfolder: str = _SUBFOLDER, instead: 
     return found
 
 
+def query_files(folder: Path, split: str, *, instead: str = "") -> list[Path]:
+    """``SPLIT_queries.txt``, or the files of all documents in ``processed_SPLIT``, by name; arguments of `find_file`.
+
+    Raises:
+        InputError: neither is there.
+    """
+    name, documents = f"{split}_queries.txt", f"processed_{split}"
+    if not has_file(folder, name):
+        for place in (folder / documents, folder / _SUBFOLDER / documents):
+            # A document without mentions has an empty file.
+            if found := sorted(file for file in place.glob("*.concept") if file.stat().st_size):
+                return found
+    return [find_file(folder, name, instead=instead or f"{documents}/*.concept")]
+
+
 def has_file(folder: Path, name: str) -> bool:
     """Whether `find_file` would find it."""
     return _place_of(folder, name, _SUBFOLDER) is not None
@@ -176,10 +193,12 @@ def _place_of(folder: Path, name: str, subfolder: str) -> Path | None:
 
 def _fields(path: Path) -> Iterator[tuple[int, str, str]]:
     """Line number, what stands before and what stands after ``||``."""
+    of_document = path.suffix == ".concept"
+    expected = "document||start|end||class||mention||id" if of_document else "id||name"
     for first_line, lines in text_lines(path, Reading(may_skip=False)):
         for number, text in enumerate(lines, first_line):
-            before, after = fields_of(text, "||", 2, path=path, line=number, expected="id||name")
-            yield number, before, after
+            fields = fields_of(text, "||", 5 if of_document else 2, path=path, line=number, expected=expected)
+            yield (number, fields[4].strip(), fields[3].strip()) if of_document else (number, fields[0], fields[1])
 
 
 def fields_of(text: str, separator: str, n_fields: int, *, path: Path, line: int, expected: str) -> list[str]:

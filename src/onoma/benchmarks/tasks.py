@@ -14,6 +14,7 @@ from onoma.benchmarks.biosyn import (
     find_file,
     has_file,
     merged,
+    query_files,
     read_dictionary,
     read_mentions_as_names,
     read_queries,
@@ -99,9 +100,9 @@ class BenchmarkTask:
 
 
 def biosyn_queries(folder: Path, split: str) -> tuple[list[Query], list[Path]]:
-    """``test_queries.txt`` or ``dev_queries.txt``."""
-    file = find_file(folder, f"{split}_queries.txt")
-    return read_queries(file), [file]
+    """``test_queries.txt`` or ``dev_queries.txt``, or the documents of ``processed_test`` or ``processed_dev``."""
+    files = query_files(folder, split)
+    return [query for file in files for query in read_queries(file)], files
 
 
 def biosyn_dictionary(folder: Path, split: str) -> tuple[list[DictionaryLine], list[Path]]:
@@ -115,8 +116,10 @@ def biosyn_dictionary(folder: Path, split: str) -> tuple[list[DictionaryLine], l
         file = find_file(folder, f"{split}_dictionary.txt")
         return read_dictionary(file), [file]
     instead = "dev_dictionary.txt, which is made of dictionary.txt and train_queries.txt"
-    files = [find_file(folder, name, instead=instead) for name in ("dictionary.txt", "train_queries.txt")]
-    return merged([*read_dictionary(files[0]), *read_mentions_as_names(files[1])]), files
+    ontology = find_file(folder, "dictionary.txt", instead=instead)
+    mentions = query_files(folder, "train", instead=instead)
+    names = [name for file in mentions for name in read_mentions_as_names(file)]
+    return merged([*read_dictionary(ontology), *names]), [ontology, *mentions]
 
 
 def askapatient_queries(folder: Path, split: str) -> tuple[list[Query], list[Path]]:

@@ -346,7 +346,8 @@ def _wilson(n_right: int, n: int, z: float) -> tuple[float, float]:
     share = n_right / n
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * float(np.sqrt(share * (1 - share) / n + z * z / (4 * n * n)))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # The ends are reached where all or none are right; rounding may miss them, and leave the share outside.
+    return max(0.0, centre - half) if n_right else 0.0, min(1.0, centre + half) if n_right < n else 1.0
 
 
 def _share(part: int, whole: int) -> float | None:
