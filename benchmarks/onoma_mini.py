@@ -26,11 +26,12 @@ names that MeSH, MONDO and DOID have for them. ``mesh`` (descriptors and supplem
 are folders that ``onoma terminology import`` made. Last from an encoder of BERT-base's size that learnt these mentions,
 which of all names are near one another.
 
-A table has lines ``id<TAB>name``, preferred name first; ``onoma terminology fetch`` and ``export`` get such names. The
-tables of the release: MeSH descriptors, MONDO (2026-05), DOID, HPO (2025-01), Orphanet, EFO, ICD-10-CM (April 2026),
-SYMP, and names by UMLS codes from the cross-references of five of them. WordNet 3.0: the files ``data.*`` of Princeton
-(Debian's package wordnet-base). Concepts of two tables are one where they share a name that is no homonym in either.
-From WordNet come synonyms, derived words and the first clause of each gloss. Added by rule: inverted MeSH headings the
+A table is the folder of a terminology (``onoma terminology fetch mondo``, ``import``), or has lines ``id<TAB>name``,
+preferred name first. The tables of the release: MeSH descriptors, MONDO (2026-05), DOID, HPO (2025-01), Orphanet, EFO,
+ICD-10-CM (April 2026), SYMP, and names by UMLS codes from the cross-references of five of them, a table that was made
+outside of Onoma: no command here makes it, and an encoder without it is another one. WordNet 3.0: the files ``data.*``
+of Princeton (Debian's package wordnet-base). Concepts of two tables are one where they share a name that is no homonym
+in either. From WordNet come synonyms, derived words and the first clause of each gloss. Added by rule: inverted MeSH headings the
 right way round, British spellings, and misspellings of one name in five.
 """
 
@@ -50,6 +51,8 @@ import polars as pl
 
 from onoma.encoders.loading import load_packed
 from onoma.encoders.updates import write_update
+from onoma.terminology import Terminology
+from onoma.terminology.tables import ACTIVE
 
 Row = tuple[str, str, str]
 """Concept, name, source."""
@@ -109,9 +112,7 @@ _CONFUSED = {
 def joined_tables(files: Sequence[Path]) -> list[Row]:
     """The names of all tables, concepts that share a name under one id."""
     tables = [
-        pl.read_csv(
-            file, separator="\t", has_header=False, quote_char=None, new_columns=["id", "name"], infer_schema=False
-        )
+        _read_table(file)
         .select(
             source=pl.lit(_stem(file)), id=pl.concat_str([pl.lit(f"{_stem(file)}/"), pl.col("id")]), name=pl.col("name")
         )
@@ -132,6 +133,24 @@ def joined_tables(files: Sequence[Path]) -> list[Row]:
     concept_of = _joined(shared["id"].to_list())
     rows = names.with_columns(concept_id=pl.col("id").replace(concept_of))
     return list(rows.select("concept_id", "name", "source").unique(maintain_order=True).iter_rows())
+
+
+def _read_table(file: Path) -> pl.DataFrame:
+    """Columns ``id`` and ``name``, of a file or a terminology's folder."""
+    if not file.is_dir():
+        columns = ["id", "name"]
+        return pl.read_csv(
+            file, separator="\t", has_header=False, quote_char=None, new_columns=columns, infer_schema=False
+        )
+    terminology = Terminology.open(file)
+    concepts = terminology.concepts().with_row_index("concept_row").filter(pl.col("status") == ACTIVE)
+    names = terminology.names().filter(~pl.col("is_suppressed"))
+    return (
+        names.join(concepts, on="concept_row")
+        .sort("concept_row", pl.col("is_preferred").not_(), maintain_order=True)
+        .select(id="concept_id", name="text")
+        .collect()
+    )
 
 
 def _joined(groups: Sequence[Sequence[str]]) -> dict[str, str]:

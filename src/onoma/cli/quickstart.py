@@ -16,7 +16,7 @@ def quickstart(
     minutes: Annotated[float | None, typer.Option(min=0.05, help="Training time; unset: the recipe's two.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of what is hidden, and of training.")] = 0,
 ) -> None:
-    """From a real ontology to a working linker: MONDO, four to eight minutes on two cores, no download.
+    """From a real ontology to a working linker: MONDO, four to ten minutes on two cores, no download.
 
     Reads MONDO from a package, hides some synonyms, measures how well the base encoder finds them, trains it
     with SapBERT's objective, measures again, links a dozen mentions. A second run reuses what is there; a
