@@ -31,8 +31,8 @@ preferred name first. The tables of the release: MeSH descriptors, MONDO (2026-0
 ICD-10-CM (April 2026), SYMP, and names by UMLS codes from the cross-references of five of them, a table that was made
 outside of Onoma: no command here makes it, and an encoder without it is another one. WordNet 3.0: the files ``data.*``
 of Princeton (Debian's package wordnet-base). Concepts of two tables are one where they share a name that is no homonym
-in either. From WordNet come synonyms, derived words and the first clause of each gloss. Added by rule: inverted MeSH headings the
-right way round, British spellings, and misspellings of one name in five.
+in either. From WordNet come synonyms, derived words and the first clause of each gloss. Added by rule: inverted MeSH
+headings the right way round, British spellings, and misspellings of one name in five.
 """
 
 from __future__ import annotations

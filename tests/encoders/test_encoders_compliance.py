@@ -443,10 +443,12 @@ def test_other_families_are_exported_by_tracing(family: str, tmp_path: Path) -> 
     np.testing.assert_allclose(by_onnx.encode(NAMES), by_torch.encode(NAMES), atol=1e-5)
 
 
-@pytest.mark.slow
 def test_a_family_that_does_not_run_is_refused_in_words(tmp_path: Path) -> None:
+    plain = write_tiny(tmp_path / "plain", "canine")
+    with pytest.raises(InputError, match=r"does not run on names alone.*take one of another family, such as BERT's"):
+        export_encoder(plain, tmp_path / "out")
     with pytest.raises(ConfigError, match=r"of the family 'canine' does not run.*Take a base of another family"):
-        export_encoder(write_tiny(tmp_path / "plain", "canine"), tmp_path / "out")
+        export_encoder(locate_encoder(plain, pooling="mean"), tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["plain"]
 
 

@@ -85,7 +85,7 @@ def load_model(folder: EncoderFolder) -> nn.Module:
         UnavailableError: transformers is not installed.
     """
     try:
-        from transformers import AutoConfig, AutoModel, PreTrainedModel
+        from transformers import AutoConfig, AutoModel
     except ImportError:
         raise missing_extra("transformers", "train", f"Running the encoder {folder.name} with torch") from None
     if not folder.weights and folder.onnx is None:
@@ -138,7 +138,7 @@ def load_model(folder: EncoderFolder) -> nn.Module:
             path=folder.model_path,
             fix="take a copy saved by transformers' save_pretrained",
         )
-    table = model.get_input_embeddings() if isinstance(model, PreTrainedModel) else None
+    table = _token_table(model)
     tokenizer = folder.load_tokenizer()
     special = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
     # A special one, such as for padding, is in no name.
@@ -160,6 +160,15 @@ def load_model(folder: EncoderFolder) -> nn.Module:
     return model
 
 
+def _token_table(model: nn.Module) -> nn.Module | None:
+    """The embeddings of tokens; None in families that have none, as CANINE, which hashes characters."""
+    from transformers import PreTrainedModel
+
+    with contextlib.suppress(NotImplementedError):
+        return model.get_input_embeddings() if isinstance(model, PreTrainedModel) else None
+    return None
+
+
 def _first_token_sees_all(encoder: PackedEncoder) -> bool:
     """Whether the first token's vector depends on the last one.
 
@@ -169,7 +178,7 @@ def _first_token_sees_all(encoder: PackedEncoder) -> bool:
         InputError: the model cannot be run on tokens alone.
     """
     try:
-        table = encoder.model.get_input_embeddings()
+        table = _token_table(encoder.model)
         n_tokens = table.num_embeddings if isinstance(table, nn.Embedding) else 5
         ids = [one for one in range(0, n_tokens, max(1, n_tokens // 16)) if one != encoder.padding_id]
         with torch.inference_mode():
