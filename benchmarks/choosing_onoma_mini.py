@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from onoma.benchmarks import accuracy_at, get_task, macro_accuracy_at
-from onoma.benchmarks.biosyn import DictionaryLine, cluster_of, find_file, read_dictionary
+from onoma.benchmarks.biosyn import DictionaryLine, cluster_of, ontology_file, read_dictionary
 from onoma.benchmarks.candidates import nearest_lines
 from onoma.benchmarks.run import query_ranks
 from onoma.encoders import Encoder, open_encoder
@@ -65,7 +65,7 @@ def dictionaries(task: str, folder: Path) -> Iterator[tuple[str, list[Dictionary
     """The task's own, and MEDIC alone where there is one."""
     yield task, get_task(task).dictionary(folder, _SPLITS[task])[0]
     if task != "askapatient":
-        yield f"{task}, ontology", read_dictionary(find_file(folder, "dictionary.txt"))
+        yield f"{task}, ontology", read_dictionary(ontology_file(folder))
 
 
 def measure(encoder: Encoder, task: str, folder: Path, weights: Sequence[float]) -> Iterator[str]:

@@ -1,8 +1,7 @@
 """How onoma-mini was made: its training names, and the file that Onoma carries.
 
     python benchmarks/onoma_mini.py names names.csv --wordnet /usr/share/wordnet --tables
-        open_cui_names.tsv.gz mesh_descriptors.tsv.gz mondo.tsv.gz doid.tsv.gz hpo.tsv.gz orphanet.tsv.gz
-        efo.tsv.gz icd10cm.tsv.gz symp.tsv.gz
+        open_cui_names.tsv.gz mesh_descriptors.tsv.gz mondo doid hpo orphanet efo icd10cm.tsv.gz symp
     onoma terminology import table names.csv -o names --set id=concept_id --set name=name --set source=source
     onoma train onoma-mini --terminology names -o first
 
@@ -111,6 +110,8 @@ _CONFUSED = {
 
 def joined_tables(files: Sequence[Path]) -> list[Row]:
     """The names of all tables, concepts that share a name under one id."""
+    if same := [stem for stem, count in collections.Counter(map(_stem, files)).items() if count > 1]:
+        raise SystemExit(f"two tables are called {same[0]}, and their codes would be one: rename one")
     tables = [
         _read_table(file)
         .select(

@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from contextlib import nullcontext
@@ -788,14 +789,31 @@ def test_one_folder_may_have_two_names(tmp_path: Path, monkeypatch: pytest.Monke
     """Where case does not count, as on most Macs, and in containers where a folder is mounted twice."""
     (tmp_path / "Enc" / "inner").mkdir(parents=True)
     (tmp_path / "enc").mkdir()
-    same = Path.samefile
-    alike = {tmp_path / "Enc", tmp_path / "enc"}
-    monkeypatch.setattr(Path, "samefile", lambda one, two: {one, Path(two)} == alike or same(one, two))
+    stat_of = Path.stat
+    monkeypatch.setattr(Path, "stat", lambda path, **how: stat_of(Path(str(path).replace("/enc", "/Enc")), **how))
     assert holds(tmp_path / "enc", tmp_path / "Enc" / "inner")
     assert not holds(tmp_path / "enc", tmp_path)
     monkeypatch.chdir(tmp_path / "Enc" / "inner")
     with pytest.raises(ArtifactExistsError, match="the folder that this command runs in"):
         ensure_writable(tmp_path / "enc", "thing")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_where_one_stands_need_not_be_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        folder.chmod(0o777)
+        (folder / "locked" / "inner").mkdir(parents=True)
+        (folder / "locked").chmod(0o700)
+        (folder / "out").mkdir(mode=0o777)
+        monkeypatch.chdir(folder / "locked" / "inner")
+        os.seteuid(65534)
+        try:
+            ensure_writable(folder / "out", "thing")
+            assert not holds(folder / "out", folder / "locked" / "inner")
+        finally:
+            os.seteuid(0)
+            monkeypatch.undo()
 
 
 def test_a_name_beside_which_nothing_can_be_written_is_refused_early(tmp_path: Path) -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from onoma.artifacts import ensure_file_writable, ensure_writable
+from onoma.artifacts import ensure_file_writable, ensure_writable, write_file
 from onoma.artifacts.locking import held, open_locked
 from onoma.errors import UnavailableError
 from onoma.mapping.work_folder import WorkFolder
+from onoma.terminology import fetch
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:
@@ -63,6 +64,10 @@ def test_windows_is_refused_before_anything_is_written(tmp_path: Path, monkeypat
         ensure_file_writable(tmp_path / "x.csv")
     with pytest.raises(UnavailableError, match="use it in WSL"), WorkFolder(tmp_path / ".x.csv.map").locked():
         pass
+    with pytest.raises(UnavailableError, match="use it in WSL"), write_file(tmp_path / "new" / "x.csv"):
+        pass
+    with pytest.raises(UnavailableError, match="use it in WSL"):
+        fetch("mondo", tmp_path / "new" / "mondo")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -126,6 +126,8 @@ def test_a_file_for_each_document_as_biosyn_has_them(tmp_path: Path) -> None:
     )
     written(folder, b"", "7.concept")
     written(folder, b"10||77|94||Modifier||neonatal jaundice ||D007567+D1 \n", "10.concept")
+    written(folder, b"\n", "8.concept")
+    written(folder, b"\0\5\x16\7", "._9.concept")  # of an archive that was unpacked on a Mac
     written(folder, b"text", "9.txt")
     files = query_files(tmp_path, "test")
     assert [file.name for file in files] == ["10.concept", "9.concept"]
@@ -142,6 +144,14 @@ def test_a_file_for_each_document_as_biosyn_has_them(tmp_path: Path) -> None:
     bad = written(folder, b"9||0|4||SpecificDisease||ache||D2\nD2||ache\n", "9.concept")
     with pytest.raises(InputError, match=r"9\.concept, line 2: .*expected document\|\|start\|end\|\|class"):
         read_queries(bad)
+    with pytest.raises(InputError, match=r"dictionary\.txt is not here.* or train_dictionary\.txt"):
+        get_task("ncbi-disease").dictionary(tmp_path, "dev")
+    folder.rename(folder.with_name("processed_train"))
+    written(folder.with_name("processed_train"), b"9||0|4||SpecificDisease||ache||D2\n", "9.concept")
+    written(tmp_path, b"D2||pain\n", "train_dictionary.txt")
+    names, read = get_task("ncbi-disease").dictionary(tmp_path, "dev")
+    assert [line.name for line in names] == ["pain", "neonatal jaundice", "ache"]
+    assert [file.name for file in read] == ["train_dictionary.txt", "10.concept", "9.concept"]
     one_file = written(tmp_path, b"D1||cold\n", "test_queries.txt")  # which goes before
     assert query_files(tmp_path, "test") == [one_file]
 

@@ -69,8 +69,12 @@ class Trainer:
     development: Any
     """Of one set, called ``ill``."""
     step: type
-    of_step: str
-    """What its steps say beside the loss."""
+    of_step: frozenset[str]
+    """What its steps say beside the loss, learning rate and speed."""
+    data_name: str
+    """What its data are called where they are others."""
+    names_in_step: int
+    """As words about memory have it."""
     artifact: str
     weights_in: tuple[str, ...] = ("model.safetensors",)
 
@@ -117,7 +121,9 @@ def alignment(folder: Path, base: Path) -> Trainer:
         build_pairs(others, base / "tokenizer.json", folder / "others", max_tokens=16, ambiguous="mark"),
         development,
         Step,
-        "hard_positives",
+        frozenset({"hard_positives", "hard_negatives"}),
+        "the pairs",
+        12,
         "encoder",
     )
 
@@ -134,7 +140,9 @@ def biosyn(folder: Path, base: Path) -> Trainer:
         (write_lines(folder / "fewer.txt", MENTIONS[:20]), names),
         write_lines(folder / "ill", MENTIONS),
         BiosynStep,
-        "sparse_weight",
+        frozenset({"queries", "right_first", "sparse_weight"}),
+        "the queries and dictionary",
+        35,
         "encoder",
     )
 
@@ -154,7 +162,9 @@ def distillation(folder: Path, base: Path) -> Trainer:
         build_linker(fewer, teacher, folder / "linker2"),
         write_lines(folder / "ill", [(f"bad {word}", f"D{n}") for n, word in enumerate(WORDS)]),
         DistillationStep,
-        "learning_rate",
+        frozenset({"same_nearest"}),
+        "the linker",
+        12,
         "encoder",
     )
 
@@ -174,7 +184,9 @@ def reranking(folder: Path, base: Path) -> Trainer:
         (TableLinker(answers), mentions.head(5)),
         write_lines(folder / "ill", list(zip(answers, WORDS, strict=True))),
         RerankingStep,
-        "learning_rate",
+        frozenset({"right_first"}),
+        "the candidates",
+        40,
         "reranker",
         ("model/model.safetensors", "head.safetensors"),
     )
@@ -193,6 +205,8 @@ def test_a_run_is_repeatable_and_its_seed_counts(trainer: Trainer, tmp_path: Pat
     assert trainer.equal(tmp_path / "a", tmp_path / "b")
     assert not trainer.equal(tmp_path / "a", tmp_path / "c")
     verify_artifact(tmp_path / "a")
+    trainer.train(tmp_path / "average", steps=3, average=0.5)
+    assert not trainer.equal(tmp_path / "a", tmp_path / "average")
 
 
 @pytest.mark.parametrize(
@@ -203,14 +217,15 @@ def test_a_run_is_repeatable_and_its_seed_counts(trainer: Trainer, tmp_path: Pat
         ([4], {"accumulation": 2, "chunk_names": 5}),
         ([5], {"keep": "best", "evaluate_steps": 2}),
         ([2], {"tuning": "adapter", "schedule": "linear", "warmup_steps": 2, "max_gradient_norm": 0.5}),
-        ([6], {"tuning": "layers"}),
+        ([6], {"tuning": "layers", "base_share": 0.4, "keep": "best"}),
     ],
     ids=lambda value: "+".join(value) or "plain" if isinstance(value, dict) else None,
 )
 def test_a_stopped_run_goes_on_to_the_same_weights(
     trainer: Trainer, tmp_path: Path, stopped: list[int], changes: dict[str, Any]
 ) -> None:
-    options = {**changes, "develops": "keep" in changes}
+    known = {key: value for key, value in changes.items() if key in trainer.config.model_fields}
+    options = {**known, "develops": "keep" in changes}
     straight = trainer.train(tmp_path / "straight", **options)
     for step in stopped:
         with pytest.raises(KeyboardInterrupt):
@@ -218,6 +233,7 @@ def test_a_stopped_run_goes_on_to_the_same_weights(
         assert not (tmp_path / "stopped").exists()
     resumed = trainer.train(tmp_path / "stopped", **options)
     assert resumed.resumed_at == (stopped[-1] - 1 or None)
+    assert resumed.seconds >= sum(line["seconds"] for line in resumed.log if "seconds" in line)
     assert trainer.equal(tmp_path / "straight", tmp_path / "stopped")
     of_both = [report.log for report in (straight, resumed)]
     assert [line["loss"] for line in of_both[0]] == [line["loss"] for line in of_both[1]]
@@ -255,7 +271,7 @@ def test_other_settings_or_data_do_not_go_on_with_a_run(trainer: Trainer, tmp_pa
     before = sorted((file.name, file.stat().st_size) for file in run_folder(tmp_path / "e").iterdir() if file.is_file())
     with pytest.raises(MismatchError, match=r"learning_rate \(begun with 0\.001, now 0\.5\)"):
         trainer.train(tmp_path / "e", learning_rate=0.5)
-    with pytest.raises(MismatchError, match=r"with other settings: the "):
+    with pytest.raises(MismatchError, match=rf"with other settings: {trainer.data_name}\."):
         trainer.train(tmp_path / "e", data=trainer.other_data)
     after = sorted((file.name, file.stat().st_size) for file in run_folder(tmp_path / "e").iterdir() if file.is_file())
     assert after == before
@@ -303,7 +319,7 @@ def test_all_is_told_of_a_run_and_written_down(trainer: Trainer, tmp_path: Path)
     )
     assert [step.step for step in steps] == [line["step"] for line in report.log] == list(range(1, 7))
     assert [step.loss for step in steps] == [line["loss"] for line in report.log]
-    assert all(trainer.of_step in line and math.isfinite(line["loss"]) for line in report.log)
+    assert all(trainer.of_step <= line.keys() and math.isfinite(line["loss"]) for line in report.log)
     assert [evaluation.step for evaluation in evaluations][:: len(evaluations) - 1] == [0, 6]
     assert {name for evaluation in evaluations for name in evaluation.sets} == {"ill"}
     assert any("on the CPU" in event or "cpu" in event for event in events)
@@ -336,7 +352,7 @@ def test_trackers_get_steps_and_evaluations(trainer: Trainer, tmp_path: Path, mo
     before, of_step, after, *end = said
     assert (before[0], of_step[0], after[0]) == (0, 1, 1)
     assert before[1] == after[1] == {"development/acc@1", "ill/acc@1", "ill/acc@5", "ill/mrr"}
-    assert {"loss", "learning_rate", "names_per_second", trainer.of_step} <= of_step[1]
+    assert of_step[1] == {"loss", "learning_rate", "names_per_second", *trainer.of_step}
     assert end == ["flush", ("close", True)]
     with pytest.raises(KeyboardInterrupt):
         trainer.train(tmp_path / "f", on_step=interrupt_at(1))
@@ -381,7 +397,9 @@ def test_memory_that_does_not_suffice_is_told_in_words(
 
     monkeypatch.setattr(trainer.step, "__call__", spent)
     batch = next(name for name in trainer.config.model_fields if name.startswith("batch_"))
-    with pytest.raises(TrainingError, match=rf"memory does not suffice for .*{batch}.*chunk_names"):
+    with pytest.raises(
+        TrainingError, match=rf"memory does not suffice for {trainer.names_in_step} names .*{batch}.*chunk_names"
+    ):
         trainer.train(tmp_path / "e")
 
 

@@ -100,6 +100,13 @@ def test_a_run_folder_that_cannot_be_renamed_is_removed(
     report = train_encoder(config_for(base, steps=1), pairs, tmp_path / "e")
     assert report.steps == 1
     assert [path.name for path in tmp_path.iterdir()] == ["e"]
+    removed: list[list[str]] = []
+    monkeypatch.setattr(
+        "onoma.training.run_folder.remove_spent",
+        lambda path: removed.append(sorted(entry.name for entry in path.iterdir())) if path.exists() else None,
+    )
+    train_encoder(config_for(base, steps=1), pairs, tmp_path / "e", overwrite=True)
+    assert removed == [[".lock"]]  # its record went last, so that after a kill it is known that it was saved
 
 
 def killed_after_saving(out: Path, train: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from onoma.artifacts.locking import held
+from onoma.artifacts.locking import check_system, held
 from onoma.artifacts.system import is_mounted, naming_what_is_written
 from onoma.artifacts.unfinished import being_written, left_behind, partial_name
 from onoma.errors import ArtifactExistsError
@@ -52,7 +52,19 @@ def holds(folder: Path, other: Path) -> bool:
     One folder may have names that differ in case, or several places.
     """
     place = other.resolve()
-    return place.is_relative_to(folder.resolve()) or any(is_same(folder, around) for around in (place, *place.parents))
+    if place.is_relative_to(folder.resolve()):
+        return True
+    with contextlib.suppress(OSError):  # the folder is not there
+        about = folder.stat()
+        return any(_is(around, about) for around in (place, *place.parents))
+    return False
+
+
+def _is(path: Path, about: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(path.stat(), about)
+    except OSError:  # it is not there, or none of ours
+        return False
 
 
 def copy_files(names: Iterable[str], source: Path, target: Path) -> None:
@@ -90,6 +102,7 @@ def write_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
         ArtifactExistsError: ``path`` is taken.
         OSError: it cannot be written, as where the disk is full.
     """
+    check_system()
     ensure_free(Path(path), overwrite=overwrite)
     target = Path(path).resolve()  # what a link points to is replaced, not the link
     target.parent.mkdir(parents=True, exist_ok=True)

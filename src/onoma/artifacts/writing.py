@@ -58,6 +58,7 @@ def write_artifact(
     Raises:
         ArtifactExistsError: ``path`` holds something that may not be replaced.
         OSError: it cannot be written, as where the disk is full.
+        UnavailableError: what is there is in use, and the file system renames no such folder; or this is Windows.
     """
     target = Path(path).resolve()
     with (

@@ -2,8 +2,8 @@
 
 Dictionary lines are ``id[|altid]||name``. Query lines are ``id(s)||mention(s)``: several ids, joined by
 ``|`` or ``+``, and a composite mention ("breast and ovarian cancer") as several texts joined by the same
-signs. Files may be gzip. BioSyn itself has a file of queries for each document, ``processed_SPLIT/*.concept``, with
-lines ``document||start|end||class||mention(s)||id(s)``.
+signs. Both may be gzip. BioSyn itself has a file of queries for each document, ``processed_SPLIT/*.concept``, never
+gzip, with lines ``document||start|end||class||mention(s)||id(s)``.
 """
 
 from __future__ import annotations
@@ -175,10 +175,22 @@ def query_files(folder: Path, split: str, *, instead: str = "") -> list[Path]:
     name, documents = f"{split}_queries.txt", f"processed_{split}"
     if not has_file(folder, name):
         for place in (folder / documents, folder / _SUBFOLDER / documents):
+            documents_there = [file for file in sorted(place.glob("*.concept")) if not file.name.startswith(".")]
             # A document without mentions has an empty file.
-            if found := sorted(file for file in place.glob("*.concept") if file.stat().st_size):
+            if found := [file for file in documents_there if file.read_bytes().strip()]:
                 return found
-    return [find_file(folder, name, instead=instead or f"{documents}/*.concept")]
+    return [find_file(folder, name, instead=f"{documents}/*.concept" + (instead and f", or {instead}"))]
+
+
+def ontology_file(folder: Path, *, instead: str = "") -> Path:
+    """``dictionary.txt``, the names of the ontology alone, or ``train_dictionary.txt``, as BioSyn calls it.
+
+    Raises:
+        InputError: neither is there; ``instead`` says what would do as well.
+    """
+    if not has_file(folder, "dictionary.txt") and has_file(folder, "train_dictionary.txt"):
+        return find_file(folder, "train_dictionary.txt")
+    return find_file(folder, "dictionary.txt", instead="train_dictionary.txt" + (instead and f", or {instead}"))
 
 
 def has_file(folder: Path, name: str) -> bool:

@@ -14,6 +14,7 @@ from onoma.benchmarks.biosyn import (
     find_file,
     has_file,
     merged,
+    ontology_file,
     query_files,
     read_dictionary,
     read_mentions_as_names,
@@ -109,14 +110,15 @@ def biosyn_dictionary(folder: Path, split: str) -> tuple[list[DictionaryLine], l
     """``test_dictionary.txt`` or ``dev_dictionary.txt``.
 
     Where the latter is missing it is made as BioSyn makes it: the names of the ontology (``dictionary.txt``) and the
-    mentions of ``train_queries.txt``, one line for each name with all its ids. A composite mention is one name, its
-    parts with a space between, that has the ids of all of them (where ``+`` stands between them they are one id).
+    training mentions (``train_queries.txt``, or documents), one line for each name with all its ids. A composite
+    mention is one name, its parts with a space between, that has the ids of all of them (where ``+`` stands between
+    them they are one id).
     """
     if split != "dev" or has_file(folder, "dev_dictionary.txt"):
         file = find_file(folder, f"{split}_dictionary.txt")
         return read_dictionary(file), [file]
-    instead = "dev_dictionary.txt, which is made of dictionary.txt and train_queries.txt"
-    ontology = find_file(folder, "dictionary.txt", instead=instead)
+    instead = "dev_dictionary.txt, which is made of dictionary.txt and the training mentions"
+    ontology = ontology_file(folder, instead=instead)
     mentions = query_files(folder, "train", instead=instead)
     names = [name for file in mentions for name in read_mentions_as_names(file)]
     return merged([*read_dictionary(ontology), *names]), [ontology, *mentions]

@@ -81,6 +81,8 @@ class TrainingConfig(EncoderRunConfig):
 class Recipe(NamedSettings[TrainingConfig]):
     """A recipe of self-alignment.
 
+    `load` and `names` are those of `onoma.training.settings.NamedSettings`.
+
     Example:
         >>> Recipe.load("sapbert-paper", {"learning_rate": "5e-5", "steps": "100"}).config.learning_rate
         5e-05

@@ -62,6 +62,8 @@ class BiosynConfig(RunConfig):
 class BiosynRecipe(NamedSettings[BiosynConfig]):
     """A recipe of BioSyn.
 
+    `load` and `names` are those of `onoma.training.settings.NamedSettings`.
+
     Example:
         >>> BiosynRecipe.load("biosyn-paper", {"similarity": "cosine"}).config.similarity.name
         'cosine'

@@ -50,6 +50,8 @@ class DistillationConfig(EncoderRunConfig):
 class DistillationRecipe(NamedSettings[DistillationConfig]):
     """A recipe of distillation.
 
+    `load` and `names` are those of `onoma.training.settings.NamedSettings`.
+
     Example:
         >>> DistillationRecipe.load("distil", {"steps": "100"}).config.steps
         100

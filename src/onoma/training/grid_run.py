@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 from filelock import FileLock, Timeout
 
 from onoma.artifacts import MANIFEST_NAME, sha256_file
+from onoma.artifacts.locking import check_system
 from onoma.encoders import locate_encoder
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError, TrainingError
 from onoma.files.text_files import check_is_file
@@ -302,6 +303,7 @@ def _alone(out: Path, made_from: Mapping[str, Any]) -> Iterator[Mapping[str, Any
             )
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ArtifactExistsError(f"{out} holds something that is no grid; write to another place.")
+    check_system()
     out.mkdir(parents=True, exist_ok=True)
     lock = FileLock(out / ".lock", timeout=0)
     try:

@@ -64,6 +64,8 @@ class RerankingConfig(RunConfig):
 class RerankingRecipe(NamedSettings[RerankingConfig]):
     """A recipe of a reranker.
 
+    `load` and `names` are those of `onoma.training.settings.NamedSettings`.
+
     Example:
         >>> RerankingRecipe.load("reranker", {"steps": "100"}).config.steps
         100

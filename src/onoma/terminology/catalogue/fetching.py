@@ -28,6 +28,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from onoma._version import __version__
 from onoma.artifacts import ensure_outside, sha256_file, write_text_atomically
+from onoma.artifacts.locking import check_system
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, OnomaError, UnavailableError
 from onoma.terminology.catalogue.downloading import Download, download, without_secrets
 from onoma.terminology.catalogue.entries import CatalogueEntry, get_vocabulary
@@ -152,6 +153,7 @@ def fetch(
     known = None
     if there is not None and not checksums:
         known = there.version_from(address)
+    check_system()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
