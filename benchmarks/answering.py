@@ -1,6 +1,6 @@
 """One linker, as a person and as a server see it: opening, the first mention, one mention, many at once, memory.
 
-    python benchmarks/answering.py LINKER --mentions mentions.txt [--source SOURCE] [-o answering.json]
+    python benchmarks/answering.py LINKER --mentions mentions.txt [--stages STAGES] [--source SOURCE] [-o out.json]
 
 Mentions are lines of text; each is asked once, encoding included, the first ``--alone`` one by one and all others in
 one call. Without ``--mentions`` names of the linker ask, evenly spaced, each with two letters exchanged, so that few
@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=4096, help="names that ask where no mentions are given")
     parser.add_argument("--alone", type=int, default=200, help="mentions that are asked one by one")
     parser.add_argument("--top-k", type=int, default=5)
+    parser.add_argument("--stages", help="divided by commas; unset: those of the linker")
     parser.add_argument("--source", action="append", help="of names that may be an answer; may be repeated")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
@@ -51,16 +53,17 @@ def main() -> None:
         mentions = list(dict.fromkeys(filter(str.strip, mentions)))
         prepared = time.perf_counter()
         linker = linker.only(sources=options.source)
-        linker.link(mentions[:1], top_k=options.top_k)
+        ask = partial(linker.link, top_k=options.top_k, stages=options.stages and options.stages.split(","))
+        ask(mentions[:1])
         first = time.perf_counter()
         alone = []
         for mention in mentions[1 : 1 + options.alone]:
             asked = time.perf_counter()
-            linker.link([mention], top_k=options.top_k)
+            ask([mention])
             alone.append(1000 * (time.perf_counter() - asked))
         others = mentions[1 + options.alone :]
         asked = time.perf_counter()
-        linker.link(others, top_k=options.top_k)
+        ask(others)
         seconds = time.perf_counter() - asked
     quantiles = {name: round(float(np.quantile(alone, q)), 1) for name, q in (("median", 0.5), ("p95", 0.95))}
     found: dict[str, Any] = {

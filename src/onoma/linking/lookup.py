@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from onoma.linking.strings import StringColumn
 from onoma.terminology import normalise, normalise_expr
 from onoma.types import RowArray
 
@@ -46,6 +47,8 @@ class SortedStrings:
 
     def rows(self, wanted: str) -> RowArray:
         """Rows whose key is ``wanted``, ascending."""
+        if self._key is None and isinstance(self._strings, StringColumn):
+            return self._strings.rows_of(wanted, self.order)
         begin = bisect.bisect_left(self.order, wanted, key=self._key_at)
         end = bisect.bisect_right(self.order, wanted, lo=begin, key=self._key_at)
         return self.order[begin:end].astype(np.int64)

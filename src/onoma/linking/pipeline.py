@@ -168,6 +168,8 @@ class Run:
         for stage in LOOK_UPS:
             if stage in self._stages:
                 rows = self._components.lookup.exact(text) if stage == "exact" else self._components.lookup.loose(text)
+                if not len(rows):
+                    continue
                 ranked = self._rank(rows, np.ones(len(rows)), len(self._components.dictionary.concept_ids))
                 if ranked is not None and len(ranked):
                     return Answer(ranked, len(ranked), stage, ranked.scores)
@@ -271,6 +273,8 @@ class Run:
         )
 
     def _joined(self, hit: Answer, found: Answer) -> Answer:
+        if hit is found is NO_ANSWER:
+            return NO_ANSWER
         others = found.ranked.take(np.flatnonzero(~np.isin(found.ranked.concepts, hit.ranked.concepts)))
         ranked = hit.ranked.then(others).take(slice(0, max(self._depth(hit), hit.n_hits) + self._spare))
         return Answer(ranked, hit.n_hits, hit.hit_stage, ranked.scores, found.pool, written=hit.written)

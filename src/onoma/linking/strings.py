@@ -6,6 +6,7 @@ asked for, and several processes should share one copy in memory. Both follow fr
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -81,6 +82,28 @@ class StringColumn(Sequence[str]):
             raise IndexError(index)
         position = index % len(self)
         return self._data[self._offsets[position] : self._offsets[position + 1]].tobytes().decode()
+
+    def rows_of(self, wanted: str, order: npt.NDArray[np.int32]) -> RowArray:
+        """Rows of the strings that are ``wanted``, found by bisection; nothing is decoded.
+
+        Args:
+            wanted: A string.
+            order: All rows, int32, shape (n,), by the bytes of their strings, which is by their code points.
+        """
+        try:
+            sought = wanted.encode()
+        except UnicodeEncodeError:  # half a character, which no string has
+            return np.empty(0, np.int64)
+        # A number of a memory view is Python's own at once, one of an array NumPy's, which takes three times as long.
+        data, offsets, rows = self._data.data, self._offsets.data, order.data
+
+        def string_at(row: int) -> bytes:
+            return data[offsets[row] : offsets[row + 1]].tobytes()
+
+        begin = bisect.bisect_left(rows, sought, key=string_at)
+        if begin == len(rows) or string_at(rows[begin]) != sought:
+            return np.empty(0, np.int64)
+        return order[begin : bisect.bisect_right(rows, sought, lo=begin, key=string_at)].astype(np.int64)
 
     def __iter__(self) -> Iterator[str]:
         everything = self._data.tobytes()
