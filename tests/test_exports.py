@@ -1,10 +1,12 @@
-"""What packages say they give is there."""
+"""What packages offer is what they load when it is asked for, and nothing else is loaded."""
 
 from __future__ import annotations
 
 import ast
 import importlib
 import pkgutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,16 +14,30 @@ import pytest
 import onoma
 
 PACKAGES = ["onoma", *(f"onoma.{found.name}" for found in pkgutil.iter_modules(onoma.__path__) if found.ispkg)]
+LAZY = ["onoma", "onoma.encoders", "onoma.linking", "onoma.pairs", "onoma.terminology"]
 
 
-def test_who_checks_types_is_told_the_same() -> None:
-    """What is loaded when it is first used is declared besides."""
-    tree = ast.parse(Path(onoma.__file__).read_text(encoding="utf-8"))
-    block = next(node for node in tree.body if isinstance(node, ast.If))
-    imports = [node for node in ast.walk(block) if isinstance(node, ast.ImportFrom)]
-    declared = [(node.module, name.name) for node in imports for name in node.names]
-    assert sorted(name for module, name in declared if module == "onoma") == sorted(onoma._ROOMS)
-    assert {name: module for module, name in declared if module != "onoma"} == onoma._HOME
+@pytest.mark.parametrize("package", LAZY)
+def test_what_is_declared_for_types_is_what_is_loaded(package: str) -> None:
+    loaded = importlib.import_module(package)
+    tree = ast.parse(Path(str(loaded.__file__)).read_text(encoding="utf-8"))
+    for_types, at_run = (node for node in tree.body if isinstance(node, ast.If))
+    declared = {
+        (statement.module, name.name)
+        for statement in for_types.body
+        if isinstance(statement, ast.ImportFrom)
+        for name in statement.names
+    }
+    call = next(node for node in ast.walk(at_run) if isinstance(node, ast.Call))
+    homes = ast.literal_eval(call.args[1])
+    rooms = ast.literal_eval(call.keywords[0].value) if call.keywords else []
+    given = {(module, name) for module, names in homes.items() for name in names}
+    assert declared == given | {(package, room) for room in rooms}
+    offered = {name for _, name in given} | ({"__version__"} if package == "onoma" else set())
+    assert sorted(loaded.__all__) == sorted(offered)
+    for name in (*loaded.__all__, *rooms):
+        assert getattr(loaded, name) is not None
+        assert name in dir(loaded)
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -29,3 +45,28 @@ def test_every_name_is_there(package: str) -> None:
     opened = importlib.import_module(package)
     missing = [name for name in getattr(opened, "__all__", ()) if not hasattr(opened, name)]
     assert not missing
+
+
+@pytest.mark.parametrize("package", LAZY)
+def test_what_is_not_offered_is_refused(package: str) -> None:
+    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'Linkr'"):
+        _ = importlib.import_module(package).Linkr
+    with pytest.raises(ImportError, match="cannot import name 'Linkr'"):
+        exec(f"from {package} import Linkr")
+
+
+@pytest.mark.parametrize(
+    ("code", "spared"),
+    [
+        ("import onoma", ["numpy", "polars", "onoma.linking", "onoma.terminology"]),
+        ("import onoma.linking, onoma.terminology, onoma.encoders, onoma.pairs", ["numpy", "polars", "onnxruntime"]),
+        (
+            "from onoma.linking import Linker",
+            ["torch", "onoma.linking.tuning", "onoma.linking.build", "onoma.terminology.catalogue.fetching",
+             "onoma.terminology.importing", "onoma.encoders.saving", "onoma.pairs.bitext"],
+        ),
+    ],
+)  # fmt: skip
+def test_what_nobody_asked_for_is_not_loaded(code: str, spared: list[str]) -> None:
+    script = f"import sys; {code}; print([name for name in {spared} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"

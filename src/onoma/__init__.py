@@ -12,10 +12,10 @@ and loads no torch::
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from onoma._version import __version__
+from onoma.lazy import lazily
 from onoma.reporting import report_nothing
 
 if TYPE_CHECKING:
@@ -43,32 +43,6 @@ if TYPE_CHECKING:
     from onoma.training.distillation import distil_encoder
     from onoma.training.distillation_config import DistillationRecipe
     from onoma.training.run import train_on_terminology
-
-_HOME = {
-    "BiosynRecipe": "onoma.training.biosyn_config",
-    "Concept": "onoma.terminology",
-    "DistillationRecipe": "onoma.training.distillation_config",
-    "Encoder": "onoma.encoders",
-    "ExactMatcher": "onoma.linking",
-    "Link": "onoma.linking",
-    "Linker": "onoma.linking",
-    "OnomaError": "onoma.errors",
-    "PairSet": "onoma.pairs",
-    "Recipe": "onoma.training.alignment_config",
-    "Terminology": "onoma.terminology",
-    "TrainingConfig": "onoma.training.alignment_config",
-    "build_linker": "onoma.linking",
-    "build_pairs": "onoma.pairs",
-    "distil_encoder": "onoma.training.distillation",
-    "hold_out_synonyms": "onoma.pairs",
-    "import_terminology": "onoma.terminology",
-    "normalise": "onoma.terminology",
-    "open_encoder": "onoma.encoders",
-    "run_benchmark": "onoma.benchmarks",
-    "train_biosyn": "onoma.training.biosyn",
-    "train_encoder": "onoma.training.alignment",
-    "train_on_terminology": "onoma.training.run",
-}
 
 __all__ = [
     "BiosynRecipe",
@@ -101,31 +75,35 @@ __all__ = [
 report_nothing()
 
 
-_ROOMS = (
-    "artifacts",
-    "benchmarks",
-    "encoders",
-    "errors",
-    "indexes",
-    "linking",
-    "mapping",
-    "objectives",
-    "pairs",
-    "terminology",
-    "training",
-)
-
-
 if not TYPE_CHECKING:  # who checks types shall find names that are misspelt
-
-    def __getattr__(name: str) -> Any:
-        if name in _ROOMS:
-            return importlib.import_module(f"onoma.{name}")
-        home = _HOME.get(name)
-        if home is None:
-            raise AttributeError(f"module 'onoma' has no attribute '{name}'")
-        return getattr(importlib.import_module(home), name)
-
-
-def __dir__() -> list[str]:
-    return [*__all__, *_ROOMS]
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {
+            "onoma.benchmarks": ["run_benchmark"],
+            "onoma.encoders": ["Encoder", "open_encoder"],
+            "onoma.errors": ["OnomaError"],
+            "onoma.linking": ["ExactMatcher", "Link", "Linker", "build_linker"],
+            "onoma.pairs": ["PairSet", "build_pairs", "hold_out_synonyms"],
+            "onoma.terminology": ["Concept", "Terminology", "import_terminology", "normalise"],
+            "onoma.training.alignment": ["train_encoder"],
+            "onoma.training.alignment_config": ["Recipe", "TrainingConfig"],
+            "onoma.training.biosyn": ["train_biosyn"],
+            "onoma.training.biosyn_config": ["BiosynRecipe"],
+            "onoma.training.distillation": ["distil_encoder"],
+            "onoma.training.distillation_config": ["DistillationRecipe"],
+            "onoma.training.run": ["train_on_terminology"],
+        },
+        rooms=[
+            "artifacts",
+            "benchmarks",
+            "encoders",
+            "errors",
+            "indexes",
+            "linking",
+            "mapping",
+            "objectives",
+            "pairs",
+            "terminology",
+            "training",
+        ],
+    )

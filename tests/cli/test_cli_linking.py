@@ -13,7 +13,7 @@ from linking_data import write_letter_encoder
 from rich.console import Console
 from typer.testing import CliRunner
 
-from commands import run
+from commands import invoke, run
 from onoma.artifacts import read_manifest, verify_artifact
 from onoma.cli import show
 from onoma.cli.app import app
@@ -359,3 +359,14 @@ def test_codes_are_not_broken_and_no_column_is_lost(width: int, monkeypatch: pyt
     assert ("MONDO:0700280 " in written) == (width > 4 * len("MONDO:0700280"))
     assert all(number in written for number in ("0.799\n", "1.000\n"))
     assert max(map(len, written.splitlines())) <= width
+
+
+def test_a_linker_that_compares_very_many_vectors_is_told_of(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onoma.cli.show.LARGE_VECTORS", 1)
+    build = ("linker", "build", "-t", place / "t", "-e", place / "letters")
+    assert "with --index sign-bits it" in invoke(*build, "-o", tmp_path / "exact").stderr
+    assert "sign-bits" not in invoke(*build, "--index", "sign-bits", "-o", tmp_path / "signs").stderr
+    of_letters = invoke("linker", "build", "-t", place / "t", "--no-encoder", "-o", tmp_path / "letters")
+    assert "sign-bits" not in of_letters.stderr

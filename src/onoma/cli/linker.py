@@ -99,6 +99,7 @@ def build(
     )
     show.nameless_concepts(out, terminology)
     show.unread_names(out)
+    show.many_compared(out)
 
 
 app.command()(linker_tune.tune)

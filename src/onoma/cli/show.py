@@ -60,6 +60,8 @@ _LINES_SHOWN = 20
 """Of those that were left out."""
 _CODES_SHOWN = 5
 """Of concepts that were left out."""
+LARGE_VECTORS = 1 << 29
+"""Bytes: some 350,000 vectors of 384 numbers in single precision."""
 _FORESEEABLE = 0.01
 """Share of the work from which on these say how long the rest will take."""
 
@@ -144,6 +146,20 @@ def unread_names(linker: Path) -> None:
             f"{names} are in signs that the encoder does not know: its vectors do not find them. Look-up does, and so "
             f"do character n-grams{sparse}"
         )
+
+
+def many_compared(linker: Path) -> None:
+    """Remark on a linker so large that comparing a mention with every vector is what takes its time."""
+    from onoma.artifacts import read_manifest
+    from onoma.indexes.vector_store import VECTORS_FILE
+
+    index, vectors = read_manifest(linker).config.get("index"), linker / VECTORS_FILE
+    if index is None or index["kind"] != "exact" or vectors.stat().st_size < LARGE_VECTORS:
+        return
+    remark(
+        f"each mention is compared with all vectors, {vectors.stat().st_size / 1e9:.1f} GB; with --index sign-bits it "
+        "is compared with a few thousand of them, and answered many times as fast"
+    )
 
 
 def nameless_concepts(linker: Path, terminology: Path) -> None:

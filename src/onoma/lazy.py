@@ -1,0 +1,35 @@
+"""Packages whose names are loaded when they are first used: who links does not load what builds, trains and imports."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+
+def lazily(
+    package: str, homes: Mapping[str, Sequence[str]], *, rooms: Sequence[str] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The ``__getattr__`` and the ``__dir__`` of a package (PEP 562).
+
+    Args:
+        package: Its name.
+        homes: Names that it offers, by the module that has them.
+        rooms: Its modules that are loaded so too.
+    """
+    home_of = {name: module for module, names in homes.items() for name in names}
+
+    def load(name: str) -> Any:
+        if name in rooms:
+            return importlib.import_module(f"{package}.{name}")
+        if name not in home_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        found = getattr(importlib.import_module(home_of[name]), name)
+        setattr(sys.modules[package], name, found)  # so that it is asked for once
+        return found
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *home_of, *rooms})
+
+    return load, names
