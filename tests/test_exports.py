@@ -55,6 +55,12 @@ def test_what_is_not_offered_is_refused(package: str) -> None:
         exec(f"from {package} import Linkr")
 
 
+def test_modules_of_a_package_are_there_as_if_something_had_imported_them() -> None:
+    script = "import onoma.linking; print(onoma.linking.calibration.__name__, onoma.terminology.catalogue.__name__)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["onoma.linking.calibration", "onoma.terminology.catalogue"]
+
+
 @pytest.mark.parametrize(
     ("code", "spared"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,14 +17,15 @@ def lazily(
     Args:
         package: Its name.
         homes: Names that it offers, by the module that has them.
-        rooms: Its modules that are loaded so too.
+        rooms: Modules of it that ``__dir__`` names too.
     """
     home_of = {name: module for module, names in homes.items() for name in names}
 
     def load(name: str) -> Any:
-        if name in rooms:
-            return importlib.import_module(f"{package}.{name}")
         if name not in home_of:
+            # A module of the package, as if something had imported it already.
+            if not name.startswith("__") and importlib.util.find_spec(f"{package}.{name}"):
+                return importlib.import_module(f"{package}.{name}")
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         found = getattr(importlib.import_module(home_of[name]), name)
         setattr(sys.modules[package], name, found)  # so that it is asked for once
