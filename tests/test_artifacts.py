@@ -47,6 +47,7 @@ from onoma.errors import (
     NotAnArtifactError,
     UnavailableError,
 )
+from windows_drives import in_use
 
 
 def make(path: Path, content: bytes = b"content", *, kind: str = "thing", overwrite: bool = False) -> Manifest:
@@ -757,14 +758,7 @@ def test_where_something_is_mounted_nothing_can_take_its_place(tmp_path: Path, m
 
 def test_a_folder_in_use_that_cannot_be_renamed_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path / "thing")
-    rename = Path.rename
-
-    def refuse(path: Path, target: Path) -> Path:
-        if path.name == "thing":  # as Windows' drives do in WSL where a file in it is open
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-        return rename(path, target)
-
-    monkeypatch.setattr(Path, "rename", refuse)
+    in_use(monkeypatch, "thing")
     with pytest.raises(UnavailableError, match=r"thing cannot be replaced \(Permission denied\); it is as it was.*WSL"):
         make(tmp_path / "thing", b"other", overwrite=True)
     assert (tmp_path / "thing" / "data.bin").read_bytes() == b"content"

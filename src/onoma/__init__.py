@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onoma._version import __version__
+from onoma._version import __version__ as __version__
 from onoma.lazy import lazily
 from onoma.reporting import report_nothing
 
@@ -30,53 +30,36 @@ if TYPE_CHECKING:
     from onoma import pairs as pairs
     from onoma import terminology as terminology
     from onoma import training as training
-    from onoma.benchmarks import run_benchmark
-    from onoma.encoders import Encoder, open_encoder
-    from onoma.errors import OnomaError
-    from onoma.linking import ExactMatcher, Link, Linker, build_linker
-    from onoma.pairs import PairSet, build_pairs, hold_out_synonyms
-    from onoma.terminology import Concept, Terminology, import_terminology, normalise
-    from onoma.training.alignment import train_encoder
-    from onoma.training.alignment_config import Recipe, TrainingConfig
-    from onoma.training.biosyn import train_biosyn
-    from onoma.training.biosyn_config import BiosynRecipe
-    from onoma.training.distillation import distil_encoder
-    from onoma.training.distillation_config import DistillationRecipe
-    from onoma.training.run import train_on_terminology
-
-__all__ = [
-    "BiosynRecipe",
-    "Concept",
-    "DistillationRecipe",
-    "Encoder",
-    "ExactMatcher",
-    "Link",
-    "Linker",
-    "OnomaError",
-    "PairSet",
-    "Recipe",
-    "Terminology",
-    "TrainingConfig",
-    "__version__",
-    "build_linker",
-    "build_pairs",
-    "distil_encoder",
-    "hold_out_synonyms",
-    "import_terminology",
-    "normalise",
-    "open_encoder",
-    "run_benchmark",
-    "train_biosyn",
-    "train_encoder",
-    "train_on_terminology",
-]
+    from onoma.benchmarks import run_benchmark as run_benchmark
+    from onoma.encoders import Encoder as Encoder
+    from onoma.encoders import open_encoder as open_encoder
+    from onoma.errors import OnomaError as OnomaError
+    from onoma.linking import ExactMatcher as ExactMatcher
+    from onoma.linking import Link as Link
+    from onoma.linking import Linker as Linker
+    from onoma.linking import build_linker as build_linker
+    from onoma.pairs import PairSet as PairSet
+    from onoma.pairs import build_pairs as build_pairs
+    from onoma.pairs import hold_out_synonyms as hold_out_synonyms
+    from onoma.terminology import Concept as Concept
+    from onoma.terminology import Terminology as Terminology
+    from onoma.terminology import import_terminology as import_terminology
+    from onoma.terminology import normalise as normalise
+    from onoma.training.alignment import train_encoder as train_encoder
+    from onoma.training.alignment_config import Recipe as Recipe
+    from onoma.training.alignment_config import TrainingConfig as TrainingConfig
+    from onoma.training.biosyn import train_biosyn as train_biosyn
+    from onoma.training.biosyn_config import BiosynRecipe as BiosynRecipe
+    from onoma.training.distillation import distil_encoder as distil_encoder
+    from onoma.training.distillation_config import DistillationRecipe as DistillationRecipe
+    from onoma.training.run import train_on_terminology as train_on_terminology
 
 
 report_nothing()
 
 
 if not TYPE_CHECKING:  # who checks types shall find names that are misspelt
-    __getattr__, __dir__ = lazily(
+    __getattr__, __dir__, __all__ = lazily(
         __name__,
         {
             "onoma.benchmarks": ["run_benchmark"],

@@ -11,8 +11,8 @@ from typing import Any
 
 def lazily(
     package: str, homes: Mapping[str, Sequence[str]], *, rooms: Sequence[str] = ()
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The ``__getattr__`` and the ``__dir__`` of a package (PEP 562).
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """The ``__getattr__``, the ``__dir__`` (PEP 562) and the ``__all__`` of a package.
 
     Args:
         package: Its name.
@@ -34,4 +34,4 @@ def lazily(
     def names() -> list[str]:
         return sorted({*vars(sys.modules[package]), *home_of, *rooms})
 
-    return load, names
+    return load, names, sorted(home_of)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
@@ -39,6 +38,7 @@ from onoma.training.checkpoints import CHECKPOINT_NAME
 from onoma.training.run import train_on_pairs, train_on_terminology
 from onoma.training.run_folder import begin_run, planned_steps, run_folder
 from tiny import WORDS, make_terminology, tiny_encoder
+from windows_drives import in_use
 
 
 def config_for(base: Path, **changes: object) -> TrainingConfig:
@@ -89,14 +89,7 @@ def test_what_a_run_killed_at_its_very_end_left_is_cleared(base: Path, pairs: Pa
 def test_a_run_folder_that_cannot_be_renamed_is_removed(
     base: Path, pairs: PairSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rename = Path.rename
-
-    def refuse(path: Path, target: Path) -> Path:
-        if path.name == "e.run":  # as Windows' drives do in WSL where a file in it is open
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-        return rename(path, target)
-
-    monkeypatch.setattr(Path, "rename", refuse)
+    in_use(monkeypatch, "e.run")
     report = train_encoder(config_for(base, steps=1), pairs, tmp_path / "e")
     assert report.steps == 1
     assert [path.name for path in tmp_path.iterdir()] == ["e"]

@@ -5,41 +5,29 @@ from typing import TYPE_CHECKING
 from onoma.lazy import lazily
 
 if TYPE_CHECKING:
-    from onoma.encoders.agreement import Agreement
-    from onoma.encoders.catalogue import CATALOGUE, CatalogueEncoder
-    from onoma.encoders.folders import LOWER_PRECISIONS, EncoderFolder, Precision, read_folder
-    from onoma.encoders.opening import open_encoder
-    from onoma.encoders.pooling import POOLINGS, Pooling
-    from onoma.encoders.protocol import Encoder
-    from onoma.encoders.rewriting import add_precisions, add_to_card
-    from onoma.encoders.saving import export_encoder, save_encoder
-    from onoma.encoders.sources import locate_encoder, locate_tokenizer
-    from onoma.encoders.tokens import tokenise, tokenizer_fingerprint
+    from onoma.encoders.agreement import Agreement as Agreement
+    from onoma.encoders.catalogue import CATALOGUE as CATALOGUE
+    from onoma.encoders.catalogue import CatalogueEncoder as CatalogueEncoder
+    from onoma.encoders.folders import LOWER_PRECISIONS as LOWER_PRECISIONS
+    from onoma.encoders.folders import EncoderFolder as EncoderFolder
+    from onoma.encoders.folders import Precision as Precision
+    from onoma.encoders.folders import read_folder as read_folder
+    from onoma.encoders.opening import open_encoder as open_encoder
+    from onoma.encoders.pooling import POOLINGS as POOLINGS
+    from onoma.encoders.pooling import Pooling as Pooling
+    from onoma.encoders.protocol import Encoder as Encoder
+    from onoma.encoders.rewriting import add_precisions as add_precisions
+    from onoma.encoders.rewriting import add_to_card as add_to_card
+    from onoma.encoders.saving import export_encoder as export_encoder
+    from onoma.encoders.saving import save_encoder as save_encoder
+    from onoma.encoders.sources import locate_encoder as locate_encoder
+    from onoma.encoders.sources import locate_tokenizer as locate_tokenizer
+    from onoma.encoders.tokens import tokenise as tokenise
+    from onoma.encoders.tokens import tokenizer_fingerprint as tokenizer_fingerprint
 
-__all__ = [
-    "CATALOGUE",
-    "LOWER_PRECISIONS",
-    "POOLINGS",
-    "Agreement",
-    "CatalogueEncoder",
-    "Encoder",
-    "EncoderFolder",
-    "Pooling",
-    "Precision",
-    "add_precisions",
-    "add_to_card",
-    "export_encoder",
-    "locate_encoder",
-    "locate_tokenizer",
-    "open_encoder",
-    "read_folder",
-    "save_encoder",
-    "tokenise",
-    "tokenizer_fingerprint",
-]
 
 if not TYPE_CHECKING:  # who checks types shall find names that are misspelt
-    __getattr__, __dir__ = lazily(
+    __getattr__, __dir__, __all__ = lazily(
         __name__,
         {
             "onoma.encoders.agreement": ["Agreement"],

@@ -5,48 +5,31 @@ from typing import TYPE_CHECKING
 from onoma.lazy import lazily
 
 if TYPE_CHECKING:
-    from onoma.linking.asking import Asking
-    from onoma.linking.build import add_prior, add_reranker, build_linker
-    from onoma.linking.dictionary import NameDictionary, build_dictionary
-    from onoma.linking.exact_match import ExactMatcher
-    from onoma.linking.expansion import AbbreviationTable
-    from onoma.linking.explanation import Explanation
-    from onoma.linking.filters import Filters
-    from onoma.linking.linker import Linker
-    from onoma.linking.links import Link, MentionLinker
-    from onoma.linking.mentions import Preparation
-    from onoma.linking.reranking import Reranker
-    from onoma.linking.settings import STAGES, LinkerSettings
-    from onoma.linking.tuning import TuningReport, tune_linker
-    from onoma.linking.update_report import UpdateReport
-    from onoma.linking.updating import update_linker
+    from onoma.linking.asking import Asking as Asking
+    from onoma.linking.build import add_prior as add_prior
+    from onoma.linking.build import add_reranker as add_reranker
+    from onoma.linking.build import build_linker as build_linker
+    from onoma.linking.dictionary import NameDictionary as NameDictionary
+    from onoma.linking.dictionary import build_dictionary as build_dictionary
+    from onoma.linking.exact_match import ExactMatcher as ExactMatcher
+    from onoma.linking.expansion import AbbreviationTable as AbbreviationTable
+    from onoma.linking.explanation import Explanation as Explanation
+    from onoma.linking.filters import Filters as Filters
+    from onoma.linking.linker import Linker as Linker
+    from onoma.linking.links import Link as Link
+    from onoma.linking.links import MentionLinker as MentionLinker
+    from onoma.linking.mentions import Preparation as Preparation
+    from onoma.linking.reranking import Reranker as Reranker
+    from onoma.linking.settings import STAGES as STAGES
+    from onoma.linking.settings import LinkerSettings as LinkerSettings
+    from onoma.linking.tuning import TuningReport as TuningReport
+    from onoma.linking.tuning import tune_linker as tune_linker
+    from onoma.linking.update_report import UpdateReport as UpdateReport
+    from onoma.linking.updating import update_linker as update_linker
 
-__all__ = [
-    "STAGES",
-    "AbbreviationTable",
-    "Asking",
-    "ExactMatcher",
-    "Explanation",
-    "Filters",
-    "Link",
-    "Linker",
-    "LinkerSettings",
-    "MentionLinker",
-    "NameDictionary",
-    "Preparation",
-    "Reranker",
-    "TuningReport",
-    "UpdateReport",
-    "add_prior",
-    "add_reranker",
-    "build_dictionary",
-    "build_linker",
-    "tune_linker",
-    "update_linker",
-]
 
 if not TYPE_CHECKING:  # who checks types shall find names that are misspelt
-    __getattr__, __dir__ = lazily(
+    __getattr__, __dir__, __all__ = lazily(
         __name__,
         {
             "onoma.linking.asking": ["Asking"],

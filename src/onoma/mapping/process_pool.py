@@ -70,7 +70,7 @@ def link_in_processes(
     try:
         for number in range(n_started):
             processors = _share(number, n_started)
-            # What all can see of a process are its arguments, and not these.
+            # Not among the arguments, which everybody on the machine can see.
             variables = {} if database is None else {DATABASE_VARIABLE: database}
             if not processors:
                 variables |= _threads(n_started)

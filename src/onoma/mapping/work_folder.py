@@ -370,8 +370,8 @@ class WorkFolder:
             return
         except PermissionError:
             raise UnavailableError(
-                f"{self.folder} is closed to you: it holds unfinished work, and mentions, of whom it belongs to, who "
-                "alone can finish it. Let them run the command again, or write to another place."
+                f"{self.folder} is closed to you: it holds unfinished work, with its mentions, that only the user it "
+                "belongs to can finish. Let them run the command again, or write to another place."
             ) from None
         except NotADirectoryError:
             names = [""]

@@ -11,39 +11,26 @@ from typing import TYPE_CHECKING
 from onoma.lazy import lazily
 
 if TYPE_CHECKING:
-    from onoma.pairs.bitext import build_bitext_pairs
-    from onoma.pairs.building import build_pairs
-    from onoma.pairs.held_out import HeldOut, hold_out_synonyms
-    from onoma.pairs.languages import parse_languages
-    from onoma.pairs.mentions import build_mention_pairs, read_mentions
-    from onoma.pairs.merging import merge_pairs
-    from onoma.pairs.name_store import NameStore
-    from onoma.pairs.pair_set import PairSet
-    from onoma.pairs.selection import Ambiguous, rows_fingerprint, training_names
-    from onoma.pairs.synonyms import synonym_pairs
-    from onoma.pairs.triples import TripleSet, build_triples
+    from onoma.pairs.bitext import build_bitext_pairs as build_bitext_pairs
+    from onoma.pairs.building import build_pairs as build_pairs
+    from onoma.pairs.held_out import HeldOut as HeldOut
+    from onoma.pairs.held_out import hold_out_synonyms as hold_out_synonyms
+    from onoma.pairs.languages import parse_languages as parse_languages
+    from onoma.pairs.mentions import build_mention_pairs as build_mention_pairs
+    from onoma.pairs.mentions import read_mentions as read_mentions
+    from onoma.pairs.merging import merge_pairs as merge_pairs
+    from onoma.pairs.name_store import NameStore as NameStore
+    from onoma.pairs.pair_set import PairSet as PairSet
+    from onoma.pairs.selection import Ambiguous as Ambiguous
+    from onoma.pairs.selection import rows_fingerprint as rows_fingerprint
+    from onoma.pairs.selection import training_names as training_names
+    from onoma.pairs.synonyms import synonym_pairs as synonym_pairs
+    from onoma.pairs.triples import TripleSet as TripleSet
+    from onoma.pairs.triples import build_triples as build_triples
 
-__all__ = [
-    "Ambiguous",
-    "HeldOut",
-    "NameStore",
-    "PairSet",
-    "TripleSet",
-    "build_bitext_pairs",
-    "build_mention_pairs",
-    "build_pairs",
-    "build_triples",
-    "hold_out_synonyms",
-    "merge_pairs",
-    "parse_languages",
-    "read_mentions",
-    "rows_fingerprint",
-    "synonym_pairs",
-    "training_names",
-]
 
 if not TYPE_CHECKING:  # who checks types shall find names that are misspelt
-    __getattr__, __dir__ = lazily(
+    __getattr__, __dir__, __all__ = lazily(
         __name__,
         {
             "onoma.pairs.bitext": ["build_bitext_pairs"],

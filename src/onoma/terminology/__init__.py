@@ -12,56 +12,40 @@ from typing import TYPE_CHECKING
 from onoma.lazy import lazily
 
 if TYPE_CHECKING:
-    from onoma.terminology.catalogue.entries import CatalogueEntry, get_vocabulary, known_vocabularies
-    from onoma.terminology.catalogue.fetching import FetchReport, fetch
-    from onoma.terminology.diffing import TerminologyDiff, diff_terminologies
-    from onoma.terminology.enriching import EnrichReport, enrich_terminology
-    from onoma.terminology.exporting import ExportFormat, ExportReport, export_formats, export_terminology
-    from onoma.terminology.formats import Format, known_formats
-    from onoma.terminology.importing import ImportReport, import_terminology
-    from onoma.terminology.information import TerminologyInfo
-    from onoma.terminology.merging import MergeReport, merge_terminologies
-    from onoma.terminology.normalisation import NORMALISATION_PRESETS, normalise, normalise_expr, without_unseen
-    from onoma.terminology.readers.options import describe_options
-    from onoma.terminology.search import SearchHit
-    from onoma.terminology.tables import TerminologyTables, write_terminology
-    from onoma.terminology.terminology import Concept, Terminology
+    from onoma.terminology.catalogue.entries import CatalogueEntry as CatalogueEntry
+    from onoma.terminology.catalogue.entries import get_vocabulary as get_vocabulary
+    from onoma.terminology.catalogue.entries import known_vocabularies as known_vocabularies
+    from onoma.terminology.catalogue.fetching import FetchReport as FetchReport
+    from onoma.terminology.catalogue.fetching import fetch as fetch
+    from onoma.terminology.diffing import TerminologyDiff as TerminologyDiff
+    from onoma.terminology.diffing import diff_terminologies as diff_terminologies
+    from onoma.terminology.enriching import EnrichReport as EnrichReport
+    from onoma.terminology.enriching import enrich_terminology as enrich_terminology
+    from onoma.terminology.exporting import ExportFormat as ExportFormat
+    from onoma.terminology.exporting import ExportReport as ExportReport
+    from onoma.terminology.exporting import export_formats as export_formats
+    from onoma.terminology.exporting import export_terminology as export_terminology
+    from onoma.terminology.formats import Format as Format
+    from onoma.terminology.formats import known_formats as known_formats
+    from onoma.terminology.importing import ImportReport as ImportReport
+    from onoma.terminology.importing import import_terminology as import_terminology
+    from onoma.terminology.information import TerminologyInfo as TerminologyInfo
+    from onoma.terminology.merging import MergeReport as MergeReport
+    from onoma.terminology.merging import merge_terminologies as merge_terminologies
+    from onoma.terminology.normalisation import NORMALISATION_PRESETS as NORMALISATION_PRESETS
+    from onoma.terminology.normalisation import normalise as normalise
+    from onoma.terminology.normalisation import normalise_expr as normalise_expr
+    from onoma.terminology.normalisation import without_unseen as without_unseen
+    from onoma.terminology.readers.options import describe_options as describe_options
+    from onoma.terminology.search import SearchHit as SearchHit
+    from onoma.terminology.tables import TerminologyTables as TerminologyTables
+    from onoma.terminology.tables import write_terminology as write_terminology
+    from onoma.terminology.terminology import Concept as Concept
+    from onoma.terminology.terminology import Terminology as Terminology
 
-__all__ = [
-    "NORMALISATION_PRESETS",
-    "CatalogueEntry",
-    "Concept",
-    "EnrichReport",
-    "ExportFormat",
-    "ExportReport",
-    "FetchReport",
-    "Format",
-    "ImportReport",
-    "MergeReport",
-    "SearchHit",
-    "Terminology",
-    "TerminologyDiff",
-    "TerminologyInfo",
-    "TerminologyTables",
-    "describe_options",
-    "diff_terminologies",
-    "enrich_terminology",
-    "export_formats",
-    "export_terminology",
-    "fetch",
-    "get_vocabulary",
-    "import_terminology",
-    "known_formats",
-    "known_vocabularies",
-    "merge_terminologies",
-    "normalise",
-    "normalise_expr",
-    "without_unseen",
-    "write_terminology",
-]
 
 if not TYPE_CHECKING:  # who checks types shall find names that are misspelt
-    __getattr__, __dir__ = lazily(
+    __getattr__, __dir__, __all__ = lazily(
         __name__,
         {
             "onoma.terminology.catalogue.entries": ["CatalogueEntry", "get_vocabulary", "known_vocabularies"],

@@ -9,7 +9,7 @@ import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypeVar, get_args
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -128,8 +128,7 @@ class NamedSettings(BaseModel, Generic[C]):
     @classmethod
     def settings_class(cls) -> type[C]:
         """What holds the settings of this kind."""
-        found: type[C] = cls.model_fields["config"].annotation  # type: ignore[assignment]
-        return found
+        return cast("type[C]", cls.model_fields["config"].annotation)
 
 
 def resolve(model: type[C], values: Mapping[str, Any], *, source: str = "training settings") -> C:
