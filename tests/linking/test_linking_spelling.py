@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,10 +17,11 @@ from rapidfuzz.distance import OSA
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from onoma.encoders.tokens import is_one_token
-from onoma.errors import ConfigError, InputError
-from onoma.linking import build_linker
+from onoma.errors import ConfigError, DamagedArtifactError, InputError
+from onoma.linking import Linker, build_linker
+from onoma.linking.folder import open_components
 from onoma.linking.mentions import Preparation
-from onoma.linking.spelling import Correction, Spelling
+from onoma.linking.spelling import Correction, NameWords, Spelling
 from tiny import make_terminology
 
 NAMES = ["heart attack", "panic attack", "attach", "Sjögren syndrome", "Болезнь Паркинсона", "νεφρική ανεπάρκεια"]
@@ -181,6 +183,28 @@ def test_with_the_other_stages(place: Path) -> None:
     assert [one.long_form for one in prepared.expansions] == ["heart atack"]
     assert str(everything) == "short forms (schwartz-hearst), spelling, composites"
     assert (str(Preparation()), Preparation(spelling=True).is_on) == ("", True)
+
+
+def test_words_are_counted_when_a_linker_is_built(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    linker = build_linker(place / "t", None, tmp_path / "linker", sparse=True)
+    words = NameWords.open(tmp_path / "linker")
+    assert words is not None
+    assert words.as_dict() == {"angina": 1, "attack": 1, "heart": 1, "infarction": 1, "myocardial": 1}
+    with monkeypatch.context() as patch:
+        patch.setattr(NameWords, "of", lambda names: pytest.fail("counted again"))
+        opened = Linker.open(tmp_path / "linker").preparing(Preparation(spelling=True))
+        assert opened.prepare(["heart attak"])[0].text == "heart attack"
+    for name in ("words.utf8", "words.offsets.npy", "words.counts.npy"):  # as in folders from before
+        (tmp_path / "linker" / name).unlink()
+    before = Linker(linker.path, linker.manifest, open_components(linker.path, linker.manifest))
+    assert before.preparing(Preparation(spelling=True)).prepare(["heart attak"])[0].text == "heart attack"
+
+
+def test_counts_of_other_words_are_refused(tmp_path: Path) -> None:
+    NameWords.of(["heart attack"]).save(tmp_path)
+    np.save(tmp_path / "words.counts.npy", np.ones(3, np.int64))
+    with pytest.raises(DamagedArtifactError, match="not of one build"):
+        NameWords.open(tmp_path)
 
 
 def test_common_words_of_the_tokeniser_stay(place: Path) -> None:

@@ -44,6 +44,7 @@ from onoma.linking.linker import Linker
 from onoma.linking.lookup import NameLookup
 from onoma.linking.prior import PriorReport, count_prior, save_prior
 from onoma.linking.settings import LinkerSettings, Stage, ordered_stages
+from onoma.linking.spelling import NameWords
 from onoma.terminology import Terminology
 from onoma.terminology.tables import ACTIVE
 from onoma.terminology.terminology import as_terminology
@@ -169,6 +170,7 @@ def build_linker(
         dictionary.save(folder)
         facts.save(folder)
         NameLookup(dictionary.texts).save(folder)
+        NameWords.of(dictionary.texts).save(folder)
         settings.save(folder)
         if sparse:  # before the vectors, which take hours: it may refuse the lengths of its n-grams
             CharNgramIndex.write(folder, dictionary.texts, ngrams=ngrams)

@@ -26,7 +26,7 @@ from onoma.linking.prior import WeightedPrior, checked_prior
 from onoma.linking.reranking import Reranker
 from onoma.linking.searching import FEW_SHARE, AllowedTexts, DenseSearch, SparseSearch
 from onoma.linking.settings import SEARCHES, LinkerSettings, Stage, ordered_stages
-from onoma.linking.spelling import Spelling
+from onoma.linking.spelling import NameWords, Spelling
 from onoma.linking.variants import variants_of
 from onoma.terminology import normalise
 from onoma.types import BoolArray, RowArray
@@ -54,6 +54,7 @@ class Components:
         facts: What filters ask for.
         reranker: The cross-encoder.
         prior: How often each concept is meant, int64, shape (C,); unset: not known.
+        words: How many of the texts have each word; unset: counted when that is needed.
         entries: Which entries may be an answer, bool, shape (E,); unset: all.
         preparation: What mentions go through before they are linked.
     """
@@ -68,6 +69,7 @@ class Components:
     facts: TerminologyFacts | None = None
     reranker: Reranker | None = None
     prior: RowArray | None = None
+    words: NameWords | None = None
     entries: BoolArray | None = None
     preparation: Preparation = field(default_factory=Preparation)
 
@@ -91,9 +93,12 @@ class Components:
     def spelling(self) -> Spelling:
         """Corrections by the words of these texts; words that the encoder's tokeniser has whole are right too."""
         texts, mask = self.dictionary.texts, self.texts.mask
-        names = texts if mask is None else (texts[int(row)] for row in np.flatnonzero(mask))
-        return Spelling.of_names(
-            names,
+        if mask is None:
+            words = self.words or NameWords.of(texts)
+        else:
+            words = NameWords.of(texts[int(row)] for row in np.flatnonzero(mask))
+        return Spelling(
+            words.as_dict(),
             is_known=None if self.encoder is None else self.encoder.has_whole,
             as_in_names=lambda word: normalise(word, self.dictionary.normalisation),
         )

@@ -6,6 +6,7 @@ files                    content
 settings.json            stages, and what was learned for them (`onoma.linking.settings`)
 texts, entries, concepts the names and concepts (`onoma.linking.dictionary`)
 *_order.npy              for look-up (`onoma.linking.lookup`)
+words.*                  which words the texts have, to put misspelt ones right (`onoma.linking.spelling`)
 facts.json and others    for filters (`onoma.linking.facts`)
 vectors.npy and others   vectors of the texts and their index (`onoma.indexes`); only with an encoder
 table.json               the table of the vectors, where they lie in PostgreSQL
@@ -45,6 +46,7 @@ from onoma.linking.lookup import NameLookup
 from onoma.linking.prior import open_prior
 from onoma.linking.reranking import Reranker
 from onoma.linking.settings import LinkerSettings
+from onoma.linking.spelling import NameWords
 from onoma.types import MAX_NORM
 
 KIND = "linker"
@@ -90,6 +92,7 @@ def open_components(folder: Path, manifest: Manifest, *, database: str | None = 
             facts=TerminologyFacts.open(folder, dictionary),
             reranker=_open_reranker(folder, manifest),
             prior=open_prior(folder, dictionary),
+            words=NameWords.open(folder),
         )
         components.check_settings()
         return components

@@ -5,6 +5,9 @@ A word is misspelt if no name has it and the encoder's tokeniser does not have i
 many, missing, wrong or swapped with the next, behind an equal first letter; of several the one that most names have.
 One letter and no more: with two, "prednisone" would become "prednisolone" where a list has only that.
 
+Files: ``words.utf8``, ``words.offsets.npy`` and ``words.counts.npy`` in the linker's folder, how many names have each
+word.
+
 A correction can still be wrong, above all over a short list of names: it is off unless it is asked for, and told with
 the answer.
 """
@@ -14,14 +17,18 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, takewhile
+from pathlib import Path
 
+import numpy as np
 import polars as pl
 
-from onoma.errors import check_several
+from onoma.errors import DamagedArtifactError, check_several
+from onoma.linking.strings import StringColumn
+from onoma.types import RowArray
 
 MIN_LETTERS = 5
 """Shorter words are left: many are abbreviations, and most are one letter away from some other word."""
@@ -31,6 +38,8 @@ _WORD = re.compile(r"(?<![\u0300-\u036f])\b[^\W\d_]+\b(?![\u0300-\u036f])")
 """Words whose letters are whole: one that takes an accent as a character of its own even when composed is left."""
 _WORDS_OF_NAMES = r"\b\p{Ll}+\b"
 """Of names in lower case; it has only words of scripts with a case."""
+_WORDS = "words"
+_COUNTS_FILE = "words.counts.npy"
 _NAMES_AT_ONCE = 100_000
 _REMEMBERED = 100_000
 
@@ -46,6 +55,62 @@ class Correction:
 
     written: str
     read: str
+
+
+@dataclass(frozen=True, eq=False)
+class NameWords:
+    """How many names have each word that is long enough, in scripts that write words by letters with a case.
+
+    Attributes:
+        words: In lower case, ascending.
+        counts: Of names, int64, shape (number of words,).
+    """
+
+    words: Sequence[str]
+    counts: RowArray
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> NameWords:
+        """Those of some names.
+
+        Args:
+            names: Any number; memory is that of their distinct words.
+
+        Raises:
+            InputError: ``names`` is one string.
+        """
+        check_several(names, "names")
+        counter: Counter[str] = Counter()
+        left = iter(names)
+        while some := list(islice(left, _NAMES_AT_ONCE)):
+            texts = pl.Series("word", some, pl.String).str.normalize("NFC").str.to_lowercase()
+            found = texts.str.extract_all(_WORDS_OF_NAMES).list.unique().explode().value_counts()
+            counter.update(dict(found.filter(pl.col("word").str.len_chars() >= MIN_LETTERS - 1).iter_rows()))
+        words = sorted(counter)
+        return cls(words, np.array([counter[word] for word in words], np.int64))
+
+    @classmethod
+    def open(cls, folder: Path) -> NameWords | None:
+        """What `save` wrote, memory-mapped; ``None`` in a folder from before words were counted there.
+
+        Raises:
+            DamagedArtifactError: there are not as many counts as words.
+        """
+        if not (folder / _COUNTS_FILE).exists():
+            return None
+        words, counts = StringColumn.open(folder, _WORDS), np.load(folder / _COUNTS_FILE, mmap_mode="r")
+        if counts.shape != (len(words),):
+            raise DamagedArtifactError(f"{folder}: its words and their counts are not of one build. Build it again.")
+        return cls(words, np.asarray(counts))
+
+    def save(self, folder: Path) -> None:
+        """Write them into ``folder``."""
+        StringColumn.from_strings(self.words).save(folder, _WORDS)
+        np.save(folder / _COUNTS_FILE, self.counts)
+
+    def as_dict(self) -> dict[str, int]:
+        """Each word with its count."""
+        return dict(zip(self.words, self.counts.tolist(), strict=True))
 
 
 class Spelling:
@@ -81,24 +146,8 @@ class Spelling:
         is_known: Callable[[str], bool] | None = None,
         as_in_names: Callable[[str], str] | None = None,
     ) -> Spelling:
-        """By the words of these names that are long enough, in scripts that write words by letters with a case.
-
-        Args:
-            names: Any number; memory is that of their distinct words.
-            is_known: See `Spelling`.
-            as_in_names: See there.
-
-        Raises:
-            InputError: ``names`` is one string.
-        """
-        check_several(names, "names")
-        words: Counter[str] = Counter()
-        left = iter(names)
-        while some := list(islice(left, _NAMES_AT_ONCE)):
-            texts = pl.Series("word", some, pl.String).str.normalize("NFC").str.to_lowercase()
-            found = texts.str.extract_all(_WORDS_OF_NAMES).list.unique().explode().value_counts()
-            words.update(dict(found.filter(pl.col("word").str.len_chars() >= MIN_LETTERS - 1).iter_rows()))
-        return cls(words, is_known, as_in_names)
+        """By the words of these names; see `NameWords.of`."""
+        return cls(NameWords.of(names).as_dict(), is_known, as_in_names)
 
     def correct(self, mention: str) -> tuple[str, tuple[Correction, ...]]:
         """The mention with its misspelt words put right, and which these were; capitals stay where they were.
