@@ -26,7 +26,7 @@ from onoma.artifacts import verify_artifact
 from onoma.encoders import Encoder, Pooling, export_encoder, locate_encoder, open_encoder, save_encoder
 from onoma.encoders.loading import load_packed
 from onoma.encoders.onnx_encoder import OnnxEncoder
-from onoma.encoders.tokens import known_shares, unknown_id
+from onoma.encoders.tokens import known_shares, load_tokenizer, tokenizer_fingerprint, unknown_id
 from onoma.encoders.torch_encoder import TorchEncoder
 from onoma.errors import ArtifactExistsError, ConfigError, DamagedArtifactError, InputError, NotAnArtifactError
 
@@ -308,6 +308,17 @@ def test_export_of_an_open_encoder_keeps_its_options(plain: Path, tmp_path: Path
     assert (exported.pooling, exported.max_tokens) == ("mean", 7)
     assert exported.fingerprint == opened.fingerprint != locate_encoder(plain).fingerprint
     np.testing.assert_allclose(open_encoder(exported.path).encode(NAMES), opened.encode(NAMES), atol=1e-5)
+
+
+def test_the_fingerprint_of_the_tokeniser_is_written_beside_it(plain: Path, tmp_path: Path) -> None:
+    made = export_encoder(plain, tmp_path / "made")
+    written = json.loads((made.path / "encoder.json").read_text())["tokenizer_fingerprint"]
+    assert written == tokenizer_fingerprint(load_tokenizer(made.path)) == locate_encoder(plain).tokenizer_fingerprint
+    opened = locate_encoder(made.path)
+    file = made.path / "tokenizer.json"
+    file.write_text(file.read_text().replace("fever", "reefs"))
+    with pytest.raises(DamagedArtifactError, match=r"content of tokenizer\.json has changed"):
+        _ = opened.tokenizer_fingerprint
 
 
 def test_fingerprint_follows_weights_tokeniser_pooling_and_length(plain: Path, tmp_path: Path) -> None:

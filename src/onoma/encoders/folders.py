@@ -97,6 +97,8 @@ class EncoderFolder:
     """Whether Onoma wrote the folder."""
     recorded_weights_sha256: str | None
     """As written by Onoma beside the weights, so that they need not be read to know them."""
+    recorded_tokenizer_fingerprint: str | None = None
+    """Likewise; unset in folders from before it was written."""
     precision: OnnxPrecision = "fp32"
     """Of ``onnx``."""
     origin: Origin = Origin()
@@ -164,6 +166,9 @@ class EncoderFolder:
     @cached_property
     def tokenizer_fingerprint(self) -> str:
         """SHA-256 of the tokeniser; see `onoma.encoders.tokens.tokenizer_fingerprint`."""
+        if self.is_own and self.recorded_tokenizer_fingerprint is not None:
+            self.check_content(self.model_path / TOKENIZER_NAME)
+            return self.recorded_tokenizer_fingerprint
         return tokenizer_fingerprint(self.load_tokenizer())
 
     @cached_property
@@ -324,6 +329,7 @@ def _read_folder(
         onnx=onnx if onnx.is_file() else None,
         is_own=bool(about),
         recorded_weights_sha256=about.get("weights_sha256"),
+        recorded_tokenizer_fingerprint=about.get("tokenizer_fingerprint"),
         precision=precision,
         origin=Origin(**about.get("origin", {})),
         dimensions=about.get("dimensions"),

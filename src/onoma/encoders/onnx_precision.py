@@ -30,6 +30,7 @@ import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from onoma.encoders.folders import OnnxPrecision
+from onoma.encoders.onnx_files import write_aligned
 from onoma.errors import ConfigError
 from onoma.types import FloatArray
 
@@ -74,8 +75,10 @@ def lower_precision(model: ModelProto, precision: OnnxPrecision) -> ModelProto:
 
 def save_onnx(model: ModelProto, file: Path) -> None:
     """Write a model; a very large one keeps its weights in a file beside it, ``NAME.data``."""
-    large = sum(tensor.ByteSize() for tensor in model.graph.initializer) > _PROTOBUF_LIMIT
-    onnx.save_model(model, file, save_as_external_data=large, location=f"{file.name}.data" if large else None)
+    if sum(tensor.ByteSize() for tensor in model.graph.initializer) > _PROTOBUF_LIMIT:
+        onnx.save_model(model, file, save_as_external_data=True, location=f"{file.name}.data")
+    else:
+        write_aligned(memoryview(model.SerializeToString()), file)
 
 
 class _Rewriting:

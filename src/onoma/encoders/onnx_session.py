@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import mmap
 import os
 import weakref
 from collections.abc import Iterator
@@ -18,12 +19,14 @@ from typing import Any, Never
 import numpy.typing as npt
 import onnxruntime
 
+from onoma.encoders.onnx_files import with_weights_in_file
 from onoma.errors import DamagedArtifactError, InputError, MismatchError
 from onoma.forking import Turns, without_fork
 from onoma.processors import usable_processors
 
 _SHORT_OF_MEMORY = ("bad_alloc", "Failed to allocate memory")
 """What the runtime says that has no memory left; its exceptions tell it in their text alone."""
+_FOLDER_OF_WEIGHTS = "session.model_external_initializers_file_folder_path"
 _BEYOND_TABLE = "indices element out of data bounds"
 
 
@@ -58,6 +61,7 @@ class OnnxSession:
         options.log_severity_level = 3
         # Its threads wait for work by turning; after a run they would do so in the way of the search that comes next.
         options.add_session_config_entry("session.force_spinning_stop", "1")
+        options.add_session_config_entry(_FOLDER_OF_WEIGHTS, str(file.absolute().parent))
         if _is_written_fused(file):
             # Onoma's graphs are written fused; looking for more costs half the start and changes no speed.
             # Small weights are made fp32 once, when the session starts, by the runtime's folding of constants.
@@ -65,11 +69,13 @@ class OnnxSession:
             options.graph_optimization_level = levels.ORT_ENABLE_BASIC if unpacks_weights else levels.ORT_DISABLE_ALL
         self._file, self._folder, self._options = file, file.absolute().parent, options
         self._turns = Turns()
-        self._session, self._process = self._begin(str(file)), os.getpid()
         if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
             self._descriptor = os.open(file, os.O_RDONLY)
             weakref.finalize(self, os.close, self._descriptor)
+            self._session, self._process = self._begin_opened(), os.getpid()
             _sessions.add(self)
+        else:
+            self._session, self._process = self._begin(str(file)), os.getpid()
         self.inputs = tuple(value.name for value in self._session.get_inputs())
         self.outputs = tuple(value.name for value in self._session.get_outputs())
 
@@ -102,11 +108,27 @@ class OnnxSession:
     def _of_this_process(self) -> onnxruntime.InferenceSession:
         with self._turns.lock:
             if self._process != os.getpid():
-                size = os.fstat(self._descriptor).st_size
-                folder = "session.model_external_initializers_file_folder_path"
-                self._options.add_session_config_entry(folder, str(self._folder))
-                self._session, self._process = self._begin(os.pread(self._descriptor, size, 0)), os.getpid()
+                self._session, self._process = self._begin_opened(), os.getpid()
             return self._session
+
+    def _begin_opened(self) -> onnxruntime.InferenceSession:
+        """A session of the file that was opened, whatever lies at its place by now."""
+        if os.fstat(self._descriptor).st_size == 0:  # which cannot be mapped
+            return self._begin(b"")
+        with mmap.mmap(self._descriptor, 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as model:
+            # The runtime takes weights from the folder of the model alone, and not through links out of it.
+            refers = not self._file.is_symlink() and with_weights_in_file(model, self._file.name)
+            with contextlib.suppress(DamagedArtifactError):
+                session = self._begin(refers or str(self._file))
+                if self._lies_there():
+                    return session
+            return self._begin(bytes(model))
+
+    def _lies_there(self) -> bool:
+        try:
+            return os.path.samestat(self._file.stat(), os.fstat(self._descriptor))
+        except FileNotFoundError:
+            return False
 
     def _begin(self, model: str | bytes) -> onnxruntime.InferenceSession:
         try:

@@ -45,6 +45,7 @@ from onoma.encoders.folders import (
 from onoma.encoders.model_card import TRAIN_NAME, data_of, write_card
 from onoma.encoders.sentence_folders import read_json
 from onoma.encoders.sources import locate_encoder
+from onoma.encoders.tokens import load_tokenizer, tokenizer_fingerprint
 from onoma.encoders.weight_files import WEIGHTS_INDEX
 from onoma.errors import ConfigError, InputError, missing_extra
 
@@ -302,6 +303,7 @@ def _write_rest(folder: Path, source: EncoderFolder, *, name: str, origin: Origi
         {
             "name": name,
             "weights_sha256": sha256_file(weights) if weights.exists() else source.weights_sha256,
+            "tokenizer_fingerprint": tokenizer_fingerprint(load_tokenizer(folder)),
             **({} if normalisation is None else {"normalisation": normalisation}),
             **({} if source.dimensions is None else {"dimensions": source.dimensions}),
             **({} if source.sparse_weight is None else {"sparse_weight": source.sparse_weight}),
