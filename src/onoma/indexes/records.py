@@ -98,7 +98,7 @@ def read_index_record(folder: str | Path) -> IndexRecord:
                 "index again."
             )
         return IndexRecord.model_validate_json(raw)
-    except (ValidationError, ValueError, AttributeError) as error:
+    except (ValidationError, ValueError, AttributeError, RecursionError) as error:
         first = error.errors()[0] if isinstance(error, ValidationError) else None
         reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}".removeprefix(": ") if first else str(error)
         raise DamagedArtifactError(f"{file} is not readable ({reason}). Build the index again.") from None

@@ -98,7 +98,7 @@ def open_components(folder: Path, manifest: Manifest, *, database: str | None = 
         return components
     except KeyError as error:
         raise DamagedArtifactError(f"{folder}: its manifest does not say {error}. Build the linker again.") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         if is_of_system(error):
             raise
         raise DamagedArtifactError(f"{folder} cannot be read ({error}). Build the linker again.") from None
