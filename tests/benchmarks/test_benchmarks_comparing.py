@@ -16,7 +16,7 @@ from onoma.artifacts import write_artifact
 from onoma.benchmarks import compare_results
 from onoma.benchmarks.biosyn import Query
 from onoma.benchmarks.candidates import Candidate
-from onoma.benchmarks.run import predictions_table
+from onoma.benchmarks.run import Ranking, predictions_table
 from onoma.cli import benchmark as commands
 from onoma.errors import InputError, MismatchError, NotAnArtifactError
 
@@ -44,7 +44,8 @@ def written(
         for row, rank in enumerate(ranks)
     }
     with write_artifact(folder, "benchmark-results") as aside:
-        predictions_table(queries, found, found).write_parquet(aside / "predictions.parquet")
+        ranking = Ranking(found=found, exact=found, known_ids={"D1"}, n_dictionary=1, model={})
+        predictions_table(queries, ranking).write_parquet(aside / "predictions.parquet")
         told = {
             "task": "t",
             "split": "dev",

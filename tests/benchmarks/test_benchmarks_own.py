@@ -64,7 +64,9 @@ def test_a_linker_is_measured_on_mentions_of_concepts(linker: Path, file: Path, 
     assert not any("published" in doubt or "NIL" in doubt for doubt in result.doubts)
     assert str(result).startswith("own, mentions: 6 queries (5 distinct) and 1 of no concept, 5 names")
     predictions = pl.read_parquet(tmp_path / "out" / "predictions.parquet")
-    assert predictions["mention"].to_list() == [mention for mention, code in ROWS if code != "NIL"]
+    of_concepts = [(row, mention) for row, (mention, code) in enumerate(ROWS) if code != "NIL"]
+    assert list(predictions.select("query", "mention").iter_rows()) == of_concepts
+    assert predictions["confidence"].null_count() == 6  # not calibrated
     assert json.loads((tmp_path / "out" / "results.json").read_text())["n_nil"] == 1
     assert set(result.data) == {file.name}
 
@@ -114,7 +116,7 @@ def test_a_composite_mention_is_divided_where_its_ids_are(linker: Path, tmp_path
 
 
 def test_mentions_of_no_concept_count_in_abstention(tmp_path: Path, terminology: Path) -> None:
-    from onoma.linking import tune_linker
+    from onoma.linking import Linker, tune_linker
 
     names = {f"D{n}": [f"name {n} of it", f"word{n}"] for n in range(80)}
     make_terminology(tmp_path / "many", names)
@@ -127,6 +129,10 @@ def test_mentions_of_no_concept_count_in_abstention(tmp_path: Path, terminology:
     assert (result.n_queries, result.n_nil) == (60, 20)
     assert result.abstention is not None
     assert result.abstention.n_mentions == 80
+    predictions = pl.read_parquet(tmp_path / "out" / "predictions.parquet")
+    assert predictions["query"].to_list() == [n for n in range(80) if n % 4]
+    told = Linker.open(tmp_path / "l").link(predictions["mention"].to_list(), top_k=1, no_concept_below=0)
+    assert predictions["confidence"].to_list() == pytest.approx([one.confidence for (one,) in told])
     assert any("tuned on these very mentions" in doubt for doubt in result.doubts)
 
 

@@ -12,12 +12,13 @@ import numpy as np
 from onoma.benchmarks.abstention import AbstentionResult
 from onoma.errors import InputError
 from onoma.files.pictures import save_picture
-from onoma.linking.confidence_metrics import threshold_in_words
+from onoma.linking.confidence_metrics import AbstentionScores, threshold_in_words
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_LINE, _IDEAL, _TEXT, _MARK = "#2f6f9f", "#9a9a9a", "#444444", "#c23b22"
+_LINE, _IDEAL, _TEXT, _MARK, _CHOSEN = "#2f6f9f", "#9a9a9a", "#444444", "#c23b22", "#1a1a1a"
 _HISTOGRAM_BINS = 20
 _BAND_SHOWN_FROM = 0.1
 """Coverage: the interval of the first few answers may reach far down, and would leave the curve no room."""
@@ -111,10 +112,14 @@ def draw_reliability(result: AbstentionResult, *, title: str = "") -> Figure:
 
 
 def draw_precision_coverage(result: AbstentionResult, *, title: str = "") -> Figure:
-    """Precision over coverage as a figure of Matplotlib; the curve has at least one point."""
+    """Precision over coverage as a figure of Matplotlib; the curve has at least one point.
+
+    Hollow marks are read off these mentions, what could be reached; filled ones are what thresholds give that were
+    chosen on others.
+    """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    figure = Figure(figsize=(6.4, 5.2), layout="constrained")
     axes = figure.add_subplot()
     coverage = [point.coverage for point in result.curve]
     axes.fill_between(
@@ -127,23 +132,37 @@ def draw_precision_coverage(result: AbstentionResult, *, title: str = "") -> Fig
         label=f"95 % interval{_OF_ALL}",
     )
     axes.plot(coverage, [point.precision for point in result.curve], color=_LINE, linewidth=1.5, marker=".", ms=3)
-    marks = zip(itertools.cycle("os^Dv"), itertools.count(5, 3), strict=False)
-    for (wish, scores), (marker, size) in zip(sorted(result.at_precision.items()), marks, strict=False):
-        if scores is not None and scores.precision is not None:
-            threshold = threshold_in_words(scores.threshold)
-            label = f"{wish:.0%} right: {scores.coverage:.1%} answered, from confidence {threshold}"
+    marks = dict(zip(sorted(result.at_precision), zip(itertools.cycle("os^Dv"), itertools.count(5, 3)), strict=False))
+    for wish, (marker, size) in marks.items():
+        reached = result.at_precision[wish]
+        if reached is not None and reached.precision is not None:
+            threshold = threshold_in_words(reached.threshold)
+            label = f"{wish:.0%} right, read off these mentions: {reached.coverage:.1%} answered, from {threshold}"
             # Each larger, as several may be at one place.
             hollow: dict[str, Any] = {"color": _MARK, "mfc": "none", "ms": size, "linestyle": "none"}
-            axes.plot(scores.coverage, scores.precision, marker, **hollow, label=label)
+            axes.plot(reached.coverage, reached.precision, marker, **hollow, label=label)
+    for wish, scores in sorted(result.chosen.items()):
+        _draw_chosen(axes, scores, f"chosen for {wish:.0%} in tuning", marker=marks.get(wish, ("o", 5))[0])
+    if result.as_tuned is not None:
+        _draw_chosen(axes, result.as_tuned, "as the linker is tuned", marker="*", size=11)
     shown = [point.low for point in result.curve if point.coverage >= _BAND_SHOWN_FROM] or [result.curve[-1].low]
     lowest = min(*shown, *(point.precision for point in result.curve))
     axes.set_xlim(0, 1.02)
     axes.set_ylim(max(0.0, lowest - 0.35 * (1.0 - lowest) - 0.02), 1 + 0.05 * (1.0 - lowest) + 0.002)
     axes.set_xlabel("share of mentions answered")
     axes.set_ylabel("share of right answers among them")
-    axes.legend(loc="lower left", fontsize=8, frameon=False)
+    axes.legend(loc="upper left", bbox_to_anchor=(0, -0.16), fontsize=8, frameon=False, borderaxespad=0)
     _finish(figure, title or "Precision and coverage")
     return figure
+
+
+def _draw_chosen(axes: Axes, scores: AbstentionScores, what: str, *, marker: str, size: int = 6) -> None:
+    """What a threshold gives that was chosen on other mentions."""
+    if scores.precision is None:
+        return
+    threshold = threshold_in_words(scores.threshold)
+    label = f"{what}, from {threshold}: {scores.coverage:.1%} answered, {scores.precision:.1%} right"
+    axes.plot(scores.coverage, scores.precision, marker, color=_CHOSEN, ms=size, linestyle="none", label=label)
 
 
 def _finish(figure: Figure, title: str) -> None:

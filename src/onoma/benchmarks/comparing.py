@@ -25,6 +25,7 @@ from onoma.randomness import random_from
 from onoma.types import BoolArray, RowArray
 
 _N_RESAMPLES = 10_000
+_LEAST_P = 1 / (_N_RESAMPLES + 1)
 _EXCHANGED_AT_ONCE = 1_000_000
 """Signs of clusters that are in memory together."""
 
@@ -51,6 +52,11 @@ class Difference:
     n_won: int
     n_lost: int
     value_once: float
+
+    @property
+    def p_in_words(self) -> str:
+        """The p value behind "p", at its least as a bound."""
+        return f"≤ {_LEAST_P:.4f}" if self.p_value <= _LEAST_P else f"= {self.p_value:.4f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,7 @@ class Comparison:
         for k, one in self.differences.items():
             value, low, high, once = (f"{100 * s:+.1f}" for s in (one.value, one.low, one.high, one.value_once))
             lines.append(
-                f"acc@{k}  {value} ({low} to {high}), p = {one.p_value:.4f}; {one.n_won:,} won, {one.n_lost:,} lost; "
+                f"acc@{k}  {value} ({low} to {high}), p {one.p_in_words}; {one.n_won:,} won, {one.n_lost:,} lost; "
                 f"each mention once {once}"
             )
         if self.n_names is not None:

@@ -145,8 +145,10 @@ def run_benchmark(
             seed=seed,
         )
     n_read = len(queries)
+    positions = list(range(n_read))
     if declared.may_be_nil:
-        queries = [query for query in queries if not _is_nil(query, ranking.known_ids)]
+        positions = [row for row, query in enumerate(queries) if not _is_nil(query, ranking.known_ids)]
+        queries = [queries[row] for row in positions]
     ranks, exact_ranks = query_ranks(queries, ranking.found), query_ranks(queries, ranking.exact)
     unknown = unknown_codes(queries, ranking.known_ids)
     coverage = sum(not ranking.known_ids.isdisjoint(query.gold) for query in queries) / len(queries)
@@ -179,7 +181,7 @@ def run_benchmark(
         seconds=round(time.perf_counter() - started, 3),
         path=Path(out),
     )
-    _write(result, queries, ranking, overwrite=overwrite)
+    _write(result, predictions_table(queries, ranking, positions=positions), overwrite=overwrite)
     return result
 
 
@@ -213,7 +215,7 @@ def _sha256_of(dictionary: Sequence[DictionaryLine]) -> str:
 
 
 @dataclass(frozen=True)
-class _Ranking:
+class Ranking:
     """Candidates of every part of every query, and what they were chosen from."""
 
     found: Candidates
@@ -237,9 +239,9 @@ def _rank_with_encoder(
     k: int,
     sparse_weight: float | None,
     progress: CountProgress | None,
-) -> _Ranking:
+) -> Ranking:
     texts = _distinct_parts(queries)
-    return _Ranking(
+    return Ranking(
         found=nearest_lines(encoder, dictionary, texts, k=k, sparse_weight=sparse_weight or 0.0, progress=progress),
         exact=equal_lines(dictionary, texts, k=k, normalisation=encoder.folder.normalisation),
         known_ids=_ids_of(dictionary),
@@ -267,9 +269,9 @@ def _weight_of(encoder: Encoder) -> float:
 
 def _rank_with_baseline(
     baseline: Baseline, dictionary: Sequence[DictionaryLine], queries: Sequence[Query], *, k: int
-) -> _Ranking:
+) -> Ranking:
     texts = _distinct_parts(queries)
-    return _Ranking(
+    return Ranking(
         found=best_lines(baseline, dictionary, texts, k=k),
         exact=equal_lines(dictionary, texts, k=k, normalisation=baseline.normalisation),
         known_ids=_ids_of(dictionary),
@@ -283,7 +285,7 @@ def _rank_with_baseline(
     )
 
 
-def _rank_with_linker(linker: Linker, queries: Sequence[Query], asking: Asking, *, k: int) -> _Ranking:
+def _rank_with_linker(linker: Linker, queries: Sequence[Query], asking: Asking, *, k: int) -> Ranking:
     """With a linker that answers as it is asked, but for expected types."""
     if linker.preparation.composites:
         raise ConfigError(
@@ -308,7 +310,7 @@ def _rank_with_linker(linker: Linker, queries: Sequence[Query], asking: Asking, 
         texts, top_k=k, no_concept_below=0.0 if calibrated else None, expected_types=asking.expected_types
     )
     first = {text: answers[0].confidence if answers else None for text, answers in zip(texts, links, strict=True)}
-    return _Ranking(
+    return Ranking(
         found=as_candidates(texts, links),
         exact=as_candidates(texts, linker.exact_matcher().link(texts, top_k=k)),
         known_ids=known,
@@ -361,14 +363,23 @@ def query_ranks(queries: Sequence[Query], found: Candidates) -> list[int | None]
     ]
 
 
-def predictions_table(queries: Sequence[Query], found: Candidates, exact: Candidates) -> pl.DataFrame:
+def predictions_table(
+    queries: Sequence[Query], ranking: Ranking, *, positions: Sequence[int] | None = None
+) -> pl.DataFrame:
     """One row per part of a query, for the analysis of errors.
 
-    Columns: ``query`` (position in the file), ``mention`` (whole text), ``part``, ``gold`` (ids),
-    ``candidate_ids`` (joined with ``|``), ``candidate_names`` and ``scores`` (best first), ``part_rank``,
-    ``query_rank`` (null where nothing is right), ``exact_rank`` (of the query, exact match alone).
+    Columns: ``query`` (its position among the mentions of the file, those of no concept counted, from 0), ``mention``
+    (whole text), ``part``, ``gold`` (ids), ``candidate_ids`` (joined with ``|``), ``candidate_names`` and ``scores``
+    (best first), ``confidence`` (of the first; null where the linker is not calibrated, or has no answer),
+    ``part_rank``, ``query_rank`` (null where nothing is right), ``exact_rank`` (of the query, exact match alone).
+
+    Args:
+        queries: Those that mean a concept.
+        ranking: Candidates of their parts.
+        positions: Of each query in the file; unset: they are all of it.
     """
-    ranks, exact_ranks = query_ranks(queries, found), query_ranks(queries, exact)
+    found, confidences = ranking.found, ranking.confidences or {}
+    ranks, exact_ranks = query_ranks(queries, found), query_ranks(queries, ranking.exact)
     rows = [
         (
             position,
@@ -378,11 +389,14 @@ def predictions_table(queries: Sequence[Query], found: Candidates, exact: Candid
             ["|".join(candidate.ids) for candidate in found[part]],
             [candidate.name for candidate in found[part]],
             [candidate.score for candidate in found[part]],
+            confidences.get(part),
             first_hit_rank([candidate.ids for candidate in found[part]], query.gold),
-            ranks[position],
-            exact_ranks[position],
+            rank,
+            exact_rank,
         )
-        for position, query in enumerate(queries)
+        for position, query, rank, exact_rank in zip(
+            range(len(queries)) if positions is None else positions, queries, ranks, exact_ranks, strict=True
+        )
         for part in query.parts
     ]
     return pl.DataFrame(
@@ -396,6 +410,7 @@ def predictions_table(queries: Sequence[Query], found: Candidates, exact: Candid
             "candidate_ids": pl.List(pl.String),
             "candidate_names": pl.List(pl.String),
             "scores": pl.List(pl.Float32),
+            "confidence": pl.Float32,
             "part_rank": pl.UInt32,
             "query_rank": pl.UInt32,
             "exact_rank": pl.UInt32,
@@ -403,7 +418,7 @@ def predictions_table(queries: Sequence[Query], found: Candidates, exact: Candid
     )
 
 
-def _write(result: BenchmarkResult, queries: Sequence[Query], ranking: _Ranking, *, overwrite: bool) -> None:
+def _write(result: BenchmarkResult, predictions: pl.DataFrame, *, overwrite: bool) -> None:
     with write_artifact(
         result.path,
         "benchmark-results",
@@ -413,7 +428,7 @@ def _write(result: BenchmarkResult, queries: Sequence[Query], ranking: _Ranking,
     ) as folder:
         text = json.dumps(result.as_json(), indent=1, ensure_ascii=False)
         (folder / "results.json").write_text(text + "\n", encoding="utf-8")
-        predictions_table(queries, ranking.found, ranking.exact).write_parquet(folder / "predictions.parquet")
+        predictions.write_parquet(folder / "predictions.parquet")
         if result.abstention is not None:
             title = f"{result.task}, {result.split}: {name_of(result.model)}"
             write_abstention(folder, result.abstention, title=title)
