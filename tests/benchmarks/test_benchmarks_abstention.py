@@ -333,11 +333,28 @@ def test_the_curve_is_drawn_with_the_wishes_it_reaches() -> None:
     assert np.asarray(line.get_xydata()).tolist() == [[point.coverage, point.precision] for point in result.curve]
     reached = [scores for scores in result.at_precision.values() if scores is not None]
     assert [mark.get_label() for mark in marks] == [
-        f"{wish:.0%} right: {s.coverage:.1%} answered, from confidence {threshold_in_words(s.threshold)}"
+        f"{wish:.0%} right, read off these mentions: {s.coverage:.1%} answered, from {threshold_in_words(s.threshold)}"
         for wish, s in result.at_precision.items()
         if s is not None
     ]
     assert [np.asarray(mark.get_xydata()).tolist() for mark in marks] == [[[s.coverage, s.precision]] for s in reached]
+
+
+def test_thresholds_that_were_chosen_elsewhere_are_filled_marks() -> None:
+    pytest.importorskip("matplotlib")
+    from onoma.benchmarks.abstention_plot import draw_precision_coverage
+
+    result = measure_abstention(mentions(), wished=(0.9,), thresholds={0.9: 0.8, 0.99: 1.0}, no_concept_below=0.7)
+    (axes,) = draw_precision_coverage(result).axes
+    hollow, chosen, tuned = axes.get_lines()[1:]  # a threshold that nothing reaches has no mark
+    assert [mark.get_markerfacecolor() == "none" for mark in (hollow, chosen, tuned)] == [True, False, False]
+    at = result.chosen[0.9]
+    assert at.precision is not None
+    assert np.asarray(chosen.get_xydata()).tolist() == [[at.coverage, at.precision]]
+    assert chosen.get_label() == (
+        f"chosen for 90% in tuning, from 0.800: {at.coverage:.1%} answered, {at.precision:.1%} right"
+    )
+    assert str(tuned.get_label()).startswith("as the linker is tuned, from 0.700: ")
 
 
 def test_a_picture_has_room_for_its_interval_and_its_title() -> None:

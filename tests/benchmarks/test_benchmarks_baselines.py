@@ -77,8 +77,10 @@ def test_settings_and_files_stand_in_the_results(data: Path, tmp_path: Path) -> 
 
 
 def test_not_exactly_one_to_measure(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="exactly one"):
-        run_benchmark("ncbi-disease", data, baseline="exact", linker=tmp_path, out=tmp_path / "out")
+    with pytest.raises(InputError, match="give one of encoder"):
+        run_benchmark("ncbi-disease", data, baseline="exact", encoder=tmp_path, out=tmp_path / "out")
+    with pytest.raises(InputError, match="give one of encoder"):
+        run_benchmark("ncbi-disease", data, out=tmp_path / "out")
     with pytest.raises(ConfigError, match="needs the setting 'vectors'"):
         run_benchmark("ncbi-disease", data, baseline="word-vectors", out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -87,7 +89,7 @@ def test_not_exactly_one_to_measure(data: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--baseline", "exact", "--linker", "x"], "give one of"),
+        (["--baseline", "exact", "--encoder", "x"], "give one of"),
         (["--baseline", "exact", "--precision", "bf16"], "--precision is for --encoder"),
         (["--baseline", "exact", "--spelling"], "--spelling is for --linker"),
         (["--encoder", "x", "--set", "k1=1"], "--set is for --baseline"),

@@ -52,7 +52,8 @@ def test_codes_that_the_names_lack() -> None:
     unknown = unknown_codes(queries, known)
     assert unknown == {"C7": 1, "MESH:D2": 2}
     assert list(doubts_of_codes(unknown, 0.4, known, of="the dictionary")) == [
-        "the dictionary lacks the concepts of 60.0 % of the queries, such as MESH:D2, C7: these count as wrong",
+        "the dictionary lacks the concepts of 60.0 % of the queries, such as MESH:D2, C7: these count as wrong "
+        "(if codes are retired: --successors TERMINOLOGY takes what has replaced them)",
         "1 of the queries' codes has another form in the dictionary: MESH:D2 is D2 there",
     ]
     assert list(doubts_of_codes({"C7": 1}, 0.99, known, of="the dictionary")) == []

@@ -12,8 +12,9 @@ from test_benchmarks_run import LetterEncoder
 
 from commands import run
 from onoma.benchmarks import BenchmarkResult, compare_results, own_task, run_benchmark
-from onoma.errors import ConfigError, InputError
-from onoma.linking import build_linker
+from onoma.errors import ConfigError, InputError, MismatchError
+from onoma.linking import Asking, Filters, build_linker
+from onoma.linking.baselines import get_baseline
 from tiny import make_terminology
 
 CONCEPTS = {"D1": ["cold", "coryza"], "D2": ["flu"], "D3|D4": ["gout"], "D5": ["CD4+ cell"], "D6": ["cold"]}
@@ -163,3 +164,67 @@ def test_own_is_no_published_task(file: Path, tmp_path: Path) -> None:
         run_benchmark("own", file, out=tmp_path / "out", baseline="exact")
     with pytest.raises(ConfigError, match="Did you mean 'own'"):
         run_benchmark("Own", file, out=tmp_path / "out", baseline="exact")
+
+
+def test_retired_codes_count_as_what_has_replaced_them(linker: Path, tmp_path: Path) -> None:
+    import_table = "id\tname\treplaced\nD1\tcold\t\nD7\tcommon cold\tD1\nD2\tflu\t\n"
+    (tmp_path / "release.tsv").write_text(import_table)
+    settings = ["id=id", "name=name", "replaced_by=replaced"]
+    asked = [word for one in settings for word in ("--set", one)]
+    run("terminology", "import", "table", tmp_path / "release.tsv", "-o", tmp_path / "release", *asked)
+    (tmp_path / "mine.csv").write_text("mention,concept_id\ncold,D7\nflu,D2\ncolt,D8\n")
+    before = measure(tmp_path / "mine.csv", tmp_path / "a", linker=linker)
+    after = measure(tmp_path / "mine.csv", tmp_path / "b", linker=linker, successors=tmp_path / "release")
+    assert (before.accuracy[1].n_right, after.accuracy[1].n_right) == (1, 2)
+    assert (before.unknown_gold, after.unknown_gold) == ({"D7": 1, "D8": 1}, {"D8": 1})
+    assert any("--successors TERMINOLOGY" in doubt for doubt in before.doubts)
+    assert "1 of the queries has a code that release has retired: the successor counts" in after.doubts
+    assert after.protocol.endswith("codes that release has retired stand for what has replaced them")
+    with pytest.raises(MismatchError, match="different queries"):
+        compare_results(tmp_path / "a", tmp_path / "b")
+
+
+def test_what_was_learned_from_is_measured_apart(linker: Path, file: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("mention,concept_id\ncold,D1\ngout,D3\nflu,D2|D77\n")  # gout as another one
+    (tmp_path / "more.txt").write_text("D8||Colt\n")
+    learned = [tmp_path / "train.csv", tmp_path / "more.txt"]
+    result = measure(file, tmp_path / "out", linker=linker, learned_from=learned)
+    assert result.learned is not None
+    seen, unseen = result.learned.seen[1], result.learned.unseen[1]
+    assert (seen.n_right, seen.n_queries) == (2, 3)  # cold, flu as D9|D2, colt
+    assert (unseen.n_right, unseen.n_queries) == (2, 3)
+    written = json.loads((tmp_path / "out" / "results.json").read_text())["learned_from"]
+    assert (written["seen"]["acc@1"], written["unseen"]["n_queries"]) == (2 / 3, 3)
+    assert set(written["files"]) == {"train.csv", "more.txt"}
+    assert "learned from (3)" in str(result)
+    nothing = measure(file, tmp_path / "none", linker=linker, learned_from=[tmp_path / "more.txt"]).learned
+    assert nothing is not None
+    assert nothing.seen[1].n_queries == 1
+    (tmp_path / "none.csv").write_text("mention,concept_id\nxyz,D1\n")
+    nothing = measure(file, tmp_path / "no", linker=linker, learned_from=[tmp_path / "none.csv"]).learned
+    assert nothing is not None
+    assert (nothing.seen, nothing.unseen[1].n_queries) == ({}, 6)
+
+
+def test_a_baseline_ranks_a_linkers_concepts(linker: Path, file: Path, tmp_path: Path) -> None:
+    by_linker = measure(file, tmp_path / "linker_results", linker=linker)
+    result = measure(file, tmp_path / "exact", linker=linker, baseline="exact")
+    assert result.accuracy[1].n_right == 4
+    assert (result.model["kind"], result.model["ranks"]) == ("baseline", "concepts")
+    assert result.protocol == by_linker.protocol
+    assert result.dictionary_sha256 == by_linker.dictionary_sha256
+    found = compare_results(tmp_path / "exact", tmp_path / "linker_results")
+    assert found.differences[1].value == 0
+    measure(file, tmp_path / "names", names=tmp_path / "t", baseline="exact")
+    with pytest.raises(MismatchError, match=r"ranks concepts.*--linker and --baseline together"):
+        compare_results(tmp_path / "names", tmp_path / "exact")
+    only = Asking(filters=Filters(sources=("none",)))
+    with pytest.raises(InputError, match="none"):
+        measure(file, tmp_path / "filtered", linker=linker, baseline="exact", asking=only)
+    with pytest.raises(ConfigError, match="has the filters alone"):
+        measure(file, tmp_path / "asked", linker=linker, baseline="exact", asking=Asking(stages=("exact",)))
+    with pytest.raises(ConfigError, match="normalisation=sapbert"):
+        measure(file, tmp_path / "p", linker=linker, baseline=get_baseline("exact", {"normalisation": "exact"}))
+    systems: list[str | Path] = ["--linker", linker, "--baseline", "bm25"]
+    said = run("benchmark", "run", "own", "--data", file, *systems, "-o", tmp_path / "x")
+    assert "bm25, a linker's concepts" in said

@@ -14,6 +14,7 @@ from onoma.benchmarks.metrics import (
 from onoma.benchmarks.own import own_task
 from onoma.benchmarks.results import BenchmarkResult
 from onoma.benchmarks.run import run_benchmark
+from onoma.benchmarks.table import ResultTable, tabulate_results
 from onoma.benchmarks.tasks import TASKS, BenchmarkTask, get_task
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Comparison",
     "Difference",
     "HiddenSynonymScores",
+    "ResultTable",
     "accuracy_at",
     "bootstrap_interval",
     "cluster_interval",
@@ -35,4 +37,5 @@ __all__ = [
     "own_task",
     "run_benchmark",
     "score_hidden_synonyms",
+    "tabulate_results",
 ]

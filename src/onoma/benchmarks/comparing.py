@@ -19,10 +19,10 @@ from onoma.artifacts import open_artifact
 from onoma.artifacts.parquet import scan_parquet
 from onoma.benchmarks.biosyn import cluster_of
 from onoma.benchmarks.metrics import cluster_mean, cluster_numbers, percentile_interval, resampled_means
-from onoma.benchmarks.results import name_of
+from onoma.benchmarks.results import CONCEPTS, name_of
 from onoma.errors import InputError, MismatchError
 from onoma.randomness import random_from
-from onoma.types import BoolArray, RowArray
+from onoma.types import DoubleArray, RowArray
 
 _N_RESAMPLES = 10_000
 _LEAST_P = 1 / (_N_RESAMPLES + 1)
@@ -53,10 +53,10 @@ class Difference:
     n_lost: int
     value_once: float
 
-    @property
-    def p_in_words(self) -> str:
-        """The p value behind "p", at its least as a bound."""
-        return f"≤ {_LEAST_P:.4f}" if self.p_value <= _LEAST_P else f"= {self.p_value:.4f}"
+
+def p_in_words(p_value: float) -> str:
+    """What stands behind "p"; the least that so many exchanges can give is a bound."""
+    return f"≤ {_LEAST_P:.4f}" if p_value <= _LEAST_P else f"= {p_value:.4f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,8 @@ class Comparison:
         for k, one in self.differences.items():
             value, low, high, once = (f"{100 * s:+.1f}" for s in (one.value, one.low, one.high, one.value_once))
             lines.append(
-                f"acc@{k}  {value} ({low} to {high}), p {one.p_in_words}; {one.n_won:,} won, {one.n_lost:,} lost; "
-                f"each mention once {once}"
+                f"acc@{k}  {value} ({low} to {high}), p {p_in_words(one.p_value)}; {one.n_won:,} won, "
+                f"{one.n_lost:,} lost; each mention once {once}"
             )
         if self.n_names is not None:
             n_first, n_second = (f"{n:,}" for n in self.n_names)
@@ -129,55 +129,87 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
     for folder in (first, second):
         if not isinstance(folder, str | Path):
             raise InputError("results are compared by their folders", found=repr(folder))
-    (about, answers), (other_about, other_answers) = (_read(Path(folder)) for folder in (first, second))
-    for key in ("task", "split"):
-        if about[key] != other_about[key]:
-            raise MismatchError(
-                f"{first} is of the {key} {about[key]}, {second} of {other_about[key]}; they cannot be compared."
-            )
-    are_linkers = [one["model"]["kind"] == "linker" for one in (about, other_about)]
-    if are_linkers[0] != are_linkers[1]:
-        of_linker, other = (first, second) if are_linkers[0] else (second, first)
-        raise MismatchError(
-            f"{of_linker} is of a linker, which ranks concepts, {other} of what ranks names: their figures say nothing "
-            "of each other. Measure both as encoders, or both as linkers."
-        )
-    cutoffs = _cutoffs(about) & _cutoffs(other_about)
+    one, other = (read_results(Path(folder)) for folder in (first, second))
+    check_comparable(one, other)
+    cutoffs = cutoffs_of(one) & cutoffs_of(other)
     if not cutoffs:
         raise MismatchError(f"{first} and {second} have no k in common at which both were measured.")
-    other_answers = _in_order_of(answers, other_answers, Path(first), Path(second))
-    _check_dictionaries(about, other_about, Path(first), Path(second))
-    clusters = cluster_numbers([cluster_of(mention) for mention in answers["mention"]])
-    n_names = (about["n_dictionary"], other_about["n_dictionary"])
+    other_answers = in_order_of(one, other)
+    clusters = cluster_numbers([cluster_of(mention) for mention in one.answers["mention"]])
+    n_names = (one.about["n_dictionary"], other.about["n_dictionary"])
     return Comparison(
-        task=about["task"],
-        split=about["split"],
-        first=_name(about, Path(first), other_about),
-        second=_name(other_about, Path(second), about),
-        n_queries=len(answers),
+        task=one.about["task"],
+        split=one.about["split"],
+        first=_name(one, other),
+        second=_name(other, one),
+        n_queries=len(one.answers),
         n_distinct=int(clusters.max()) + 1,
         differences={
-            k: _difference(_right(answers, k), _right(other_answers, k), clusters, seed) for k in sorted(cutoffs)
+            k: difference(right_at(one.answers, k), right_at(other_answers, k), clusters, seed) for k in sorted(cutoffs)
         },
         seed=seed,
-        n_names=n_names if _have_other_names(about, other_about) else None,
+        n_names=n_names if _have_other_names(one.about, other.about) else None,
     )
 
 
-def _read(folder: Path) -> tuple[dict[str, Any], pl.DataFrame]:
-    """What ``results.json`` says, and a row for each query."""
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What a run of a benchmark wrote.
+
+    Attributes:
+        folder: Where.
+        about: What ``results.json`` says.
+        answers: A row for each query: ``query``, ``mention``, ``gold``, ``query_rank``.
+    """
+
+    folder: Path
+    about: dict[str, Any]
+    answers: pl.DataFrame
+
+
+def read_results(folder: Path) -> Measured:
+    """Read what a run of a benchmark wrote.
+
+    Raises:
+        InputError: there is nothing.
+        ArtifactError: it is something else, or damaged.
+    """
     open_artifact(folder, "benchmark-results")
     about = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     rows = scan_parquet(folder / "predictions.parquet").select("query", "mention", "gold", "query_rank").collect()
-    return about, rows.unique("query", keep="first", maintain_order=True)
+    return Measured(folder, about, rows.unique("query", keep="first", maintain_order=True))
 
 
-def _in_order_of(answers: pl.DataFrame, others: pl.DataFrame, first: Path, second: Path) -> pl.DataFrame:
+def check_comparable(one: Measured, other: Measured) -> None:
+    """Refuse two results whose difference would not be that of two systems.
+
+    Raises:
+        MismatchError: they are of different tasks, splits, protocols or dictionaries.
+    """
+    first, second = one.folder, other.folder
+    for key in ("task", "split"):
+        if one.about[key] != other.about[key]:
+            raise MismatchError(
+                f"{first} is of the {key} {one.about[key]}, {second} of {other.about[key]}; they cannot be compared."
+            )
+    are_linkers = [_ranks_concepts(side.about) for side in (one, other)]
+    if are_linkers[0] != are_linkers[1]:
+        of_linker, names = (first, second) if are_linkers[0] else (second, first)
+        raise MismatchError(
+            f"{of_linker} is of a linker, which ranks concepts, {names} of what ranks names: their figures say nothing "
+            "of each other. Measure both as encoders, or both as linkers (a baseline ranks a linker's concepts with "
+            "--linker and --baseline together, an encoder alone with --linker and --stages dense)."
+        )
+    _check_dictionaries(one.about, other.about, first, second)
+
+
+def in_order_of(one: Measured, other: Measured) -> pl.DataFrame:
     """The second results, a row for each of the first: the queries may stand in another order.
 
     Raises:
         MismatchError: they are of other queries.
     """
+    answers, others, first, second = one.answers, other.answers, one.folder, other.folder
     of_query = ["mention", "gold"]
     if answers.select(of_query).equals(others.select(of_query)):
         return others
@@ -185,7 +217,7 @@ def _in_order_of(answers: pl.DataFrame, others: pl.DataFrame, first: Path, secon
         why = f"{first} is of {len(answers):,} queries, {second} of {len(others):,}"
         raise MismatchError(f"{why}; they cannot be compared. Measure both with the same files.")
     numbered, others_numbered = (
-        one.with_columns(nth=pl.int_range(pl.len()).over(of_query)) for one in (answers, others)
+        side.with_columns(nth=pl.int_range(pl.len()).over(of_query)) for side in (answers, others)
     )
     keys = [*of_query, "nth"]
     found = numbered.select(keys).join(others_numbered, on=keys, how="left", maintain_order="left")
@@ -201,6 +233,10 @@ def _in_order_of(answers: pl.DataFrame, others: pl.DataFrame, first: Path, secon
     )
 
 
+def _ranks_concepts(about: dict[str, Any]) -> bool:
+    return bool(about["model"]["kind"] == "linker" or about["model"].get("ranks") == CONCEPTS)
+
+
 def _have_other_names(about: dict[str, Any], other: dict[str, Any]) -> bool:
     known = [one.get("dictionary_sha256") for one in (about, other)]
     is_told = None not in known  # by results written since they tell it
@@ -209,7 +245,7 @@ def _have_other_names(about: dict[str, Any], other: dict[str, Any]) -> bool:
 
 def _check_dictionaries(about: dict[str, Any], other: dict[str, Any], first: Path, second: Path) -> None:
     """Refuse results that were chosen from different names; those that a linker has are part of what is measured."""
-    if about["model"]["kind"] == "linker":
+    if _ranks_concepts(about):
         return
     known, other_known = about.get("dictionary_sha256"), other.get("dictionary_sha256")
     if known is not None and known == other_known:
@@ -231,24 +267,35 @@ def _check_dictionaries(about: dict[str, Any], other: dict[str, Any], first: Pat
         )
 
 
-def _cutoffs(about: dict[str, Any]) -> set[int]:
-    return {int(key.removeprefix("acc@")) for key in about if key.startswith("acc@")}
+def cutoffs_of(measured: Measured) -> set[int]:
+    """The k of each acc@k."""
+    return {int(key.removeprefix("acc@")) for key in measured.about if key.startswith("acc@")}
 
 
-def _name(about: dict[str, Any], folder: Path, other: dict[str, Any]) -> str:
+def _name(measured: Measured, other: Measured) -> str:
     """What was measured and where that lies; of linkers that use different stages also these."""
-    stages = about["model"].get("stages")
-    differ = None not in {stages, other["model"].get("stages")} and stages != other["model"]["stages"]
-    return f"{name_of(about['model'])} ({folder.resolve().name}{f'; stages {stages}' if differ else ''})"
+    model, of_other = measured.about["model"], other.about["model"]
+    stages = model.get("stages")
+    differ = None not in {stages, of_other.get("stages")} and stages != of_other["stages"]
+    return f"{name_of(model)} ({measured.folder.resolve().name}{f'; stages {stages}' if differ else ''})"
 
 
-def _right(answers: pl.DataFrame, k: int) -> BoolArray:
-    right: BoolArray = (answers["query_rank"] <= k).fill_null(value=False).to_numpy()
+def right_at(answers: pl.DataFrame, k: int) -> DoubleArray:
+    """1 for each query that has something right among the first ``k``, else 0; float64, shape (queries,)."""
+    right: DoubleArray = (answers["query_rank"] <= k).fill_null(value=False).cast(pl.Float64).to_numpy()
     return right
 
 
-def _difference(first: BoolArray, second: BoolArray, clusters: RowArray, seed: int) -> Difference:
-    gained = second.astype(np.float64) - first
+def difference(first: DoubleArray, second: DoubleArray, clusters: RowArray, seed: int) -> Difference:
+    """How much better the second system is.
+
+    Args:
+        first: Of each query how right the first system is: 1 or 0, or its mean over several runs, shape (queries,).
+        second: Likewise.
+        clusters: Of each query the number of its distinct mention.
+        seed: Of the resampling.
+    """
+    gained = second - first
     means = resampled_means(gained, clusters, seed=seed, n_resamples=_N_RESAMPLES)
     low, high = percentile_interval(means)
     sums = np.bincount(clusters, weights=gained)

@@ -63,7 +63,10 @@ def doubts_of_codes(unknown: Mapping[str, int], coverage: float, known: set[str]
     if coverage < _EXPECTED_COVERAGE:
         shown = ", ".join(sorted(unknown, key=lambda code: -unknown[code])[:_SHOWN])
         share = f"{100 * (1 - coverage):.1f} %"
-        yield f"{of} lacks the concepts of {share} of the queries, such as {shown}: these count as wrong"
+        yield (
+            f"{of} lacks the concepts of {share} of the queries, such as {shown}: these count as wrong (if codes are "
+            "retired: --successors TERMINOLOGY takes what has replaced them)"
+        )
     if found := other_forms(unknown, known):
         yield other_forms_in_words(found, where=of).replace("their codes", "the queries' codes", 1)
 

@@ -12,9 +12,12 @@ from typing import Any
 
 from onoma._version import __version__
 from onoma.benchmarks.abstention import AbstentionResult, in_words
+from onoma.benchmarks.learned import LearnedSplit
 from onoma.benchmarks.metrics import Accuracy
 from onoma.linking import Filters
 
+CONCEPTS = "concepts"
+"""What a baseline ranks that was measured over a linker's."""
 _INTERVALS = "percentile bootstrap over distinct mentions, 10,000 resamples; Wilson's where all are right, or none"
 
 
@@ -39,9 +42,12 @@ class BenchmarkResult:
         unknown_gold: Codes of the other queries, and in how many of these each stands.
         doubts: Why the figures may not be what they are taken for, in words.
         model: Kind (encoder, linker or baseline), name and fingerprint of what was measured; of an encoder its
-            precision, and the weight of n-grams if they were added ("sparse_weight"); of a linker its stages, and how
+            precision, and the weight of n-grams if they were added ("sparse_weight"); of a baseline over a linker
+            "ranks": "concepts"; of a linker its stages, and how
             it makes mentions ready, if it does ("preparation"); filters and "expected_types" that it was asked with,
             and how many of its names can be an answer if not all can ("names_in_use").
+        learned: acc@k of queries that stand in files which were learned from, and of the others, if such files were
+            given.
         abstention: How well a calibrated linker knows when to answer; written to files of its own.
         seed: Of the confidence intervals.
         versions: Of Onoma, Python and the packages that took part.
@@ -67,6 +73,7 @@ class BenchmarkResult:
     doubts: tuple[str, ...]
     model: Mapping[str, str]
     abstention: AbstentionResult | None
+    learned: LearnedSplit | None
     seed: int
     versions: Mapping[str, str]
     data: Mapping[str, Mapping[str, str | int]]
@@ -83,6 +90,7 @@ class BenchmarkResult:
             "confidence_interval_method": _INTERVALS,
             "each_mention_once": {f"acc@{k}": value for k, value in self.accuracy_once.items()},
             "exact_match": {f"acc@{k}": accuracy.value for k, accuracy in self.exact_match.items()},
+            **({} if self.learned is None else {"learned_from": self.learned.as_json()}),
             "n_queries": self.n_queries,
             "n_nil": self.n_nil,
             "n_distinct_mentions": self.n_distinct,
@@ -103,6 +111,8 @@ class BenchmarkResult:
     def __str__(self) -> str:
         """A few lines for people, in per cent."""
         measured = name_of(self.model)
+        if self.model.get("ranks") == CONCEPTS:
+            measured = f"{measured}, a linker's concepts"
         if self.model["kind"] == "linker":
             measured = f"linker of {measured}"
         rows = [
@@ -111,6 +121,10 @@ class BenchmarkResult:
             ("each mention once", *(f"{100 * value:.1f}" for value in self.accuracy_once.values())),
             ("exact match alone", *map(str, self.exact_match.values())),
         ]
+        if self.learned is not None:
+            for what, part in (("learned from", self.learned.seen), ("not learned from", self.learned.unseen)):
+                n_queries = next((accuracy.n_queries for accuracy in part.values()), 0)
+                rows.append((f"{what} ({n_queries:,})", *(str(part.get(k, "-")) for k in self.accuracy)))
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         table = "\n".join(
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,14 +18,17 @@ from onoma.benchmarks.abstention import WISHED_PRECISIONS, judge_queries, measur
 from onoma.benchmarks.biosyn import DictionaryLine, Query, cluster_of
 from onoma.benchmarks.candidates import Candidates, as_candidates, best_lines, equal_lines, nearest_lines
 from onoma.benchmarks.doubts import doubts_of_codes, doubts_of_files, doubts_of_learning, unknown_codes
+from onoma.benchmarks.learned import split_by_learned
 from onoma.benchmarks.metrics import accuracy_at, composite_rank, first_hit_rank, macro_accuracy_at
-from onoma.benchmarks.results import BenchmarkResult, name_of, versions_in_use
+from onoma.benchmarks.results import CONCEPTS, BenchmarkResult, name_of, versions_in_use
 from onoma.benchmarks.tasks import BenchmarkTask, get_task
 from onoma.codes import NO_CONCEPT, other_forms, other_forms_in_words, split_codes
 from onoma.encoders import Encoder, open_encoder
 from onoma.errors import ConfigError, InputError
 from onoma.linking import Asking, Linker
-from onoma.linking.baselines import Baseline, get_baseline
+from onoma.linking.baselines import Baseline, SearchLinker, get_baseline
+from onoma.terminology import Terminology
+from onoma.terminology.terminology import as_terminology
 from onoma.types import CountProgress
 
 
@@ -38,6 +42,8 @@ def run_benchmark(
     baseline: str | Baseline | None = None,
     sparse: bool = False,
     asking: Asking | None = None,
+    successors: Terminology | str | Path | None = None,
+    learned_from: Iterable[str | Path] = (),
     split: str | None = None,
     seed: int = 0,
     overwrite: bool = False,
@@ -46,8 +52,9 @@ def run_benchmark(
     """Measure an encoder or a baseline by the published protocol, or a linker on the same queries.
 
     An encoder or a baseline ranks the lines of the task's dictionary. A linker ranks the concepts of its own
-    terminology, which is another protocol: never compare the two. Where a linker is calibrated, how well it knows when
-    to answer is written down too (see `onoma.benchmarks.abstention`).
+    terminology, which is another protocol: never compare the two. With a linker and a baseline, the baseline ranks the
+    linker's concepts, by the linker's names, to be compared with it. Where a linker is calibrated, how well it knows
+    when to answer is written down too (see `onoma.benchmarks.abstention`).
 
     Args:
         task: A name from `TASKS`, or a declaration, such as `onoma.benchmarks.own_task` gives.
@@ -56,18 +63,21 @@ def run_benchmark(
         out: Folder to write ``results.json`` and ``predictions.parquet`` to (artefact kind "benchmark-results").
         encoder: Encoder, or what `open_encoder` takes.
         linker: Linker, or its folder.
-        baseline: Baseline, or its name ("exact", "tfidf", "bm25", "fuzzy"). Exactly one of encoder, linker and
-            baseline is given.
+        baseline: Baseline, or its name ("exact", "tfidf", "bm25", "fuzzy"). One of encoder, linker and baseline is
+            given, or the last two.
         sparse: Add to an encoder's cosine that of character 1-2-grams, times the weight that the encoder has.
         asking: Of a linker: stages, filters and expected types in place of its own. What does not pass the filters is
-            no candidate, so that coverage falls with it.
+            no candidate, so that coverage falls with it. A baseline over a linker has the filters alone.
+        successors: Terminology whose retired codes count as what has replaced them, where queries have such.
+        learned_from: Files of mentions (as of `onoma.benchmarks.own_task`) that were learned from: queries that stand
+            there are measured apart from the others too.
         split: One of the task's; unset: the one to report.
         seed: Of the confidence intervals.
         overwrite: Replace earlier results at ``out``.
         progress: Called with names encoded so far and in all.
 
     Raises:
-        InputError: not exactly one thing to measure, files are missing or have bad lines, or the dictionary or the
+        InputError: not one thing to measure, files are missing or have bad lines, or the dictionary or the
             linker's terminology has none of the gold ids.
         ConfigError: there is no such benchmark or baseline, or it cannot do without settings; the linker splits
             composite mentions; ``sparse`` is asked of what has no weight of n-grams; or the linker cannot be asked so,
@@ -82,8 +92,11 @@ def run_benchmark(
     if not queries:
         raise InputError(f"{declared.name} has no queries to measure on", path=Path(data), field=f"split {chosen}")
     k = max(declared.cutoffs)
-    if sum(given is not None for given in (encoder, linker, baseline)) != 1:
-        raise InputError("give exactly one of encoder, linker and baseline")
+    if (encoder is not None) == (linker is not None or baseline is not None):
+        raise InputError(
+            "give one of encoder, linker and baseline, or a baseline and the linker whose concepts it ranks"
+        )
+    learned_files = [Path(file) for file in learned_from]
     if sparse and encoder is None:
         raise ConfigError("n-grams by an encoder's weight are for encoders: a linker and a baseline have their own.")
     if asking is not None and linker is None:
@@ -94,12 +107,24 @@ def run_benchmark(
             "no_concept_below out."
         )
     doubts: list[str] = []
+    replaced = ""
+    if successors is not None:
+        release = as_terminology(successors)
+        queries, n_replaced = _with_successors(queries, release.successors())
+        replaced = f"; codes that {release.path.name} has retired stand for what has replaced them"
+        what = "has a code" if n_replaced == 1 else "have codes"
+        doubts += [f"{n_replaced:,} of the queries {what} that {release.path.name} has retired: the successor counts"]
     if linker is not None:
         asked = Asking() if asking is None else asking
         linking = asked.applied(Linker.open(linker) if isinstance(linker, str | Path) else linker)
-        ranking = _rank_with_linker(linking, queries, asked, k=k)
         doubts += doubts_of_files(declared.name, chosen, n_queries=len(queries), n_names=None)
-        doubts += doubts_of_learning(linking, queries)
+        if baseline is None:
+            ranking = _rank_with_linker(linking, queries, asked, k=k)
+            doubts += doubts_of_learning(linking, queries)
+        else:
+            measured = baseline if isinstance(baseline, Baseline) else get_baseline(baseline)
+            files += measured.files
+            ranking = _rank_concepts_with_baseline(measured, linking, queries, asked, k=k)
         names_of = "what passes the filters" if asked.filters.are_set else "the linker's terminology"
         dictionary_sha256 = linking.fingerprint_of_names
         protocol, tie_rule = declared.linker_protocol, declared.linker_tie_rule
@@ -157,7 +182,7 @@ def run_benchmark(
     result = BenchmarkResult(
         task=declared.name,
         split=chosen,
-        protocol=protocol,
+        protocol=protocol + replaced,
         tie_rule=tie_rule,
         accuracy={k: accuracy_at(ranks, k, clusters=texts, seed=seed) for k in declared.cutoffs},
         accuracy_once={k: macro_accuracy_at(ranks, k, clusters=texts) for k in declared.cutoffs},
@@ -172,6 +197,9 @@ def run_benchmark(
         doubts=tuple(doubts),
         model=ranking.model,
         abstention=abstention,
+        learned=split_by_learned(queries, ranks, learned_files, cutoffs=declared.cutoffs, seed=seed)
+        if learned_files
+        else None,
         seed=seed,
         versions=versions_in_use(),
         data={
@@ -183,6 +211,15 @@ def run_benchmark(
     )
     _write(result, predictions_table(queries, ranking, positions=positions), overwrite=overwrite)
     return result
+
+
+def _with_successors(queries: Sequence[Query], successors: Mapping[str, str]) -> tuple[list[Query], int]:
+    """Queries with what has replaced their retired codes, and of how many that is true."""
+    current = [
+        dataclasses.replace(query, gold=frozenset(successors.get(code, code) for code in query.gold))
+        for query in queries
+    ]
+    return current, sum(query.gold != one.gold for query, one in zip(queries, current, strict=True))
 
 
 def _is_nil(query: Query, known_ids: set[str]) -> bool:
@@ -285,23 +322,47 @@ def _rank_with_baseline(
     )
 
 
+def _rank_concepts_with_baseline(
+    baseline: Baseline, linker: Linker, queries: Sequence[Query], asking: Asking, *, k: int
+) -> Ranking:
+    """By the names that the linker has, once its filters are applied."""
+    if asking != Asking(filters=asking.filters) or linker.preparation.is_on:
+        raise ConfigError(
+            "stages, expected types and what mentions go through are the linker's own: a baseline that ranks its "
+            "concepts has the filters alone."
+        )
+    dictionary = linker.exact_matcher().dictionary
+    if baseline.normalisation != dictionary.normalisation:
+        raise ConfigError(
+            f"the linker's names are normalised by the preset {dictionary.normalisation}, and the baseline would have "
+            f"mentions normalised by {baseline.normalisation}: give it normalisation={dictionary.normalisation}."
+        )
+    known = _known_to(linker, queries, asking)
+    texts = _distinct_parts(queries)
+    answers = SearchLinker(baseline.search(dictionary.texts), dictionary).link(texts, top_k=k)
+    return Ranking(
+        found=as_candidates(texts, answers),
+        exact=as_candidates(texts, linker.exact_matcher().link(texts, top_k=k)),
+        known_ids=known,
+        n_dictionary=linker.n_texts,
+        model={
+            "kind": "baseline",
+            "name": baseline.name,
+            "fingerprint": baseline.fingerprint,
+            "settings": json.dumps(baseline.settings),
+            "ranks": CONCEPTS,
+            **_filters_of(asking),
+        },
+    )
+
+
 def _rank_with_linker(linker: Linker, queries: Sequence[Query], asking: Asking, *, k: int) -> Ranking:
     """With a linker that answers as it is asked, but for expected types."""
     if linker.preparation.composites:
         raise ConfigError(
             "a benchmark says itself which mentions are composite, and how: measure the linker without splitting them."
         )
-    known = {part for concept_id in linker.concept_ids for part in split_codes(concept_id)}
-    _require_common_ids(
-        queries,
-        known,
-        of="what passes the filters" if asking.filters.are_set else "the linker's terminology",
-        path=linker.path,
-        fix="ask for less: what does not pass the filters is no candidate"
-        if asking.filters.are_set
-        else "build the linker from a terminology with the benchmark's kind of codes, e.g. from its own dictionary "
-        "(onoma terminology import biosyn)",
-    )
+    known = _known_to(linker, queries, asking)
     texts = _distinct_parts(queries)
     calibrated = linker.is_calibrated
     # What a tuned linker holds back as "no such concept" is ranked too: that it abstains is measured by itself. A
@@ -327,13 +388,33 @@ def _rank_with_linker(linker: Linker, queries: Sequence[Query], asking: Asking, 
                 else {}
             ),
             **({"preparation": str(linker.preparation)} if linker.preparation.is_on else {}),
-            **{what: ", ".join(words) for what, words in vars(asking.filters).items() if words},
+            **_filters_of(asking),
             **({"expected_types": ", ".join(asking.expected_types)} if asking.expected_types else {}),
         },
         confidences=first if calibrated else None,
         thresholds=_thresholds(linker) if calibrated else {},
         no_concept_below=linker.settings.no_concept_below if calibrated else None,
     )
+
+
+def _known_to(linker: Linker, queries: Sequence[Query], asking: Asking) -> set[str]:
+    """Codes of what can be an answer, some of which must be among the queries'."""
+    known = {part for concept_id in linker.concept_ids for part in split_codes(concept_id)}
+    _require_common_ids(
+        queries,
+        known,
+        of="what passes the filters" if asking.filters.are_set else "the linker's terminology",
+        path=linker.path,
+        fix="ask for less: what does not pass the filters is no candidate"
+        if asking.filters.are_set
+        else "build the linker from a terminology with the benchmark's kind of codes, e.g. from its own dictionary "
+        "(onoma terminology import biosyn)",
+    )
+    return known
+
+
+def _filters_of(asking: Asking) -> dict[str, str]:
+    return {what: ", ".join(words) for what, words in vars(asking.filters).items() if words}
 
 
 def _sha256_of_settings(linker: Linker) -> str:

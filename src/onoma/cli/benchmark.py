@@ -74,6 +74,20 @@ def run(
     under: Under = None,
     expect_type: ExpectTypes = None,
     settings: Settings = None,
+    successors: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TERMINOLOGY", help="Retired codes of the mentions count as what has replaced them there."
+        ),
+    ] = None,
+    learned_from: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Mentions that were trained or tuned on, as of task own; may be given several times. Those that stand "
+            "there are measured apart from the others too.",
+        ),
+    ] = None,
     split: Annotated[
         str | None, typer.Option(metavar="SPLIT", help="E.g. dev; unset: the one that is reported (test).")
     ] = None,
@@ -87,6 +101,8 @@ def run(
     Task own measures on mentions that you have annotated: a table with the columns mention and concept_id (NIL: no such
     concept), or lines id||mention.
 
+    With --linker and --baseline, the baseline ranks the linker's concepts by its names, to be compared with it.
+
     A baseline's settings are given with --set: ngrams=2-4 for tfidf; k1=0.9 and b=0.4 for bm25; scorer=ratio (wratio,
     jaro, jaro-winkler) for fuzzy; vectors=FILE for word-vectors, which needs it; normalisation=PRESET for all.
     """
@@ -97,8 +113,11 @@ def run(
     from onoma.linking.baselines import get_baseline
     from onoma.linking.settings import ordered_stages
 
-    if sum(given is not None for given in (encoder, linker, baseline)) != 1:
-        raise ConfigError("give one of --encoder, --linker and --baseline.")
+    if (encoder is not None) == (linker is not None or baseline is not None):
+        raise ConfigError(
+            "give one of --encoder, --linker and --baseline, or the last two: the baseline then ranks the linker's "
+            "concepts."
+        )
     if encoder is None and precision != "fp32":
         raise ConfigError(
             "--precision is for --encoder; a linker keeps the one that it was built with, and a baseline has none."
@@ -124,7 +143,7 @@ def run(
     opened = None if encoder is None else open_encoder(encoder, precision=precision)
     chosen = None if baseline is None else get_baseline(baseline, parse_assignments(settings or []))
     linking = None if linker is None else Linker.open(linker, database=database)
-    if linking is not None:
+    if linking is not None and chosen is None:
         asked = ordered_stages(asking.stages or linking.settings.stages)
         show.calibration_out_of_force(linking.settings, asked)
         if filters.are_set:
@@ -138,6 +157,8 @@ def run(
             baseline=chosen,
             sparse=sparse,
             asking=None if linking is None else asking,
+            successors=successors,
+            learned_from=learned_from or [],
             out=out,
             split=split,
             seed=seed,
@@ -152,7 +173,9 @@ def run(
         )
     if opened is not None and sparse and (weight := opened.folder.sparse_weight or 0) <= 0:
         show.remark(f"training left n-grams a weight of {weight:.3g} beside the vectors, which counts as nothing")
-    answering = None if linking is None else linking.tuned(linking.settings.replaced(stages=asked))
+    answering = (
+        None if linking is None or chosen is not None else linking.tuned(linking.settings.replaced(stages=asked))
+    )
     if answering is not None and answering.reads_contexts:
         show.remark("the linker's cross-encoder reads contexts, and the queries of a benchmark have none")
     if answering is not None and answering.answers_nil:
@@ -206,6 +229,54 @@ def compare(
         show.out.print_json(json.dumps(found.as_json()))
     else:
         show.out.print(str(found))
+
+
+@app.command()
+def table(
+    systems: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME=RESULTS...",
+            help="Results of onoma benchmark run, each behind a name; a name that is given several times has several "
+            "runs, as with several seeds.",
+        ),
+    ],
+    against: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The system that the others are compared with, with p-values.")
+    ] = None,
+    kind: Annotated[str, typer.Option("--format", metavar="KIND", help="markdown, latex, csv or json.")] = "markdown",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write it there; unset: to the screen.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the resampling.")] = 0,
+    force: Force = False,
+) -> None:
+    """Put systems side by side that were measured on the same queries: a table for a paper.
+
+    Of several runs the mean and the standard deviation; with --against differences with intervals, p-values, and these
+    corrected for as many comparisons as there are (Holm).
+    """
+    from onoma.artifacts import ensure_file_writable, write_text_atomically
+    from onoma.benchmarks import tabulate_results
+    from onoma.benchmarks.table import TABLE_FORMATS
+    from onoma.cli import show
+    from onoma.errors import one_of
+
+    one_of(kind, TABLE_FORMATS, "format of tables")
+    if out is not None:
+        ensure_file_writable(out, overwrite=force)
+    folders: dict[str, list[str]] = {}
+    for one in systems:
+        name, is_named, folder = one.partition("=")
+        if not (is_named and name.strip() and folder):
+            raise ConfigError(f"a system is given as NAME=RESULTS, such as 'BM25=results/bm25'; found '{one}'.")
+        folders.setdefault(name.strip(), []).append(folder)
+    written = tabulate_results(folders, against=against, seed=seed).written(kind)
+    if out is None:
+        show.out.print(written, end="", markup=False, highlight=False, soft_wrap=True)
+    else:
+        write_text_atomically(out, written)
+        show.out.print(f"{out}: {show.count(len(folders), 'system')}")
 
 
 def _shown(splits: tuple[str, ...]) -> str:
