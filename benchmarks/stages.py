@@ -29,7 +29,7 @@ from typing import Any
 
 import polars as pl
 
-from onoma.benchmarks import run_benchmark
+from onoma.benchmarks import get_task, own_task, run_benchmark
 from onoma.files.reading import Reading
 from onoma.linking import Linker, LinkerSettings, tune_linker
 from onoma.linking.settings import SEARCHES, Stage, ordered_stages
@@ -81,11 +81,13 @@ def main() -> None:
     parser.add_argument("linker", type=Path)
     parser.add_argument("--task", required=True)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--split", default="dev")
+    parser.add_argument("--split", help="unset: dev; of task own there is one")
     parser.add_argument("--tune", type=Path)
     parser.add_argument("-o", "--output", type=Path)
     asked = parser.parse_args()
     linker = Linker.open(asked.linker)
+    split = asked.split or (None if asked.task == "own" else "dev")
+    task = own_task() if asked.task == "own" else get_task(asked.task)
     learned = None if asked.tune is None else learn(asked.linker, asked.tune)
     rows: list[dict[str, Any]] = []
     first: pl.Series | None = None
@@ -94,7 +96,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as aside:
             started = time.perf_counter()
             tuned = linker.tuned(settings)
-            result = run_benchmark(asked.task, asked.data, linker=tuned, split=asked.split, out=Path(aside) / "r")
+            result = run_benchmark(task, asked.data, linker=tuned, split=split, out=Path(aside) / "r")
             seconds = time.perf_counter() - started
             table = pl.read_parquet(Path(aside) / "r" / "predictions.parquet")
         right = table.unique("query").sort("query")["query_rank"].eq(1).fill_null(False)
@@ -112,7 +114,9 @@ def main() -> None:
         )
         print(_line(rows[-1]), flush=True)
     if asked.output is not None:
-        asked.output.write_text(json.dumps({"task": asked.task, "split": asked.split, "rows": rows}, indent=1) + "\n")
+        asked.output.write_text(
+            json.dumps({"task": asked.task, "split": task.split(split), "rows": rows}, indent=1) + "\n"
+        )
 
 
 def _line(row: dict[str, Any]) -> str:

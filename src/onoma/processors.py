@@ -1,10 +1,11 @@
-"""How many processors this process may use, which in a container are fewer than the machine has."""
+"""How many processors this process may use, which in a container are fewer than the machine has, and what they are."""
 
 from __future__ import annotations
 
 import functools
 import math
 import os
+import platform
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,17 @@ def usable_processors() -> int:
     """
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, math.ceil(min(bound, cgroup_limit(), _wished())))
+
+
+def machine() -> dict[str, str | int]:
+    """What figures were measured on, to be written beside them: processor, system, usable processors."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    processor = next(named, "") or platform.processor() or platform.machine()
+    return {"processor": processor, "system": platform.platform(), "usable_processors": usable_processors()}
 
 
 def _wished() -> float:

@@ -18,6 +18,7 @@ from onoma.artifacts import write_artifact
 from onoma.cli import show
 from onoma.encoders import locate_tokenizer
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError, TrainingError
+from onoma.files.pictures import COLOURS, MARKERS
 from onoma.pairs import build_pairs
 from onoma.terminology import Terminology
 from onoma.training.alignment_config import Recipe
@@ -669,7 +670,10 @@ def test_the_picture_has_a_panel_for_each_table(tmp_path: Path) -> None:
     assert lines["loss circle"] == [[0, 0.8]]
     assert [np.asarray(line.get_xydata()).tolist() for line in kinds.get_lines()] == [[[0, 0.9], [1, 0.6]], [[0, 0.9]]]
     plot_grid(grid, table, tmp_path / "grid.svg")
-    assert "a$b" in (tmp_path / "grid.svg").read_text()
+    written = (tmp_path / "grid.svg").read_text()
+    assert ">a$b<" in written, "words are words"
+    assert "<dc:title>g</dc:title>" in written
+    assert "4 combinations, the best first. best: development/acc@1 0.9; 2: development/acc@1 0.8" in written
     with pytest.raises(InputError, match="no combination is finished"):
         plot_grid(grid, table[-1:], tmp_path / "none.svg")
     with pytest.raises(InputError, match="unknown kind of picture"):
@@ -713,7 +717,7 @@ def dashed(panel: Axes) -> list[list[list[float]]]:
 
 def entries(panel: Axes) -> list[str]:
     legend = panel.get_legend()
-    return [] if legend is None else [text.get_text() for text in legend.get_texts()]
+    return [] if legend is None else [text.get_text() for text in legend.get_texts() if text.get_text() != "best"]
 
 
 def colours(panel: Axes) -> list[object]:
@@ -733,8 +737,12 @@ class TestPicture:
         (panel,) = drawn(grid, failed=failed).axes
         assert [label.get_text() for label in panel.get_xticklabels()] == list(LOSSES)
         assert entries(panel) == ["seed 2", "seed 0", "seed 1"]
-        assert colours(panel) == ["C0", "C1", "C2"]
+        assert colours(panel) == list(COLOURS[:3])
         points = [line for line in panel.get_lines() if line.get_label() in entries(panel)]
+        assert [line.get_marker() for line in points] == list(MARKERS[:3]), "told apart without colours too"
+        legend = panel.get_legend()
+        assert legend is not None
+        assert "best" in [text.get_text() for text in legend.get_texts()]
         assert {line.get_linestyle() for line in points} == {"None"}
         places = [np.asarray(line.get_xdata()).round().tolist() for line in points]
         assert places == [[1, 2, 3, 4, 5, 6], [0, 2, 3, 4, 5, 6], [0, 1, 2, 3, 4, 5, 6]]

@@ -45,7 +45,7 @@ def plot_reliability(result: AbstentionResult, file: str | Path, *, title: str =
         ArtifactExistsError: ``file`` exists.
         UnavailableError: matplotlib is not installed.
     """
-    save_picture(Path(file), lambda: draw_reliability(result, title=title), overwrite=overwrite)
+    save_picture(Path(file), lambda: draw_reliability(result, title=title), says=str(result), overwrite=overwrite)
 
 
 def plot_precision_coverage(
@@ -62,7 +62,9 @@ def plot_precision_coverage(
     """
     if not result.curve:
         raise InputError("there is nothing to draw: no mention has an answer", path=file)
-    save_picture(Path(file), lambda: draw_precision_coverage(result, title=title), overwrite=overwrite)
+    save_picture(
+        Path(file), lambda: draw_precision_coverage(result, title=title), says=str(result), overwrite=overwrite
+    )
 
 
 def draw_reliability(result: AbstentionResult, *, title: str = "") -> Figure:

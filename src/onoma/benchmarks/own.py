@@ -16,6 +16,7 @@ from onoma.files.text_files import only_file
 from onoma.pairs import read_mentions
 from onoma.pairs.mentions import read_mention_lines
 from onoma.terminology import Terminology
+from onoma.terminology.terminology import as_terminology
 from onoma.training.development import read_dictionary
 
 _COMPOSITE = "of a composite mention in a line id||mention every part must be right; a part is right at k when"
@@ -40,6 +41,8 @@ def own_task(names: Terminology | str | Path | None = None) -> BenchmarkTask:
         names: What encoders and baselines choose from: a terminology or its folder, or a file with a line ``id||name``
             for each name. A linker has its own.
     """
+    is_terminology = names is not None and (isinstance(names, Terminology) or not Path(names).is_file())
+    terminology = as_terminology(names) if names is not None and is_terminology else None
 
     def dictionary(_: Path, __: str) -> tuple[list[DictionaryLine], list[Path]]:
         if names is None:
@@ -48,7 +51,7 @@ def own_task(names: Terminology | str | Path | None = None) -> BenchmarkTask:
                 field="names",
                 fix="give a terminology, or a file with a line id||name for each name (--names)",
             )
-        table, source = read_dictionary(names)
+        table, source = read_dictionary(terminology or names)
         lines = merged(DictionaryLine(text, tuple(split_codes(ids))) for text, ids in table.iter_rows())
         return lines, [source] if source.is_file() else []
 
@@ -67,6 +70,7 @@ def own_task(names: Terminology | str | Path | None = None) -> BenchmarkTask:
         linker_tie_rule=LINKER_TIES,
         cutoffs=(1, 5),
         may_be_nil=True,
+        terminologies={} if terminology is None else {terminology.path.name: terminology.manifest.fingerprint},
     )
 
 

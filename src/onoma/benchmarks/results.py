@@ -51,6 +51,9 @@ class BenchmarkResult:
         abstention: How well a calibrated linker knows when to answer; written to files of its own.
         seed: Of the confidence intervals.
         versions: Of Onoma, Python and the packages that took part.
+        machine: See `onoma.processors.machine`.
+        terminologies: Fingerprints of those whose names were chosen from, or whose successors counted, by name; of a
+            linker its own ``fingerprint`` tells.
         data: SHA-256 and size of each file read.
         seconds: Wall-clock time of the run.
         path: The folder with ``results.json`` and ``predictions.parquet``.
@@ -76,6 +79,8 @@ class BenchmarkResult:
     learned: LearnedSplit | None
     seed: int
     versions: Mapping[str, str]
+    machine: Mapping[str, str | int]
+    terminologies: Mapping[str, str]
     data: Mapping[str, Mapping[str, str | int]]
     seconds: float
     path: Path
@@ -104,6 +109,8 @@ class BenchmarkResult:
             "model": dict(self.model),
             "seed": self.seed,
             "versions": dict(self.versions),
+            "machine": dict(self.machine),
+            "terminologies": dict(self.terminologies),
             "data": {name: dict(entry) for name, entry in self.data.items()},
             "seconds": self.seconds,
         }

@@ -27,6 +27,7 @@ from onoma.encoders import Encoder, open_encoder
 from onoma.errors import ConfigError, InputError
 from onoma.linking import Asking, Linker
 from onoma.linking.baselines import Baseline, SearchLinker, get_baseline
+from onoma.processors import machine
 from onoma.terminology import Terminology
 from onoma.terminology.terminology import as_terminology
 from onoma.types import CountProgress
@@ -107,10 +108,11 @@ def run_benchmark(
             "no_concept_below out."
         )
     doubts: list[str] = []
-    replaced = ""
+    replaced, terminologies = "", {} if linker is not None else dict(declared.terminologies)
     if successors is not None:
         release = as_terminology(successors)
         queries, n_replaced = _with_successors(queries, release.successors())
+        terminologies[release.path.name] = release.manifest.fingerprint
         replaced = f"; codes that {release.path.name} has retired stand for what has replaced them"
         what = "has a code" if n_replaced == 1 else "have codes"
         doubts += [f"{n_replaced:,} of the queries {what} that {release.path.name} has retired: the successor counts"]
@@ -202,6 +204,8 @@ def run_benchmark(
         else None,
         seed=seed,
         versions=versions_in_use(),
+        machine=machine(),
+        terminologies=terminologies,
         data={
             name: {"sha256": sha256_file(file), "bytes": file.stat().st_size}
             for name, file in _told_apart(files).items()

@@ -50,6 +50,7 @@ class BenchmarkTask:
         n_queries: How many queries the published files have, of splits of which it is known.
         n_names: How many lines their dictionary has, likewise.
         may_be_nil: Whether a mention may say that it means no concept (`onoma.codes.NO_CONCEPT`).
+        terminologies: Fingerprints of those whose names are the dictionary, by name.
     """
 
     name: str
@@ -68,6 +69,7 @@ class BenchmarkTask:
     n_queries: Mapping[str, int] = field(default_factory=dict)
     n_names: Mapping[str, int] = field(default_factory=dict)
     may_be_nil: bool = False
+    terminologies: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be measured.

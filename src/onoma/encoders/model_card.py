@@ -294,6 +294,8 @@ def _training(
         rows.append(("names per second", f"{report['names_per_second']:,.0f}"))
     if "seconds" in report:
         rows.append(("seconds", f"{report['seconds']:,.0f}"))
+    if "base_fingerprint" in config:
+        rows.append(("fingerprint of the base", f"`{config['base_fingerprint']}`"))
     rows += [(_words(key), _shown(value)) for key, value in config.get("ran_on", {}).items()]
     rows += [(f"version of {key}", str(value)) for key, value in report.get("versions", {}).items()]
     if seed is not None:

@@ -40,7 +40,8 @@ def plot_names_per_concept(
     bars = names_per_concept_bars(info)
     if not bars:
         raise InputError("there is nothing to draw: no concept has a name", path=file)
-    save_picture(Path(file), lambda: _draw(info, bars, title), overwrite=overwrite)
+    said = f"Concepts by their number of distinct names: {', '.join(f'{label}: {n:,}' for label, n in bars)}"
+    save_picture(Path(file), lambda: _draw(info, bars, title), says=said, overwrite=overwrite)
 
 
 def _draw(info: TerminologyInfo, bars: list[tuple[str, int]], title: str) -> Figure:

@@ -168,6 +168,7 @@ class Course(ABC, Generic[Settings, Done]):
             "training": report.config,
             **({} if report.recipe is None else {"recipe": report.recipe}),
             "ran_on": self.ran_on,
+            "base_fingerprint": report.base,
             **more,
             "development": report.data["development"],
         }

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onoma.errors import InputError
-from onoma.files.pictures import save_picture
+from onoma.files.pictures import COLOURS, MARKERS, save_picture
 from onoma.training.grid import Grid
 from onoma.training.grid_table import DONE, Trained
 
@@ -55,7 +55,16 @@ def plot_grid(grid: Grid, table: Sequence[Trained], file: str | Path, *, overwri
     file = Path(file)
     if not any(made.status == DONE for made in table):
         raise InputError("there is nothing to draw: no combination is finished", path=file)
-    save_picture(file, lambda: draw_grid(grid, table), overwrite=overwrite)
+    save_picture(file, lambda: draw_grid(grid, table), says=_scores_in_words(table), overwrite=overwrite)
+
+
+def _scores_in_words(table: Sequence[Trained]) -> str:
+    finished = [made for made in table if made.status == DONE]
+    scores = (
+        f"{made.name}: {', '.join(f'{what} {score:.4g}' for what, score in made.scores.items()) or f'loss {made.loss}'}"
+        for made in finished
+    )
+    return f"{len(finished)} combinations, the best first. {'; '.join(scores)}"
 
 
 def draw_grid(grid: Grid, table: Sequence[Trained]) -> Figure:
@@ -109,13 +118,14 @@ def _draw_panel(panel: Axes, vary: Mapping[str, tuple[str, ...]], members: list[
         panel.plot(
             [point.x for point in points],
             [point.y for point in points],
-            marker="o",
+            marker=MARKERS[number % len(MARKERS)],
             linestyle="-" if is_ordered else "none",
-            color=f"C{number}",
+            color=COLOURS[number % len(COLOURS)],
+            alpha=0.85,
             label=textwrap.fill(label, _LEGEND_WIDTH, break_on_hyphens=False),
         )
     for point in ringed:
-        panel.plot(point.x, point.y, "o", color=_BEST, ms=11, mfc="none")
+        panel.plot(point.x, point.y, "o", color=_BEST, ms=12, mfc="none", linestyle="none", label="best")
     ends = -0.5, max(1, len(places)) - 0.5
     is_drawn = _draw_untrained(panel, list(lines.values()), ends, half=0.4 * (step or _SPREAD))
     panel.set_xticks(range(len(places)), [_shortened(place) for place in places], parse_math=False)
@@ -139,7 +149,12 @@ def _draw_untrained(panel: Axes, lines: Sequence[Sequence[_Point]], ends: tuple[
             for point in points:
                 if point.untrained is not None:
                     ys = [point.untrained] * 2
-                    panel.plot([point.x - half, point.x + half], ys, linestyle=_SHORT_DASHES, color=f"C{number}")
+                    panel.plot(
+                        [point.x - half, point.x + half],
+                        ys,
+                        linestyle=_SHORT_DASHES,
+                        color=COLOURS[number % len(COLOURS)],
+                    )
         panel.plot([], [], linestyle=_SHORT_DASHES, color=_UNTRAINED, label="untrained")
     return bool(before)
 

@@ -22,6 +22,7 @@ import torch
 from onoma.artifacts import sha256_file, verify_artifact
 from onoma.encoders.memory import keep_freed_memory, return_freed_memory
 from onoma.errors import ArtifactError, TrainingError, first_line
+from onoma.processors import machine
 from onoma.training.checkpoints import CHECKPOINT_NAME, Progress, load_checkpoint, save_checkpoint
 from onoma.training.course import Course
 from onoma.training.distributed import broadcast, by_main, is_main, processes
@@ -158,6 +159,7 @@ class _Sitting(Generic[Done]):
         """Steps of the run; what it is, is written down if it is new."""
         course, config = self._course, self._config
         identity = {"config": config.model_dump(mode="json"), **course.identity(), **course.ran_on}
+        self._base = str(identity["base"])
         known = broadcast(planned_steps(self._run, identity, type(config)) if is_main() else None)
         total_steps = known or plan_steps(config, course.batches, course.step, course.training_names, self._evaluations)
         course.batches.end_at(total_steps * config.accumulation)
@@ -265,6 +267,8 @@ class _Sitting(Generic[Done]):
             recipe=self._recipe,
             config=self._config.model_dump(mode="json"),
             ran_on=self._course.ran_on,
+            machine={**machine(), "threads": torch.get_num_threads()},
+            base=self._base,
             versions=versions(),
             data=self._course.about_data(),
             phases=self._all_phases(),

@@ -45,6 +45,10 @@ class TrainingReport:
     config: dict[str, Any] = field(repr=False)
     ran_on: dict[str, Any]
     """Device, precision, number of processes."""
+    machine: dict[str, Any]
+    """See `onoma.processors.machine`; and threads of torch, with which the last bits of weights change."""
+    base: str
+    """Fingerprint of the encoder that training began with."""
     versions: dict[str, str] = field(repr=False)
     data: dict[str, Any] = field(repr=False)
     """How much was trained on (pairs, names, concepts, ...), its fingerprint, and the development sets."""
