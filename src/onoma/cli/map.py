@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -84,6 +86,13 @@ def map_(
     force: Annotated[
         bool, typer.Option("--force", help="Replace the output, and unfinished work of other settings.")
     ] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Print what became of the table as JSON: counts, the linker's fingerprint, SHA-256 of the input.",
+        ),
+    ] = False,
 ) -> None:
     """Link a column of a table; write the table with the answers beside its columns.
 
@@ -141,6 +150,8 @@ def map_(
     except KeyboardInterrupt:
         show.remark("What was done so far is kept beside the output: run the same command again to go on.")
         raise
+    if as_json:
+        show.out.print_json(json.dumps({**asdict(report), "output": str(output)}))
     written = f"; {show.count(report.n_written, 'row')} written" if report.n_written != report.n_rows else ""
     show.remark(
         f"{output}: {show.count(report.n_rows, 'row')}, {report.n_linked:,} of them linked; "

@@ -61,6 +61,9 @@ class Reading:
     """Of files that are read line by line (`onoma.files.encodings`); unset: UTF-8."""
     encoding_option: str | None = None
     """What a person writes before the name of the encoding, where it can be said, such as ``--encoding ``."""
+    quotes: bool = True
+    """Whether an error shows the row that it is about; unset for mentions, which may be of patients, as errors end in
+    logs: file, line and problem are told."""
     _rejects: list[pl.DataFrame] = field(default_factory=list)
     _last_progress: float = 0.0
 
@@ -142,7 +145,7 @@ class Reading:
                 line=line,
                 field=field,
                 expected=expected,
-                found=found if found is not None else _shown(text) if text.strip() else "nothing",
+                found=found if found is not None else self._shown(text),
                 fix=", or ".join(way for way in ways if way),
             )
         reason = problem + (f"; field {field}" if field else "") + (f"; expected {expected}" if expected else "")
@@ -182,9 +185,14 @@ class Reading:
             check = checks[number]
             bad = rows.filter(failed.eq_missing(number))
             shown = bad.select(line=line_column, text=pl.col(check.shown).fill_null(""))
-            found = _found(bad, check)
+            found = _found(bad, check) if self.quotes else None
             self.reject_rows(shown, check.problem, path=path, field=check.field, expected=check.expected, found=found)
         return rows.filter(~is_bad)
+
+    def _shown(self, text: str) -> str | None:
+        if not text.strip():
+            return "nothing"
+        return _on_one_line(text) if self.quotes else None
 
     @property
     def rejects(self) -> pl.DataFrame:
@@ -247,6 +255,6 @@ def _printable(text: str) -> str:
     return text[:_KEPT_TEXT].encode("utf-8", "backslashreplace").decode()
 
 
-def _shown(text: str) -> str:
+def _on_one_line(text: str) -> str:
     """Text on one line; what stands there escaped already is not escaped again."""
     return repr(text)[1:-1].replace("\\\\", "\\")

@@ -259,7 +259,9 @@ def read_lines(path: str | Path) -> list[str]:
     if place.exists() and not place.is_file() and not place.is_dir():  # a pipe can be read once
         return [line for lines in lines_of_bytes(place.read_bytes(), place) for line in lines]
     try:
-        return [line for _, lines in text_lines(only_file(place), Reading(may_skip=False)) for line in lines]
+        return [
+            line for _, lines in text_lines(only_file(place), Reading(may_skip=False, quotes=False)) for line in lines
+        ]
     except EmptyFileError:
         return []
 
@@ -283,7 +285,7 @@ def lines_of_bytes(data: bytes, path: Path, *, first_line: int = 1) -> Iterator[
     if not data:
         return
     block = LineBlock(_without_carriage_returns(data.removesuffix(b"\n") + b"\n"), first_line, data.count(b"\n"))
-    for _, lines in block_lines(block, path, Reading(may_skip=False)):
+    for _, lines in block_lines(block, path, Reading(may_skip=False, quotes=False)):
         if lines:
             yield lines
 

@@ -266,7 +266,7 @@ def read_asked_mentions(
         InputError: the file or the column is missing, or a line is bad.
     """
     path = Path(file)
-    reading = reading or Reading(may_skip=False)
+    reading = reading or Reading(may_skip=False, quotes=False)
     asked = only_file(path)
     if not is_table(asked):
         found = [line for _, lines in text_lines(asked, reading) for line in lines]

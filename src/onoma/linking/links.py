@@ -72,14 +72,15 @@ def check_text(text: object, what: str, *, field: str) -> None:
         InputError: it is no string, or not valid Unicode.
     """
     if not isinstance(text, str):
-        raise InputError(f"{what} is not text", field=field, found=repr(text))
+        is_simple = text is None or isinstance(text, bool | int | float)
+        raise InputError(f"{what} is not text", field=field, found=repr(text) if is_simple else type(text).__name__)
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
             f"{what} is not valid Unicode (half of a surrogate pair)",
             field=field,
-            found=ascii(text[max(0, error.start - 40) : error.end + 40]),
+            found=f"{text[error.start]!a} at character {error.start + 1} of {len(text)}",
             fix="read the text with its right encoding",
         ) from None
 

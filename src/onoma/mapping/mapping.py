@@ -50,11 +50,17 @@ class MapReport(Counts):
         no_concept_below: Confidence below which the linker, as it was tuned, gives no link; unset: it always does.
         answers_nil: Its cross-encoder may answer that no concept is meant.
         seconds: That this run took.
+        linker: Its fingerprint, which the answers depend on.
+        input: SHA-256 of the input.
+        onoma: Version.
     """
 
     no_concept_below: float | None
     answers_nil: bool
     seconds: float
+    linker: str
+    input: str
+    onoma: str
 
 
 def map_table(
@@ -177,12 +183,15 @@ def map_table(
     definitions = None if preparation.table is None else json.dumps(preparation.table.definitions, sort_keys=True)
     least = opened.settings.no_concept_below if opened.is_calibrated else None  # nothing lies below 0
 
-    def report(counts: Counts) -> MapReport:
+    def report(counts: Counts, settings: Settings) -> MapReport:
         return MapReport(
             **asdict(counts),
             no_concept_below=least or None,
             answers_nil=opened.answers_nil,
             seconds=time.monotonic() - started,
+            linker=settings.linker,
+            input=settings.input,
+            onoma=settings.onoma,
         )
 
     with work.locked():
@@ -210,7 +219,7 @@ def map_table(
         finished = work.finished(target)  # all but taking the folder away
         if finished is not None and finished.settings == settings:
             work.remove()
-            return report(finished.counts)
+            return report(finished.counts, settings)
         if finished is not None and not overwrite:
             work.remove()
         ensure_file_writable(target, overwrite=overwrite)  # whoever worked here until now may have written it
@@ -245,8 +254,8 @@ def map_table(
             n_written=sum(part.n_written for part in written),
             n_quoted=table.n_quoted if isinstance(table, TextTable) else 0,
         )
-        work.put_in_place(target, settings, counts, overwrite=overwrite)
-    return report(counts)
+        work.put_in_place(target, settings, counts, readable_as=before.st_mode, overwrite=overwrite)
+    return report(counts, settings)
 
 
 def _check_options(engine: str, address: str | None, database: str | None) -> None:

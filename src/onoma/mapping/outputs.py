@@ -94,7 +94,6 @@ def check_cells(rows: pl.DataFrame, output_format: str, path: Path, n_before: in
                         f"row {n_before + row[0] + 1:,} has {unheld.problem}",
                         path=path,
                         field=name,
-                        found=repr(cells[row[0]]),
                         fix=unheld.fix,
                     )
     if output_format != ".parquet":

@@ -85,7 +85,7 @@ class Part:
 
 def reading_of_table(progress: Progress, encoding: str | None) -> Reading:
     """How a text file is read here: no row of it is left out."""
-    return Reading(progress=progress, may_skip=False, encoding=encoding, encoding_option="--encoding ")
+    return Reading(progress=progress, may_skip=False, encoding=encoding, encoding_option="--encoding ", quotes=False)
 
 
 class InputTable(Protocol):

@@ -24,6 +24,7 @@ import errno
 import hashlib
 import json
 import shutil
+import stat
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -400,12 +401,24 @@ class WorkFolder:
         there = output.stat()
         return done if (there.st_size, there.st_mtime_ns) == (done.size, done.modified_ns) else None
 
-    def put_in_place(self, output: Path, settings: Settings, counts: Counts, *, overwrite: bool) -> None:
+    def put_in_place(
+        self, output: Path, settings: Settings, counts: Counts, *, readable_as: int, overwrite: bool
+    ) -> None:
         """Make the whole file the output, and remove the folder.
+
+        Args:
+            output: Where it shall lie.
+            settings: Of the run.
+            counts: What became of the table.
+            readable_as: Mode of the input: nobody may read a new output who may not read that. One that is replaced
+                keeps its own mode.
+            overwrite: Replace an output that is there.
 
         Raises:
             ArtifactExistsError: another process wrote the output meanwhile, and ``overwrite`` is not set.
         """
+        with contextlib.suppress(OSError):  # of a file system without modes
+            self.whole.chmod(self.whole.stat().st_mode & (readable_as | stat.S_IRUSR | stat.S_IWUSR) & 0o777)
         there = self.whole.stat()
         done = Finished(settings, there.st_size, there.st_mtime_ns, counts)
         write_text_atomically(self.folder / "done", json.dumps(asdict(done)))
