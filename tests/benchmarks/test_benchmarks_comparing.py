@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
-from onoma.artifacts import write_artifact
-from onoma.benchmarks import compare_results
+from commands import run
+from onoma.artifacts import amend_artifact, write_artifact
+from onoma.benchmarks import changed_answers, compare_results
 from onoma.benchmarks.biosyn import Query
 from onoma.benchmarks.candidates import Candidate
 from onoma.benchmarks.run import Ranking, predictions_table
 from onoma.cli import benchmark as commands
-from onoma.errors import InputError, MismatchError, NotAnArtifactError
+from onoma.errors import ArtifactExistsError, InputError, MismatchError, NotAnArtifactError
 
 MENTIONS = ["cold", "Cold", "flu", "fever", "fever", "fever", "pain", "ache|itch"]
 
@@ -203,3 +205,36 @@ def test_stages_are_told_where_they_are_what_differs(tmp_path: Path) -> None:
     found = compare_results(folders[0], folders[1])
     assert (found.first, found.second) == ("m (a; stages exact, dense)", "m (b; stages exact, dense, rerank)")
     assert compare_results(folders[0], folders[2]).first == "m (a)"
+
+
+def test_which_answers_changed(tmp_path: Path) -> None:
+    first, second = written(tmp_path / "a", FIRST), written(tmp_path / "b", SECOND[::-1], MENTIONS[::-1])
+    changed = changed_answers(first, second)
+    rights = [(one == 1, other == 1) for one, other in zip(FIRST, SECOND, strict=True)]
+    assert changed["query"].to_list() == [row for row, (one, other) in enumerate(rights) if one != other]
+    assert changed["won"].to_list() == [other for one, other in rights if one != other]
+    assert changed["mention"].to_list() == [MENTIONS[row] for row in changed["query"]]
+    assert changed["first_code"].to_list() == ["D2" if won else "D1" for won in changed["won"]]
+    assert changed["second_code"].to_list() == ["D1" if won else "D2" for won in changed["won"]]
+    assert changed_answers(first, second, k=5)["query"].to_list() == [2]
+    with pytest.raises(MismatchError, match="not both measured at k = 3, but at 1, 5"):
+        changed_answers(first, second, k=3)
+    said = run("benchmark", "compare", first, second, "--changed", tmp_path / "changed.csv")
+    assert "acc@1" in said
+    assert pl.read_csv(tmp_path / "changed.csv")["mention"].to_list() == changed["mention"].to_list()
+    with pytest.raises(ArtifactExistsError):
+        run("benchmark", "compare", first, second, "--changed", tmp_path / "changed.csv")
+
+
+def test_parts_of_composite_mentions_stand_beside_one_another(tmp_path: Path) -> None:
+    query = Query("flu|gout", ("flu", "gout"), frozenset({"D1", "D3"}))
+    answers = {"a": ("D1", "D2"), "b": ("D1", "D3")}
+    for name, codes in answers.items():
+        folder = written(tmp_path / name, [1], ["x"])
+        found = {part: [Candidate((code,), part, 1.0)] for part, code in zip(query.parts, codes, strict=True)}
+        ranking = Ranking(found=found, exact=found, known_ids={"D1"}, n_dictionary=1, model={})
+        with amend_artifact(folder, "benchmark-results") as aside:
+            predictions_table([query], ranking).write_parquet(aside / "predictions.parquet")
+    changed = changed_answers(tmp_path / "a", tmp_path / "b")
+    rows = changed.select("part", "first_code", "second_code", "gold", "won").rows()
+    assert rows == [("flu", "D1", "D1", "D1|D3", True), ("gout", "D2", "D3", "D1|D3", True)]

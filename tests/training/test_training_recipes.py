@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from commands import run
+from onoma.artifacts import write_artifact
+from onoma.errors import InputError
 from onoma.training.alignment_config import Recipe, TrainingConfig
+from onoma.training.biosyn_config import BiosynRecipe
 from onoma.training.config_parts import Adapter, Everything, HardTriplets, MultiSimilarity
+from onoma.training.distillation_config import DistillationRecipe
+from onoma.training.reranking_config import RerankingRecipe
+from onoma.training.settings import NamedSettings
 
 PUBMEDBERT = "microsoft/BiomedNLP-BiomedBERT-base-uncased-abstract-fulltext"
 SAPBERT = "cambridgeltl/SapBERT-from-PubMedBERT-fulltext"
@@ -99,3 +109,35 @@ def test_overrides_are_values_as_well_as_text() -> None:
     by_value = Recipe.load("sapbert-paper", {"steps": 100, "languages": ["en"], "decay_all": False, "dropout": None})
     assert by_text == by_value
     assert by_value.config.steps == 100
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(kind, name) for kind in (Recipe, BiosynRecipe, RerankingRecipe, DistillationRecipe) for name in kind.names()],
+)
+def test_a_recipe_as_a_file_is_the_same_recipe(kind: type[NamedSettings[Any]], name: str, tmp_path: Path) -> None:
+    recipe = kind.load(name, {"seed": "7"})
+    (tmp_path / "mine.toml").write_text(recipe.as_toml())
+    again = kind.load(str(tmp_path / "mine.toml"))
+    assert again.config == recipe.config
+    assert again.description == recipe.description
+
+
+def test_what_was_trained_says_its_settings(tmp_path: Path) -> None:
+    recipe = Recipe.load("sapbert-paper", {"loss.offset": "0.4", "base": 'x "y"\\é'})
+    config = {"training": recipe.config.model_dump(mode="json"), "recipe": recipe.origin}
+    with write_artifact(tmp_path / "made", "encoder", config=config):
+        pass
+    found = Recipe.of_folder(tmp_path / "made")
+    assert found.config == recipe.config
+    assert found.description == ("What made was trained with (recipe sapbert-paper, with base, loss.offset of its own)")
+    file = tmp_path / "again.toml"
+    file.write_text(run("recipes", "show", tmp_path / "made", "--toml"))
+    assert Recipe.load(str(file)).config == recipe.config
+    assert "multi-similarity" in run("recipes", "show", tmp_path / "made")
+    with pytest.raises(InputError, match="no distillation-recipe was used"):
+        DistillationRecipe.of_folder(tmp_path / "made")
+    with write_artifact(tmp_path / "other", "terminology"):
+        pass
+    with pytest.raises(InputError, match="no recipe was used to make this"):
+        run("recipes", "show", tmp_path / "other")

@@ -1,6 +1,6 @@
 """Measuring: tasks as declarations, published protocols, metrics with confidence intervals, results as files."""
 
-from onoma.benchmarks.comparing import Comparison, Difference, compare_results
+from onoma.benchmarks.comparing import Comparison, Difference, changed_answers, compare_results
 from onoma.benchmarks.hidden_synonyms import HiddenSynonymScores, score_hidden_synonyms
 from onoma.benchmarks.metrics import (
     Accuracy,
@@ -28,6 +28,7 @@ __all__ = [
     "ResultTable",
     "accuracy_at",
     "bootstrap_interval",
+    "changed_answers",
     "cluster_interval",
     "compare_results",
     "composite_rank",

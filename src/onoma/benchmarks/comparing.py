@@ -152,6 +152,50 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
     )
 
 
+def changed_answers(first: str | Path, second: str | Path, *, k: int = 1) -> pl.DataFrame:
+    """The queries that only one of two results has right, a row for each part of them, for the analysis of errors.
+
+    Columns: ``query`` (of the first results), ``mention``, ``part``, ``gold``, ``won`` (whether the second is the one
+    that has it right), and of each result the code, the name and the score of its first candidate (``first_code`` to
+    ``second_score``).
+
+    Args:
+        first: Results of the one system.
+        second: Results of the other, on the same queries.
+        k: What counts as right: something among the first ``k``.
+
+    Raises:
+        OnomaError: as `compare_results`.
+    """
+    one, other = (read_results(Path(folder)) for folder in (first, second))
+    check_comparable(one, other)
+    if k not in cutoffs_of(one) & cutoffs_of(other):
+        known = ", ".join(map(str, sorted(cutoffs_of(one) & cutoffs_of(other))))
+        raise MismatchError(f"{first} and {second} were not both measured at k = {k}, but at {known or 'no common k'}.")
+    others = in_order_of(one, other)
+    right, others_right = right_at(one.answers, k), right_at(others, k)
+    changed = pl.DataFrame(
+        {"query": one.answers["query"], "other": others["query"], "won": others_right > right}
+    ).filter(pl.Series(right != others_right))
+    sides = []
+    for name, folder, key in (("first", one.folder, "query"), ("second", other.folder, "other")):
+        best = {
+            f"{name}_code": pl.col("candidate_ids").list.first(),
+            f"{name}_name": pl.col("candidate_names").list.first(),
+            f"{name}_score": pl.col("scores").list.first(),
+        }
+        rows = scan_parquet(folder / "predictions.parquet").with_columns(**best).rename({"query": key}).collect()
+        sides.append(rows.with_columns(place=pl.int_range(pl.len()).over(key)))
+    own = sides[0].select("query", "place", "mention", "part", "gold", pl.col("^first_.*$"))
+    theirs = sides[1].select("other", "place", pl.col("^second_.*$"))
+    joined = changed.join(own, on="query", maintain_order="left").join(
+        theirs, on=["other", "place"], maintain_order="left"
+    )
+    return joined.select(
+        "query", "mention", "part", pl.col("gold").list.join("|"), "won", pl.col("^(first|second)_.*$")
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Measured:
     """What a run of a benchmark wrote.

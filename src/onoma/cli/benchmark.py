@@ -218,13 +218,29 @@ def compare(
     first: Annotated[Path, typer.Argument(metavar="FIRST", help="Results of onoma benchmark run.")],
     second: Annotated[Path, typer.Argument(metavar="SECOND", help="Results of another system on the same split.")],
     seed: Annotated[int, typer.Option(min=0, help="Of the resampling.")] = 0,
+    changed: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the queries that only one has right at the first place, with both answers: a CSV.",
+        ),
+    ] = None,
     as_json: Json = False,
+    force: Force = False,
 ) -> None:
     """Say how much better SECOND is than FIRST on the same queries, with confidence interval and p-value."""
-    from onoma.benchmarks import compare_results
+    from onoma.artifacts import ensure_file_writable, write_file
+    from onoma.benchmarks import changed_answers, compare_results
     from onoma.cli import show
 
+    if changed is not None:
+        ensure_file_writable(changed, overwrite=force)
     found = compare_results(first, second, seed=seed)
+    if changed is not None:
+        rows = changed_answers(first, second)
+        with write_file(changed, overwrite=force) as aside:
+            rows.write_csv(aside)
+        show.remark(f"{changed}: {show.count(rows['query'].n_unique(), 'query', 'queries')} that only one has right")
     if as_json:
         show.out.print_json(json.dumps(found.as_json()))
     else:

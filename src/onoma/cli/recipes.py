@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -31,14 +33,32 @@ def list_recipes() -> None:
 
 @app.command("show")
 def show_recipe(
-    name: Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's name, or the path of a .toml file.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="RECIPE",
+            help="A recipe's name, the path of a .toml file, or the folder of what was trained, encoder or reranker.",
+        ),
+    ],
+    as_toml: Annotated[
+        bool, typer.Option("--toml", help="Print it as a .toml file, to be changed or to train the same again.")
+    ] = False,
 ) -> None:
-    """Show every setting of a recipe, with what it means."""
+    """Show every setting of a recipe, or of what was trained, with what it means."""
+    from onoma.artifacts import MANIFEST_NAME
     from onoma.cli import show
+    from onoma.errors import InputError
     from onoma.training.settings import settings_of, settings_of_other_choices
     from onoma.training.shipped import COMMANDS, read_shipped
 
     kinds = _kinds()
+    trained: NamedSettings[Any] | None = None
+    if (Path(name) / MANIFEST_NAME).is_file():
+        for kind in kinds:
+            with contextlib.suppress(InputError):
+                trained = trained or kind.of_folder(name)
+        if trained is None:
+            kinds[0].of_folder(name)  # says why
     if name.endswith(".toml"):  # of the first kind that has all its settings
         keys = read_shipped("recipe", name).keys() - {"description"}
         fitting = [kind for kind in kinds if keys <= kind.settings_class().model_fields.keys()] or kinds[:1]
@@ -48,7 +68,10 @@ def show_recipe(
             show.remark(f"as {COMMANDS[fitting[0].kind]} takes it; {words} would take it with defaults of their own")
     else:
         fitting = [kind for kind in kinds if name in kind.names()] or kinds[:1]
-    recipe = fitting[0].load(name)
+    recipe = fitting[0].load(name) if trained is None else trained
+    if as_toml:
+        show.out.print(recipe.as_toml(), end="", markup=False, highlight=False, soft_wrap=True)
+        return
     show.out.print(f"{recipe.name}: {recipe.description}\n")
     show.table(["setting", "value", "meaning"], [list(row) for row in settings_of(recipe.config)])
     if elsewhere := settings_of_other_choices(recipe.config):

@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from onoma.errors import ConfigError, did_you_mean
+from onoma.artifacts import read_manifest
+from onoma.errors import ConfigError, InputError, did_you_mean
 from onoma.training.shipped import read_shipped, shipped_names
 
 C = TypeVar("C", bound=BaseModel)
@@ -59,6 +60,40 @@ class NamedSettings(BaseModel, Generic[C]):
         # Of another loss all settings are others.
         overridden = sorted(key for key in others if "." not in key or key.partition(".")[0] not in others)
         return {"name": self.name, "overridden": overridden}
+
+    def as_toml(self) -> str:
+        """The recipe as a file that `load` reads: every setting, those that are unset left out."""
+        said = {"description": self.description} if self.description else {}
+        values = {**said, **self.config.model_dump(mode="json")}
+        parts = {key: value for key, value in values.items() if isinstance(value, dict)}
+        lines = [_in_toml(key, value) for key, value in values.items() if key not in parts and value is not None]
+        for name, part in parts.items():
+            lines += ["", f"[{name}]", *(_in_toml(key, value) for key, value in part.items() if value is not None)]
+        return "\n".join(lines) + "\n"
+
+    @classmethod
+    def of_folder(cls, folder: str | Path) -> Self:
+        """The settings that an encoder or a reranker was trained with, as a recipe.
+
+        Args:
+            folder: What training has written.
+
+        Raises:
+            InputError: it was not trained by Onoma, or with another kind of recipe.
+            ArtifactError: there is no such folder, or it is damaged.
+        """
+        config = read_manifest(Path(folder)).config
+        training = config.get("training")
+        if not isinstance(training, dict) or not training.keys() <= cls.settings_class().model_fields.keys():
+            raise InputError(f"no {cls.kind} was used to make this", path=folder, expected="what Onoma has trained")
+        said = config.get("recipe") or {}
+        changed = f", with {', '.join(said['overridden'])} of its own" if said.get("overridden") else ""
+        of_recipe = f" (recipe {said['name']}{changed})" if said.get("name") else ""
+        return cls(
+            name=Path(folder).resolve().name,
+            description=f"What {Path(folder).resolve().name} was trained with{of_recipe}",
+            config=resolve(cls.settings_class(), training, source=str(folder)),
+        )
 
     @classmethod
     def names(cls) -> list[str]:
@@ -129,6 +164,11 @@ class NamedSettings(BaseModel, Generic[C]):
     def settings_class(cls) -> type[C]:
         """What holds the settings of this kind."""
         return cast("type[C]", cls.model_fields["config"].annotation)
+
+
+def _in_toml(key: str, value: object) -> str:
+    # What JSON writes of text, numbers, true and false, and lists of these is TOML too.
+    return f"{key} = {json.dumps(value, ensure_ascii=False)}"
 
 
 def resolve(model: type[C], values: Mapping[str, Any], *, source: str = "training settings") -> C:
