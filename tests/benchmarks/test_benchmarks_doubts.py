@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import polars as pl
 import pytest
+from test_benchmarks_run import LetterEncoder
 
 from commands import invoke
-from onoma.benchmarks import run_benchmark
+from onoma.benchmarks import own_task, run_benchmark
 from onoma.benchmarks.biosyn import Query
-from onoma.benchmarks.doubts import doubts_of_codes, doubts_of_files, doubts_of_learning, unknown_codes
+from onoma.benchmarks.doubts import (
+    doubts_of_codes,
+    doubts_of_files,
+    doubts_of_learning,
+    doubts_of_training,
+    unknown_codes,
+)
 from onoma.benchmarks.tasks import biosyn_queries
 from onoma.linking import Asking, Filters, Linker, LinkerSettings, add_prior, build_linker, tune_linker
-from onoma.pairs.mentions import read_mentions
+from onoma.pairs.mentions import mentions_fingerprint, read_mentions
 from tiny import make_terminology
 
 
@@ -90,6 +99,20 @@ def test_mentions_that_a_linker_has_learned_from(learned: Path) -> None:
     shuffled = pl.concat([mentions, mentions]).sample(fraction=1, shuffle=True, seed=0)
     add_prior(learned / "linker", shuffled)
     assert of_linker(learned, "dev") == [said.format("was tuned on"), said.format("has counted")]
+
+
+def test_mentions_that_an_encoder_was_trained_on(learned: Path) -> None:
+    mentions = read_mentions(learned / "dev_queries.txt")
+    encoder = LetterEncoder(trained_mentions=mentions_fingerprint(mentions["mention"]))
+    (said,) = doubts_of_training(encoder, biosyn_queries(learned, "dev")[0])
+    assert said == "letters was trained on these very mentions: the figures are higher than for others"
+    assert not list(doubts_of_training(encoder, biosyn_queries(learned, "test")[0]))
+    task, out = own_task(learned / "t"), learned / "results"
+    assert said in run_benchmark(task, learned / "dev_queries.txt", encoder=encoder, out=out).doubts
+    linker = Linker.open(learned / "linker")
+    dense = LinkerSettings(stages=("exact", "dense"))
+    with_encoder = SimpleNamespace(settings=dense, manifest=linker.manifest, encoder=encoder)
+    assert list(doubts_of_learning(cast(Linker, with_encoder), biosyn_queries(learned, "dev")[0])) == [said]
 
 
 def test_what_filters_leave_out_is_not_said_of_the_terminology(learned: Path) -> None:

@@ -40,11 +40,13 @@ class LetterEncoder:
     normalisation: str = "sapbert"
     precision: str = "fp32"
     sparse_weight: float | None = None
+    trained_mentions: str | None = None
     asked: list[str] = field(default_factory=list)
 
     @property
     def folder(self) -> EncoderFolder:
-        return cast(EncoderFolder, SimpleNamespace(normalisation=self.normalisation, sparse_weight=self.sparse_weight))
+        said = ("normalisation", "sparse_weight", "trained_mentions")
+        return cast(EncoderFolder, SimpleNamespace(**{name: getattr(self, name) for name in said}))
 
     def has_whole(self, word: str) -> bool:
         return len(word) == 1

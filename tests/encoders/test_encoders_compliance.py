@@ -310,6 +310,12 @@ def test_export_of_an_open_encoder_keeps_its_options(plain: Path, tmp_path: Path
     np.testing.assert_allclose(open_encoder(exported.path).encode(NAMES), opened.encode(NAMES), atol=1e-5)
 
 
+def test_the_mentions_it_was_trained_on_are_told_by_their_checksum(plain: Path, tmp_path: Path) -> None:
+    made = save_encoder(load_packed(plain), tmp_path / "made", config={"pairs": {"mentions_fingerprint": "0" * 64}})
+    copy = export_encoder(made, tmp_path / "copy", onnx_only=True)
+    assert [one.trained_mentions for one in (locate_encoder(plain), made, copy)] == [None, "0" * 64, "0" * 64]
+
+
 def test_the_fingerprint_of_the_tokeniser_is_written_beside_it(plain: Path, tmp_path: Path) -> None:
     made = export_encoder(plain, tmp_path / "made")
     written = json.loads((made.path / "encoder.json").read_text())["tokenizer_fingerprint"]

@@ -19,6 +19,7 @@ from onoma.artifacts import verify_artifact
 from onoma.errors import ArtifactExistsError, ConfigError, InputError
 from onoma.files.reading import Reading
 from onoma.pairs import PairSet, build_mention_pairs, read_mentions
+from onoma.pairs.mentions import mentions_fingerprint
 from onoma.terminology import Terminology
 from tiny import Name, make_terminology, small_tokenizer
 
@@ -103,6 +104,7 @@ def test_every_mention_is_paired_with_every_other_name_of_its_concepts(
     made = build_mention_pairs(terminology, table(*rows), small_tokenizer(), out, on_unknown="skip")
     assert pairs_of(made) == expected
     assert (np.diff(made.labels) >= 0).all()
+    assert made.manifest.config["mentions_fingerprint"] == mentions_fingerprint(mention for mention, _ in rows)
     counts = made.manifest.config["mentions"]
     assert counts["in_all"] == len(rows)
     assert counts["of_no_concept"] == sum(ids == "NIL" for _, ids in rows)

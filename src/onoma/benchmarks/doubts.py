@@ -10,11 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from onoma.benchmarks.biosyn import Query
 from onoma.benchmarks.tasks import TASKS
 from onoma.codes import other_forms, other_forms_in_words
+from onoma.encoders import Encoder
 from onoma.linking import Linker
 from onoma.pairs.mentions import mentions_fingerprint
 
 _EXPECTED_COVERAGE = 0.95
 """Share of queries whose concept is among the names, below which that is remarked on."""
+_TOO_HIGH = "the figures are higher than for others"
 _SHOWN = 3
 
 
@@ -72,11 +74,23 @@ def doubts_of_codes(unknown: Mapping[str, int], coverage: float, known: set[str]
 
 
 def doubts_of_learning(linker: Linker, queries: Sequence[Query]) -> Iterator[str]:
-    """Whether a linker has learned from these very mentions, composite ones aside."""
+    """Whether a linker, or the encoder in it, has learned from these very mentions, composite ones aside."""
     if not {"dense", "sparse"}.intersection(linker.settings.stages):
         return  # look-up learns nothing but the order of equal names
-    measured = mentions_fingerprint(query.text for query in queries if len(query.parts) == 1)
+    measured = _fingerprint_of(queries)
     learned = {"tuning": "was tuned on", "prior": "has counted"}
     for key, what in learned.items():
         if linker.manifest.config.get(key, {}).get("mentions_fingerprint") == measured:
-            yield f"the linker {what} these very mentions: the figures are higher than for others"
+            yield f"the linker {what} these very mentions: {_TOO_HIGH}"
+    if "dense" in linker.settings.stages:
+        yield from doubts_of_training(linker.encoder, queries)
+
+
+def doubts_of_training(encoder: Encoder, queries: Sequence[Query]) -> Iterator[str]:
+    """Whether an encoder was fine-tuned on these very mentions, composite ones aside."""
+    if encoder.folder.trained_mentions == _fingerprint_of(queries):
+        yield f"{encoder.name} was trained on these very mentions: {_TOO_HIGH}"
+
+
+def _fingerprint_of(queries: Sequence[Query]) -> str:
+    return mentions_fingerprint(query.text for query in queries if len(query.parts) == 1)

@@ -17,7 +17,13 @@ from onoma.artifacts import ensure_writable, sha256_file, write_artifact
 from onoma.benchmarks.abstention import WISHED_PRECISIONS, judge_queries, measure_abstention, write_abstention
 from onoma.benchmarks.biosyn import DictionaryLine, Query, cluster_of
 from onoma.benchmarks.candidates import Candidates, as_candidates, best_lines, equal_lines, nearest_lines
-from onoma.benchmarks.doubts import doubts_of_codes, doubts_of_files, doubts_of_learning, unknown_codes
+from onoma.benchmarks.doubts import (
+    doubts_of_codes,
+    doubts_of_files,
+    doubts_of_learning,
+    doubts_of_training,
+    unknown_codes,
+)
 from onoma.benchmarks.learned import split_by_learned
 from onoma.benchmarks.metrics import accuracy_at, composite_rank, first_hit_rank, macro_accuracy_at
 from onoma.benchmarks.results import CONCEPTS, BenchmarkResult, name_of, versions_in_use
@@ -146,6 +152,7 @@ def run_benchmark(
         protocol, tie_rule = declared.protocol, declared.tie_rule
         if encoder is not None:
             opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
+            doubts += doubts_of_training(opened, queries)
             weight = _weight_of(opened) if sparse else None
             if weight is not None and weight <= 0:
                 protocol += f"; the weight of n-grams that training left, {weight:.3g}, counts as nothing"

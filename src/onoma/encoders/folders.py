@@ -112,6 +112,8 @@ class EncoderFolder:
     """Preset of `onoma.terminology.normalise` that its training names went through, if the folder says so."""
     trained_dimensions: tuple[int, ...] = ()
     """How many first numbers of a vector were trained to be one of their own (matryoshka), if the folder says so."""
+    trained_mentions: str | None = None
+    """`onoma.pairs.mentions.mentions_fingerprint` of the mentions it was fine-tuned on, if the folder says so."""
     seen: Mapping[Path, SeenFile] = field(default_factory=dict, compare=False, repr=False)
     """The files that decide a vector, as they were when the folder was read."""
 
@@ -336,6 +338,7 @@ def _read_folder(
         sparse_weight=about.get("sparse_weight"),
         trained_on=trained_on,
         trained_dimensions=trained_dimensions,
+        trained_mentions=None if manifest is None else manifest.config.get("pairs", {}).get("mentions_fingerprint"),
         seen=see_files((model_path / "config.json", *weights, onnx, model_path / TOKENIZER_NAME), folder, manifest),
     )
 

@@ -273,6 +273,7 @@ def build_mention_pairs(
             "languages": None if languages is None else sorted(languages),
             "ambiguous": ambiguous,
             "mentions": counts,
+            "mentions_fingerprint": mentions_fingerprint(mentions["mention"]),
         },
         parents=[terminology.manifest.as_parent()],
         rejects=rejects,
