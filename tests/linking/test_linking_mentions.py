@@ -11,6 +11,7 @@ from linking_data import write_letter_encoder
 from onoma.errors import ConfigError, InputError
 from onoma.linking import Linker, LinkerSettings, add_reranker, build_linker
 from onoma.linking.expansion import AbbreviationTable, Expansion, expand
+from onoma.linking.links import checked_mentions
 from onoma.linking.mentions import Preparation, PreparedMention
 from onoma.linking.questions import Question, questions_of
 from onoma.linking.spelling import Spelling
@@ -111,6 +112,22 @@ def test_what_is_a_name_is_neither_shortened_nor_put_right() -> None:
     assert read("ACE", context) == "Angiotensin converting enzyme"  # a name that tells no long form
     assert read("Große Fraktur") == "Große Fraktur"
     assert read("Große Fraktur!") == "Grobe Fraktur!"
+
+
+@pytest.mark.parametrize(
+    ("mention", "found"),
+    [(None, "found None"), (float("nan"), "found nan"), (b"Secret", "found bytes"), (["Secret"], "found list")],
+)
+def test_what_is_no_text_is_named_and_not_shown(mention: Any, found: str) -> None:
+    """It may be of a patient, and errors end in logs."""
+    with pytest.raises(InputError, match=rf"field mentions\[1\]: a mention is not text; {found}\.$"):
+        checked_mentions(["fever", mention])
+
+
+def test_half_a_character_is_told_by_its_place() -> None:
+    with pytest.raises(InputError, match=r"half of a surrogate pair.*ud800' at character 8 of 8") as caught:
+        checked_mentions(["Secret \ud800"])
+    assert "Secret" not in str(caught.value)
 
 
 def test_refused() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 from mapping_data import assert_same, expected_rows, rows_of, write_table
 from typer.testing import CliRunner
 
+from onoma._version import __version__
 from onoma.cli import show
 from onoma.cli.app import app
 from onoma.errors import InputError
@@ -23,6 +26,17 @@ def test_map(linker: Path, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "20 rows, 16 of them linked; 12 different mentions; 36 rows written; " in done.stderr
     assert_same(output, expected_rows(rows, linker, top_k=2))
+
+
+def test_the_report_as_json(linker: Path, tmp_path: Path) -> None:
+    source, output = write_table(tmp_path / "x.csv", rows_of(20)), tmp_path / "y.csv"
+    arguments = ["map", linker, "-i", source, "-c", "mention", "-o", output, "--json"]
+    done = CliRunner().invoke(app, [str(part) for part in arguments], catch_exceptions=False)
+    told = json.loads(done.stdout)
+    assert (told["n_rows"], told["n_linked"], told["n_mentions"], told["output"]) == (20, 16, 12, str(output))
+    assert told["linker"] == Linker.open(linker).fingerprint
+    assert told["input"] == hashlib.sha256(source.read_bytes()).hexdigest()
+    assert told["onoma"] == __version__
 
 
 def test_where_there_is_no_terminal_lines_tell_of_progress(

@@ -473,3 +473,34 @@ def test_what_polars_says_when_it_panics_is_told(linker: Path, tmp_path: Path, m
     pl.DataFrame({"mention": ["fever"]}).write_parquet(tmp_path / "x.parquet")
     with pytest.raises(InputError, match=r"x\.parquet: not a Parquet file.*; found no time zone: '\+05:30'\. To mend"):
         map_table(linker, tmp_path / "x.parquet", tmp_path / "y.csv", column="mention")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("x.csv", b"id,mention\n1,a\n2,Secret,3\n"),
+        ("x.csv", b"id,mention\n1,a\n2,Secret \xff\n"),
+        ("x.csv", b"id,mention\n1,a\n2,Secret \0\n"),
+        ("x.csv", b'id,mention\n1,a\n2,"Secret\n'),
+        ("x.tsv", b"id\tmention\n1\ta\n2\tSecret \xff\n"),
+        ("x.jsonl", b'{"mention": "a"}\n{"mention": "Secret"\n'),
+        ("x.jsonl", b'{"mention": "a"}\n{"mention": "Secret", "id": NaN}\n'),
+        ("x.jsonl", b'{"mention": "a"}\n{"mention": "Secret", "concept_id": 1}\n'),
+        ("x.jsonl", b'{"mention": "a"}\n["Secret"]\n'),
+        ("x.jsonl", b'{"mention": "a"}\n{"mention": ["Secret"]}\n'),
+        ("x.jsonl", b'{"mention": "a"}\n{"mention": "Secret \\ud800"}\n'),
+    ],
+)
+def test_an_error_names_the_line_and_does_not_show_it(linker: Path, tmp_path: Path, name: str, content: bytes) -> None:
+    """Mentions may be of patients, and errors end in logs."""
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=r"line [23]") as caught:
+        map_table(linker, tmp_path / name, tmp_path / "y.parquet", column="mention")
+    assert "Secret" not in str(caught.value)
+
+
+def test_a_cell_that_cannot_be_written_is_not_shown(linker: Path, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("id,mention\n1,Secret\tone\n")
+    with pytest.raises(InputError, match="row 1 has a tab") as caught:
+        map_table(linker, tmp_path / "x.csv", tmp_path / "y.tsv", column="mention")
+    assert "Secret" not in str(caught.value)

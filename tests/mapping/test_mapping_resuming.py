@@ -307,3 +307,17 @@ def test_what_another_wrote_meanwhile_is_not_replaced(
     map_table(linker, source, output, column="mention", overwrite=True)
     assert output.read_text().startswith("id,mention")
     assert output.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400, 0o640, 0o644])
+def test_nobody_may_read_the_output_who_may_not_read_the_input(linker: Path, tmp_path: Path, mode: int) -> None:
+    source = write_table(tmp_path / "x.csv", rows_of(8))
+    source.chmod(mode)
+    before = os.umask(0o022)
+    try:
+        for ending in ("csv", "parquet"):
+            map_table(linker, source, tmp_path / f"y.{ending}", column="mention")
+            found = stat.S_IMODE((tmp_path / f"y.{ending}").stat().st_mode)
+            assert found == mode | 0o200, f"{found:o}"
+    finally:
+        os.umask(before)
