@@ -178,10 +178,37 @@ def test_retired_codes_count_as_what_has_replaced_them(linker: Path, tmp_path: P
     assert (before.accuracy[1].n_right, after.accuracy[1].n_right) == (1, 2)
     assert (before.unknown_gold, after.unknown_gold) == ({"D7": 1, "D8": 1}, {"D8": 1})
     assert any("--successors TERMINOLOGY" in doubt for doubt in before.doubts)
-    assert "1 of the queries has a code that release has retired: the successor counts" in after.doubts
+    assert "1 of the queries has a code that release has retired: successors count" in after.doubts
     assert after.protocol.endswith("codes that release has retired stand for what has replaced them")
-    with pytest.raises(MismatchError, match="different queries"):
+    with pytest.raises(MismatchError, match=r"different queries.*with --successors or without"):
         compare_results(tmp_path / "a", tmp_path / "b")
+    learned = [tmp_path / "mine.csv"]
+    both = measure(
+        tmp_path / "mine.csv", tmp_path / "c", linker=linker, successors=tmp_path / "release", learned_from=learned
+    )
+    assert both.learned is not None
+    assert (both.learned.seen[1].n_queries, both.learned.unseen) == (3, {})
+    assert both.terminologies.keys() == {"successors: release"}
+    (tmp_path / "now.csv").write_text("mention,concept_id\ncold,D1\n")
+    none = measure(tmp_path / "now.csv", tmp_path / "d", linker=linker, successors=tmp_path / "release")
+    assert not any("retired" in doubt for doubt in none.doubts)
+
+
+def test_files_that_were_learned_from_are_read_first(linker: Path, file: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        measure(file, tmp_path / "out", linker=tmp_path / "none", learned_from=[tmp_path / "mistyped.csv"])
+    with pytest.raises(InputError, match="put it in a list"):
+        measure(file, tmp_path / "out", linker=linker, learned_from=str(file))
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "train.csv").write_text("mention,concept_id\ncold,MESH:D1\n")
+    same = [tmp_path / folder / "train.csv" for folder in ("a", "b")]
+    result = measure(file, tmp_path / "out", linker=linker, learned_from=same)
+    assert result.learned is not None
+    assert result.learned.files.keys() == {"a/train.csv", "b/train.csv"}
+    assert result.learned.seen == {}
+    said = "learned from (--learned-from): 1 of their codes has another form in the queries: MESH:D1 is D1 there"
+    assert said in result.doubts
 
 
 def test_what_was_learned_from_is_measured_apart(linker: Path, file: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,8 @@ def test_figures(results: dict[str, list[Path]]) -> None:
     assert one.difference == alone.differences[1]
     assert one.p_holm == alone.differences[1].p_value  # there is one
     assert theirs.cells[1].difference is not None
-    assert (theirs.cells[1].value, theirs.cells[1].difference.value) == (plain.cells[1].value, 0)  # in another order
+    same = theirs.cells[1].difference  # the same answers in another order
+    assert (same.value, same.low, same.high, same.n_won, same.n_lost, same.p_value) == (0, 0, 0, 0, 0, 1)
     raw = [row.cells[5].difference.p_value for row in (ours, theirs) if row.cells[5].difference]
     assert [ours.cells[5].p_holm, theirs.cells[5].p_holm] == holm(raw)
 
@@ -91,8 +93,18 @@ def test_formats(results: dict[str, list[Path]]) -> None:
     assert len({line.count(" & ") for line in latex.splitlines() if line.endswith(r"\\")}) == 1
     rows = list(csv.DictReader(io.StringIO(table.written("csv"))))
     assert [(row["system"], row["k"]) for row in rows[:3]] == [("plain", "1"), ("plain", "5"), ("ours & more", "1")]
-    assert float(rows[2]["acc"]) == table.rows[1].cells[1].value
+    cell = table.rows[1].cells[1]
+    of_difference = cell.difference
+    assert of_difference is not None
+    expected = [cell.value, cell.low, cell.high, cell.sd, of_difference.value, of_difference.low, of_difference.high]
+    expected += [of_difference.p_value, cell.p_holm]
+    assert [float(value) for value in [*rows[2].values()][3:]] == expected
+    assert [*rows[2]][3:] == [
+        *("acc", "low", "high", "sd", "difference", "difference_low", "difference_high", "p", "p_holm")
+    ]
     assert json.loads(table.written("json"))["rows"][1]["acc@1"]["value"] == table.rows[1].cells[1].value
+    assert "$+$" in latex
+    assert re.search(r"\d--\d", latex)
     with pytest.raises(ConfigError, match="markdown"):
         table.written("word")
     plain = tabulate_results({"plain": results["plain"]}).written("markdown")
@@ -124,3 +136,48 @@ def test_on_the_command_line(results: dict[str, list[Path]], tmp_path: Path) -> 
     assert file.read_text() == tabulate_results(results).written("latex")
     with pytest.raises(ConfigError, match="NAME=RESULTS"):
         run("benchmark", "table", results["plain"][0])
+
+
+def test_intervals_against_plain_resampling(results: dict[str, list[Path]]) -> None:
+    cell = tabulate_results(results).rows[1].cells[1]
+    ours = np.mean([[rank == 1 for rank in ranks] for ranks in (SECOND, THIRD)], axis=0)
+    clusters = [mention.lower() for mention in MENTIONS]
+    groups = [ours[[text == one for text in clusters]] for one in dict.fromkeys(clusters)]
+    random = np.random.default_rng(1)
+    means = []
+    for _ in range(4000):
+        drawn = [groups[row] for row in random.integers(0, len(groups), len(groups))]
+        means.append(np.concatenate(drawn).mean())
+    low, high = np.quantile(means, [0.025, 0.975])
+    assert cell.low == pytest.approx(low, abs=0.03)
+    assert cell.high == pytest.approx(high, abs=0.03)
+    assert cell.low < cell.value < cell.high
+
+
+def test_the_least_p_is_a_bound_corrected_too(tmp_path: Path) -> None:
+    many = [f"m{row}" for row in range(40)]
+    systems = {"a": [written(tmp_path / "a", [None] * 40, many)], "b": [written(tmp_path / "b", [1] * 40, many)]}
+    systems["c"] = [written(tmp_path / "c", [1, *[None] * 39], many)]
+    table = tabulate_results(systems, against="a")
+    b, c = table.rows[1].cells[1], table.rows[2].cells[1]
+    assert (b.p_holm_is_bound, c.p_holm_is_bound) == (True, False)
+    line = table.written("markdown").splitlines()[3]
+    assert "| ≤ 0.0001 | ≤ 0.0002 |" in line
+    assert table.written("latex").count(r"$\leq$") == 4
+
+
+def test_what_is_said_of_names_and_of_one_system(results: dict[str, list[Path]], tmp_path: Path) -> None:
+    alone = tabulate_results({"a|b_c": results["plain"]}, against="a|b_c")
+    assert alone.written("markdown").startswith("| system | acc@1")
+    assert r"| a\|b_c |" in alone.written("markdown")
+    assert "differences" not in alone.written("markdown")
+    assert r"a|b\_c & " in alone.written("latex")
+    spelt = tabulate_results({"1-2 +3": results["plain"]}).written("latex")
+    assert "1-2 +3 & " in spelt, "a name is no figure"
+    linkers = {
+        name: [written(tmp_path / name, FIRST, n_dictionary=n, model={"name": "m", "kind": "linker"})]
+        for name, n in (("x", 7), ("y", 9))
+    }
+    assert "the linkers have other names" in tabulate_results(linkers, against="x").written("markdown")
+    with pytest.raises(InputError, match="the same results twice"):
+        tabulate_results({"a": [results["plain"][0], tmp_path / "." / results["plain"][0].name]})

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from onnx.external_data_helper import load_external_data_for_model
 
-from onoma.encoders.onnx_files import with_weights_in_file, write_aligned
+from onoma.encoders.onnx_files import _long_header, _read_varint, with_weights_in_file, write_aligned
 from onoma.encoders.onnx_session import OnnxSession
 from onoma.errors import DamagedArtifactError
 from onoma.types import FloatArray
@@ -68,8 +68,15 @@ def test_the_same_model_with_weights_that_can_be_mapped(
     assert without_comments(referring) == expected
 
 
-def test_files_of_other_tools_and_files_cut_off() -> None:
+def test_files_of_other_tools_and_files_cut_off(tmp_path: Path) -> None:
     """They are opened as ever; the runtime says what it thinks of them."""
+    write_aligned(model_of([5000, 5000]).SerializeToString(), tmp_path / "model.onnx")
+    whole = (tmp_path / "model.onnx").read_bytes()
+    assert with_weights_in_file(whole, "model.onnx") is not None
+    for end in (1, 7, 100, 4000, 9000, len(whole) - 1):
+        assert with_weights_in_file(whole[:end], "model.onnx") is None, end
+    assert with_weights_in_file(whole[:100] + bytes(1000), "model.onnx") is None
+    assert with_weights_in_file(bytes(1 << 26), "model.onnx") is None, "at once"
     written = model_of([5000, 5000]).SerializeToString()
     assert with_weights_in_file(written, "model.onnx") is None
     assert with_weights_in_file(written[:-3], "model.onnx") is None
@@ -86,6 +93,26 @@ def table_model(table: FloatArray) -> bytes:
     model = helper.make_model(graph, producer_name="onoma", opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     serialised: bytes = model.SerializeToString()
     return serialised
+
+
+@pytest.mark.parametrize("length", range(1, 70))
+def test_every_gap(tmp_path: Path, length: int) -> None:
+    """Of all lengths there are before a weight, that of one byte too, which no field can fill."""
+    model = model_of([4096, 4095, 4096], name="n" * length)
+    write_aligned(model.SerializeToString(), tmp_path / "model.onnx")
+    assert without_comments(onnx.load(tmp_path / "model.onnx")) == without_comments(model)
+    small = with_weights_in_file((tmp_path / "model.onnx").read_bytes(), "model.onnx")
+    assert small is not None
+    places = [tensor.data_location for tensor in onnx.load_model_from_string(small).graph.initializer]
+    assert places == [TensorProto.EXTERNAL, TensorProto.DEFAULT, TensorProto.EXTERNAL]
+
+
+def test_headers_of_large_weights() -> None:
+    for length in (0, 127, 2**14, 2**21, 2**28, 2**31 - 2**24, 2**34 - 1):
+        written = _long_header(5, length)
+        assert len(written) == 6
+        assert _read_varint(written, 0, 6) == (5 << 3 | 2, 1)
+        assert _read_varint(written, 1, 6) == (length, 6)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads what a process has mapped as Linux tells it")
@@ -135,3 +162,18 @@ def test_an_empty_file(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").touch()
     with pytest.raises(DamagedArtifactError, match=r"model.onnx is not an ONNX model"):
         OnnxSession(tmp_path / "model.onnx")
+
+
+def test_a_process_that_may_not_look_into_the_folder_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that was forked and has become another user."""
+    file = tmp_path / "model.onnx"
+    write_aligned(table_model(np.full((64, 64), 1, np.float32)), file)
+    session = OnnxSession(file)
+    monkeypatch.setattr(session, "_process", 0)
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "stat", refused)
+    monkeypatch.setattr(Path, "is_symlink", refused)
+    assert session.run("rows", {"ids": np.array([0])})[0, 0] == 1

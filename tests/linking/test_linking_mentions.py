@@ -116,7 +116,13 @@ def test_what_is_a_name_is_neither_shortened_nor_put_right() -> None:
 
 @pytest.mark.parametrize(
     ("mention", "found"),
-    [(None, "found None"), (float("nan"), "found nan"), (b"Secret", "found bytes"), (["Secret"], "found list")],
+    [
+        (None, "found None"),
+        (float("nan"), "found nan"),
+        (3, "found int"),
+        (b"Secret", "found bytes"),
+        (["Secret"], "found list"),
+    ],
 )
 def test_what_is_no_text_is_named_and_not_shown(mention: Any, found: str) -> None:
     """It may be of a patient, and errors end in logs."""

@@ -321,3 +321,14 @@ def test_nobody_may_read_the_output_who_may_not_read_the_input(linker: Path, tmp
             assert found == mode | 0o200, f"{found:o}"
     finally:
         os.umask(before)
+
+
+def test_another_group_may_not_read_the_output(linker: Path, tmp_path: Path) -> None:
+    source = write_table(tmp_path / "x.csv", rows_of(8))
+    source.chmod(0o640)
+    try:
+        os.chown(source, -1, os.getgid() + 1)
+    except PermissionError:
+        pytest.skip("only root gives a file to a group that it is not in")
+    map_table(linker, source, tmp_path / "y.csv", column="mention")
+    assert stat.S_IMODE((tmp_path / "y.csv").stat().st_mode) == 0o600

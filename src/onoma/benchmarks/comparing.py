@@ -25,7 +25,8 @@ from onoma.randomness import random_from
 from onoma.types import DoubleArray, RowArray
 
 _N_RESAMPLES = 10_000
-_LEAST_P = 1 / (_N_RESAMPLES + 1)
+LEAST_P = 1 / (_N_RESAMPLES + 1)
+"""The least p-value that so many exchanges can find."""
 _EXCHANGED_AT_ONCE = 1_000_000
 """Signs of clusters that are in memory together."""
 
@@ -56,7 +57,7 @@ class Difference:
 
 def p_in_words(p_value: float) -> str:
     """What stands behind "p"; the least that so many exchanges can give is a bound."""
-    return f"≤ {_LEAST_P:.4f}" if p_value <= _LEAST_P else f"= {p_value:.4f}"
+    return f"≤ {LEAST_P:.4f}" if p_value <= LEAST_P else f"= {p_value:.4f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,7 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
             k: difference(right_at(one.answers, k), right_at(other_answers, k), clusters, seed) for k in sorted(cutoffs)
         },
         seed=seed,
-        n_names=n_names if _have_other_names(one.about, other.about) else None,
+        n_names=n_names if have_other_names(one.about, other.about) else None,
     )
 
 
@@ -259,7 +260,7 @@ def in_order_of(one: Measured, other: Measured) -> pl.DataFrame:
         return others
     if len(answers) != len(others):
         why = f"{first} is of {len(answers):,} queries, {second} of {len(others):,}"
-        raise MismatchError(f"{why}; they cannot be compared. Measure both with the same files.")
+        raise MismatchError(f"{why}; they cannot be compared. Measure both with the same files and --successors.")
     numbered, others_numbered = (
         side.with_columns(nth=pl.int_range(pl.len()).over(of_query)) for side in (answers, others)
     )
@@ -273,7 +274,7 @@ def in_order_of(one: Measured, other: Measured) -> pl.DataFrame:
     why = f"is not among those of {second}" + (f" with the codes {', '.join(gold)}" if is_there else "")
     raise MismatchError(
         f"{first} and {second} are of different queries, so they cannot be compared: '{mention}' {why}. Measure both "
-        "with the same files."
+        "with the same files, and with --successors or without."
     )
 
 
@@ -281,7 +282,8 @@ def _ranks_concepts(about: dict[str, Any]) -> bool:
     return bool(about["model"]["kind"] == "linker" or about["model"].get("ranks") == CONCEPTS)
 
 
-def _have_other_names(about: dict[str, Any], other: dict[str, Any]) -> bool:
+def have_other_names(about: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two results, by their ``results.json``, were chosen from other names or an order of them."""
     known = [one.get("dictionary_sha256") for one in (about, other)]
     is_told = None not in known  # by results written since they tell it
     return about["n_dictionary"] != other["n_dictionary"] or (is_told and known[0] != known[1])

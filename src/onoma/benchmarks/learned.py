@@ -6,73 +6,79 @@ shares mentions with the training set says less than it seems to.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from onoma.artifacts import sha256_file
 from onoma.benchmarks.biosyn import Query, cluster_of
 from onoma.benchmarks.metrics import Accuracy, accuracy_at
 from onoma.benchmarks.own import own_queries
+from onoma.benchmarks.results import LearnedSplit, told_apart
+from onoma.codes import other_forms, other_forms_in_words
 
 
-@dataclass(frozen=True)
-class LearnedSplit:
-    """acc@k of queries whose text stands in some files with one of their codes, and of the others.
+@dataclass(frozen=True, eq=False)
+class LearnedMentions:
+    """What stands in files that a system has learned from.
 
     Attributes:
         files: SHA-256 of each file, by its name.
-        seen: acc@k by k of those that stand there; empty if none does.
-        unseen: Of the others; empty if there are none.
+        codes: The codes of each text, case aside.
     """
 
     files: Mapping[str, str]
-    seen: Mapping[int, Accuracy]
-    unseen: Mapping[int, Accuracy]
+    codes: Mapping[str, frozenset[str]]
 
-    def as_json(self) -> dict[str, Any]:
-        """As ``results.json`` has it."""
-        return {
-            "files": dict(self.files),
-            **{
-                name: {
-                    "n_queries": next((accuracy.n_queries for accuracy in part.values()), 0),
-                    **{f"acc@{k}": accuracy.value for k, accuracy in part.items()},
-                    "confidence_interval_95": {f"acc@{k}": [a.low, a.high] for k, a in part.items()},
-                }
-                for name, part in (("seen", self.seen), ("unseen", self.unseen))
-            },
-        }
+    @classmethod
+    def read(cls, files: Sequence[Path], successors: Mapping[str, str]) -> LearnedMentions:
+        """Read the files.
 
+        Args:
+            files: Each as `onoma.benchmarks.own.own_queries` reads it.
+            successors: Of retired codes, as they count in the queries.
 
-def split_by_learned(
-    queries: Sequence[Query], ranks: Sequence[int | None], files: Iterable[Path], *, cutoffs: Sequence[int], seed: int
-) -> LearnedSplit:
-    """Measure apart what stands in files of mentions, which may have been learned from.
+        Raises:
+            InputError: a file cannot be read.
+        """
+        codes: dict[str, set[str]] = {}
+        for file in files:
+            for query in own_queries(file)[0]:
+                current = {successors.get(code, code) for code in query.gold}
+                codes.setdefault(cluster_of(query.text), set()).update(current)
+        sums = {name: sha256_file(file) for name, file in told_apart(files).items()}
+        return cls(sums, {text: frozenset(of_text) for text, of_text in codes.items()})
 
-    Args:
-        queries: What was measured.
-        ranks: Of each query.
-        files: Each as `onoma.benchmarks.own.own_queries` reads it.
-        cutoffs: The k of each acc@k.
-        seed: Of the confidence intervals.
+    def doubts(self, queries: Sequence[Query]) -> Iterator[str]:
+        """Whether codes have another form than those of the queries, so that nothing would seem to be learned from."""
+        shared = [query for query in queries if cluster_of(query.text) in self.codes]
+        if shared and not any(self.has(query) for query in shared):
+            theirs = {code for query in shared for code in self.codes[cluster_of(query.text)]}
+            found = other_forms(theirs, {code for query in queries for code in query.gold})
+            if found:
+                yield f"learned from (--learned-from): {other_forms_in_words(found, where='the queries')}"
 
-    Raises:
-        InputError: a file cannot be read.
-    """
-    files = list(files)
-    learned = {
-        (cluster_of(query.text), code) for file in files for query in own_queries(file)[0] for code in query.gold
-    }
-    is_seen = [any((cluster_of(query.text), code) in learned for code in query.gold) for query in queries]
+    def has(self, query: Query) -> bool:
+        """Whether a query's text stands there with one of its codes."""
+        return not query.gold.isdisjoint(self.codes.get(cluster_of(query.text), frozenset()))
 
-    def of(*, seen: bool) -> dict[int, Accuracy]:
-        rows = [row for row, one in enumerate(is_seen) if one == seen]
-        texts = [cluster_of(queries[row].text) for row in rows]
-        return {
-            k: accuracy_at([ranks[row] for row in rows], k, clusters=texts, seed=seed) for k in cutoffs if len(rows)
-        }
+    def split(
+        self, queries: Sequence[Query], ranks: Sequence[int | None], *, cutoffs: Sequence[int], seed: int
+    ) -> LearnedSplit:
+        """Measure apart the queries that stand there.
 
-    sums = {file.name: sha256_file(file) for file in files}
-    return LearnedSplit(files=sums, seen=of(seen=True), unseen=of(seen=False))
+        Args:
+            queries: What was measured.
+            ranks: Of each query.
+            cutoffs: The k of each acc@k.
+            seed: Of the confidence intervals.
+        """
+        is_seen = [self.has(query) for query in queries]
+
+        def of(*, seen: bool) -> dict[int, Accuracy]:
+            rows = [row for row, one in enumerate(is_seen) if one == seen]
+            texts = [cluster_of(queries[row].text) for row in rows]
+            of_rows = [ranks[row] for row in rows]
+            return {k: accuracy_at(of_rows, k, clusters=texts, seed=seed) for k in cutoffs if rows}
+
+        return LearnedSplit(files=self.files, seen=of(seen=True), unseen=of(seen=False))

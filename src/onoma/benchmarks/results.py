@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib import metadata
 from pathlib import Path
@@ -12,13 +12,41 @@ from typing import Any
 
 from onoma._version import __version__
 from onoma.benchmarks.abstention import AbstentionResult, in_words
-from onoma.benchmarks.learned import LearnedSplit
 from onoma.benchmarks.metrics import Accuracy
 from onoma.linking import Filters
 
 CONCEPTS = "concepts"
 """What a baseline ranks that was measured over a linker's."""
 _INTERVALS = "percentile bootstrap over distinct mentions, 10,000 resamples; Wilson's where all are right, or none"
+
+
+@dataclass(frozen=True)
+class LearnedSplit:
+    """acc@k of queries whose text stands in some files with one of their codes, and of the others.
+
+    Attributes:
+        files: SHA-256 of each file, by its name.
+        seen: acc@k by k of those that stand there; empty if none does.
+        unseen: Of the others; empty if there are none.
+    """
+
+    files: Mapping[str, str]
+    seen: Mapping[int, Accuracy]
+    unseen: Mapping[int, Accuracy]
+
+    def as_json(self) -> dict[str, Any]:
+        """As ``results.json`` has it."""
+        return {
+            "files": dict(self.files),
+            **{
+                name: {
+                    "n_queries": next((accuracy.n_queries for accuracy in part.values()), 0),
+                    **{f"acc@{k}": accuracy.value for k, accuracy in part.items()},
+                    "confidence_interval_95": {f"acc@{k}": [a.low, a.high] for k, a in part.items()},
+                }
+                for name, part in (("seen", self.seen), ("unseen", self.unseen))
+            },
+        }
 
 
 @dataclass(frozen=True)
@@ -147,6 +175,18 @@ class BenchmarkResult:
             f"protocol {self.protocol.split(':')[0]}; "
             f"results in {self.path}"
         )
+
+
+def told_apart(files: Sequence[Path]) -> dict[str, Path]:
+    """Files by their names, or, where several have one, by as much of the path as tells them apart."""
+    names: dict[str, Path] = {}
+    for file in dict.fromkeys(files):
+        others = [other for other in dict.fromkeys(files) if other != file]
+        n_parts = 1
+        while any(file.parts[-n_parts:] == other.parts[-n_parts:] for other in others):
+            n_parts += 1
+        names["/".join(file.parts[-n_parts:])] = file
+    return names
 
 
 def versions_in_use() -> dict[str, str]:

@@ -24,13 +24,13 @@ from onoma.benchmarks.doubts import (
     doubts_of_training,
     unknown_codes,
 )
-from onoma.benchmarks.learned import split_by_learned
+from onoma.benchmarks.learned import LearnedMentions
 from onoma.benchmarks.metrics import accuracy_at, composite_rank, first_hit_rank, macro_accuracy_at
-from onoma.benchmarks.results import CONCEPTS, BenchmarkResult, name_of, versions_in_use
+from onoma.benchmarks.results import CONCEPTS, BenchmarkResult, name_of, told_apart, versions_in_use
 from onoma.benchmarks.tasks import BenchmarkTask, get_task
 from onoma.codes import NO_CONCEPT, other_forms, other_forms_in_words, split_codes
 from onoma.encoders import Encoder, open_encoder
-from onoma.errors import ConfigError, InputError
+from onoma.errors import ConfigError, InputError, check_several
 from onoma.linking import Asking, Linker
 from onoma.linking.baselines import Baseline, SearchLinker, get_baseline
 from onoma.processors import machine
@@ -103,7 +103,7 @@ def run_benchmark(
         raise InputError(
             "give one of encoder, linker and baseline, or a baseline and the linker whose concepts it ranks"
         )
-    learned_files = [Path(file) for file in learned_from]
+    check_several(learned_from, "learned_from")
     if sparse and encoder is None:
         raise ConfigError("n-grams by an encoder's weight are for encoders: a linker and a baseline have their own.")
     if asking is not None and linker is None:
@@ -115,13 +115,20 @@ def run_benchmark(
         )
     doubts: list[str] = []
     replaced, terminologies = "", {} if linker is not None else dict(declared.terminologies)
+    current: dict[str, str] = {}
     if successors is not None:
         release = as_terminology(successors)
-        queries, n_replaced = _with_successors(queries, release.successors())
-        terminologies[release.path.name] = release.manifest.fingerprint
+        current = release.successors()
+        queries, n_replaced = _with_successors(queries, current)
+        terminologies[f"successors: {release.path.name}"] = release.manifest.fingerprint
         replaced = f"; codes that {release.path.name} has retired stand for what has replaced them"
-        what = "has a code" if n_replaced == 1 else "have codes"
-        doubts += [f"{n_replaced:,} of the queries {what} that {release.path.name} has retired: the successor counts"]
+        if n_replaced:
+            what = "has a code" if n_replaced == 1 else "have codes"
+            doubts += [f"{n_replaced:,} of the queries {what} that {release.path.name} has retired: successors count"]
+    learned = None
+    if files_learned := [Path(file) for file in learned_from]:
+        learned = LearnedMentions.read(files_learned, current)
+        doubts += learned.doubts(queries)
     if linker is not None:
         asked = Asking() if asking is None else asking
         linking = asked.applied(Linker.open(linker) if isinstance(linker, str | Path) else linker)
@@ -206,16 +213,14 @@ def run_benchmark(
         doubts=tuple(doubts),
         model=ranking.model,
         abstention=abstention,
-        learned=split_by_learned(queries, ranks, learned_files, cutoffs=declared.cutoffs, seed=seed)
-        if learned_files
-        else None,
+        learned=None if learned is None else learned.split(queries, ranks, cutoffs=declared.cutoffs, seed=seed),
         seed=seed,
         versions=versions_in_use(),
         machine=machine(),
         terminologies=terminologies,
         data={
             name: {"sha256": sha256_file(file), "bytes": file.stat().st_size}
-            for name, file in _told_apart(files).items()
+            for name, file in told_apart(files).items()
         },
         seconds=round(time.perf_counter() - started, 3),
         path=Path(out),
@@ -236,18 +241,6 @@ def _with_successors(queries: Sequence[Query], successors: Mapping[str, str]) ->
 def _is_nil(query: Query, known_ids: set[str]) -> bool:
     """Whether a query says that it means no concept; a concept may be called so."""
     return query.gold.issubset(NO_CONCEPT) and query.gold.isdisjoint(known_ids)
-
-
-def _told_apart(files: Sequence[Path]) -> dict[str, Path]:
-    """Files by their names, or, where several have one, by as much of the path as tells them apart."""
-    names: dict[str, Path] = {}
-    for file in dict.fromkeys(files):
-        others = [other for other in dict.fromkeys(files) if other != file]
-        n_parts = 1
-        while any(file.parts[-n_parts:] == other.parts[-n_parts:] for other in others):
-            n_parts += 1
-        names["/".join(file.parts[-n_parts:])] = file
-    return names
 
 
 def _ids_of(dictionary: Sequence[DictionaryLine]) -> set[str]:
@@ -336,7 +329,7 @@ def _rank_with_baseline(
 def _rank_concepts_with_baseline(
     baseline: Baseline, linker: Linker, queries: Sequence[Query], asking: Asking, *, k: int
 ) -> Ranking:
-    """By the names that the linker has, once its filters are applied."""
+    """By all names of the linker: those that its filters leave out are no answers, and count in weights of words."""
     if asking != Asking(filters=asking.filters) or linker.preparation.is_on:
         raise ConfigError(
             "stages, expected types and what mentions go through are the linker's own: a baseline that ranks its "

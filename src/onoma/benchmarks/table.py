@@ -20,11 +20,13 @@ import numpy as np
 
 from onoma.benchmarks.biosyn import cluster_of
 from onoma.benchmarks.comparing import (
+    LEAST_P,
     Difference,
     Measured,
     check_comparable,
     cutoffs_of,
     difference,
+    have_other_names,
     in_order_of,
     p_in_words,
     read_results,
@@ -55,6 +57,7 @@ class TableCell:
         sd: Standard deviation of its runs (n - 1); unset where there is one run.
         difference: Less the system that is compared with; unset for that one, and where nothing is compared.
         p_holm: The p-value of the difference, corrected by Holm for as many systems as are compared at this k.
+        p_holm_is_bound: It comes of a p-value that is the least that can be found, and may be lower.
     """
 
     value: float
@@ -63,6 +66,7 @@ class TableCell:
     sd: float | None
     difference: Difference | None
     p_holm: float | None
+    p_holm_is_bound: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,7 @@ class ResultTable:
         rows: Systems, in the order given.
         against: Name of the system that the others are compared with, if one is.
         seed: Of the resampling.
+        have_other_names: Linkers that do not have the same names, which is part of their differences.
     """
 
     task: str
@@ -101,6 +106,7 @@ class ResultTable:
     rows: tuple[TableRow, ...]
     against: str | None
     seed: int
+    have_other_names: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Ready for ``json.dumps``; the keys of cells are such as "acc@1"."""
@@ -111,7 +117,7 @@ class ResultTable:
         return {**asdict(self), "rows": rows}
 
     def written(self, kind: str) -> str:
-        """The table as text of one of `TABLE_FORMATS`, in per cent but for JSON.
+        """The table as text of one of `TABLE_FORMATS`; Markdown and LaTeX in per cent.
 
         Raises:
             ConfigError: there is no such format.
@@ -119,23 +125,27 @@ class ResultTable:
         one_of(kind, TABLE_FORMATS, "format of tables")
         if kind == "json":
             return json.dumps(self.as_json(), indent=1) + "\n"
-        head, body = self._as_text()
         if kind == "csv":
             written = io.StringIO()
             csv.writer(written, lineterminator="\n").writerows(self._as_numbers())
             return written.getvalue()
+        head, body = self._as_text()
         if kind == "latex":
             lines = [
                 rf"% {self._in_words()}",
                 rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}",
                 r"\toprule",
-                " & ".join(map(_in_latex, head)) + r" \\",
+                " & ".join(map(_escaped, head)) + r" \\",
                 r"\midrule",
-                *(" & ".join(map(_in_latex, cells)) + r" \\" for cells in body),
+                *(" & ".join([_escaped(cells[0]), *map(_figures_in_latex, cells[1:])]) + r" \\" for cells in body),
                 r"\bottomrule",
                 r"\end{tabular}",
             ]
             return "\n".join(lines) + "\n"
+        head, body = (
+            [cell.replace("|", r"\|") for cell in head],
+            [[c.replace("|", r"\|") for c in row] for row in body],
+        )
         widths = [max(len(cells[column]) for cells in (head, *body)) for column in range(len(head))]
         table = [
             "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)) + " |"
@@ -146,10 +156,10 @@ class ResultTable:
 
     def _as_text(self) -> tuple[list[str], list[list[str]]]:
         several = any(row.n_runs > 1 for row in self.rows)
-        cutoffs = list(self.rows[0].cells)
+        cutoffs, compares = list(self.rows[0].cells), self.against is not None and len(self.rows) > 1
         head = ["system", *(["runs"] if several else [])]
         for k in cutoffs:
-            head += [f"acc@{k}", "95 %", *([f"less {self.against}", "p", "p (Holm)"] if self.against else [])]
+            head += [f"acc@{k}", "95 %", *([f"less {self.against}", "p", "p (Holm)"] if compares else [])]
         body = []
         for row in self.rows:
             cells = [row.name, *([f"{row.n_runs}"] if several else [])]
@@ -157,11 +167,11 @@ class ResultTable:
                 cell = row.cells[k]
                 spread = "" if cell.sd is None else f" ± {100 * cell.sd:.1f}"
                 cells += [f"{100 * cell.value:.1f}{spread}", f"{100 * cell.low:.1f}-{100 * cell.high:.1f}"]
-                if self.against and (one := cell.difference) is not None and cell.p_holm is not None:
+                if (one := cell.difference) is not None and cell.p_holm is not None:
                     value, low, high = (f"{100 * share:+.1f}" for share in (one.value, one.low, one.high))
-                    p_values = (p_in_words(one.p_value), p_in_words(cell.p_holm))
-                    cells += [f"{value} ({low} to {high})", *(p.removeprefix("= ") for p in p_values)]
-                elif self.against:
+                    holm_p = f"{'≤ ' if cell.p_holm_is_bound else ''}{cell.p_holm:.4f}"
+                    cells += [f"{value} ({low} to {high})", p_in_words(one.p_value).removeprefix("= "), holm_p]
+                elif compares:
                     cells += [""] * 3
             body.append(cells)
         return head, body
@@ -186,11 +196,13 @@ class ResultTable:
         ]
         if any(row.n_runs > 1 for row in self.rows):
             said.append("mean and standard deviation of runs")
-        if self.against:
+        if self.against is not None and len(self.rows) > 1:
             said.append(
                 f"differences from {self.against} with p by random exchange of answers, and as Holm corrects it for "
                 f"the {len(self.rows) - 1} at each k"
             )
+        if self.have_other_names:
+            said.append("the linkers have other names, or another order of them, which is part of the differences")
         return "; ".join(said) + "."
 
 
@@ -224,6 +236,11 @@ def tabulate_results(
         check_several(folders, f"results of {name}")
         if not folders:
             raise InputError("a system without results", field=name, expected="one folder or more", found="none")
+        places = [Path(folder).resolve() for folder in folders]
+        if twice := [place for place in places if places.count(place) > 1]:
+            raise InputError(
+                "the same results twice in one system", path=twice[0], field=name, fix="give each run once"
+            )
         runs[name] = [read_results(Path(folder)) for folder in folders]
     first, *others = (run for of_system in runs.values() for run in of_system)
     for other in others:
@@ -249,6 +266,7 @@ def tabulate_results(
         ),
         against=against,
         seed=seed,
+        have_other_names=any(have_other_names(first.about, other.about) for other in others),
     )
 
 
@@ -284,7 +302,8 @@ def _cells(
     means = {name: runs.mean(axis=0) for name, runs in right.items()}
     compared = {} if against is None else {name: mean for name, mean in means.items() if name != against}
     differences = {name: difference(means[str(against)], mean, clusters, seed) for name, mean in compared.items()}
-    corrected = dict(zip(differences, holm([one.p_value for one in differences.values()]), strict=True))
+    p_values = {name: one.p_value for name, one in differences.items()}
+    corrected = dict(zip(p_values, holm([*p_values.values()]), strict=True))
     cells = {}
     for name, mean in means.items():
         low, high = percentile_interval(resampled_means(mean, clusters, seed=seed, n_resamples=_N_RESAMPLES))
@@ -296,13 +315,16 @@ def _cells(
             sd=float(runs.std(ddof=1)) if len(runs) > 1 else None,
             difference=differences.get(name),
             p_holm=corrected.get(name),
+            p_holm_is_bound=name in p_values and p_values[name] <= LEAST_P,
         )
     return cells
 
 
-def _in_latex(text: str) -> str:
-    escaped = "".join(_LATEX_SIGNS.get(sign, sign) for sign in text)
-    for sign, command in (("±", r"$\pm$"), ("≤", r"$\leq$")):
-        escaped = escaped.replace(sign, command)
-    escaped = re.sub(r"(?<!\S)([+-])(?=\d)|(?<=\()([+-])(?=\d)", lambda match: f"${match.group()}$", escaped)
-    return re.sub(r"(?<=\d)-(?=\d)", "--", escaped)
+def _escaped(text: str) -> str:
+    return "".join(_LATEX_SIGNS.get(sign, sign) for sign in text)
+
+
+def _figures_in_latex(text: str) -> str:
+    figures = _escaped(text).replace("±", r"$\pm$").replace("≤", r"$\leq$")
+    figures = re.sub(r"(?<![\d$])[+-](?=\d)", lambda match: f"${match.group()}$", figures)
+    return re.sub(r"(?<=\d)-(?=\d)", "--", figures)

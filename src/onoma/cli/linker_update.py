@@ -107,7 +107,7 @@ def update(
         return
     if mentions is None and (column is not None or encoding != "utf-8"):
         raise ConfigError("--column and --encoding are of the mentions: give these too (--mentions).")
-    reading = reading_of(None, encoding)
+    reading = reading_of(None, encoding, quotes=False)
     if changed is not None:
         if mentions is None:
             raise ConfigError("--changed writes what changed for mentions: give these too (--mentions).")

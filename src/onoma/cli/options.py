@@ -88,8 +88,13 @@ Database = Annotated[
 TopK = Annotated[int, typer.Option("--top-k", "-k", min=1, help="How many concepts to return for a mention.")]
 
 
-def reading_of(on_error: Literal["strict", "skip"] | None, encoding: str) -> Reading:
+def reading_of(on_error: Literal["strict", "skip"] | None, encoding: str, *, quotes: bool = True) -> Reading:
     """How a file is read whose encoding can be said with `Encoding`; without ``on_error`` no line can be skipped.
+
+    Args:
+        on_error: As of `Reading`.
+        encoding: Likewise.
+        quotes: Likewise.
 
     Raises:
         ConfigError: there is no such encoding.
@@ -102,6 +107,7 @@ def reading_of(on_error: Literal["strict", "skip"] | None, encoding: str) -> Rea
         may_skip=on_error is not None,
         encoding=checked_encoding(encoding),
         encoding_option="--encoding ",
+        quotes=quotes,
     )
 
 

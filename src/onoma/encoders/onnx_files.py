@@ -150,6 +150,8 @@ def _fields(message: Buffer, place: int, end: int) -> Iterator[_Field]:
     while place < end:
         start = place
         key, place = _read_varint(message, place, end)
+        if key < 8:  # there is no field 0, and a run of noughts would be millions of them
+            raise _NotAlignedError
         content = place
         match key & 7:
             case 0:

@@ -117,17 +117,17 @@ class OnnxSession:
             return self._begin(b"")
         with mmap.mmap(self._descriptor, 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as model:
             # The runtime takes weights from the folder of the model alone, and not through links out of it.
-            refers = not self._file.is_symlink() and with_weights_in_file(model, self._file.name)
-            with contextlib.suppress(DamagedArtifactError):
-                session = self._begin(refers or str(self._file))
-                if self._lies_there():
-                    return session
+            if self._lies_there() and not self._file.is_symlink():
+                with contextlib.suppress(DamagedArtifactError):
+                    session = self._begin(with_weights_in_file(model, self._file.name) or str(self._file))
+                    if self._lies_there():
+                        return session
             return self._begin(bytes(model))
 
     def _lies_there(self) -> bool:
         try:
             return os.path.samestat(self._file.stat(), os.fstat(self._descriptor))
-        except FileNotFoundError:
+        except OSError:  # gone, or not to be seen by whom this process has become
             return False
 
     def _begin(self, model: str | bytes) -> onnxruntime.InferenceSession:

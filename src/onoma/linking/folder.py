@@ -46,7 +46,7 @@ from onoma.linking.lookup import NameLookup
 from onoma.linking.prior import open_prior
 from onoma.linking.reranking import Reranker
 from onoma.linking.settings import LinkerSettings
-from onoma.linking.spelling import NameWords
+from onoma.linking.spelling import WORDS_FILES, NameWords
 from onoma.types import MAX_NORM
 
 KIND = "linker"
@@ -133,9 +133,9 @@ def fingerprint(manifest: Manifest, *, reranker: str | None) -> str:
     digest.update(str(manifest.config.get("normalisation")).encode())
     digest.update((reranker or "").encode())
     # The folders of models count by their fingerprints: their manifests have a date. So do vectors in a table: that of
-    # another build has another name.
+    # another build has another name. Words are those of the texts, and older folders do not have them.
     for name, entry in sorted(manifest.files.items()):
-        if not name.startswith((f"{ENCODER_FOLDER}/", f"{RERANKER_FOLDER}/", TABLE_FILE)):
+        if not name.startswith((f"{ENCODER_FOLDER}/", f"{RERANKER_FOLDER}/", TABLE_FILE, WORDS_FILES)):
             digest.update(f"\n{name} {entry.sha256}".encode())
     return digest.hexdigest()
 

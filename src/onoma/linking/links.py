@@ -72,8 +72,8 @@ def check_text(text: object, what: str, *, field: str) -> None:
         InputError: it is no string, or not valid Unicode.
     """
     if not isinstance(text, str):
-        is_simple = text is None or isinstance(text, bool | int | float)
-        raise InputError(f"{what} is not text", field=field, found=repr(text) if is_simple else type(text).__name__)
+        is_missing = text is None or text != text  # noqa: PLR0124 - nan, as tables have it
+        raise InputError(f"{what} is not text", field=field, found=repr(text) if is_missing else type(text).__name__)
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -39,6 +39,8 @@ _WORD = re.compile(r"(?<![\u0300-\u036f])\b[^\W\d_]+\b(?![\u0300-\u036f])")
 _WORDS_OF_NAMES = r"\b\p{Ll}+\b"
 """Of names in lower case; it has only words of scripts with a case."""
 _WORDS = "words"
+WORDS_FILES = "words."
+"""What the names of the files begin with."""
 _COUNTS_FILE = "words.counts.npy"
 _NAMES_AT_ONCE = 100_000
 _REMEMBERED = 100_000

@@ -254,7 +254,7 @@ def map_table(
             n_written=sum(part.n_written for part in written),
             n_quoted=table.n_quoted if isinstance(table, TextTable) else 0,
         )
-        work.put_in_place(target, settings, counts, readable_as=before.st_mode, overwrite=overwrite)
+        work.put_in_place(target, settings, counts, readable_as=before, overwrite=overwrite)
     return report(counts, settings)
 
 

@@ -23,6 +23,7 @@ import contextlib
 import errno
 import hashlib
 import json
+import os
 import shutil
 import stat
 from collections.abc import Iterator
@@ -402,7 +403,7 @@ class WorkFolder:
         return done if (there.st_size, there.st_mtime_ns) == (done.size, done.modified_ns) else None
 
     def put_in_place(
-        self, output: Path, settings: Settings, counts: Counts, *, readable_as: int, overwrite: bool
+        self, output: Path, settings: Settings, counts: Counts, *, readable_as: os.stat_result, overwrite: bool
     ) -> None:
         """Make the whole file the output, and remove the folder.
 
@@ -410,15 +411,18 @@ class WorkFolder:
             output: Where it shall lie.
             settings: Of the run.
             counts: What became of the table.
-            readable_as: Mode of the input: nobody may read a new output who may not read that. One that is replaced
-                keeps its own mode.
+            readable_as: The input: a new output has no mode that this has not, nor lets a group read it that is not the
+                input's. One that is replaced keeps its own mode.
             overwrite: Replace an output that is there.
 
         Raises:
             ArtifactExistsError: another process wrote the output meanwhile, and ``overwrite`` is not set.
         """
+        made, mode = self.whole.stat(), readable_as.st_mode | stat.S_IRUSR | stat.S_IWUSR
+        if made.st_gid != readable_as.st_gid and not readable_as.st_mode & stat.S_IROTH:
+            mode &= ~stat.S_IRWXG
         with contextlib.suppress(OSError):  # of a file system without modes
-            self.whole.chmod(self.whole.stat().st_mode & (readable_as | stat.S_IRUSR | stat.S_IWUSR) & 0o777)
+            self.whole.chmod(stat.S_IMODE(made.st_mode & mode))
         there = self.whole.stat()
         done = Finished(settings, there.st_size, there.st_mtime_ns, counts)
         write_text_atomically(self.folder / "done", json.dumps(asdict(done)))
