@@ -170,6 +170,7 @@ def test_a_line_of_stdin_that_is_not_utf8_is_named(place: Path) -> None:
     )
     assert done.returncode == 1
     assert b"standard input, line 2" in done.stderr
+    assert b"R" not in done.stderr.partition(b"line 2")[2].partition(b"To mend")[0], "a mention may be a patient's"
 
 
 def test_a_linker_prepares_names_as_its_encoder_was_trained(place: Path) -> None:
