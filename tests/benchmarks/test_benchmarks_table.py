@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from test_benchmarks_comparing import FIRST, MENTIONS, SECOND, written
 
 from commands import run
-from onoma.benchmarks import compare_results, tabulate_results
+from onoma.benchmarks import accuracy_at, compare_results, tabulate_results
 from onoma.benchmarks.table import holm
 from onoma.errors import ConfigError, InputError, MismatchError
 
@@ -152,6 +152,9 @@ def test_intervals_against_plain_resampling(results: dict[str, list[Path]]) -> N
     assert cell.low == pytest.approx(low, abs=0.03)
     assert cell.high == pytest.approx(high, abs=0.03)
     assert cell.low < cell.value < cell.high
+    (plain,) = tabulate_results({"plain": results["plain"]}).rows
+    of_run = accuracy_at(FIRST, 1, clusters=clusters)
+    assert (plain.cells[1].low, plain.cells[1].high) == (of_run.low, of_run.high), "as results.json has it"
 
 
 def test_the_least_p_is_a_bound_corrected_too(tmp_path: Path) -> None:
@@ -163,6 +166,7 @@ def test_the_least_p_is_a_bound_corrected_too(tmp_path: Path) -> None:
     assert (b.p_holm_is_bound, c.p_holm_is_bound) == (True, False)
     line = table.written("markdown").splitlines()[3]
     assert "| ≤ 0.0001 | ≤ 0.0002 |" in line
+    assert "100.0 | 91.2-100.0" in line, "Wilson's, as everywhere"
     assert table.written("latex").count(r"$\leq$") == 4
 
 

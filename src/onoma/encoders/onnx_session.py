@@ -117,9 +117,10 @@ class OnnxSession:
             return self._begin(b"")
         with mmap.mmap(self._descriptor, 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as model:
             # The runtime takes weights from the folder of the model alone, and not through links out of it.
-            if self._lies_there() and not self._file.is_symlink():
+            if self._lies_there():
+                refers = None if self._file.is_symlink() else with_weights_in_file(model, self._file.name)
                 with contextlib.suppress(DamagedArtifactError):
-                    session = self._begin(with_weights_in_file(model, self._file.name) or str(self._file))
+                    session = self._begin(refers or str(self._file))
                     if self._lies_there():
                         return session
             return self._begin(bytes(model))
