@@ -317,13 +317,17 @@ def _rank_with_baseline(
         exact=equal_lines(dictionary, texts, k=k, normalisation=baseline.normalisation),
         known_ids=_ids_of(dictionary),
         n_dictionary=len(dictionary),
-        model={
-            "kind": "baseline",
-            "name": baseline.name,
-            "fingerprint": baseline.fingerprint,
-            "settings": json.dumps(baseline.settings),
-        },
+        model=_model_of(baseline),
     )
+
+
+def _model_of(baseline: Baseline) -> dict[str, str]:
+    return {
+        "kind": "baseline",
+        "name": baseline.name,
+        "fingerprint": baseline.fingerprint,
+        "settings": json.dumps(baseline.settings),
+    }
 
 
 def _rank_concepts_with_baseline(
@@ -349,14 +353,7 @@ def _rank_concepts_with_baseline(
         exact=as_candidates(texts, linker.exact_matcher().link(texts, top_k=k)),
         known_ids=known,
         n_dictionary=linker.n_texts,
-        model={
-            "kind": "baseline",
-            "name": baseline.name,
-            "fingerprint": baseline.fingerprint,
-            "settings": json.dumps(baseline.settings),
-            "ranks": CONCEPTS,
-            **_filters_of(asking),
-        },
+        model={**_model_of(baseline), "ranks": CONCEPTS, **_filters_of(asking)},
     )
 
 
