@@ -18,7 +18,8 @@ from onoma.artifacts import amend_artifact, write_artifact
 from onoma.benchmarks import changed_answers, compare_results
 from onoma.benchmarks.biosyn import Query
 from onoma.benchmarks.candidates import Candidate
-from onoma.benchmarks.run import Ranking, predictions_table
+from onoma.benchmarks.ranking import Ranking
+from onoma.benchmarks.run import predictions_table
 from onoma.cli import benchmark as commands
 from onoma.errors import ArtifactExistsError, InputError, MismatchError, NotAnArtifactError
 

@@ -24,8 +24,8 @@ from onoma.errors import InputError, MismatchError
 from onoma.randomness import random_from
 from onoma.types import DoubleArray, RowArray
 
-_N_RESAMPLES = 10_000
-LEAST_P = 1 / (_N_RESAMPLES + 1)
+N_RESAMPLES = 10_000
+LEAST_P = 1 / (N_RESAMPLES + 1)
 """The least p-value that so many exchanges can find."""
 _EXCHANGED_AT_ONCE = 1_000_000
 """Signs of clusters that are in memory together."""
@@ -342,21 +342,21 @@ def difference(first: DoubleArray, second: DoubleArray, clusters: RowArray, seed
         seed: Of the resampling.
     """
     gained = second - first
-    means = resampled_means(gained, clusters, seed=seed, n_resamples=_N_RESAMPLES)
+    means = resampled_means(gained, clusters, seed=seed, n_resamples=N_RESAMPLES)
     low, high = percentile_interval(means)
     sums = np.bincount(clusters, weights=gained)
     sums = sums[sums != 0]  # the others are the same either way
     random = random_from(seed)
     n_as_large = 0
     at_once = max(1, _EXCHANGED_AT_ONCE // max(1, len(sums)))
-    for start in range(0, _N_RESAMPLES, at_once):
-        signs = random.integers(0, 2, (min(at_once, _N_RESAMPLES - start), len(sums)), np.int8) * 2 - 1
+    for start in range(0, N_RESAMPLES, at_once):
+        signs = random.integers(0, 2, (min(at_once, N_RESAMPLES - start), len(sums)), np.int8) * 2 - 1
         n_as_large += int((np.abs(signs @ sums) >= abs(sums.sum()) - 1e-9).sum())
     return Difference(
         value=float(gained.mean()),
         low=low,
         high=high,
-        p_value=(n_as_large + 1) / (_N_RESAMPLES + 1),
+        p_value=(n_as_large + 1) / (N_RESAMPLES + 1),
         n_won=int((gained > 0).sum()),
         n_lost=int((gained < 0).sum()),
         value_once=cluster_mean(gained, clusters),

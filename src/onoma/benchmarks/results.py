@@ -71,9 +71,9 @@ class BenchmarkResult:
         doubts: Why the figures may not be what they are taken for, in words.
         model: Kind (encoder, linker or baseline), name and fingerprint of what was measured; of an encoder its
             precision, and the weight of n-grams if they were added ("sparse_weight"); of a baseline over a linker
-            "ranks": "concepts"; of a linker its stages, and how
-            it makes mentions ready, if it does ("preparation"); filters and "expected_types" that it was asked with,
-            and how many of its names can be an answer if not all can ("names_in_use").
+            "ranks": "concepts"; of a linker its stages, and how it makes mentions ready, if it does ("preparation");
+            filters and "expected_types" that it was asked with, and how many of its names can be an answer if not all
+            can ("names_in_use").
         learned: acc@k of queries that stand in files which were learned from, and of the others, if such files were
             given.
         abstention: How well a calibrated linker knows when to answer; written to files of its own.

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
 
 from onoma.artifacts import ensure_writable, sha256_file, write_artifact
-from onoma.benchmarks.abstention import WISHED_PRECISIONS, judge_queries, measure_abstention, write_abstention
+from onoma.benchmarks.abstention import judge_queries, measure_abstention, write_abstention
 from onoma.benchmarks.biosyn import DictionaryLine, Query, cluster_of
-from onoma.benchmarks.candidates import Candidates, as_candidates, best_lines, equal_lines, nearest_lines
+from onoma.benchmarks.candidates import Candidates
 from onoma.benchmarks.doubts import (
     doubts_of_codes,
     doubts_of_files,
@@ -26,13 +24,23 @@ from onoma.benchmarks.doubts import (
 )
 from onoma.benchmarks.learned import LearnedMentions
 from onoma.benchmarks.metrics import accuracy_at, composite_rank, first_hit_rank, macro_accuracy_at
-from onoma.benchmarks.results import CONCEPTS, BenchmarkResult, name_of, told_apart, versions_in_use
+from onoma.benchmarks.ranking import (
+    Ranking,
+    ids_of,
+    rank_concepts_with_baseline,
+    rank_with_baseline,
+    rank_with_encoder,
+    rank_with_linker,
+    require_common_ids,
+    weight_of_ngrams,
+)
+from onoma.benchmarks.results import BenchmarkResult, name_of, told_apart, versions_in_use
 from onoma.benchmarks.tasks import BenchmarkTask, get_task
-from onoma.codes import NO_CONCEPT, other_forms, other_forms_in_words, split_codes
+from onoma.codes import NO_CONCEPT
 from onoma.encoders import Encoder, open_encoder
 from onoma.errors import ConfigError, InputError, check_several
 from onoma.linking import Asking, Linker
-from onoma.linking.baselines import Baseline, SearchLinker, get_baseline
+from onoma.linking.baselines import Baseline, get_baseline
 from onoma.processors import machine
 from onoma.terminology import Terminology
 from onoma.terminology.terminology import as_terminology
@@ -134,12 +142,12 @@ def run_benchmark(
         linking = asked.applied(Linker.open(linker) if isinstance(linker, str | Path) else linker)
         doubts += doubts_of_files(declared.name, chosen, n_queries=len(queries), n_names=None)
         if baseline is None:
-            ranking = _rank_with_linker(linking, queries, asked, k=k)
+            ranking = rank_with_linker(linking, queries, asked, k=k)
             doubts += doubts_of_learning(linking, queries)
         else:
             measured = baseline if isinstance(baseline, Baseline) else get_baseline(baseline)
             files += measured.files
-            ranking = _rank_concepts_with_baseline(measured, linking, queries, asked, k=k)
+            ranking = rank_concepts_with_baseline(measured, linking, queries, asked, k=k)
         names_of = "what passes the filters" if asked.filters.are_set else "the linker's terminology"
         dictionary_sha256 = linking.fingerprint_of_names
         protocol, tie_rule = declared.linker_protocol, declared.linker_tie_rule
@@ -149,9 +157,9 @@ def run_benchmark(
         dictionary_sha256 = _sha256_of(dictionary)
         doubts += doubts_of_files(declared.name, chosen, n_queries=len(queries), n_names=len(dictionary))
         names_of = "the dictionary"
-        _require_common_ids(
+        require_common_ids(
             queries,
-            _ids_of(dictionary),
+            ids_of(dictionary),
             of=names_of,
             path=next(iter(dictionary_files), Path(data)),
             fix="give queries and dictionary the same codes",
@@ -160,7 +168,7 @@ def run_benchmark(
         if encoder is not None:
             opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
             doubts += doubts_of_training(opened, queries)
-            weight = _weight_of(opened) if sparse else None
+            weight = weight_of_ngrams(opened) if sparse else None
             if weight is not None and weight <= 0:
                 protocol += f"; the weight of n-grams that training left, {weight:.3g}, counts as nothing"
                 weight = None
@@ -168,11 +176,11 @@ def run_benchmark(
                 protocol += f"; here the cosine of character 1-2-grams, times {weight:.3g}, is added"
             elif (opened.folder.sparse_weight or 0) > 0:
                 protocol += f"; the encoder's weight of n-grams, {opened.folder.sparse_weight:.3g}, is left out"
-            ranking = _rank_with_encoder(opened, dictionary, queries, k=k, sparse_weight=weight, progress=progress)
+            ranking = rank_with_encoder(opened, dictionary, queries, k=k, sparse_weight=weight, progress=progress)
         else:
             measured = baseline if isinstance(baseline, Baseline) else get_baseline(str(baseline))
             files += measured.files
-            ranking = _rank_with_baseline(measured, dictionary, queries, k=k)
+            ranking = rank_with_baseline(measured, dictionary, queries, k=k)
             protocol += (
                 "; here names and mentions are prepared by the baseline's preset of normalisation, and its own score "
                 "stands in the place of the cosine similarity"
@@ -243,198 +251,12 @@ def _is_nil(query: Query, known_ids: set[str]) -> bool:
     return query.gold.issubset(NO_CONCEPT) and query.gold.isdisjoint(known_ids)
 
 
-def _ids_of(dictionary: Sequence[DictionaryLine]) -> set[str]:
-    return {concept_id for line in dictionary for concept_id in line.ids}
-
-
 def _sha256_of(dictionary: Sequence[DictionaryLine]) -> str:
     """Of the names and their ids, whatever files they came from."""
     digest = hashlib.sha256()
     for line in dictionary:
         digest.update(json.dumps([line.name, *line.ids]).encode())
     return digest.hexdigest()
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """Candidates of every part of every query, and what they were chosen from."""
-
-    found: Candidates
-    exact: Candidates
-    known_ids: set[str]
-    n_dictionary: int
-    model: dict[str, str]
-    confidences: dict[str, float | None] | None = None
-    """Of the first candidate of each part, if the linker is calibrated."""
-    thresholds: dict[float, float] = field(default_factory=dict)
-    """Confidence from which the linker's tuning had so large a share right."""
-    no_concept_below: float | None = None
-    """Confidence below which the linker, as it was tuned, gives no concept."""
-
-
-def _rank_with_encoder(
-    encoder: Encoder,
-    dictionary: Sequence[DictionaryLine],
-    queries: Sequence[Query],
-    *,
-    k: int,
-    sparse_weight: float | None,
-    progress: CountProgress | None,
-) -> Ranking:
-    texts = _distinct_parts(queries)
-    return Ranking(
-        found=nearest_lines(encoder, dictionary, texts, k=k, sparse_weight=sparse_weight or 0.0, progress=progress),
-        exact=equal_lines(dictionary, texts, k=k, normalisation=encoder.folder.normalisation),
-        known_ids=_ids_of(dictionary),
-        n_dictionary=len(dictionary),
-        model={
-            "kind": "encoder",
-            "name": encoder.name,
-            "fingerprint": encoder.fingerprint,
-            "precision": encoder.precision,
-            **({} if sparse_weight is None else {"sparse_weight": f"{sparse_weight:.4g}"}),
-        },
-    )
-
-
-def _weight_of(encoder: Encoder) -> float:
-    """What n-grams are worth beside the encoder's cosine."""
-    weight = encoder.folder.sparse_weight
-    if weight is None:
-        raise ConfigError(
-            f"{encoder.name} has no weight of n-grams: encoders that onoma train-biosyn trained have one, and "
-            "onoma-mini. Leave n-grams out, or build a linker with --sparse and learn one (onoma linker tune)."
-        )
-    return weight
-
-
-def _rank_with_baseline(
-    baseline: Baseline, dictionary: Sequence[DictionaryLine], queries: Sequence[Query], *, k: int
-) -> Ranking:
-    texts = _distinct_parts(queries)
-    return Ranking(
-        found=best_lines(baseline, dictionary, texts, k=k),
-        exact=equal_lines(dictionary, texts, k=k, normalisation=baseline.normalisation),
-        known_ids=_ids_of(dictionary),
-        n_dictionary=len(dictionary),
-        model=_model_of(baseline),
-    )
-
-
-def _model_of(baseline: Baseline) -> dict[str, str]:
-    return {
-        "kind": "baseline",
-        "name": baseline.name,
-        "fingerprint": baseline.fingerprint,
-        "settings": json.dumps(baseline.settings),
-    }
-
-
-def _rank_concepts_with_baseline(
-    baseline: Baseline, linker: Linker, queries: Sequence[Query], asking: Asking, *, k: int
-) -> Ranking:
-    """By all names of the linker: those that its filters leave out are no answers, and count in weights of words."""
-    if asking != Asking(filters=asking.filters) or linker.preparation.is_on:
-        raise ConfigError(
-            "stages, expected types and what mentions go through are the linker's own: a baseline that ranks its "
-            "concepts has the filters alone."
-        )
-    dictionary = linker.exact_matcher().dictionary
-    if baseline.normalisation != dictionary.normalisation:
-        raise ConfigError(
-            f"the linker's names are normalised by the preset {dictionary.normalisation}, and the baseline would have "
-            f"mentions normalised by {baseline.normalisation}: give it normalisation={dictionary.normalisation}."
-        )
-    known = _known_to(linker, queries, asking)
-    texts = _distinct_parts(queries)
-    answers = SearchLinker(baseline.search(dictionary.texts), dictionary).link(texts, top_k=k)
-    return Ranking(
-        found=as_candidates(texts, answers),
-        exact=as_candidates(texts, linker.exact_matcher().link(texts, top_k=k)),
-        known_ids=known,
-        n_dictionary=linker.n_texts,
-        model={**_model_of(baseline), "ranks": CONCEPTS, **_filters_of(asking)},
-    )
-
-
-def _rank_with_linker(linker: Linker, queries: Sequence[Query], asking: Asking, *, k: int) -> Ranking:
-    """With a linker that answers as it is asked, but for expected types."""
-    if linker.preparation.composites:
-        raise ConfigError(
-            "a benchmark says itself which mentions are composite, and how: measure the linker without splitting them."
-        )
-    known = _known_to(linker, queries, asking)
-    texts = _distinct_parts(queries)
-    calibrated = linker.is_calibrated
-    # What a tuned linker holds back as "no such concept" is ranked too: that it abstains is measured by itself. A
-    # cross-encoder's NIL is an answer, wrong where there is a concept.
-    links = linker.link(
-        texts, top_k=k, no_concept_below=0.0 if calibrated else None, expected_types=asking.expected_types
-    )
-    first = {text: answers[0].confidence if answers else None for text, answers in zip(texts, links, strict=True)}
-    return Ranking(
-        found=as_candidates(texts, links),
-        exact=as_candidates(texts, linker.exact_matcher().link(texts, top_k=k)),
-        known_ids=known,
-        n_dictionary=linker.n_texts,
-        model={
-            "kind": "linker",
-            "name": linker.encoder_name,
-            "fingerprint": linker.fingerprint,
-            "stages": ", ".join(linker.settings.stages),
-            "settings_sha256": _sha256_of_settings(linker),
-            **(
-                {"names_in_use": f"{linker.n_names} of {len(linker.dictionary.entry_names)}"}
-                if linker.allowed_entries is not None
-                else {}
-            ),
-            **({"preparation": str(linker.preparation)} if linker.preparation.is_on else {}),
-            **_filters_of(asking),
-            **({"expected_types": ", ".join(asking.expected_types)} if asking.expected_types else {}),
-        },
-        confidences=first if calibrated else None,
-        thresholds=_thresholds(linker) if calibrated else {},
-        no_concept_below=linker.settings.no_concept_below if calibrated else None,
-    )
-
-
-def _known_to(linker: Linker, queries: Sequence[Query], asking: Asking) -> set[str]:
-    """Codes of what can be an answer, some of which must be among the queries'."""
-    known = {part for concept_id in linker.concept_ids for part in split_codes(concept_id)}
-    _require_common_ids(
-        queries,
-        known,
-        of="what passes the filters" if asking.filters.are_set else "the linker's terminology",
-        path=linker.path,
-        fix="ask for less: what does not pass the filters is no candidate"
-        if asking.filters.are_set
-        else "build the linker from a terminology with the benchmark's kind of codes, e.g. from its own dictionary "
-        "(onoma terminology import biosyn)",
-    )
-    return known
-
-
-def _filters_of(asking: Asking) -> dict[str, str]:
-    return {what: ", ".join(words) for what, words in vars(asking.filters).items() if words}
-
-
-def _sha256_of_settings(linker: Linker) -> str:
-    """Of the settings and counts in use, which need not be those in the folder."""
-    counts = b"" if linker.prior is None else linker.prior.tobytes()
-    return hashlib.sha256(linker.settings.model_dump_json().encode() + counts).hexdigest()
-
-
-def _thresholds(linker: Linker) -> dict[float, float]:
-    """Of the wished precisions that the linker's tuning reached."""
-    found = {}
-    for wish in WISHED_PRECISIONS:
-        with contextlib.suppress(InputError):
-            found[wish] = linker.threshold_for(wish)
-    return found
-
-
-def _distinct_parts(queries: Sequence[Query]) -> list[str]:
-    return list(dict.fromkeys(part for query in queries for part in query.parts))
 
 
 def query_ranks(queries: Sequence[Query], found: Candidates) -> list[int | None]:
@@ -514,19 +336,3 @@ def _write(result: BenchmarkResult, predictions: pl.DataFrame, *, overwrite: boo
         if result.abstention is not None:
             title = f"{result.task}, {result.split}: {name_of(result.model)}"
             write_abstention(folder, result.abstention, title=title)
-
-
-def _require_common_ids(queries: Sequence[Query], known: set[str], *, of: str, path: Path, fix: str) -> None:
-    """Where nothing can be right the codes are of another kind, which an accuracy of 0 would not say."""
-    gold = {concept_id for query in queries for concept_id in query.gold}
-    if gold.issubset(NO_CONCEPT) and known.isdisjoint(gold):
-        raise InputError("all mentions are of no concept", path=path, expected="some that mean one", fix="add some")
-    if known.isdisjoint(gold):
-        meant_by = other_forms(gold, known)
-        raise InputError(
-            f"{of} has none of the benchmark's concepts",
-            path=path,
-            expected=f"codes such as {', '.join(sorted(gold)[:3])}",
-            found=", ".join(sorted(known)[:3]),
-            fix=fix if not meant_by else f"{fix}; {other_forms_in_words(meant_by, where=of)}",
-        )

@@ -21,6 +21,7 @@ import numpy as np
 from onoma.benchmarks.biosyn import cluster_of
 from onoma.benchmarks.comparing import (
     LEAST_P,
+    N_RESAMPLES,
     Difference,
     Measured,
     check_comparable,
@@ -38,7 +39,6 @@ from onoma.types import DoubleArray, RowArray
 
 TableFormat = Literal["markdown", "latex", "csv", "json"]
 TABLE_FORMATS: tuple[TableFormat, ...] = ("markdown", "latex", "csv", "json")
-_N_RESAMPLES = 10_000
 _LATEX_SIGNS = {sign: rf"\{sign}" for sign in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -324,7 +324,7 @@ def _interval(mean: DoubleArray, clusters: RowArray, seed: int) -> tuple[float, 
     """As a benchmark has it of one run; of the mean over several, resampled in the same way."""
     if np.isin(mean, (0, 1)).all():
         return cluster_interval((mean == 1).tolist(), [*map(str, clusters.tolist())], seed=seed)
-    return percentile_interval(resampled_means(mean, clusters, seed=seed, n_resamples=_N_RESAMPLES))
+    return percentile_interval(resampled_means(mean, clusters, seed=seed, n_resamples=N_RESAMPLES))
 
 
 def _escaped(text: str) -> str:

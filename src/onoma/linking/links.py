@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
@@ -72,7 +73,7 @@ def check_text(text: object, what: str, *, field: str) -> None:
         InputError: it is no string, or not valid Unicode.
     """
     if not isinstance(text, str):
-        is_missing = text is None or text != text  # noqa: PLR0124 - nan, as tables have it
+        is_missing = text is None or (isinstance(text, float) and math.isnan(text))
         raise InputError(f"{what} is not text", field=field, found=repr(text) if is_missing else type(text).__name__)
     try:
         text.encode()
