@@ -123,7 +123,7 @@ def test_a_recipe_as_a_file_is_the_same_recipe(kind: type[NamedSettings[Any]], n
     assert again.description == recipe.description
 
 
-def test_what_was_trained_says_its_settings(tmp_path: Path) -> None:
+def test_what_was_trained_says_its_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = Recipe.load("sapbert-paper", {"loss.offset": "0.4", "base": 'x "y"\\é'})
     config = {"training": recipe.config.model_dump(mode="json"), "recipe": recipe.origin}
     with write_artifact(tmp_path / "made", "encoder", config=config):
@@ -137,6 +137,11 @@ def test_what_was_trained_says_its_settings(tmp_path: Path) -> None:
     assert "multi-similarity" in run("recipes", "show", tmp_path / "made")
     with pytest.raises(InputError, match="no distillation-recipe was used"):
         DistillationRecipe.of_folder(tmp_path / "made")
+    with write_artifact(tmp_path / "quickstart", "encoder", config=config):
+        pass
+    monkeypatch.chdir(tmp_path)
+    assert "A short self-alignment run" in run("recipes", "show", "quickstart"), "names of recipes come first"
+    assert "What quickstart was trained with" in run("recipes", "show", "./quickstart")
     with write_artifact(tmp_path / "other", "terminology"):
         pass
     with pytest.raises(InputError, match="no recipe was used to make this"):

@@ -53,7 +53,8 @@ def show_recipe(
 
     kinds = _kinds()
     trained: NamedSettings[Any] | None = None
-    if (Path(name) / MANIFEST_NAME).is_file():
+    is_shipped = any(name in kind.names() for kind in kinds)
+    if not is_shipped and (Path(name) / MANIFEST_NAME).is_file():
         for kind in kinds:
             with contextlib.suppress(InputError):
                 trained = trained or kind.of_folder(name)
