@@ -166,7 +166,7 @@ def test_results_file(data: Path, tmp_path: Path) -> None:
     assert verify_artifact(tmp_path / "out").kind == "benchmark-results"
     assert "letters" in str(result)
     assert "42.9" in str(result)
-    assert re.search(r"^each mention once  42.9 +85.7$", str(result), re.MULTILINE)
+    assert re.search(r"^each mention once +42.9 +85.7$", str(result), re.MULTILINE)
 
 
 def test_predictions_table(data: Path, tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from onoma.artifacts import sha256_file
 from onoma.benchmarks.biosyn import Query, cluster_of
-from onoma.benchmarks.metrics import Accuracy, accuracy_at
 from onoma.benchmarks.own import own_queries
+from onoma.benchmarks.parts import accuracy_of_part
 from onoma.benchmarks.results import LearnedSplit, told_apart
 from onoma.codes import other_forms, other_forms_in_words
 
@@ -74,11 +74,10 @@ class LearnedMentions:
             seed: Of the confidence intervals.
         """
         is_seen = [self.has(query) for query in queries]
-
-        def of(*, seen: bool) -> dict[int, Accuracy]:
-            rows = [row for row, one in enumerate(is_seen) if one == seen]
-            texts = [cluster_of(queries[row].text) for row in rows]
-            of_rows = [ranks[row] for row in rows]
-            return {k: accuracy_at(of_rows, k, clusters=texts, seed=seed) for k in cutoffs if rows}
-
-        return LearnedSplit(files=self.files, seen=of(seen=True), unseen=of(seen=False))
+        seen, unseen = (
+            accuracy_of_part(
+                queries, ranks, [row for row, one in enumerate(is_seen) if one == which], cutoffs=cutoffs, seed=seed
+            )
+            for which in (True, False)
+        )
+        return LearnedSplit(files=self.files, seen=seen, unseen=unseen)

@@ -13,6 +13,7 @@ from typing import Any
 from onoma._version import __version__
 from onoma.benchmarks.abstention import AbstentionResult, in_words
 from onoma.benchmarks.metrics import Accuracy
+from onoma.benchmarks.parts import WRITTEN_AS, n_queries_of, part_as_json
 from onoma.linking import Filters
 
 CONCEPTS = "concepts"
@@ -38,14 +39,8 @@ class LearnedSplit:
         """As ``results.json`` has it."""
         return {
             "files": dict(self.files),
-            **{
-                name: {
-                    "n_queries": next((accuracy.n_queries for accuracy in part.values()), 0),
-                    **{f"acc@{k}": accuracy.value for k, accuracy in part.items()},
-                    "confidence_interval_95": {f"acc@{k}": [a.low, a.high] for k, a in part.items()},
-                }
-                for name, part in (("seen", self.seen), ("unseen", self.unseen))
-            },
+            "seen": part_as_json(self.seen),
+            "unseen": part_as_json(self.unseen),
         }
 
 
@@ -61,6 +56,8 @@ class BenchmarkResult:
         accuracy: acc@k by k.
         accuracy_once: The same with every distinct mention counted once (`onoma.benchmarks.metrics.macro_accuracy_at`).
         exact_match: The same for exact match alone, with the same dictionary.
+        by_names: The same of the queries that are written as a name is, and of the others, by the keys of
+            `onoma.benchmarks.parts.WRITTEN_AS`.
         n_queries: Number of queries that mean a concept.
         n_nil: Number of those that mean none: they count in ``abstention`` alone.
         n_distinct: Distinct mentions among the first, case aside; intervals are of these.
@@ -94,6 +91,7 @@ class BenchmarkResult:
     accuracy: Mapping[int, Accuracy]
     accuracy_once: Mapping[int, float]
     exact_match: Mapping[int, Accuracy]
+    by_names: Mapping[str, Mapping[int, Accuracy]]
     n_queries: int
     n_nil: int
     n_distinct: int
@@ -123,6 +121,7 @@ class BenchmarkResult:
             "confidence_interval_method": _INTERVALS,
             "each_mention_once": {f"acc@{k}": value for k, value in self.accuracy_once.items()},
             "exact_match": {f"acc@{k}": accuracy.value for k, accuracy in self.exact_match.items()},
+            "written_as": {what: part_as_json(part) for what, part in self.by_names.items()},
             **({} if self.learned is None else {"learned_from": self.learned.as_json()}),
             "n_queries": self.n_queries,
             "n_nil": self.n_nil,
@@ -156,10 +155,13 @@ class BenchmarkResult:
             ("each mention once", *(f"{100 * value:.1f}" for value in self.accuracy_once.values())),
             ("exact match alone", *map(str, self.exact_match.values())),
         ]
+        parts = [(WRITTEN_AS[what], part) for what, part in self.by_names.items()]
         if self.learned is not None:
-            for what, part in (("learned from", self.learned.seen), ("not learned from", self.learned.unseen)):
-                n_queries = next((accuracy.n_queries for accuracy in part.values()), 0)
-                rows.append((f"{what} ({n_queries:,})", *(str(part.get(k, "-")) for k in self.accuracy)))
+            parts += [("learned from", self.learned.seen), ("not learned from", self.learned.unseen)]
+        rows += [
+            (f"{what} ({n_queries_of(part):,})", *(str(part.get(k, "-")) for k in self.accuracy))
+            for what, part in parts
+        ]
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         table = "\n".join(
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows

@@ -24,6 +24,7 @@ from onoma.benchmarks.doubts import (
 )
 from onoma.benchmarks.learned import LearnedMentions
 from onoma.benchmarks.metrics import accuracy_at, composite_rank, first_hit_rank, macro_accuracy_at
+from onoma.benchmarks.parts import by_names
 from onoma.benchmarks.ranking import (
     Ranking,
     ids_of,
@@ -211,6 +212,7 @@ def run_benchmark(
         accuracy={k: accuracy_at(ranks, k, clusters=texts, seed=seed) for k in declared.cutoffs},
         accuracy_once={k: macro_accuracy_at(ranks, k, clusters=texts) for k in declared.cutoffs},
         exact_match={k: accuracy_at(exact_ranks, k, clusters=texts, seed=seed) for k in declared.cutoffs},
+        by_names=by_names(queries, ranks, ranking.exact, cutoffs=declared.cutoffs, seed=seed),
         n_queries=len(queries),
         n_nil=n_read - len(queries),
         n_distinct=len(set(texts)),

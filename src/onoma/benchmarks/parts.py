@@ -1,0 +1,79 @@
+"""Accuracy on parts of the queries: where a system is right, and where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from onoma.benchmarks.biosyn import Query, cluster_of
+from onoma.benchmarks.candidates import Candidates
+from onoma.benchmarks.metrics import Accuracy, accuracy_at
+
+WRITTEN_AS = {
+    "one": "written as a name",
+    "several": "written as a name of several concepts",
+    "none": "written as no name",
+}
+"""Parts of the queries by how many concepts have a name that is written as they are, and what a report calls them."""
+
+
+def accuracy_of_part(
+    queries: Sequence[Query], ranks: Sequence[int | None], rows: Sequence[int], *, cutoffs: Iterable[int], seed: int
+) -> dict[int, Accuracy]:
+    """acc@k by k of some queries; empty if there are none.
+
+    Args:
+        queries: All of them.
+        ranks: Of each.
+        rows: Which count, by position.
+        cutoffs: The k of each acc@k.
+        seed: Of the confidence intervals.
+    """
+    texts, of_rows = [cluster_of(queries[row].text) for row in rows], [ranks[row] for row in rows]
+    return {k: accuracy_at(of_rows, k, clusters=texts, seed=seed) for k in cutoffs if rows}
+
+
+def by_names(
+    queries: Sequence[Query], ranks: Sequence[int | None], exact: Candidates, *, cutoffs: Iterable[int], seed: int
+) -> dict[str, dict[int, Accuracy]]:
+    """acc@k by k of the queries that are written as names are, right or wrong ones, and of the others.
+
+    Look-up answers the first; what a system adds shows in the others. Of a composite query each part is written as a
+    name, or the query is not.
+
+    Args:
+        queries: All of them.
+        ranks: Of each.
+        exact: Names that are written as each part of them is, once both are normalised.
+        cutoffs: The k of each acc@k.
+        seed: Of the confidence intervals.
+
+    Returns:
+        By the keys of `WRITTEN_AS`, those without queries left out.
+    """
+    written = [_written_as(query, exact) for query in queries]
+    parts = {what: [row for row, one in enumerate(written) if one == what] for what in WRITTEN_AS}
+    return {
+        what: accuracy_of_part(queries, ranks, rows, cutoffs=cutoffs, seed=seed) for what, rows in parts.items() if rows
+    }
+
+
+def _written_as(query: Query, exact: Candidates) -> str:
+    of_parts = [[frozenset(candidate.ids) for candidate in exact[part]] for part in query.parts]
+    if not all(of_parts):
+        return "none"
+    return "one" if all(frozenset.intersection(*ids) for ids in of_parts) else "several"
+
+
+def part_as_json(part: Mapping[int, Accuracy]) -> dict[str, Any]:
+    """acc@k of some queries as ``results.json`` has it."""
+    return {
+        "n_queries": n_queries_of(part),
+        **{f"acc@{k}": accuracy.value for k, accuracy in part.items()},
+        "confidence_interval_95": {f"acc@{k}": [a.low, a.high] for k, a in part.items()},
+    }
+
+
+def n_queries_of(part: Mapping[int, Accuracy]) -> int:
+    """How many queries a part has."""
+    return next((accuracy.n_queries for accuracy in part.values()), 0)
