@@ -98,7 +98,7 @@ def main() -> None:
             tuned = linker.tuned(settings)
             result = run_benchmark(task, asked.data, linker=tuned, split=split, out=Path(aside) / "r")
             seconds = time.perf_counter() - started
-            table = pl.read_parquet(Path(aside) / "r" / "predictions.parquet")
+            table = pl.read_parquet(Path(aside) / "r" / "predictions.parquet").filter(~pl.col("no_concept"))
         right = table.unique("query").sort("query")["query_rank"].eq(1).fill_null(False)
         first = right if first is None else first
         rows.append(

@@ -24,6 +24,7 @@ from onoma.benchmarks.abstention import (
 )
 from onoma.benchmarks.biosyn import Query
 from onoma.benchmarks.candidates import Candidate
+from onoma.benchmarks.metrics import bootstrap_interval, cluster_interval
 from onoma.errors import ArtifactExistsError, InputError, UnavailableError
 from onoma.linking.confidence_metrics import (
     area_under_risk_coverage,
@@ -184,7 +185,47 @@ def test_the_curve_is_short_and_keeps_its_ends() -> None:
     assert result.curve[0].threshold == max(mention.confidence for mention in judged)
     assert result.curve[-1].coverage == 1
     assert result.curve[-1].precision == result.accuracy
-    assert (result.curve[-1].low, result.curve[-1].high) == wilson_interval(round(result.accuracy * 3000), 3000)
+    expected = bootstrap_interval(round(result.accuracy * 3000), 3000, seed=0)
+    assert (result.curve[-1].low, result.curve[-1].high) == pytest.approx(expected, abs=0.003)
+
+
+def test_intervals_are_over_clusters() -> None:
+    judged = [dataclasses.replace(mention, cluster=f"{number % 60}") for number, mention in enumerate(mentions(600))]
+    result = measure_abstention(judged, wished=(0.8,), thresholds={0.8: 0.6}, no_concept_below=0.5)
+    shown = [(point.threshold, point.precision, point.low, point.high) for point in result.curve]
+    points = [point for point in (result.at_precision[0.8], result.chosen[0.8], result.as_tuned) if point is not None]
+    assert len(points) == 3
+    for point in points:
+        kept = [mention for mention in judged if mention.confidence >= point.threshold]
+        assert (point.n_answered, point.n_right) == (len(kept), sum(mention.correct for mention in kept))
+        assert point.n_distinct == len({mention.cluster for mention in kept})
+        assert f"answered ({point.n_answered:,}, {point.n_distinct} different), right" in str(point)
+        assert point.low is not None
+        assert point.high is not None
+        shown.append((point.threshold, point.n_right / point.n_answered, point.low, point.high))
+    for threshold, precision, low, high in shown[:: max(1, len(shown) // 20)] + shown[-3:]:
+        kept = [mention for mention in judged if mention.confidence >= threshold]
+        right, keys = [mention.correct for mention in kept], [str(mention.cluster) for mention in kept]
+        if len(set(keys)) > 30 and 0 < precision < 1:  # few clusters, and the two ways to resample differ
+            assert (low, high) == pytest.approx(cluster_interval(right, keys, seed=1), abs=0.02)
+
+
+def test_repeated_mentions_make_nothing_more_certain() -> None:
+    once = [dataclasses.replace(mention, cluster=f"{number}") for number, mention in enumerate(mentions(100))]
+    bins = [measure_abstention(judged).bins for judged in (once, once * 10)]
+    for few, many in zip(*bins, strict=True):
+        assert (many.n, many.precision) == (10 * few.n, few.precision)
+        assert (many.low, many.high) == pytest.approx((few.low, few.high), abs=0.03)
+
+
+def test_what_a_few_mentions_reach_is_no_point_of_operation() -> None:
+    judged = [JudgedMention(0.9, True)] * 9 + [JudgedMention(0.5, False)] * 20
+    assert measure_abstention(judged).at_precision[0.9] is None
+    judged += [JudgedMention(0.9, True)]
+    reached = measure_abstention(judged).at_precision[0.9]
+    assert reached is not None
+    assert (reached.n_answered, reached.n_distinct) == (10, 10)
+    assert (reached.low, reached.high) == wilson_interval(10, 10)
 
 
 def test_mentions_without_an_answer_count_as_not_answered() -> None:
@@ -350,9 +391,12 @@ def test_thresholds_that_were_chosen_elsewhere_are_filled_marks() -> None:
     assert [mark.get_markerfacecolor() == "none" for mark in (hollow, chosen, tuned)] == [True, False, False]
     at = result.chosen[0.9]
     assert at.precision is not None
+    assert at.low is not None
+    assert at.high is not None
     assert np.asarray(chosen.get_xydata()).tolist() == [[at.coverage, at.precision]]
     assert chosen.get_label() == (
-        f"chosen for 90% in tuning, from 0.800: {at.coverage:.1%} answered, {at.precision:.1%} right"
+        f"chosen for 90% in tuning, from 0.800: {at.coverage:.1%} answered, {at.precision:.1%} right "
+        f"({100 * at.low:.1f}-{100 * at.high:.1f})"
     )
     assert str(tuned.get_label()).startswith("as the linker is tuned, from 0.700: ")
 

@@ -65,9 +65,10 @@ def test_a_linker_is_measured_on_mentions_of_concepts(linker: Path, file: Path, 
     assert not any("published" in doubt or "NIL" in doubt for doubt in result.doubts)
     assert str(result).startswith("own, mentions: 6 queries (5 distinct) and 1 of no concept, 5 names")
     predictions = pl.read_parquet(tmp_path / "out" / "predictions.parquet")
-    of_concepts = [(row, mention) for row, (mention, code) in enumerate(ROWS) if code != "NIL"]
-    assert list(predictions.select("query", "mention").iter_rows()) == of_concepts
-    assert predictions["confidence"].null_count() == 6  # not calibrated
+    rows = [(row, mention, code == "NIL") for row, (mention, code) in enumerate(ROWS)]
+    assert list(predictions.select("query", "mention", "no_concept").iter_rows()) == rows
+    assert predictions.filter(pl.col("no_concept"))["query_rank"].to_list() == [None]
+    assert predictions["confidence"].null_count() == 7  # not calibrated
     assert json.loads((tmp_path / "out" / "results.json").read_text())["n_nil"] == 1
     assert set(result.data) == {file.name}
 
@@ -131,7 +132,11 @@ def test_mentions_of_no_concept_count_in_abstention(tmp_path: Path, terminology:
     assert result.abstention is not None
     assert result.abstention.n_mentions == 80
     predictions = pl.read_parquet(tmp_path / "out" / "predictions.parquet")
-    assert predictions["query"].to_list() == [n for n in range(80) if n % 4]
+    assert predictions["query"].to_list() == list(range(80))
+    assert predictions["no_concept"].to_list() == [not n % 4 for n in range(80)]
+    # What the figures of abstention say can be told from the table.
+    is_right = predictions["part_rank"].eq(1).fill_null(value=False)
+    assert is_right.mean() == result.abstention.accuracy
     told = Linker.open(tmp_path / "l").link(predictions["mention"].to_list(), top_k=1, no_concept_below=0)
     assert predictions["confidence"].to_list() == pytest.approx([one.confidence for (one,) in told])
     assert any("tuned on these very mentions" in doubt for doubt in result.doubts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -149,9 +150,12 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
         "reciprocal ranks",
         "weights: dense",
         "calibration error",
-        "of the different mentions answered\nthresholds learned without a fifth of them, on that fifth: 0.",
+        "(perfect confidences: 0.",
+        "of the different mentions answered\nit was learned from ",
+        "\nthresholds learned without a fifth of them, on that fifth: 0.",
     ):
         assert words in done.stdout
+    assert "mean a concept that the linker has" not in done.stderr
     assert "line 123: left out" in done.stderr
     assert "1 mention of concepts that the linker does not have, such as D9" in done.stderr
     verify_artifact(tmp_path / "linker")
@@ -169,6 +173,15 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
     assert told["confidence_with_stages"] == told["stages"]
     assert 0 < told["no_concept_below"] < 1
     assert told["confidence_in_force"] is True
+    assert (told["no_concept_for_precision"], told["no_concept_for_certainty"]) == (0.3, 0.9)
+    below = threshold_in_words(told["no_concept_below"])
+    assert re.search(rf"no concept below +{below}\b", run("linker", "info", tmp_path / "linker"))
+    wished = [str(one) for one in ("link", tmp_path / "linker", "zzz", "--min-precision", "0.3")]
+    assert "tuned with a certainty of 0.9" in " ".join(CliRunner().invoke(app, wished).stderr.split())
+    as_tuned = CliRunner().invoke(app, [*wished, "--certainty", "0.9", "--explain"])
+    assert "certainty" not in as_tuned.stderr
+    with pytest.raises(ConfigError, match="give both"):
+        run("link", tmp_path / "linker", "zzz", "--certainty", "0.9")
     other = CliRunner().invoke(app, ["link", str(tmp_path / "linker"), "zzz", "--stages", "exact,dense"])
     assert "no confidences are given, and nothing is 'no such concept' below 0." in other.stderr
     assert f"learned for the stages {', '.join(told['stages'])} (onoma linker tune" in other.stderr

@@ -21,6 +21,7 @@ from onoma.linking.confidence_metrics import (
     abstention_scores,
     area_under_risk_coverage,
     brier_score,
+    error_of_perfect,
     expected_calibration_error,
     precision_coverage,
     reliability_bins,
@@ -145,7 +146,7 @@ def test_the_threshold_is_the_smallest_that_reaches_the_wish(
         reached = sum(kept) / len(kept)
         if certainty is not None:
             # A one-sided bound of level q is the lower end of the two-sided interval of level 2 q - 1.
-            reached = binomtest(sum(kept), len(kept)).proportion_ci(max(2 * certainty - 1, 1e-12), "wilson").low
+            reached = binomtest(sum(kept), len(kept)).proportion_ci(max(2 * certainty - 1, 1e-12), "exact").low
         if reached >= wish - (0 if certainty is None else 1e-9):
             good.append(threshold)
     curve = precision_coverage(*arrays(pairs))
@@ -160,8 +161,13 @@ def test_a_wish_out_of_reach_is_told_the_best() -> None:
     curve = precision_coverage(np.array([0.9, 0.9, 0.9, 0.9, 0.5]), np.array([True, True, True, False, False]))
     with pytest.raises(InputError, match=r"0\.95 is not reached.*at most 0\.7500.*threshold 0\.9 .*4 of 5 mentions"):
         curve.threshold_for(0.95)
-    with pytest.raises(InputError, match=r"certainty of 0\.95 is not reached"):
+    with pytest.raises(
+        InputError,
+        match=r"certainty of 0\.95 is not reached.*11 answered and all right.*3 of 4 right, .*threshold 0\.9 ",
+    ):
         curve.threshold_for(0.75, certainty=0.95)
+    with pytest.raises(InputError, match=r"precision below 1"):
+        curve.threshold_for(1, certainty=0.5)
     for wish in (0.0, 1.01, math.nan):
         with pytest.raises(InputError, match="above 0, up to 1"):
             curve.threshold_for(wish)
@@ -169,6 +175,24 @@ def test_a_wish_out_of_reach_is_told_the_best() -> None:
         curve.threshold_for(0.5, certainty=1.0)
     with pytest.raises(InputError, match="no mention has an answer"):
         precision_coverage(np.zeros(3), np.zeros(3, np.bool_)).threshold_for(0.5)
+
+
+@pytest.mark.parametrize(("wish", "least"), [(0.9, 29), (0.95, 59), (0.99, 299)])
+def test_how_many_right_answers_make_a_precision_certain(wish: float, least: int) -> None:
+    """0.95 ** 58 is above 0.05, and 0.95 ** 59 is not."""
+    assert PrecisionCoverage((0.8,), (least,), (least,), least).threshold_for(wish, certainty=0.95) == 0.8
+    with pytest.raises(InputError, match=f"{least} answered and all right"):
+        PrecisionCoverage((0.8,), (least - 1,), (least - 1,), least).threshold_for(wish, certainty=0.95)
+
+
+def test_perfect_confidences_have_an_error_of_chance_alone() -> None:
+    confidence, random = np.repeat([0.2, 0.7], 50), np.random.default_rng(0)
+    errors = [error_of_perfect(confidence, random) for _ in range(300)]
+    # Two bins of 50, each with a mean absolute deviation of sqrt(2 p (1 - p) / (pi n)).
+    expected = np.mean([math.sqrt(2 * p * (1 - p) / (math.pi * 50)) for p in (0.2, 0.7)])
+    assert np.mean(errors) == pytest.approx(expected, rel=0.1)
+    together = [error_of_perfect(np.full(100, 0.5), random, np.zeros(100, np.int64)) for _ in range(20)]
+    assert together == pytest.approx([0.5] * 20)
 
 
 def test_what_a_few_mentions_reach_can_be_left_aside() -> None:

@@ -11,7 +11,7 @@ import dataclasses
 import importlib.util
 import json
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,9 @@ import numpy as np
 from onoma.artifacts import write_text_atomically
 from onoma.benchmarks.biosyn import Query, cluster_of
 from onoma.benchmarks.candidates import Candidates
-from onoma.benchmarks.metrics import cluster_numbers, composite_rank, first_hit_rank
-from onoma.errors import check_several
+from onoma.benchmarks.metrics import cluster_numbers, composite_rank, first_hit_rank, percentile_interval
+from onoma.errors import InputError, check_several
+from onoma.linking.calibration import MIN_OF_EACH
 from onoma.linking.confidence_inputs import checked_precision, outcomes
 from onoma.linking.confidence_metrics import (
     AbstentionScores,
@@ -30,7 +31,9 @@ from onoma.linking.confidence_metrics import (
     ReliabilityBin,
     abstention_scores,
     area_under_risk_coverage,
+    bin_numbers,
     brier_score,
+    error_of_perfect,
     expected_calibration_error,
     precision_coverage,
     reliability_bins,
@@ -99,7 +102,7 @@ class CurvePoint:
         threshold: Least confidence that is answered.
         coverage: Share of mentions that are.
         precision: Share of right answers among them.
-        low: Lower end of the 95 % Wilson interval of ``precision``, which takes mentions as independent.
+        low: Lower end of the 95 % interval of ``precision`` over resampled clusters of mentions.
         high: Its upper end.
     """
 
@@ -108,6 +111,35 @@ class CurvePoint:
     precision: float
     low: float
     high: float
+
+
+@dataclass(frozen=True, slots=True)
+class OperatingPoint(AbstentionScores):
+    """Scores at one threshold, and how well they are known.
+
+    Attributes:
+        n_answered: Mentions that are answered; of them
+        n_right: have the right answer,
+        n_distinct: are different (clusters).
+        low: Lower end of the 95 % interval of the precision over resampled clusters of mentions; ``None`` if nothing
+            is answered.
+        high: Its upper end.
+    """
+
+    n_answered: int
+    n_right: int
+    n_distinct: int
+    low: float | None
+    high: float | None
+
+    def __str__(self) -> str:
+        """For people, in per cent."""
+        answered = f"{_percent(self.coverage)} answered ({self.n_answered:,}, {self.n_distinct:,} different)"
+        right = ""
+        if self.precision is not None and self.low is not None and self.high is not None:
+            right = f", right {_percent(self.precision)} of them ({100 * self.low:.1f}-{100 * self.high:.1f})"
+        nil = "" if self.nil_recall is None else f"; {_percent(self.nil_recall)} of those without a concept withheld"
+        return f"from confidence {threshold_in_words(self.threshold)}: {answered}{right}{nil}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +160,8 @@ class AbstentionResult:
         histogram: Equal-width bins, those without mentions left out.
         curve: Precision against coverage, at most some 200 points.
         at_precision: For each wished precision the point of the curve with the highest coverage that has it, ``None``
-            if there is none. The threshold is chosen on these very mentions: what could be reached, not a forecast.
+            if there is none that answers at least `MIN_OF_EACH`. The threshold is chosen on these very mentions: what
+            could be reached, not a forecast.
         chosen: For each wished precision what its threshold, chosen elsewhere (on development mentions), gives here.
         as_tuned: What the threshold gives below which the linker, as it was tuned, gives no concept; unset without one.
         seed: Of the resampling.
@@ -146,9 +179,9 @@ class AbstentionResult:
     bins: tuple[ReliabilityBin, ...]
     histogram: tuple[ReliabilityBin, ...]
     curve: tuple[CurvePoint, ...]
-    at_precision: Mapping[float, AbstentionScores | None]
-    chosen: Mapping[float, AbstentionScores]
-    as_tuned: AbstentionScores | None
+    at_precision: Mapping[float, OperatingPoint | None]
+    chosen: Mapping[float, OperatingPoint]
+    as_tuned: OperatingPoint | None
     seed: int
 
     def as_json(self) -> dict[str, Any]:
@@ -158,8 +191,8 @@ class AbstentionResult:
             written[name] = {f"{wish:g}": scores for wish, scores in written[name].items()}
         return {
             **written,
-            "interval_method": f"bootstrap of {_N_RESAMPLES:,} resamples of distinct mentions, less its bias; Wilson "
-            "for precisions, over all mentions",
+            "interval_method": f"bootstrap of {_N_RESAMPLES:,} resamples of distinct mentions, for the calibration "
+            "error less its bias; Wilson's of distinct mentions where all answers are right, or none",
         }
 
     def __str__(self) -> str:
@@ -171,12 +204,12 @@ class AbstentionResult:
             f"calibration error {_percent(self.ece.value)} ({_percent(self.ece.low)}-{_percent(self.ece.high)}; "
             f"perfect confidences: {_percent(self.ece.if_calibrated)}), Brier {self.brier:.4f}, AURC {self.aurc:.4f}",
         ]
-        for wish, scores in self.at_precision.items():
-            lines.append(f"precision {wish:.0%}: {'not reached' if scores is None else in_words(scores)}")
-        for wish, scores in self.chosen.items():
-            lines.append(f"threshold chosen elsewhere for {wish:.0%}: {in_words(scores)}")
+        for wish, point in self.at_precision.items():
+            lines.append(f"precision {wish:.0%}: {'not reached' if point is None else point}")
+        for wish, chosen in self.chosen.items():
+            lines.append(f"threshold chosen elsewhere for {wish:.0%}: {chosen}")
         if self.as_tuned is not None:
-            lines.append(f"threshold of the linker as it was tuned: {in_words(self.as_tuned)}")
+            lines.append(f"threshold of the linker as it was tuned: {self.as_tuned}")
         return "\n".join(lines)
 
 
@@ -223,24 +256,47 @@ def measure_abstention(
     correct = np.array([mention.correct for mention in in_order], np.bool_)
     is_nil = np.array([mention.is_nil for mention in in_order], np.bool_)
     answered_up_to = np.array([mention.answered_up_to for mention in in_order], np.float64)
+    clusters = cluster_numbers([mention.cluster for mention in in_order])
     curve = precision_coverage(answered_up_to, correct)
-    at: Callable[[float], AbstentionScores] = lambda threshold: abstention_scores(  # noqa: E731
-        answered_up_to, correct, is_nil, threshold=threshold
-    )
+    rows = _shown_rows(curve)
+    reached = {wish: _reaches(curve, wish) for wish in wished}
+    asked = [*reached.values(), *(thresholds or {}).values(), no_concept_below or None]
+    levels = sorted({*(curve.thresholds[row] for row in rows), *(one for one in asked if one is not None)})
+    bins, histogram = bin_numbers(confidence), bin_numbers(confidence, 20, "equal-width")
+    subsets = [answered_up_to >= level for level in levels]
+    subsets += [which == number for which in (bins, histogram) for number in np.unique(which)]
+    found = _intervals(subsets, correct, clusters, seed=seed)
+    of_levels, of_bins = dict(zip(levels, found, strict=False)), iter(found[len(levels) :])
+
+    def at(threshold: float) -> OperatingPoint:
+        kept = answered_up_to >= threshold
+        low, high = of_levels[threshold] or (None, None)
+        return OperatingPoint(
+            **dataclasses.asdict(abstention_scores(answered_up_to, correct, is_nil, threshold=threshold)),
+            n_answered=int(kept.sum()),
+            n_right=int(correct[kept].sum()),
+            n_distinct=len(np.unique(clusters[kept])),
+            low=low,
+            high=high,
+        )
+
     return AbstentionResult(
         n_mentions=len(in_order),
         n_nil=int(is_nil.sum()),
         n_answered=int((answered_up_to > 0).sum()),
         accuracy=float(correct.mean()),
         mean_confidence=float(confidence.mean()),
-        ece=_calibration_error(confidence, correct, cluster_numbers([one.cluster for one in in_order]), seed=seed),
+        ece=_calibration_error(confidence, correct, clusters, seed=seed),
         ece_equal_width=expected_calibration_error(confidence, correct, bins="equal-width"),
         brier=brier_score(confidence, correct),
         aurc=area_under_risk_coverage(answered_up_to, correct),
-        bins=reliability_bins(confidence, correct),
-        histogram=reliability_bins(confidence, correct, n_bins=20, bins="equal-width"),
-        curve=_curve_points(curve),
-        at_precision={wish: None if (found := _reaches(curve, wish)) is None else at(found) for wish in wished},
+        bins=tuple(_with_interval(one, next(of_bins)) for one in reliability_bins(confidence, correct)),
+        histogram=tuple(
+            _with_interval(one, next(of_bins))
+            for one in reliability_bins(confidence, correct, n_bins=20, bins="equal-width")
+        ),
+        curve=tuple(_curve_point(curve, row, of_levels[curve.thresholds[row]]) for row in rows),
+        at_precision={wish: None if level is None else at(level) for wish, level in reached.items()},
         chosen={wish: at(threshold) for wish, threshold in sorted((thresholds or {}).items())},
         as_tuned=at(no_concept_below) if no_concept_below else None,
         seed=seed,
@@ -315,38 +371,68 @@ def _calibration_error(
         times = np.bincount(random.integers(0, n_clusters, n_clusters), minlength=n_clusters)
         rows = np.repeat(np.arange(len(confidence)), times[clusters])
         resampled.append(expected_calibration_error(confidence[rows], correct[rows]))
-        drawn = random.random(n_clusters)[clusters] < confidence
-        perfect.append(expected_calibration_error(confidence, drawn))
+        perfect.append(error_of_perfect(confidence, random, clusters))
     value = expected_calibration_error(confidence, correct)
     low, high = np.quantile(resampled, [0.025, 0.975]) - (np.mean(resampled) - value)
     return CalibrationError(value, max(0.0, float(low)), min(1.0, float(high)), float(np.mean(perfect)))
 
 
-def _curve_points(curve: PrecisionCoverage) -> tuple[CurvePoint, ...]:
+def _intervals(
+    subsets: Sequence[BoolArray], correct: BoolArray, clusters: RowArray, *, seed: int
+) -> list[tuple[float, float] | None]:
+    """95 % intervals of the share of right ones in each subset of mentions, over resampled clusters; ``None`` of an
+    empty one. As `onoma.benchmarks.metrics.cluster_interval`, but clusters without one of the subset are drawn too:
+    how many mentions a subset has is left to chance as well.
+
+    Args:
+        subsets: Whether each mention belongs to it, each of shape (n,).
+        correct: Whether each mention is right, shape (n,).
+        clusters: A number from 0 for each, shape (n,).
+        seed: Of the resampling.
+    """
+    n_clusters = int(clusters.max()) + 1
+    kept = np.stack([np.bincount(clusters[subset], minlength=n_clusters) for subset in subsets], axis=1)
+    right = np.stack([np.bincount(clusters[subset & correct], minlength=n_clusters) for subset in subsets], axis=1)
+    random, shares = random_from(seed), np.empty((_N_RESAMPLES, len(subsets)))
+    for row in range(_N_RESAMPLES):
+        times = np.bincount(random.integers(0, n_clusters, n_clusters), minlength=n_clusters)
+        with np.errstate(invalid="ignore"):
+            shares[row] = (times @ right) / (times @ kept)
+    found: list[tuple[float, float] | None] = []
+    for n_kept, n_right, column in zip(kept.T, right.T, shares.T, strict=True):
+        n_distinct = int((n_kept > 0).sum())
+        if n_right.sum() in (0, n_kept.sum()):  # every resample is the same
+            found.append(wilson_interval(n_distinct if n_right.any() else 0, n_distinct) if n_distinct else None)
+        else:
+            found.append(percentile_interval(column[~np.isnan(column)]))
+    return found
+
+
+def _with_interval(bin_: ReliabilityBin, interval: tuple[float, float] | None) -> ReliabilityBin:
+    low, high = interval or (bin_.low, bin_.high)
+    return dataclasses.replace(bin_, low=low, high=high)
+
+
+def _shown_rows(curve: PrecisionCoverage) -> list[int]:
+    """Points of a curve that are written, at most some 200."""
     if not curve.thresholds:
-        return ()
+        return []
     wanted = np.linspace(curve.n_kept[0], curve.n_kept[-1], _MAX_POINTS)
-    points = []
-    for row in np.unique(np.searchsorted(curve.n_kept, wanted)).tolist():
-        kept, right = curve.n_kept[row], curve.n_right[row]
-        low, high = wilson_interval(right, kept)
-        points.append(CurvePoint(curve.thresholds[row], kept / curve.n_mentions, right / kept, low, high))
-    return tuple(points)
+    rows: list[int] = np.unique(np.searchsorted(curve.n_kept, wanted)).tolist()
+    return rows
+
+
+def _curve_point(curve: PrecisionCoverage, row: int, interval: tuple[float, float] | None) -> CurvePoint:
+    kept, right = curve.n_kept[row], curve.n_right[row]
+    low, high = interval or (0.0, 1.0)
+    return CurvePoint(curve.thresholds[row], kept / curve.n_mentions, right / kept, low, high)
 
 
 def _reaches(curve: PrecisionCoverage, wish: float) -> float | None:
-    if not curve.thresholds or curve.precision.max() < wish:
+    try:
+        return curve.threshold_for(wish, at_least=MIN_OF_EACH)
+    except InputError:
         return None
-    return curve.threshold_for(wish)
-
-
-def in_words(scores: AbstentionScores) -> str:
-    """A threshold and what is answered from it on, for people, in per cent."""
-    precision = "" if scores.precision is None else f", right {_percent(scores.precision)} of them"
-    nil = "" if scores.nil_recall is None else f"; {_percent(scores.nil_recall)} of those without a concept withheld"
-    return (
-        f"from confidence {threshold_in_words(scores.threshold)}: {_percent(scores.coverage)} answered{precision}{nil}"
-    )
 
 
 def _percent(share: float) -> str:

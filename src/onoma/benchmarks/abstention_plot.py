@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onoma.benchmarks.abstention import AbstentionResult
+from onoma.benchmarks.abstention import AbstentionResult, OperatingPoint
 from onoma.errors import InputError
 from onoma.files.pictures import save_picture
-from onoma.linking.confidence_metrics import AbstentionScores, threshold_in_words
+from onoma.linking.confidence_metrics import threshold_in_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,8 +24,7 @@ _BAND_SHOWN_FROM = 0.1
 """Coverage: the interval of the first few answers may reach far down, and would leave the curve no room."""
 _TITLE_WIDTH = 62
 """Characters of a line that fits the narrower picture."""
-_OF_ALL = " over all mentions"
-"""Intervals are too narrow where mentions repeat, and shall not be taken for those over distinct mentions."""
+_OF_DISTINCT = " over distinct mentions"
 
 
 def plot_reliability(result: AbstentionResult, file: str | Path, *, title: str = "", overwrite: bool = False) -> None:
@@ -86,7 +85,7 @@ def draw_reliability(result: AbstentionResult, *, title: str = "") -> Figure:
         markersize=5,
         elinewidth=1,
         capsize=2,
-        label=f"equal-mass bins ({len(result.bins)}), 95 % intervals{_OF_ALL}",
+        label=f"equal-mass bins ({len(result.bins)}), 95 % intervals{_OF_DISTINCT}",
     )
     above.set_ylabel("share of right answers")
     above.set_xlim(-0.01, 1.01)
@@ -131,7 +130,7 @@ def draw_precision_coverage(result: AbstentionResult, *, title: str = "") -> Fig
         color=_LINE,
         alpha=0.18,
         linewidth=0,
-        label=f"95 % interval{_OF_ALL}",
+        label=f"95 % interval{_OF_DISTINCT}",
     )
     axes.plot(coverage, [point.precision for point in result.curve], color=_LINE, linewidth=1.5, marker=".", ms=3)
     marks = dict(zip(sorted(result.at_precision), zip(itertools.cycle("os^Dv"), itertools.count(5, 3)), strict=False))
@@ -143,8 +142,8 @@ def draw_precision_coverage(result: AbstentionResult, *, title: str = "") -> Fig
             # Each larger, as several may be at one place.
             hollow: dict[str, Any] = {"color": _MARK, "mfc": "none", "ms": size, "linestyle": "none"}
             axes.plot(reached.coverage, reached.precision, marker, **hollow, label=label)
-    for wish, scores in sorted(result.chosen.items()):
-        _draw_chosen(axes, scores, f"chosen for {wish:.0%} in tuning", marker=marks.get(wish, ("o", 5))[0])
+    for wish, chosen in sorted(result.chosen.items()):
+        _draw_chosen(axes, chosen, f"chosen for {wish:.0%} in tuning", marker=marks.get(wish, ("o", 5))[0])
     if result.as_tuned is not None:
         _draw_chosen(axes, result.as_tuned, "as the linker is tuned", marker="*", size=11)
     shown = [point.low for point in result.curve if point.coverage >= _BAND_SHOWN_FROM] or [result.curve[-1].low]
@@ -158,13 +157,13 @@ def draw_precision_coverage(result: AbstentionResult, *, title: str = "") -> Fig
     return figure
 
 
-def _draw_chosen(axes: Axes, scores: AbstentionScores, what: str, *, marker: str, size: int = 6) -> None:
+def _draw_chosen(axes: Axes, point: OperatingPoint, what: str, *, marker: str, size: int = 6) -> None:
     """What a threshold gives that was chosen on other mentions."""
-    if scores.precision is None:
+    if point.precision is None or point.low is None or point.high is None:
         return
-    threshold = threshold_in_words(scores.threshold)
-    label = f"{what}, from {threshold}: {scores.coverage:.1%} answered, {scores.precision:.1%} right"
-    axes.plot(scores.coverage, scores.precision, marker, color=_CHOSEN, ms=size, linestyle="none", label=label)
+    threshold, interval = threshold_in_words(point.threshold), f"{100 * point.low:.1f}-{100 * point.high:.1f}"
+    label = f"{what}, from {threshold}: {point.coverage:.1%} answered, {point.precision:.1%} right ({interval})"
+    axes.plot(point.coverage, point.precision, marker, color=_CHOSEN, ms=size, linestyle="none", label=label)
 
 
 def _finish(figure: Figure, title: str) -> None:

@@ -204,7 +204,7 @@ class Measured:
     Attributes:
         folder: Where.
         about: What ``results.json`` says.
-        answers: A row for each query: ``query``, ``mention``, ``gold``, ``query_rank``.
+        answers: A row for each query that means a concept: ``query``, ``mention``, ``gold``, ``query_rank``.
     """
 
     folder: Path
@@ -221,7 +221,10 @@ def read_results(folder: Path) -> Measured:
     """
     open_artifact(folder, "benchmark-results")
     about = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    rows = scan_parquet(folder / "predictions.parquet").select("query", "mention", "gold", "query_rank").collect()
+    predictions = scan_parquet(folder / "predictions.parquet")
+    if "no_concept" in predictions.collect_schema():  # earlier results have no rows of these
+        predictions = predictions.filter(~pl.col("no_concept"))
+    rows = predictions.select("query", "mention", "gold", "query_rank").collect()
     return Measured(folder, about, rows.unique("query", keep="first", maintain_order=True))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from onoma._version import __version__
-from onoma.benchmarks.abstention import AbstentionResult, in_words
+from onoma.benchmarks.abstention import AbstentionResult
 from onoma.benchmarks.metrics import Accuracy
 from onoma.benchmarks.parts import WRITTEN_AS, n_queries_of, part_as_json
 from onoma.linking import Filters
@@ -167,7 +167,7 @@ class BenchmarkResult:
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
         )
         tuned = None if self.abstention is None else self.abstention.as_tuned
-        withheld = "" if tuned is None else f"\nas the linker was tuned, {in_words(tuned)}"
+        withheld = "" if tuned is None else f"\nas the linker was tuned, {tuned}"
         nil = f" and {self.n_nil:,} of no concept" if self.n_nil else ""
         return (
             f"{self.task}, {self.split}: {self.n_queries:,} queries ({self.n_distinct:,} distinct){nil}, "

@@ -194,11 +194,10 @@ def run_benchmark(
             no_concept_below=ranking.no_concept_below,
             seed=seed,
         )
+    predictions = predictions_table(queries, ranking, may_be_nil=declared.may_be_nil)
     n_read = len(queries)
-    positions = list(range(n_read))
     if declared.may_be_nil:
-        positions = [row for row, query in enumerate(queries) if not _is_nil(query, ranking.known_ids)]
-        queries = [queries[row] for row in positions]
+        queries = [query for query in queries if not _is_nil(query, ranking.known_ids)]
     ranks, exact_ranks = query_ranks(queries, ranking.found), query_ranks(queries, ranking.exact)
     unknown = unknown_codes(queries, ranking.known_ids)
     coverage = sum(not ranking.known_ids.isdisjoint(query.gold) for query in queries) / len(queries)
@@ -235,7 +234,7 @@ def run_benchmark(
         seconds=round(time.perf_counter() - started, 3),
         path=Path(out),
     )
-    _write(result, predictions_table(queries, ranking, positions=positions), overwrite=overwrite)
+    _write(result, predictions, overwrite=overwrite)
     return result
 
 
@@ -269,20 +268,19 @@ def query_ranks(queries: Sequence[Query], found: Candidates) -> list[int | None]
     ]
 
 
-def predictions_table(
-    queries: Sequence[Query], ranking: Ranking, *, positions: Sequence[int] | None = None
-) -> pl.DataFrame:
+def predictions_table(queries: Sequence[Query], ranking: Ranking, *, may_be_nil: bool = False) -> pl.DataFrame:
     """One row per part of a query, for the analysis of errors.
 
-    Columns: ``query`` (its position among the mentions of the file, those of no concept counted, from 0), ``mention``
-    (whole text), ``part``, ``gold`` (ids), ``candidate_ids`` (joined with ``|``), ``candidate_names`` and ``scores``
-    (best first), ``confidence`` (of the first; null where the linker is not calibrated, or has no answer),
-    ``part_rank``, ``query_rank`` (null where nothing is right), ``exact_rank`` (of the query, exact match alone).
+    Columns: ``query`` (its position among the mentions of the file, from 0), ``mention`` (whole text), ``no_concept``
+    (whether it is said to mean none, so that nothing is right; acc@k leaves these out), ``part``, ``gold`` (ids),
+    ``candidate_ids`` (joined with ``|``), ``candidate_names`` and ``scores`` (best first), ``confidence`` (of the
+    first; null where the linker is not calibrated, or has no answer), ``part_rank``, ``query_rank`` (null where nothing
+    is right), ``exact_rank`` (of the query, exact match alone).
 
     Args:
-        queries: Those that mean a concept.
+        queries: All of them.
         ranking: Candidates of their parts.
-        positions: Of each query in the file; unset: they are all of it.
+        may_be_nil: Whether queries may mean no concept.
     """
     found, confidences = ranking.found, ranking.confidences or {}
     ranks, exact_ranks = query_ranks(queries, found), query_ranks(queries, ranking.exact)
@@ -290,6 +288,7 @@ def predictions_table(
         (
             position,
             query.text,
+            may_be_nil and _is_nil(query, ranking.known_ids),
             part,
             sorted(query.gold),
             ["|".join(candidate.ids) for candidate in found[part]],
@@ -300,9 +299,7 @@ def predictions_table(
             rank,
             exact_rank,
         )
-        for position, query, rank, exact_rank in zip(
-            range(len(queries)) if positions is None else positions, queries, ranks, exact_ranks, strict=True
-        )
+        for position, (query, rank, exact_rank) in enumerate(zip(queries, ranks, exact_ranks, strict=True))
         for part in query.parts
     ]
     return pl.DataFrame(
@@ -311,6 +308,7 @@ def predictions_table(
         schema={
             "query": pl.UInt32,
             "mention": pl.String,
+            "no_concept": pl.Boolean,
             "part": pl.String,
             "gold": pl.List(pl.String),
             "candidate_ids": pl.List(pl.String),

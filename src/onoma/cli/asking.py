@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from onoma.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from onoma.linking import Linker
 
 Stages = Annotated[
@@ -57,6 +59,13 @@ MinPrecision = Annotated[
         help="The same, below the confidence from which so large a share of the answers, above 0, was right in tuning.",
     ),
 ]
+Certainty = Annotated[
+    float | None,
+    typer.Option(
+        metavar="C",
+        help="With --min-precision: how certain it shall be that the precision is so high, as in onoma linker tune.",
+    ),
+]
 
 
 def divided(stages: str | None) -> tuple[str, ...] | None:
@@ -64,13 +73,34 @@ def divided(stages: str | None) -> tuple[str, ...] | None:
     return None if stages is None else tuple(stage.strip() for stage in stages.split(","))
 
 
-def least_confidence(linker: Linker, min_confidence: float | None, min_precision: float | None) -> float | None:
-    """What ``--min-confidence`` or ``--min-precision`` comes to.
+def least_confidence(
+    linker: Linker, min_confidence: float | None, min_precision: float | None, certainty: float | None
+) -> float | None:
+    """What ``--min-confidence``, or ``--min-precision`` and ``--certainty``, come to.
 
     Raises:
-        ConfigError: both are given, or the linker is not calibrated.
+        ConfigError: both are given, or a certainty alone, or the linker is not calibrated.
         InputError: no confidence reaches the precision.
     """
     if min_confidence is not None and min_precision is not None:
         raise ConfigError("give either --min-confidence or --min-precision.")
-    return min_confidence if min_precision is None else linker.threshold_for(min_precision)
+    if min_precision is None:
+        if certainty is not None:
+            raise ConfigError("a certainty (--certainty) is that of a wished precision (--min-precision): give both.")
+        return min_confidence
+    tuned_with = tuned_wish(linker.manifest.config).get("certainty")
+    if certainty is None and tuned_with is not None:
+        from onoma.cli import show
+
+        show.remark(
+            f"the linker was tuned with a certainty of {tuned_with:g}: for a precision that is asked for here it only "
+            f"counts if it is asked for too (--certainty {tuned_with:g})"
+        )
+    return linker.threshold_for(min_precision, certainty=certainty)
+
+
+def tuned_wish(config: Mapping[str, Any]) -> dict[str, float | None]:
+    """Precision and certainty that a linker's threshold was learned for, by its record; empty without one."""
+    calibration = config.get("tuning", {}).get("calibration") or {}
+    wish: dict[str, float | None] = (calibration.get("abstention") or {}).get("wish", {})
+    return wish

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from onoma.cli.asking import (
+    Certainty,
     ExpectTypes,
     Languages,
     MinConfidence,
@@ -74,6 +75,7 @@ def link(
     expect_type: ExpectTypes = None,
     min_confidence: MinConfidence = None,
     min_precision: MinPrecision = None,
+    certainty: Certainty = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show why: names, stages, scores, near misses.")] = False,
     database: Database = None,
     as_json: Json = False,
@@ -96,7 +98,7 @@ def link(
     opened = opened.preparing(
         preparation(abbreviations, expand, composites=composites, spelling=spelling, strengths=strengths)
     )
-    threshold = least_confidence(opened, min_confidence, min_precision)
+    threshold = least_confidence(opened, min_confidence, min_precision, certainty)
     asked: dict[str, Any] = {
         "top_k": top_k,
         "stages": divided(stages),

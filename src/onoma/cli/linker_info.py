@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from onoma.cli.asking import tuned_wish
 from onoma.cli.options import Json, LinkerFolder
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def info(
     if as_json:
         show.out.print_json(json.dumps({name: value for name, value in facts.items() if value is not None}))
         return
-    rows = [[name.replace("_", " "), _shown(value)] for name, value in facts.items() if value is not None]
+    rows = [[name.replace("_", " "), _shown(name, value)] for name, value in facts.items() if value is not None]
     show.table(["", "linker"], rows)
 
 
@@ -75,13 +76,22 @@ def _facts(manifest: Manifest, settings: LinkerSettings, record: IndexRecord | N
         "rerank_weight": settings.rerank_weight,
         "confidence_with_stages": list(settings.calibrated_stages) or None,
         "no_concept_below": settings.no_concept_below,
+        **(
+            {}
+            if settings.no_concept_below is None
+            else {f"no_concept_for_{name}": wished for name, wished in tuned_wish(config).items()}
+        ),
         "confidence_in_force": None if settings.calibration is None else settings.calibrated_stages == settings.stages,
         "created": manifest.created,
         "onoma": manifest.onoma_version,
     }
 
 
-def _shown(value: Any) -> str:
+def _shown(name: str, value: Any) -> str:
+    if name == "no_concept_below":
+        from onoma.linking.confidence_metrics import threshold_in_words
+
+        return threshold_in_words(value)
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, dict):

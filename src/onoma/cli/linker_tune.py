@@ -63,16 +63,16 @@ def tune(
             min=0,
             max=1,
             metavar="P",
-            help="From now on answer 'no such concept' below the confidence from which so large a share, above 0, is "
-            "right. Unset: whatever the confidence, as if it had never been set.",
+            help="From now on answer 'no such concept' below the confidence from which so large a share, above 0, of "
+            "the answers to different mentions is right. Unset: whatever the confidence, as if it had never been set.",
         ),
     ] = None,
     certainty: Annotated[
         float | None,
         typer.Option(
             metavar="C",
-            help="With --min-precision: the probability with which other mentions reach it too, from 0.5, below 1 "
-            "(0.95). Unset: the development mentions reach it; others may fall a little short.",
+            help="With --min-precision: how certain it shall be that the precision is so high, from 0.5, below 1 "
+            "(0.95). Unset: the development mentions reach it; of others, those of small sets often fall short.",
         ),
     ] = None,
     on_error: OnError = "strict",
@@ -294,20 +294,35 @@ def _lost_at_five(without: Accuracies, with_it: Accuracies) -> str:
 
 def _show_confidence(report: TuningReport) -> None:
     from onoma.cli import show
-    from onoma.linking.confidence_metrics import threshold_in_words
+    from onoma.linking.confidence_metrics import threshold_in_words, wilson_interval
 
     if (held := report.calibration) is not None:
         show.out.print(
             f"confidence ({held.method}), of the first answers to {held.n_answers:,} different mentions: "
             f"{held.mean_confidence:.3f} on average, {held.share_right:.3f} right; "
-            f"expected calibration error {held.expected_calibration_error:.3f}",
+            f"expected calibration error {held.expected_calibration_error:.3f} (perfect confidences: "
+            f"{held.if_calibrated:.3f})",
         )
     if held is not None and held.abstention is not None and report.no_concept_below is not None:
         told = held.abstention
-        right = "" if told.held_out_right is None else f", {told.held_out_right:.3f} of the answers right"
+        right = "" if told.held_out_right is None else f", {told.held_out_right:.3f} of the {told.n_held_out:,} right"
         none = "" if not told.n_unfulfilled else f"; no threshold for {told.n_unfulfilled} of the fifths"
+        low, high = wilson_interval(told.n_learned_right, told.n_learned_from)
         show.out.print(
             f"no such concept below a confidence of {threshold_in_words(report.no_concept_below)}: "
-            f"{told.share_answered:.3f} of the different mentions answered\nthresholds learned without a fifth of "
-            f"them, on that fifth: {told.held_out_answered:.3f} answered{right}{none}",
+            f"{told.share_answered:.3f} of the different mentions answered\n"
+            f"it was learned from {told.n_learned_from:,} answers, {told.n_learned_right:,} of them right "
+            f"({low:.3f}-{high:.3f})\n"
+            f"thresholds learned without a fifth of them, on that fifth: {told.held_out_answered:.3f} answered{right}"
+            f"{none}",
         )
+        if told.n_unfulfilled or (told.held_out_right or 0) < told.wish.precision:
+            show.remark(
+                f"on mentions that it was not learned from the threshold does not keep {told.wish.precision:g}: expect "
+                "less, tune on more mentions, or give --certainty"
+            )
+        if not report.n_no_concept + report.n_unknown:
+            show.remark(
+                "all development mentions mean a concept that the linker has: where later ones do not, more of the "
+                "answers are wrong than was wished for; tune on some of these too"
+            )

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 import typer
 
 from onoma.cli.asking import (
+    Certainty,
     ExpectTypes,
     Languages,
     MinConfidence,
@@ -70,6 +71,7 @@ def map_(
     expect_type: ExpectTypes = None,
     min_confidence: MinConfidence = None,
     min_precision: MinPrecision = None,
+    certainty: Certainty = None,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -115,9 +117,9 @@ def map_(
             "the output would be written over the table of abbreviations", path=output, fix="choose another output"
         )
     threshold = min_confidence
-    if stages is not None or min_precision is not None:
+    if stages is not None or min_precision is not None or certainty is not None:
         opened = Linker.open(linker, database=database)
-        threshold = least_confidence(opened, min_confidence, min_precision)
+        threshold = least_confidence(opened, min_confidence, min_precision, certainty)
         if stages is not None and threshold is None:
             show.calibration_out_of_force(opened.settings, ordered_stages(divided(stages) or ()))
     filters = Filters.of(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import decimal
 import itertools
+import math
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal, TypeAlias
@@ -35,6 +36,8 @@ N_BINS = 15
 
 _MIN_DECIMALS, _ROUNDING = 3, 1e-4
 """Of a written threshold; the latter in shares of its distance to 0 or 1, whichever is nearer."""
+_ROUNDED = 1e-12
+"""More than a sum of probabilities is off by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ def reliability_bins(
         ShapeError: the arrays do not fit one another.
     """
     confidence, correct = checked_confidence(confidence, correct)
-    which = _bin_of(confidence, n_bins, bins)
+    which = bin_numbers(confidence, n_bins, bins)
     made = []
     for number in np.unique(which):
         inside = which == number
@@ -113,9 +116,24 @@ def expected_calibration_error(
     """
     confidence, correct = checked_confidence(confidence, correct)
     order = np.argsort(confidence, kind="stable")
-    which = _bin_of(confidence, n_bins, bins)[order]
+    which = bin_numbers(confidence, n_bins, bins)[order]
     gaps = np.bincount(which, confidence[order]) - np.bincount(which, correct[order])
     return float(np.abs(gaps).sum()) / len(confidence)
+
+
+def error_of_perfect(confidence: DoubleArray, random: np.random.Generator, clusters: RowArray | None = None) -> float:
+    """What `expected_calibration_error` comes to where outcomes are drawn with the stated probabilities.
+
+    Args:
+        confidence: See `reliability_bins`.
+        random: What draws.
+        clusters: A number from 0 for what shares a draw, shape (n,); unset: each has its own.
+
+    Source:
+        Bröcker and Smith 2007, consistency resampling.
+    """
+    drawn = random.random(len(confidence) if clusters is None else int(clusters.max()) + 1)
+    return expected_calibration_error(confidence, (drawn if clusters is None else drawn[clusters]) < confidence)
 
 
 def brier_score(confidence: DoubleArray, correct: BoolArray) -> float:
@@ -176,7 +194,8 @@ class PrecisionCoverage:
         Args:
             precision: Above 0, up to 1.
             certainty: If set, from 0.5, it is not the precision seen here that must reach the wish but its lower
-                confidence bound (Wilson, one-sided), e.g. 0.95: a few lucky mentions are then not enough.
+                confidence bound (Clopper and Pearson 1934, one-sided), e.g. 0.95: a few lucky mentions are then not
+                enough.
             at_least: Mentions that must be answered from a threshold on for it to count; all, if there are not as many.
 
         Raises:
@@ -185,23 +204,43 @@ class PrecisionCoverage:
         precision = checked_precision(precision)
         if not self.thresholds:
             raise InputError("no mention has an answer, so there is no threshold to choose")
-        reached = self.precision if certainty is None else self._lower_bounds(certainty)
-        reached = np.where(np.array(self.n_kept) >= min(at_least, self.n_kept[-1]), reached, 0.0)
-        enough = np.flatnonzero(reached >= precision)
+        # The higher the better of both.
+        reached = self.precision if certainty is None else -self._chances(precision)
+        least = precision if certainty is None else checked_certainty(certainty) - 1 - _ROUNDED
+        reached = np.where(np.array(self.n_kept) >= min(at_least, self.n_kept[-1]), reached, -np.inf)
+        enough = np.flatnonzero(reached >= least)
         if len(enough):
             return self.thresholds[int(enough[-1])]
         best = int(np.flatnonzero(reached == reached.max())[-1])
-        bound = "" if certainty is None else f" with a certainty of {certainty:g}"
+        right, kept, threshold = self.n_right[best], self.n_kept[best], self.thresholds[best]
+        if certainty is None:
+            raise InputError(
+                f"a precision of {precision:g} is not reached at any threshold",
+                expected=f"at most {right / kept:.4f}, which the threshold {threshold:g} reaches with {kept:,} of "
+                f"{self.n_mentions:,} mentions answered",
+                fix="wish for less, or calibrate on more mentions",
+            )
+        enough_right = math.ceil(math.log(1 - certainty) / math.log(precision)) if precision < 1 else None
         raise InputError(
-            f"a precision of {precision:g}{bound} is not reached at any threshold",
-            expected=f"at most {reached[best]:.4f}, which the threshold {self.thresholds[best]:g} reaches with "
-            f"{self.n_kept[best]:,} of {self.n_mentions:,} mentions answered",
-            fix="wish for less, or calibrate on more mentions",
+            f"a precision of {precision:g} with a certainty of {certainty:g} is not reached at any threshold",
+            expected="a precision below 1, as no number of mentions makes that one certain"
+            if enough_right is None
+            else f"{enough_right:,} answered and all right, or more of which a few are wrong",
+            found=f"at best {right:,} of {kept:,} right, from the threshold {threshold:g} on",
+            fix="calibrate on more mentions; a wish that is lowered until it is granted is not as certain",
         )
 
-    def _lower_bounds(self, certainty: float) -> DoubleArray:
-        z = NormalDist().inv_cdf(checked_certainty(certainty))
-        return np.array([_wilson(right, kept, z)[0] for right, kept in zip(self.n_right, self.n_kept, strict=True)])
+    def _chances(self, precision: float) -> DoubleArray:
+        """Of so many right among those kept, or more, if each is with the probability ``precision``; shape (P,)."""
+        logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, self.n_kept[-1] + 1)))])  # of factorials
+        chances = []
+        for kept, right in zip(self.n_kept, self.n_right, strict=True):
+            wrong = np.arange(kept - right + 1)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                of_wrong = np.where(wrong > 0, wrong * np.log1p(-precision), 0.0)  # log 0 where all must be right
+            terms = logs[kept] - logs[wrong] - logs[kept - wrong] + of_wrong + (kept - wrong) * np.log(precision)
+            chances.append(min(1.0, float(np.exp(terms).sum())))
+        return np.array(chances)
 
 
 def precision_coverage(confidence: DoubleArray, correct: BoolArray) -> PrecisionCoverage:
@@ -329,8 +368,8 @@ def wilson_interval(n_right: int, n: int, *, confidence: float = 0.95) -> tuple[
     return _wilson(n_right, n, NormalDist().inv_cdf((1 + checked_level(confidence)) / 2))
 
 
-def _bin_of(confidence: DoubleArray, n_bins: int, bins: Bins) -> RowArray:
-    """Number of each mention's bin, shape (n,)."""
+def bin_numbers(confidence: DoubleArray, n_bins: int = N_BINS, bins: Bins = "equal-mass") -> RowArray:
+    """Number of each mention's bin, shape (n,); arguments and errors as of `reliability_bins`."""
     n_bins = whole_number(n_bins, "n_bins", "there must be a bin")
     if bins == "equal-width":
         return np.searchsorted(np.arange(1, n_bins) / n_bins, confidence, side="left").astype(np.int64)

@@ -470,11 +470,13 @@ class Linker:
             threshold=threshold(self._components.confidence, chosen, no_concept_below),
         )
 
-    def threshold_for(self, precision: float) -> float:
+    def threshold_for(self, precision: float, *, certainty: float | None = None) -> float:
         """The confidence at which so large a share of the answers is right, on the mentions that it was calibrated on.
 
         Args:
             precision: Above 0, up to 1.
+            certainty: With which it is so large, from 0.5; see `onoma.linking.tuning.tune_linker`, whose certainty does
+                not count here.
 
         Raises:
             ConfigError: the linker is not calibrated.
@@ -483,7 +485,7 @@ class Linker:
         confidence = self._components.confidence
         if confidence is None:
             raise ConfigError(f"this linker is not calibrated, so that no precision can be asked for. {TUNE}")
-        return confidence.calibration.threshold_for(precision)
+        return confidence.calibration.threshold_for(precision, certainty=certainty)
 
     def runs(
         self, mentions: Iterable[str], *, contexts: Sequence[str | None] | None = None, top_k: int

@@ -13,7 +13,7 @@ from onoma.encoders import Encoder
 from onoma.errors import InputError
 from onoma.linking.calibration import Calibration, Method
 from onoma.linking.confidence_features import MentionEvidence, confidence_features
-from onoma.linking.confidence_metrics import expected_calibration_error
+from onoma.linking.confidence_metrics import error_of_perfect, expected_calibration_error
 from onoma.linking.development import Development, Key, Labelled
 from onoma.linking.dictionary import RankedEntries
 from onoma.linking.fusion import without_gaps
@@ -21,10 +21,13 @@ from onoma.linking.likelihood import LabelledPool
 from onoma.linking.linker import Linker
 from onoma.linking.searching import Pool
 from onoma.linking.settings import SEARCHES, LinkerSettings
-from onoma.types import CountProgress, DoubleArray, FloatArray, RowArray
+from onoma.randomness import random_from
+from onoma.types import BoolArray, CountProgress, DoubleArray, FloatArray, RowArray
 
 CUTOFF = 5
 """Concepts of an answer that are looked at."""
+_N_DRAWS = 200
+"""Of outcomes, for what perfect confidences would show."""
 
 
 @dataclass(frozen=True)
@@ -69,16 +72,22 @@ class AbstentionReport:
 
     Attributes:
         wish: What the threshold was learned for.
+        n_learned_from: Answers at or above the threshold among those that it was learned from; of them
+        n_learned_right: are right.
         share_answered: Of all distinct mentions, by the threshold that is kept.
         held_out_answered: Of all distinct mentions, each by the threshold that was learned without its fold.
         held_out_right: Of these answers; unset if there are none.
+        n_held_out: These answers.
         n_unfulfilled: Folds without which no threshold fulfilled the wish: nothing of them is answered.
     """
 
     wish: Wish
+    n_learned_from: int
+    n_learned_right: int
     share_answered: float
     held_out_answered: float
     held_out_right: float | None
+    n_held_out: int
     n_unfulfilled: int
 
 
@@ -92,6 +101,7 @@ class CalibrationReport:
         share_right: Of them whose first answer is right.
         mean_confidence: Their mean confidence; equals ``share_right`` where it holds.
         expected_calibration_error: See `onoma.linking.confidence_metrics`.
+        if_calibrated: What that of perfect confidences would be on as many mentions, in the mean.
         abstention: What is answered from a threshold on, if a precision was wished.
     """
 
@@ -100,6 +110,7 @@ class CalibrationReport:
     share_right: float
     mean_confidence: float
     expected_calibration_error: float
+    if_calibrated: float
     abstention: AbstentionReport | None = None
 
 
@@ -245,6 +256,19 @@ class Trial:
             pools.append(LabelledPool(scores, np.isin(ranked.concepts, list(mention.concepts)), mention.n))
         return pools
 
+    def first_answers(self, outcomes: dict[Key, Outcome]) -> tuple[DoubleArray, BoolArray, list[Labelled]]:
+        """What confidences are fitted to.
+
+        Returns:
+            Features of the first answers, shape (n, F), whether each is right, shape (n,), and the n mentions that have
+            an answer.
+        """
+        answered = [mention for mention in self._mentions if _of(outcomes, mention).evidence is not None]
+        found = [_of(outcomes, mention) for mention in answered]
+        features = confidence_features([outcome.evidence for outcome in found if outcome.evidence is not None])
+        is_right = [outcome.concepts[0] in mention.concepts for mention, outcome in zip(answered, found, strict=True)]
+        return features, np.array(is_right, np.bool_), answered
+
     def calibrated(
         self, outcomes: dict[Key, Outcome], method: Method, wish: Wish | None = None
     ) -> tuple[Calibration, CalibrationReport]:
@@ -253,15 +277,8 @@ class Trial:
         Each mention counts once (in each context, if these are read), however often it occurs: a few frequent ones
         would decide otherwise.
         """
-        evidence, correct, folds, texts = [], [], [], []
-        for mention in self._mentions:
-            outcome = _of(outcomes, mention)
-            if outcome.evidence is not None:
-                evidence.append(outcome.evidence)
-                correct.append(outcome.concepts[0] in mention.concepts)
-                folds.append(mention.fold)
-                texts.append(mention.text)
-        features, is_right, fold_of = confidence_features(evidence), np.array(correct, np.bool_), np.array(folds)
+        features, is_right, answered = self.first_answers(outcomes)
+        texts, fold_of = [mention.text for mention in answered], np.array([mention.fold for mention in answered])
         kept = Calibration.fit(features, is_right, mentions=texts, method=method)
         held, is_answered, n_unfulfilled = np.empty(len(is_right)), np.zeros(len(is_right), np.bool_), 0
         for fold in np.unique(fold_of):
@@ -275,11 +292,16 @@ class Trial:
                     is_answered[here] = held[here] >= wish.threshold(rest)
                 except InputError:
                     n_unfulfilled += 1
-        abstention = None
+        abstention, random = None, random_from(0)
         if wish is not None:
+            threshold = wish.threshold(kept)
+            place = kept.development.thresholds.index(threshold)
             abstention = AbstentionReport(
                 wish,
-                share_answered=float((kept.confidence(features) >= wish.threshold(kept)).sum()) / len(self._mentions),
+                n_learned_from=kept.development.n_kept[place],
+                n_learned_right=kept.development.n_right[place],
+                share_answered=float((kept.confidence(features) >= threshold).sum()) / len(self._mentions),
+                n_held_out=int(is_answered.sum()),
                 held_out_answered=float(is_answered.sum()) / len(self._mentions),
                 held_out_right=float(is_right[is_answered].mean()) if is_answered.any() else None,
                 n_unfulfilled=n_unfulfilled,
@@ -290,6 +312,7 @@ class Trial:
             share_right=float(is_right.mean()),
             mean_confidence=float(held.mean()),
             expected_calibration_error=expected_calibration_error(held, is_right),
+            if_calibrated=float(np.mean([error_of_perfect(held, random) for _ in range(_N_DRAWS)])),
             abstention=abstention,
         )
 
