@@ -26,24 +26,27 @@ SemanticTypes = Annotated[
     typer.Option(
         "--semantic-type",
         metavar="TYPE",
-        help="Only concepts of this semantic type or UMLS group; may be given several times.",
+        help="Only concepts of this semantic type or UMLS group; may be repeated.",
     ),
 ]
 Sources = Annotated[
-    list[str] | None, typer.Option("--source", metavar="SOURCE", help="Only names from this source; several times.")
+    list[str] | None,
+    typer.Option("--source", metavar="SOURCE", help="Only names from this source; may be repeated."),
 ]
 Languages = Annotated[
     list[str] | None,
-    typer.Option("--language", metavar="TAG", help="Only names of this language (en); several times."),
+    typer.Option("--language", metavar="TAG", help="Only names of this language (en); may be repeated."),
 ]
 Under = Annotated[
     list[str] | None,
-    typer.Option(metavar="CONCEPT", help="Only this concept and those below it in the hierarchy; several times."),
+    typer.Option(metavar="CONCEPT", help="Only this concept and those below it in the hierarchy; may be repeated."),
 ]
 ExpectTypes = Annotated[
     list[str] | None,
     typer.Option(
-        "--expect-type", metavar="TYPE", help="Of equal scores, concepts of this semantic type first; several times."
+        "--expect-type",
+        metavar="TYPE",
+        help="Of equal scores, concepts of this semantic type first; may be repeated.",
     ),
 ]
 MinConfidence = Annotated[
@@ -56,7 +59,7 @@ MinPrecision = Annotated[
         min=0,
         max=1,
         metavar="P",
-        help="The same, below the confidence from which so large a share of the answers, above 0, was right in tuning.",
+        help="Answer 'no such concept' below the confidence from which this share (above 0) was right in tuning.",
     ),
 ]
 Certainty = Annotated[

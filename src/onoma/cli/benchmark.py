@@ -89,9 +89,9 @@ def run(
         ),
     ] = None,
     split: Annotated[
-        str | None, typer.Option(metavar="SPLIT", help="E.g. dev; unset: the one that is reported (test).")
+        str | None, typer.Option(metavar="SPLIT", help="Such as dev. Unset: the one that papers report (test).")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the confidence intervals.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the confidence intervals.")] = 0,
     precision: Precision = "fp32",
     database: Database = None,
     force: Force = False,
@@ -190,7 +190,7 @@ def dictionary(
     data: Annotated[Path, typer.Option("--data", metavar="DIR", help="The folder with the task's files.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Lines ids||name.")],
     split: Annotated[
-        str | None, typer.Option(metavar="SPLIT", help="E.g. dev; unset: the one that is reported (test).")
+        str | None, typer.Option(metavar="SPLIT", help="Such as dev. Unset: the one that papers report (test).")
     ] = None,
     force: Force = False,
 ) -> None:
@@ -217,7 +217,7 @@ def dictionary(
 def compare(
     first: Annotated[Path, typer.Argument(metavar="FIRST", help="Results of onoma benchmark run.")],
     second: Annotated[Path, typer.Argument(metavar="SECOND", help="Results of another system on the same split.")],
-    seed: Annotated[int, typer.Option(min=0, help="Of the resampling.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the resampling.")] = 0,
     changed: Annotated[
         Path | None,
         typer.Option(
@@ -264,7 +264,7 @@ def table(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write it there; unset: to the screen.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the resampling.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the resampling.")] = 0,
     force: Force = False,
 ) -> None:
     """Put systems side by side that were measured on the same queries: a table for a paper.

@@ -101,7 +101,7 @@ def export(
         Path | None,
         typer.Option("--out", "-o", metavar="ENCODER", help="Write a new folder; unset: add to ENCODER itself."),
     ] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="To measure with; unset: all usable processors.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Processors to measure with. Unset: all.")] = None,
     as_json: Json = False,
     force: Force = False,
 ) -> None:
@@ -142,7 +142,7 @@ def join(
         str | None,
         typer.Option(
             metavar="BASE",
-            help="The encoder that it was trained on: folder, catalogue name or hub id. Unset: as it says itself.",
+            help="The encoder that it was trained on: folder, catalogue name or hub id. Unset: as the adapter says.",
         ),
     ] = None,
     force: Force = False,
@@ -176,9 +176,9 @@ def average(
 ) -> None:
     """Make one encoder of several that were trained from one: the average of their weights.
 
-    As runs with other seeds are, or with other data. It is as fast as one of them, and may be better than each:
-    measure it. Those of another tokeniser, pooling or architecture are refused, and so are those whose weights have
-    little in common.
+    For example of runs with different seeds or data. The average is as fast as one of them, and may be better than
+    each: measure it. Those of another tokeniser, pooling or architecture are refused, and so are those whose weights
+    have little in common.
     """
     from onoma.cli import show
     from onoma.encoders.averages import average_encoders
@@ -196,7 +196,8 @@ def centre(
         typer.Option("--terminology", "-t", metavar="DIR", help="The mean is of names of this terminology."),
     ] = None,
     names: Annotated[
-        Path | None, typer.Option("--names", metavar="FILE", help="Of these: UTF-8 text, one name per line.")
+        Path | None,
+        typer.Option("--names", metavar="FILE", help="The mean is of these: UTF-8 text, one name a line."),
     ] = None,
     sample: Annotated[
         int, typer.Option(min=100, help="How many names to take, drawn at random if there are more.")
@@ -238,7 +239,7 @@ def card(
         str | None,
         typer.Option(
             metavar="SPDX",
-            help="Of the encoder, which is yours to say: apache-2.0, cc-by-4.0; '' takes back what was said. Unset: as "
+            help="Licence of the encoder, which you decide: apache-2.0, cc-by-4.0; '' removes it. Unset: as "
             "it was said before.",
         ),
     ] = None,

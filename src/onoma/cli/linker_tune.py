@@ -63,8 +63,8 @@ def tune(
             min=0,
             max=1,
             metavar="P",
-            help="From now on answer 'no such concept' below the confidence from which so large a share, above 0, of "
-            "the answers to different mentions is right. Unset: whatever the confidence, as if it had never been set.",
+            help="From now on answer 'no such concept' below the confidence from which this share (above 0) of the "
+            "answers to different mentions is right. Unset: answer at any confidence, even if this was set before.",
         ),
     ] = None,
     certainty: Annotated[

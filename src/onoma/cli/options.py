@@ -17,7 +17,7 @@ Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting; may be given several times.")
 ]
 Force = Annotated[
-    bool, typer.Option("--force", help="Replace the file that is there, or the folder if it is one of the same kind.")
+    bool, typer.Option("--force", help="Replace an existing file, or an existing folder of the same kind.")
 ]
 OnError = Annotated[
     Literal["strict", "skip"],
@@ -25,7 +25,7 @@ OnError = Annotated[
 ]
 Encoding = Annotated[
     str,
-    typer.Option("--encoding", metavar="NAME", help="Of a text file that is not UTF-8: cp1252, latin-1, utf-16, ..."),
+    typer.Option("--encoding", metavar="NAME", help="Encoding of a text file: cp1252, latin-1, utf-16, ..."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 TerminologyFolder = Annotated[

@@ -28,7 +28,7 @@ Ambiguity = Annotated[
     Literal["keep", "mark", "drop"],
     typer.Option(help="Equal names of different concepts: negatives (keep), never negatives (mark), left out (drop)."),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Of the sample of pairs.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed of the sample of pairs.")]
 
 
 app.command("info")(pairs_info.info)
@@ -40,7 +40,7 @@ def build(
     encoder: Encoder,
     out: Out,
     languages: Languages = "all",
-    max_pairs: Annotated[int, typer.Option(min=1, help="Random cap for each concept.")] = 50,
+    max_pairs: Annotated[int, typer.Option(min=1, help="At most this many pairs per concept, drawn at random.")] = 50,
     include_suppressed: Annotated[
         bool, typer.Option("--include-suppressed", help="Take suppressed names too, as the papers did with the UMLS.")
     ] = False,
@@ -88,7 +88,10 @@ def mentions(
     encoder: Encoder,
     out: Out,
     languages: Languages = "all",
-    max_pairs: Annotated[int | None, typer.Option(min=1, help="Random cap for each mention. Unset: all names.")] = None,
+    max_pairs: Annotated[
+        int | None,
+        typer.Option(min=1, help="At most this many pairs per mention, drawn at random. Unset: all names."),
+    ] = None,
     on_unknown: Annotated[
         Literal["refuse", "skip"],
         typer.Option(help="Mentions of concepts that the terminology does not have: refuse, or skip and count."),
@@ -154,7 +157,9 @@ def bitext(
             "or only the pairs listed."
         ),
     ] = "pair",
-    max_pairs: Annotated[int, typer.Option(min=1, help="Random cap for each class (--classes column).")] = 50,
+    max_pairs: Annotated[
+        int, typer.Option(min=1, help="At most this many pairs per class, drawn at random (--classes column).")
+    ] = 50,
     on_error: OnError = "strict",
     normalisation: Preset = "sapbert",
     max_tokens: MaxTokens = 25,

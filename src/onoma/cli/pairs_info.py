@@ -24,7 +24,7 @@ def info(
     encoder: Annotated[
         str | None,
         typer.Option(
-            "--encoder", "-e", metavar="ENCODER", help="That whose tokeniser made them, to show examples of its names."
+            "--encoder", "-e", metavar="ENCODER", help="The encoder whose tokeniser made them, to show examples."
         ),
     ] = None,
     examples: Annotated[

@@ -26,7 +26,7 @@ def quickstart(
     ),
     hidden: Annotated[int, typer.Option(min=100, help="How many synonyms to hide and look for.")] = 2000,
     minutes: Annotated[float | None, typer.Option(min=0.05, help="Training time; unset: the recipe's two.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of what is hidden, and of training.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of what is hidden, and of training.")] = 0,
 ) -> None:
     """From a real ontology to a working linker: MONDO, four to ten minutes on two cores, no download.
 

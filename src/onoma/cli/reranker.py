@@ -43,8 +43,9 @@ def train(
 ) -> None:
     """Train a cross-encoder to tell a linker's right candidates from its wrong ones.
 
-    Mentions must not have been learnt from, or named, by the linker that are measured on. Stopped at any moment, the
-    same command goes on from the last checkpoint, which lies with the unfinished run in RERANKER.run.
+    Needs --development, unless with --set keep=last. Measure on mentions that the linker has neither learnt from nor
+    been given as names. Stopped at any moment, the same command goes on from the last checkpoint, which lies with the
+    unfinished run in RERANKER.run.
     """
     from onoma.cli import show
     from onoma.encoders.cross_encoder import read_about

@@ -104,8 +104,8 @@ def fetch(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the file and its record.")
     ] = Path(),
-    sha256: Annotated[str | None, typer.Option(metavar="HEX", help="What the file must have.")] = None,
-    md5: Annotated[str | None, typer.Option(metavar="HEX", help="The same, where a publisher names that.")] = None,
+    sha256: Annotated[str | None, typer.Option(metavar="HEX", help="The SHA-256 that the file must have.")] = None,
+    md5: Annotated[str | None, typer.Option(metavar="HEX", help="Its MD5, where the publisher gives that.")] = None,
     url: Annotated[
         str | None, typer.Option("--from", metavar="URL", help="Another address: a mirror, or another release.")
     ] = None,

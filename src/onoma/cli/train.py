@@ -36,7 +36,7 @@ def train(
     development: Development = None,
     development_terminology: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Whose names they are looked for in. Unset: those trained on."),
+        typer.Option(metavar="DIR", help="The terminology that they are looked for in. Unset: the one trained on."),
     ] = None,
     track: Track = None,
     grid: Annotated[
