@@ -78,9 +78,9 @@ class InputError(OnomaError):
         )
         text = f"{place}: {_bare(problem)}" if place else _bare(problem)
         if expected:
-            text += f"; expected {_shortened(_bare(expected), 800)}"
+            text += _added(text, "expected", _shortened(_bare(expected), 800))
         if found:
-            text += f"; found {_shortened(found, 80)}"
+            text += _added(text, "found", _shortened(found, 80))
         text = _bare(text)
         text += "" if text.endswith("?") else "."
         if fix:
@@ -90,6 +90,11 @@ class InputError(OnomaError):
 
 def _shortened(part: str, length: int) -> str:
     return part if len(part) <= length else part[: length - 1] + "…"
+
+
+def _added(text: str, word: str, part: str) -> str:
+    """What follows a problem, which may end with a question."""
+    return f" {word.capitalize()} {part}" if text.endswith("?") else f"; {word} {part}"
 
 
 def _bare(part: str) -> str:

@@ -13,4 +13,4 @@ def random_from(seed: int) -> np.random.Generator:
     Raises:
         InputError: the seed is no whole number from 0.
     """
-    return np.random.default_rng(whole_number(seed, "seed", "a seed that cannot be", least=0))
+    return np.random.default_rng(whole_number(seed, "seed", "not a possible seed", least=0))

@@ -265,9 +265,9 @@ def test_what_cannot_be_measured_is_refused() -> None:
         for judged in (JudgedMention(0.5, unknown), JudgedMention(0.5, False, unknown)):
             with pytest.raises(InputError, match="neither right nor wrong"):
                 measure_abstention([JudgedMention(0.4, True), judged])
-    with pytest.raises(InputError, match="a precision that cannot be"):
+    with pytest.raises(InputError, match="not a possible precision"):
         measure_abstention([JudgedMention(0.5, True)], wished=[1.5])
-    with pytest.raises(InputError, match="a seed that cannot be"):
+    with pytest.raises(InputError, match="not a possible seed"):
         measure_abstention([JudgedMention(0.5, True)], seed=-1)
 
 

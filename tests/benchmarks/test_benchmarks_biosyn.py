@@ -107,7 +107,7 @@ def test_a_truncated_gzip_file_is_refused(tmp_path: Path) -> None:
 def test_finding_the_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"test_queries\.txt"):
         find_file(tmp_path, "test_queries.txt")
-    with pytest.raises(InputError, match="no such folder"):
+    with pytest.raises(InputError, match="not a folder"):
         find_file(tmp_path / "nowhere", "test_queries.txt")
     (tmp_path / "biosyn").mkdir()
     below = written(tmp_path / "biosyn", b"", "test_queries.txt.gz")

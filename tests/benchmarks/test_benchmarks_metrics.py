@@ -152,7 +152,7 @@ def test_wrong_numbers_are_refused() -> None:
         with pytest.raises(InputError, match="counted from 1"):
             accuracy_at(wrong, k)
     for wrong in (-1, 1.5, "0"):
-        with pytest.raises(InputError, match="a seed that cannot be"):
+        with pytest.raises(InputError, match="not a possible seed"):
             bootstrap_interval(1, 2, seed=wrong)
     wrong = [True, math.nan, True]
     with pytest.raises(InputError, match="neither right nor wrong"):

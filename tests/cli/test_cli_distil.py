@@ -55,9 +55,9 @@ def test_its_recipe_is_listed_and_shown_and_is_of_no_other_command(place: Path, 
     assert re.search(r"recipe of onoma distil\s.*\n.*\n?.*distil\s", invoke("recipes", "list").stdout)
     shown = invoke("recipes", "show", "distil").stdout
     assert re.search(r"temperature\s+0\.05\s", shown)
-    with pytest.raises(InputError, match="use it with onoma distil"):
+    with pytest.raises(InputError, match="is for onoma distil"):
         invoke("train", "distil", "-t", place / "t", "-o", tmp_path / "e")
-    with pytest.raises(InputError, match="use it with onoma train-biosyn"):
+    with pytest.raises(InputError, match="is for onoma train-biosyn"):
         invoke("distil", "biosyn", "--linker", place / "linker", "-o", tmp_path / "e")
     with pytest.raises(ConfigError, match="has its vectors in files, not in a database"):
         distil(place, tmp_path / "e", "--database", "postgresql://nobody@nowhere/nothing")

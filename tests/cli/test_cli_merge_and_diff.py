@@ -114,7 +114,7 @@ def test_diff_as_text_json_and_tables(place: Path) -> None:
     [
         ((*MERGE, "old", "old", "-o", "x"), "this folder is given twice"),
         ((*MERGE, "old", "new", "-o", "x", "--join", "exact"), "Did you mean 'exactMatch'"),
-        ((*MERGE, "old", "new", "-o", "x", "--prefix", "old"), "--prefix takes key=value"),
+        ((*MERGE, "old", "new", "-o", "x", "--prefix", "old"), "--prefix takes NAME=PREFIX"),
         ((*DIFF, "old", "nowhere"), "there is nothing here"),
         ((*DIFF, "old", "new", "-o", "x.xlsx"), "expected .parquet or .csv; found .xlsx"),
     ],

@@ -292,7 +292,7 @@ def test_lists(place: Path) -> None:
         (("terminology", "import", "obi", "x", "-o", "y"), "Did you mean 'obo'"),
         (("train", "sapbert-papr", "-t", "x", "-o", "y"), "Did you mean 'sapbert-paper'"),
         (("train", "quickstart", "-t", "x", "-o", "y", "--set", "stepps=1"), "Did you mean 'steps'"),
-        (("train", "quickstart", "-t", "x", "-o", "y", "--set", "steps"), "--set takes key=value"),
+        (("train", "quickstart", "-t", "x", "-o", "y", "--set", "steps"), "--set takes KEY=VALUE"),
         (
             ("benchmark", "run", "ncbi-disease", "--data", "x", "-o", "y"),
             "give one of --encoder, --linker and --baseline",

@@ -335,7 +335,7 @@ def test_what_cannot_be_tuned(place: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"too few development mentions.*found 49"):
         tune_linker(folder, few)
     unknown = MENTIONS.with_columns(concept_id=pl.lit("MESH:") + pl.col("concept_id"))
-    with pytest.raises(InputError, match="unknown are MESH:C"):
+    with pytest.raises(InputError, match="unknown codes: MESH:C"):
         tune_linker(folder, unknown)
     with pytest.raises(ConfigError, match="no stage 'rerank'"):
         tune_linker(folder, MENTIONS, stages=["dense", "rerank"])
@@ -558,7 +558,7 @@ def test_codes_that_lost_zeros_are_told(tmp_path: Path) -> None:
     report = tune_linker(tmp_path / "linker", mentions, calibrate=False)
     assert (report.n_unknown, report.other_forms) == (2, {"5": "005"})
     prefixed = mentions.with_columns(pl.concat_str(pl.lit("X:"), "concept_id").alias("concept_id"))
-    with pytest.raises(InputError, match=r"found 0; unknown are X:.*; 61 of their codes .* X:000 is 000 there"):
+    with pytest.raises(InputError, match=r"found 0; unknown codes: X:.*; 61 of their codes .* X:000 is 000 there"):
         tune_linker(tmp_path / "linker", prefixed.with_columns(pl.col("concept_id").replace("X:777", "X:001")))
 
 

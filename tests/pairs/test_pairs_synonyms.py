@@ -139,5 +139,5 @@ def test_labels_out_of_order_and_a_cap_of_zero_are_refused() -> None:
         synonym_pairs(np.array([1, 1]), max_per_concept=0)
     with pytest.raises(ConfigError, match="at least 1; found '2'"):
         synonym_pairs(np.array([1, 1]), max_per_concept="2")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="a seed that cannot be; expected a whole number from 0; found -1"):
+    with pytest.raises(InputError, match="not a possible seed; expected a whole number from 0; found -1"):
         synonym_pairs(np.array([1, 1]), seed=-1)

@@ -313,7 +313,7 @@ def test_error_tells_the_value_and_the_row(tmp_path: Path) -> None:
 def test_missing_columns_and_options(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no column 'nane'\. Did you mean 'name'"):
         read(tmp_path, "table", "t.csv", "code,name\n1,a\n", id="code", name="nane")
-    with pytest.raises(InputError, match=r"no column 'nane'\. Did you mean 'name'\?; expected one of code, name"):
+    with pytest.raises(InputError, match=r"no column 'nane'\. Did you mean 'name'\? Expected one of code, name"):
         read(tmp_path, "table", "t.csv", "code;name\n1;a\n", id="code", name="nane")
     with pytest.raises(InputError, match=r"no column 'code'.*expected one of code;name.*option delimiter"):
         read(tmp_path, "table", "t.csv", "code;name\n1;a\n", id="code", name="name", delimiter=",")

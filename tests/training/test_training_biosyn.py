@@ -314,7 +314,7 @@ def test_what_cannot_be_is_refused(base: Path, files: tuple[Path, Path], tmp_pat
     with pytest.raises(ConfigError, match="keep=best needs development data"):
         train(config_for(base, keep="best"), files, tmp_path / "e")
     (tmp_path / "bad.txt").write_text("D1||a\nno line\n")
-    with pytest.raises(InputError, match=r"bad\.txt, line 2.*mend the line"):
+    with pytest.raises(InputError, match=r"bad\.txt, line 2.*correct the line"):
         train(config, (files[0], tmp_path / "bad.txt"), tmp_path / "e")
     assert not (tmp_path / "e").exists()
 

@@ -83,7 +83,7 @@ def test_a_wrong_value_is_refused_by_name(key: str, value: str, said: str) -> No
 def test_recipes_of_other_kinds_are_told_apart() -> None:
     with pytest.raises(InputError, match=r"no biosyn-recipe 'biosyn-papr'.* Did you mean 'biosyn-paper'"):
         BiosynRecipe.load("biosyn-papr")
-    with pytest.raises(InputError, match="use it with onoma train-biosyn"):
+    with pytest.raises(InputError, match="is for onoma train-biosyn"):
         Recipe.load("biosyn-paper")
 
 

@@ -282,5 +282,5 @@ def test_every_recipe_is_valid_and_says_what_it_is() -> None:
     assert DistillationRecipe.names() == ["distil"]
     recipe = DistillationRecipe.load("distil")
     assert (recipe.name, recipe.config.base, recipe.config.temperature) == ("distil", "onoma-mini", 0.05)
-    with pytest.raises(InputError, match="use it with onoma distil"):
+    with pytest.raises(InputError, match="is for onoma distil"):
         Recipe.load("distil")

@@ -431,7 +431,7 @@ def test_a_recipe_of_another_kind_is_refused(trainer: Trainer, tmp_path: Path) -
                 ConfigError, match=rf"told by a {trainer.kind.__name__}, .*; found {type(given).__name__}"
             ):
                 trainer.run(given, trainer.data, tmp_path / "e")
-        with pytest.raises(InputError, match=f"there is no {trainer.kind.kind} .*use it with onoma"):
+        with pytest.raises(InputError, match=f"there is no {trainer.kind.kind} .*is for onoma"):
             trainer.run(other.names()[0], trainer.data, tmp_path / "e")
     assert list(tmp_path.iterdir()) == []
 

@@ -462,7 +462,7 @@ def test_of_several_processes_the_main_one_speaks(base: Path, tmp_path: Path, mo
 
 def test_a_bad_line_is_to_be_mended(base: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.txt").write_text("heart||heart x\nlung x\n")
-    with pytest.raises(InputError, match=r"bad\.txt, line 2.*mend the line") as caught:
+    with pytest.raises(InputError, match=r"bad\.txt, line 2.*correct the line") as caught:
         train_reranker(config_for(base), MISLEADING, tmp_path / "bad.txt", tmp_path / "r")
     assert "on_error" not in str(caught.value)  # nobody could choose it here
 

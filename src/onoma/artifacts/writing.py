@@ -115,9 +115,13 @@ def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> 
             "Remove it first."
         ) from None
     except (NotAnArtifactError, FormatVersionError):
-        raise ArtifactExistsError(f"{target} is not a folder this Onoma wrote; it will not be replaced.") from None
+        raise ArtifactExistsError(
+            f"{target} is not a folder that Onoma wrote; it will not be replaced. Choose another place."
+        ) from None
     if manifest.kind != kind:
-        raise ArtifactExistsError(f"{target} is of kind {manifest.kind}, not {kind}; it will not be replaced.")
+        raise ArtifactExistsError(
+            f"{target} is of kind {manifest.kind}, not {kind}; it will not be replaced. Choose another place."
+        )
     own = {*manifest.files, MANIFEST_NAME}
     foreign = [file for file in target.rglob("*") if file.is_file() and file.relative_to(target).as_posix() not in own]
     if foreign:

@@ -154,7 +154,7 @@ def find_file(folder: Path, name: str, *, subfolder: str = _SUBFOLDER, instead: 
         InputError: it is in none of these places.
     """
     if not folder.is_dir():
-        raise InputError("there is no such folder", path=folder, fix="give the folder that holds the benchmark's data")
+        raise InputError("this is not a folder", path=folder, fix="give the folder that holds the benchmark's data")
     found = _place_of(folder, name, subfolder)
     if found is None:
         raise InputError(

@@ -253,6 +253,6 @@ def get_task(name: str) -> BenchmarkTask:
     """
     if one_of(name, sorted([*TASKS, OWN]), "benchmark") == OWN:
         raise ConfigError(
-            "own mentions are measured by onoma benchmark run own --data FILE, and in Python by own_task(...)."
+            "task own has no files of its own: use onoma benchmark run own --data FILE, or in Python own_task(...)."
         )
     return TASKS[name]

@@ -29,7 +29,11 @@ class _GivenOnce(TyperCommand):
     """Refuses an option that is given twice and takes one value: all but the last would be lost without a word."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        left = super().parse_args(ctx, list(args))  # first, as one may ask for help
+        try:
+            left = super().parse_args(ctx, list(args))  # first, as one may ask for help
+        except typer.BadParameter as error:  # in the words of Pydantic, where Typer checks values with it
+            error.message = error.message.removeprefix("Value error, ").partition(", unable to")[0]
+            raise
         *_, given = self.make_parser(ctx).parse_args(args=list(args))
         for parameter, times in Counter(given).items():
             takes_one = isinstance(parameter, TyperOption) and not (parameter.multiple or parameter.is_flag)

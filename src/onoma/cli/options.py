@@ -124,7 +124,8 @@ def parse_assignments(assignments: Sequence[str], option: str = "--set") -> dict
     for assignment in assignments:
         key, sign, value = assignment.partition("=")
         if not sign or not key.strip():
-            raise ConfigError(f"{option} takes key=value; found '{assignment}'.")
+            form = "KEY=VALUE" if option == "--set" else "NAME=PREFIX"
+            raise ConfigError(f"{option} takes {form}; found '{assignment}'.")
         if key.strip() in pairs:
             raise ConfigError(f"{option} {key.strip()} is given twice.")
         is_sign = not any(map(str.isalnum, value)) and (value.strip() or "\t" in value)

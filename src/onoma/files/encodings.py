@@ -12,7 +12,7 @@ _NOT_OF_FILES = frozenset({"idna", "punycode", "undefined", "unicode-escape", "r
 _NOTHING = re.compile("[\udc80-\udcff]")
 """What bytes that are nothing are read as: two of them side by side, as they are, might be a character in UTF-8."""
 
-OTHERS = "cp1250 Central Europe, cp1251 Cyrillic, cp1253 Greek, cp1254 Turkish, shift_jis, gb18030"
+OTHERS = "cp1250 for Central Europe, cp1251 Cyrillic, cp1253 Greek, cp1254 Turkish, shift_jis, gb18030"
 """Encodings of files that people have, besides that of Windows in Western Europe."""
 
 

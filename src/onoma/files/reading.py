@@ -138,7 +138,7 @@ class Reading:
         if self.on_error == "strict":
             line, text = rows.select("line", "text").row(0)
             skip = "leave such rows out with on_error='skip' (--on-error skip); they are counted and listed"
-            ways = [fix, skip if self.may_skip else None if fix else "mend the line"]
+            ways = [fix, skip if self.may_skip else None if fix else "correct the line"]
             raise InputError(
                 problem,
                 path=path,

@@ -277,7 +277,7 @@ def check_is_table(ending: str, path: str | Path) -> None:
     """
     if ending in _NO_TABLES:
         raise InputError(
-            f"{_NO_TABLES[ending]} is no table that is read or written",
+            f"{_NO_TABLES[ending]} cannot be read or written as a table",
             path=path,
             fix="take CSV, Parquet or JSON Lines (.jsonl: an object on each line)",
         )

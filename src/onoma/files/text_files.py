@@ -63,7 +63,6 @@ def check_is_file(path: Path) -> None:
         raise InputError(
             "this is not a file",
             path=path,
-            expected="a file",
             found="a folder" if path.is_dir() else "a pipe or a device, which cannot be read twice",
             fix=None if path.is_dir() else "write what it gives to a file",
         )

@@ -44,7 +44,7 @@ def checked_precision(precision: float) -> float:
     Raises:
         InputError: it is not above 0 and up to 1.
     """
-    message = "a precision that cannot be"
+    message = "not a possible precision"
     return real_number(precision, "precision", message, expected="above 0, up to 1", holds=_is_positive_share)
 
 
@@ -54,7 +54,7 @@ def checked_threshold(threshold: float) -> float:
     Raises:
         InputError: it is not above 0 and up to 1.
     """
-    message = "a threshold that cannot be"
+    message = "not a possible threshold"
     return real_number(threshold, "threshold", message, expected="above 0, up to 1", holds=_is_positive_share)
 
 
@@ -64,7 +64,7 @@ def checked_certainty(certainty: float) -> float:
     Raises:
         InputError: it is not from 0.5 and below 1.
     """
-    message = "a certainty that cannot be"
+    message = "not a possible certainty"
     return real_number(certainty, "certainty", message, expected="from 0.5, below 1", holds=lambda one: 0.5 <= one < 1)
 
 

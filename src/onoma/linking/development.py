@@ -93,7 +93,7 @@ def label_mentions(linker: Linker, mentions: pl.DataFrame, n_folds: int) -> Deve
             "too few development mentions to learn from",
             field="mentions",
             expected=f"at least {MIN_MENTIONS} distinct ones of concepts that the linker has",
-            found=f"{n_known}" + (f"; unknown are {', '.join(sorted(unknown)[:SHOWN])}" if unknown else ""),
+            found=f"{n_known}" + (f"; unknown codes: {', '.join(sorted(unknown)[:SHOWN])}" if unknown else ""),
             fix=f"take more mentions, or codes as the linker's terminology has them{said}",
         )
     is_used = {code for label in meant for code in split_codes(label)}.intersection(NO_CONCEPT)

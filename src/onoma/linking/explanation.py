@@ -140,7 +140,7 @@ def explain_mention(
     Raises:
         InputError: ``near_misses`` is no number, or negative.
     """
-    near_misses = whole_number(near_misses, "near_misses", "a number of near misses that cannot be", least=0)
+    near_misses = whole_number(near_misses, "near_misses", "not a possible number of near misses", least=0)
     explained = []
     for text, one in zip(prepared.parts, asked, strict=True):
         run = Run(components, stages=stages, top_k=top_k, expected=expected, spare=near_misses)

@@ -49,7 +49,9 @@ def read_shipped(kind: str, name: str) -> dict[str, Any]:
         elsewhere = [command for other, command in commands.items() if name in shipped_names(other)]
         raise InputError(
             f"there is no {kind} '{name}'.{did_you_mean(name, names)} Shipped {kind}s: {', '.join(names)}",
-            fix=f"use it with {elsewhere[0]}" if elsewhere else "name one of these, or the path of a .toml file",
+            fix=f"name one of these; '{name}' is for {elsewhere[0]}"
+            if elsewhere
+            else "name one of these, or the path of a .toml file",
         )
     try:
         return tomllib.loads(text)

@@ -169,7 +169,7 @@ def get_baseline(name: str, settings: Mapping[str, object] | None = None) -> Bas
         described = kind.model_fields[setting].description
         if first["type"] == "missing" and len(first["loc"]) == 1:
             raise ConfigError(f"The baseline {name} needs the setting '{setting}': {described}.") from None
-        problem = first["msg"].removeprefix("Value error, ")
+        problem = first["msg"].removeprefix("Value error, ").partition(", unable to")[0]
         found = (settings or {}).get(setting, first["input"])
         if len(first["loc"]) > 1:  # of a part of the value
             problem = f"expected {described}"

@@ -97,7 +97,7 @@ def locate(source: str) -> Path:
     by_lower = {name.lower(): name for name in releases}
     if ontology.lower() not in by_lower:
         raise InputError(
-            f"the bundle has no ontology '{source}'.{did_you_mean(ontology.upper(), releases)}".rstrip("."),
+            f"the package has no ontology '{source}'.{did_you_mean(ontology.upper(), releases)}".rstrip("."),
             field="source",
             expected=f"a file, or one of {', '.join(sorted(releases))}",
         )
@@ -107,7 +107,7 @@ def locate(source: str) -> Path:
     wanted = version if version in versions else f"v{version}"
     if wanted not in versions:
         raise InputError(
-            f"the bundle has no release '{version}' of {by_lower[ontology.lower()]}",
+            f"the package has no release '{version}' of {by_lower[ontology.lower()]}",
             field="source",
             expected=f"one of {', '.join(sorted(versions, key=_version_key))}",
         )

@@ -75,7 +75,11 @@ def parse_options(options_type: type[OptionsT], given: Mapping[str, object], for
                 f"Format {format_name} needs the option '{name}': {known[name].description} (--set {name}=...)."
             ) from None
         problem = first["msg"].removeprefix("Value error, ")
-        raise ConfigError(f"Format {format_name}, option '{name}': {problem}; found {first['input']!r}.") from None
+        if first["type"] == "bool_parsing":
+            problem = "expected yes or no"
+        found = repr(first["input"])
+        told = problem if found in problem else f"{problem}; found {found}"
+        raise ConfigError(f"Format {format_name}, option '{name}': {told}.") from None
 
 
 def describe_options(options_type: type[ReaderOptions]) -> list[tuple[str, str, str]]:
