@@ -315,7 +315,7 @@ def test_missing_columns_and_options(tmp_path: Path) -> None:
         read(tmp_path, "table", "t.csv", "code,name\n1,a\n", id="code", name="nane")
     with pytest.raises(InputError, match=r"no column 'nane'\. Did you mean 'name'\? Expected one of code, name"):
         read(tmp_path, "table", "t.csv", "code;name\n1;a\n", id="code", name="nane")
-    with pytest.raises(InputError, match=r"no column 'code'.*expected one of code;name.*option delimiter"):
+    with pytest.raises(InputError, match=r"no column 'code'.*Expected one of code;name.*option delimiter"):
         read(tmp_path, "table", "t.csv", "code;name\n1;a\n", id="code", name="name", delimiter=",")
     for option in ({"delimiter": ";"}, {"quoting": "no"}):
         with pytest.raises(InputError, match=r"an option of CSV and TSV files; found a \.jsonl"):
@@ -467,8 +467,8 @@ def test_blank_lines_before_the_names_of_columns(tmp_path: Path) -> None:
     [
         ("t.csv", b"\xfd7zXZ\x00\x00", "compressed with xz; .* unpack it"),
         ("t.csv", "id,name\n1,a\n".encode("utf-16-le"), "UTF-16"),
-        ("t.json", b'[{"id": 1, "name": "a"}]', "JSON document is no table"),
-        ("t.xlsx", b"PK", "workbook is no table"),
+        ("t.json", b'[{"id": 1, "name": "a"}]', "JSON document cannot be read or written as a table"),
+        ("t.xlsx", b"PK", "workbook cannot be read or written as a table"),
     ],
 )
 def test_what_is_no_table_is_told(name: str, content: bytes, told: str, tmp_path: Path) -> None:
