@@ -856,3 +856,16 @@ def test_what_cannot_be_removed_is_warned_of(tmp_path: Path) -> None:
                 (folder / "a").write_text(text)
     verify_artifact(tmp_path / "x")
     assert (tmp_path / "x" / "a").read_text() == "new"
+
+
+def test_nothing_is_written_into_a_file(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a\n")
+    with pytest.raises(InputError, match=r"t\.csv: this is a file, and .*/x/y would lie in it"):
+        ensure_writable(tmp_path / "t.csv" / "x" / "y", "thing")
+    assert (tmp_path / "t.csv").read_text() == "a\n"
+
+
+def test_a_text_does_not_allow_overwriting(tmp_path: Path) -> None:
+    """As "no" is true."""
+    with pytest.raises(ConfigError, match="overwrite is True or False; found 'no'"):
+        ensure_writable(tmp_path / "out", "thing", overwrite="no")  # type: ignore[arg-type]

@@ -565,3 +565,11 @@ def test_an_encoder_that_cannot_be_costs_no_linker(linker: Linker, tmp_path: Pat
     with pytest.raises(OnomaError, match=said[wrong]):
         build_linker(tmp_path / "terminology", Odd(linker.encoder), linker.path, overwrite=True)
     assert Linker.open(linker.path).link(["cold"]) == before
+
+
+def test_an_encoders_name_is_no_linker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"name of an encoder.*linker build -t TERMINOLOGY -e onoma-mini"):
+        Linker.open("onoma-mini")
+    with pytest.raises(InputError, match="there is nothing here"):
+        Linker.open("onoma-maxi")

@@ -116,7 +116,7 @@ BAD = {
     "cut off": (b"<r>\n<a>b</a>\n", 3, "cut off"),
     "cut off in a tag": (b"<r>\n<a>b</", 2, "cut off"),
     "wrong end": (b"<r>\n<a>b</c></r>", 2, "not well-formed"),
-    "no XML": (b"code\tname\n", 1, "not well-formed"),
+    "no XML": (b"code\tname\n", 1, "not XML"),
     "two roots": (b"<r/>\n<r/>", 2, "not well-formed"),
     "NUL": (b"<r>\n<a>b\0</a></r>", 2, "not well-formed"),
     "control character": (b"<r>\n<a>b&#1;</a></r>", 2, "not well-formed"),

@@ -146,3 +146,10 @@ def test_what_was_trained_says_its_settings(tmp_path: Path, monkeypatch: pytest.
         pass
     with pytest.raises(InputError, match="no recipe was used to make this"):
         run("recipes", "show", tmp_path / "other")
+
+
+@pytest.mark.parametrize("kind", [Recipe, BiosynRecipe, DistillationRecipe, RerankingRecipe])
+def test_a_misspelt_recipe_of_any_kind_has_its_nearest_name(kind: type[NamedSettings[Any]]) -> None:
+    name = kind.names()[0]
+    with pytest.raises(InputError, match=f"Did you mean '{name}'"):
+        run("recipes", "show", f"{name}x")

@@ -23,6 +23,7 @@ from onoma.errors import (
     ConfigError,
     DamagedArtifactError,
     FormatVersionError,
+    InputError,
     NotAnArtifactError,
     UnavailableError,
 )
@@ -85,15 +86,21 @@ def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> 
     Raises:
         ArtifactExistsError: ``path`` is taken, and ``overwrite`` is not set or it holds something of another kind;
             this process stands in it; or it lies in an artefact.
-        ConfigError: its name is not UTF-8, which not all that writes there can do.
+        ConfigError: its name is not UTF-8, which not all that writes there can do; or ``overwrite`` is not a bool.
+        InputError: it would lie in a file.
         OSError: its name is too long.
         UnavailableError: the system is Windows.
     """
+    if overwrite not in (True, False):  # a text such as "no" would be true
+        raise ConfigError(f"overwrite is True or False; found {overwrite!r}.")
     target = Path(path)
     check_system()
     ensure_outside(target)
     _ensure_utf8(target)
     ensure_short(target)
+    above = next((place for place in target.absolute().parents if place.exists()), None)
+    if above is not None and not above.is_dir():
+        raise InputError(f"this is a file, and {target} would lie in it", path=above, fix="choose another place")
     if _stands_in(target):
         raise ArtifactExistsError(
             f"{target} is the folder that this command runs in, or one above it, and a folder is replaced as a whole. "

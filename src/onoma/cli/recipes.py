@@ -47,7 +47,7 @@ def show_recipe(
     """Show every setting of a recipe, or of what was trained, with what it means."""
     from onoma.artifacts import MANIFEST_NAME
     from onoma.cli import show
-    from onoma.errors import InputError
+    from onoma.errors import InputError, did_you_mean
     from onoma.training.settings import settings_of, settings_of_other_choices
     from onoma.training.shipped import COMMANDS, read_shipped
 
@@ -60,6 +60,12 @@ def show_recipe(
                 trained = trained or kind.of_folder(name)
         if trained is None:
             kinds[0].of_folder(name)  # says why
+    if not is_shipped and trained is None and not name.endswith(".toml"):
+        names = [shipped for kind in kinds for shipped in kind.names()]
+        raise InputError(
+            f"there is no recipe '{name}'.{did_you_mean(name, names)} Shipped recipes: {', '.join(names)}",
+            fix="name one of these, the path of a .toml file, or the folder of what was trained",
+        )
     if name.endswith(".toml"):  # of the first kind that has all its settings
         keys = read_shipped("recipe", name).keys() - {"description"}
         fitting = [kind for kind in kinds if keys <= kind.settings_class().model_fields.keys()] or kinds[:1]

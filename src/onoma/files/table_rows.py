@@ -329,6 +329,8 @@ def _check_columns(fields: list[str], columns: Sequence[str], path: Path, *, lin
     for column in columns:
         if fields.count(column) == 1:
             continue
+        if not column:
+            raise InputError("the name of a column is empty", path=path, expected=f"one of {', '.join(fields)}")
         twice = column in fields
         hint = "" if line is None or len(fields) > 1 else ", or name another delimiter (option delimiter)"
         raise InputError(

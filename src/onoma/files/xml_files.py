@@ -258,6 +258,8 @@ def _syntax_error(parser: Any, error: etree.LxmlError | None, file: SourceFile, 
     elif "Maximum entity amplification" in message:
         problem = "the file swells by entities within entities (a bomb?)"
         fix = "get the file from its publisher"
+    elif "Start tag expected" in message and not at_end:
+        problem, fix = "this is not XML", "name the format that the file has, or give another file"
     else:
         problem = "this is not well-formed XML" + (", or cut off" if at_end else "")
     return InputError(problem, path=file.path, line=line or None, found=message, fix=fix)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from onoma.artifacts import Manifest, open_artifact, read_while_unchanged
 from onoma.encoders import Encoder
+from onoma.encoders.catalogue import known_names
 from onoma.encoders.encoding import check_opened
 from onoma.errors import ConfigError, InputError, MismatchError
 from onoma.linking.answers import Answer
@@ -79,6 +80,11 @@ class Linker:
                 fix="give its path; stages and filters go with an onoma.linking.Asking",
             )
         folder = Path(path).absolute()
+        if not folder.exists() and str(path) in known_names():
+            raise InputError(
+                f"{path} is the name of an encoder, and a linker's folder is needed",
+                fix=f"build one: onoma linker build -t TERMINOLOGY -e {path} -o LINKER",
+            )
         manifest, components = read_while_unchanged(
             folder,
             lambda: open_artifact(folder, KIND, format_version=FORMAT_VERSION),
@@ -510,7 +516,11 @@ class Linker:
 
     def _built_with_encoder(self, part: _Part | None) -> _Part:
         if part is None:
-            raise InputError("this linker was built without an encoder", path=self.path)
+            raise InputError(
+                "this linker was built without an encoder",
+                path=self.path,
+                fix="build one with an encoder: onoma linker build -t TERMINOLOGY -e ENCODER -o LINKER",
+            )
         return part
 
     def _with(self, components: Components) -> Linker:
