@@ -460,6 +460,8 @@ def test_blank_lines_before_the_names_of_columns(tmp_path: Path) -> None:
         read(tmp_path, "table", "t.csv", b"\n\nid,name\n1,a\n", id="code", name="name")
     with pytest.raises(InputError, match="line 3, field code: there is no column 'code'"):
         read(tmp_path, "table", "t.csv", b'\n\nid,"name"\n1,a\n', id="code", name="name")
+    with pytest.raises(InputError, match="the name of a column is empty; expected one of id, name"):
+        read(tmp_path, "table", "t.csv", b"id,name\n1,a\n", id="", name="name")
 
 
 @pytest.mark.parametrize(
