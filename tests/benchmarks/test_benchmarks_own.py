@@ -12,6 +12,7 @@ from test_benchmarks_run import LetterEncoder
 
 from commands import run
 from onoma.benchmarks import BenchmarkResult, compare_results, own_task, run_benchmark
+from onoma.benchmarks.metrics import cluster_interval
 from onoma.errors import ConfigError, InputError, MismatchError
 from onoma.linking import Asking, Filters, build_linker
 from onoma.linking.baselines import get_baseline
@@ -160,12 +161,17 @@ def test_on_the_command_line(linker: Path, terminology: Path, tmp_path: Path) ->
     assert "2 queries (2 distinct) and 1 of no concept" in run(*common, "--linker", linker, "-o", tmp_path / "a")
     assert "acc@1" in run(*common, "--baseline", "exact", "--names", terminology, "-o", tmp_path / "b")
     assert "own: your own annotated mentions" in run("benchmark", "list")
+    (tmp_path / "clustered.csv").write_text("mention,concept_id,document\nflu,D2,a\ncold,D1,b\n")
+    own = ["benchmark", "run", "own", "--data", tmp_path / "clustered.csv", "--linker", linker]
+    assert "over values of document" in run(*own, "--cluster", "document", "-o", tmp_path / "clustered")
+    with pytest.raises(ConfigError, match="--cluster is for task own"):
+        run("benchmark", "run", "ncbi-disease", *own[3:], "--cluster", "document", "-o", tmp_path / "x")
     with pytest.raises(ConfigError, match="--names is for task own with --encoder or --baseline"):
         run(*common, "--linker", linker, "--names", terminology, "-o", tmp_path / "c")
 
 
 def test_own_is_no_published_task(file: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"in Python by own_task\(\.\.\.\)"):
+    with pytest.raises(ConfigError, match=r"in Python own_task\(\.\.\.\)"):
         run_benchmark("own", file, out=tmp_path / "out", baseline="exact")
     with pytest.raises(ConfigError, match="Did you mean 'own'"):
         run_benchmark("Own", file, out=tmp_path / "out", baseline="exact")
@@ -260,3 +266,36 @@ def test_a_baseline_ranks_a_linkers_concepts(linker: Path, file: Path, tmp_path:
     systems: list[str | Path] = ["--linker", linker, "--baseline", "bm25"]
     said = run("benchmark", "run", "own", "--data", file, *systems, "-o", tmp_path / "x")
     assert "bm25, a linker's concepts" in said
+
+
+def test_intervals_are_over_a_column(linker: Path, tmp_path: Path) -> None:
+    rows = [(mention, code, number // 10) for number, (mention, code) in enumerate(ROWS * 10)]
+    table = pl.DataFrame(rows, schema=["mention", "concept_id", "patient"], orient="row")
+    table.write_parquet(tmp_path / "mine.parquet")
+    result = run_benchmark(own_task(cluster="patient"), tmp_path / "mine.parquet", linker=linker, out=tmp_path / "out")
+    means_one = [(mention, code, patient) for mention, code, patient in rows if code != "NIL"]
+    right = [mention in ("Cold", "gout", "CD4+ cell") or code == "D9|D2" for mention, code, _ in means_one]
+    keys = [str(patient) for _, _, patient in means_one]
+    accuracy = result.accuracy[1]
+    assert (accuracy.low, accuracy.high) == cluster_interval(right, keys, seed=0)
+    assert result.n_distinct == 5
+    assert "interval over values of patient" in str(result)
+    written = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert written["clusters"] == "values of patient"
+    assert "values of patient" in written["confidence_interval_method"]
+    run_benchmark(own_task(), tmp_path / "mine.parquet", linker=linker, out=tmp_path / "over-mentions")
+    same = compare_results(tmp_path / "out", tmp_path / "out")
+    assert "interval over values of patient" in str(same)
+    assert same.n_distinct == 5
+    with pytest.raises(MismatchError, match=r"over values of patient, .*over distinct mentions: .*--cluster"):
+        compare_results(tmp_path / "out", tmp_path / "over-mentions")
+
+
+def test_clusters_that_are_not_there(linker: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("mention,concept_id,note\nab,D1,1\nab,D1,\n")
+    for column, problem in (("note", "1 empty cell"), ("document", "no column 'document'")):
+        with pytest.raises(InputError, match=problem):
+            run_benchmark(own_task(cluster=column), tmp_path / "mine.csv", linker=linker, out=tmp_path / "out")
+    (tmp_path / "mine.txt").write_text("D1||ab\n")
+    with pytest.raises(InputError, match="a table with a column 'document'"):
+        run_benchmark(own_task(cluster="document"), tmp_path / "mine.txt", linker=linker, out=tmp_path / "out")

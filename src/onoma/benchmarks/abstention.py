@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from onoma.artifacts import write_text_atomically
-from onoma.benchmarks.biosyn import Query, cluster_of
+from onoma.benchmarks.biosyn import Query
 from onoma.benchmarks.candidates import Candidates
-from onoma.benchmarks.metrics import cluster_numbers, composite_rank, first_hit_rank, percentile_interval
+from onoma.benchmarks.metrics import DISTINCT, cluster_numbers, composite_rank, first_hit_rank, percentile_interval
 from onoma.errors import InputError, check_several
 from onoma.linking.calibration import MIN_OF_EACH
 from onoma.linking.confidence_inputs import checked_precision, outcomes
@@ -120,7 +120,7 @@ class OperatingPoint(AbstentionScores):
     Attributes:
         n_answered: Mentions that are answered; of them
         n_right: have the right answer,
-        n_distinct: are different (clusters).
+        n_distinct: are of different clusters.
         low: Lower end of the 95 % interval of the precision over resampled clusters of mentions; ``None`` if nothing
             is answered.
         high: Its upper end.
@@ -164,6 +164,7 @@ class AbstentionResult:
             could be reached, not a forecast.
         chosen: For each wished precision what its threshold, chosen elsewhere (on development mentions), gives here.
         as_tuned: What the threshold gives below which the linker, as it was tuned, gives no concept; unset without one.
+        clusters: What intervals are over, in words.
         seed: Of the resampling.
     """
 
@@ -182,6 +183,7 @@ class AbstentionResult:
     at_precision: Mapping[float, OperatingPoint | None]
     chosen: Mapping[float, OperatingPoint]
     as_tuned: OperatingPoint | None
+    clusters: str
     seed: int
 
     def as_json(self) -> dict[str, Any]:
@@ -191,8 +193,8 @@ class AbstentionResult:
             written[name] = {f"{wish:g}": scores for wish, scores in written[name].items()}
         return {
             **written,
-            "interval_method": f"bootstrap of {_N_RESAMPLES:,} resamples of distinct mentions, for the calibration "
-            "error less its bias; Wilson's of distinct mentions where all answers are right, or none",
+            "interval_method": f"bootstrap of {_N_RESAMPLES:,} resamples of {self.clusters}, for the calibration error "
+            "less its bias; Wilson's of these where all answers are right, or none",
         }
 
     def __str__(self) -> str:
@@ -219,6 +221,7 @@ def measure_abstention(
     wished: Sequence[float] = WISHED_PRECISIONS,
     thresholds: Mapping[float, float] | None = None,
     no_concept_below: float | None = None,
+    clusters_are: str = DISTINCT,
     seed: int = 0,
 ) -> AbstentionResult:
     """All figures of a set of mentions.
@@ -232,6 +235,7 @@ def measure_abstention(
         thresholds: Wished precision to the threshold that was chosen for it on development mentions
             (`Calibration.threshold_for`), to see what it does here.
         no_concept_below: Threshold of the linker as it was tuned.
+        clusters_are: What the clusters are, in words.
         seed: Of the resampling.
 
     Raises:
@@ -299,6 +303,7 @@ def measure_abstention(
         at_precision={wish: None if level is None else at(level) for wish, level in reached.items()},
         chosen={wish: at(threshold) for wish, threshold in sorted((thresholds or {}).items())},
         as_tuned=at(no_concept_below) if no_concept_below else None,
+        clusters=clusters_are,
         seed=seed,
     )
 
@@ -330,7 +335,7 @@ def judge_queries(
                 confidence=math.prod(of_parts),
                 correct=composite_rank(ranks) == 1,
                 is_nil=known.isdisjoint(query.gold),
-                cluster=cluster_of(query.text),
+                cluster=query.cluster_key,
                 least=min(of_parts) if len(of_parts) > 1 else None,
             )
         )

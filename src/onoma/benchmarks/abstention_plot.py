@@ -24,7 +24,6 @@ _BAND_SHOWN_FROM = 0.1
 """Coverage: the interval of the first few answers may reach far down, and would leave the curve no room."""
 _TITLE_WIDTH = 62
 """Characters of a line that fits the narrower picture."""
-_OF_DISTINCT = " over distinct mentions"
 
 
 def plot_reliability(result: AbstentionResult, file: str | Path, *, title: str = "", overwrite: bool = False) -> None:
@@ -85,7 +84,7 @@ def draw_reliability(result: AbstentionResult, *, title: str = "") -> Figure:
         markersize=5,
         elinewidth=1,
         capsize=2,
-        label=f"equal-mass bins ({len(result.bins)}), 95 % intervals{_OF_DISTINCT}",
+        label=f"equal-mass bins ({len(result.bins)}), 95 % intervals over {result.clusters}",
     )
     above.set_ylabel("share of right answers")
     above.set_xlim(-0.01, 1.01)
@@ -130,7 +129,7 @@ def draw_precision_coverage(result: AbstentionResult, *, title: str = "") -> Fig
         color=_LINE,
         alpha=0.18,
         linewidth=0,
-        label=f"95 % interval{_OF_DISTINCT}",
+        label=f"95 % interval over {result.clusters}",
     )
     axes.plot(coverage, [point.precision for point in result.curve], color=_LINE, linewidth=1.5, marker=".", ms=3)
     marks = dict(zip(sorted(result.at_precision), zip(itertools.cycle("os^Dv"), itertools.count(5, 3)), strict=False))

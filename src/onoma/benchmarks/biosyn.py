@@ -29,6 +29,8 @@ class Query:
         text: As in the file.
         parts: The texts of a composite mention; one text otherwise.
         gold: All right ids of the line; they are not told apart by part, as annotations give no order.
+        cluster: What it shares with queries that it is not independent of, such as a document; unset: it is so of equal
+            mentions.
 
     Raises:
         InputError: ``parts`` is one text, or empty.
@@ -37,11 +39,17 @@ class Query:
     text: str
     parts: tuple[str, ...]
     gold: frozenset[str]
+    cluster: str | None = None
 
     def __post_init__(self) -> None:
         check_several(self.parts, "parts")
         if not self.parts:
             raise InputError("a query without a mention", field="parts", expected="a text, or several", found="none")
+
+    @property
+    def cluster_key(self) -> str:
+        """Equal for queries that are not independent of each other."""
+        return cluster_of(self.text) if self.cluster is None else self.cluster
 
 
 @dataclass(frozen=True, slots=True)

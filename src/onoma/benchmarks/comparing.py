@@ -18,7 +18,7 @@ import polars as pl
 from onoma.artifacts import open_artifact
 from onoma.artifacts.parquet import scan_parquet
 from onoma.benchmarks.biosyn import cluster_of
-from onoma.benchmarks.metrics import cluster_mean, cluster_numbers, percentile_interval, resampled_means
+from onoma.benchmarks.metrics import DISTINCT, cluster_mean, cluster_numbers, percentile_interval, resampled_means
 from onoma.benchmarks.results import CONCEPTS, name_of
 from onoma.errors import InputError, MismatchError
 from onoma.randomness import random_from
@@ -37,7 +37,7 @@ class Difference:
 
     Attributes:
         value: Above 0 where the second is better.
-        low: Lower end of the 95 % bootstrap interval over distinct mentions.
+        low: Lower end of the 95 % bootstrap interval over clusters.
         high: Its upper end.
         p_value: Share of random exchanges of the two systems' answers, all queries of a distinct mention together, that
             give a difference as large, in either direction; at least 1 / 10,001.
@@ -74,6 +74,7 @@ class Comparison:
         differences: By k of acc@k.
         seed: Of the resampling.
         n_names: Of two linkers how many names each has, if these, or their order, are not the same.
+        clusters: What intervals and exchanges are over, in words.
     """
 
     task: str
@@ -85,6 +86,7 @@ class Comparison:
     differences: dict[int, Difference]
     seed: int
     n_names: tuple[int, int] | None = None
+    clusters: str = DISTINCT
 
     def as_json(self) -> dict[str, Any]:
         """Ready for ``json.dumps``; the keys of the differences are such as "acc@1"."""
@@ -106,7 +108,7 @@ class Comparison:
             n_first, n_second = (f"{n:,}" for n in self.n_names)
             which = "over names, or an order of them, that differ" if n_first == n_second else "over different names"
             lines.append(f"of linkers {which} ({n_first} and {n_second}), part of the difference")
-        lines.append("in brackets the 95 % confidence interval over distinct mentions; p by random exchange of answers")
+        lines.append(f"in brackets the 95 % confidence interval over {self.clusters}; p by random exchange of answers")
         return "\n".join(lines)
 
 
@@ -136,7 +138,7 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
     if not cutoffs:
         raise MismatchError(f"{first} and {second} have no k in common at which both were measured.")
     other_answers = in_order_of(one, other)
-    clusters = cluster_numbers([cluster_of(mention) for mention in one.answers["mention"]])
+    clusters = clusters_of(one)
     n_names = (one.about["n_dictionary"], other.about["n_dictionary"])
     return Comparison(
         task=one.about["task"],
@@ -144,12 +146,14 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
         first=_name(one, other),
         second=_name(other, one),
         n_queries=len(one.answers),
-        n_distinct=int(clusters.max()) + 1,
+        n_distinct=n_distinct_of(one),
         differences={
-            k: difference(right_at(one.answers, k), right_at(other_answers, k), clusters, seed) for k in sorted(cutoffs)
+            k: difference(right_at(one.answers, k), right_at(other_answers, k), clusters, mentions_of(one), seed)
+            for k in sorted(cutoffs)
         },
         seed=seed,
         n_names=n_names if have_other_names(one.about, other.about) else None,
+        clusters=clusters_in_words(one),
     )
 
 
@@ -204,7 +208,8 @@ class Measured:
     Attributes:
         folder: Where.
         about: What ``results.json`` says.
-        answers: A row for each query that means a concept: ``query``, ``mention``, ``gold``, ``query_rank``.
+        answers: A row for each query that means a concept: ``query``, ``mention``, ``cluster``, ``gold``,
+            ``query_rank``.
     """
 
     folder: Path
@@ -222,10 +227,33 @@ def read_results(folder: Path) -> Measured:
     open_artifact(folder, "benchmark-results")
     about = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     predictions = scan_parquet(folder / "predictions.parquet")
-    if "no_concept" in predictions.collect_schema():  # earlier results have no rows of these
+    columns = predictions.collect_schema()  # earlier results have no rows without a concept, and no clusters
+    if "no_concept" in columns:
         predictions = predictions.filter(~pl.col("no_concept"))
-    rows = predictions.select("query", "mention", "gold", "query_rank").collect()
+    cluster = pl.col("cluster") if "cluster" in columns else pl.lit(None, pl.String).alias("cluster")
+    rows = predictions.select("query", "mention", cluster, "gold", "query_rank").collect()
     return Measured(folder, about, rows.unique("query", keep="first", maintain_order=True))
+
+
+def clusters_of(measured: Measured) -> RowArray:
+    """Of each query the number of its cluster, shape (queries,)."""
+    keys = measured.answers.select("mention", "cluster").iter_rows()
+    return cluster_numbers([cluster_of(mention) if cluster is None else cluster for mention, cluster in keys])
+
+
+def mentions_of(measured: Measured) -> RowArray:
+    """Of each query the number of its distinct mention, shape (queries,)."""
+    return cluster_numbers([cluster_of(mention) for mention in measured.answers["mention"]])
+
+
+def n_distinct_of(measured: Measured) -> int:
+    """How many distinct mentions there are."""
+    return int(mentions_of(measured).max()) + 1
+
+
+def clusters_in_words(measured: Measured) -> str:
+    """What intervals are over."""
+    return str(measured.about.get("clusters", DISTINCT))  # earlier results do not say
 
 
 def check_comparable(one: Measured, other: Measured) -> None:
@@ -240,6 +268,11 @@ def check_comparable(one: Measured, other: Measured) -> None:
             raise MismatchError(
                 f"{first} is of the {key} {one.about[key]}, {second} of {other.about[key]}; they cannot be compared."
             )
+    if clusters_in_words(one) != clusters_in_words(other):
+        raise MismatchError(
+            f"{first} has intervals over {clusters_in_words(one)}, {second} over {clusters_in_words(other)}: measure "
+            "both with the same --cluster, or none."
+        )
     are_linkers = [_ranks_concepts(side.about) for side in (one, other)]
     if are_linkers[0] != are_linkers[1]:
         of_linker, names = (first, second) if are_linkers[0] else (second, first)
@@ -335,13 +368,16 @@ def right_at(answers: pl.DataFrame, k: int) -> DoubleArray:
     return right
 
 
-def difference(first: DoubleArray, second: DoubleArray, clusters: RowArray, seed: int) -> Difference:
+def difference(
+    first: DoubleArray, second: DoubleArray, clusters: RowArray, mentions: RowArray, seed: int
+) -> Difference:
     """How much better the second system is.
 
     Args:
         first: Of each query how right the first system is: 1 or 0, or its mean over several runs, shape (queries,).
         second: Likewise.
-        clusters: Of each query the number of its distinct mention.
+        clusters: Of each query the number of its cluster.
+        mentions: Of each query the number of its distinct mention.
         seed: Of the resampling.
     """
     gained = second - first
@@ -362,5 +398,5 @@ def difference(first: DoubleArray, second: DoubleArray, clusters: RowArray, seed
         p_value=(n_as_large + 1) / (N_RESAMPLES + 1),
         n_won=int((gained > 0).sum()),
         n_lost=int((gained < 0).sum()),
-        value_once=cluster_mean(gained, clusters),
+        value_once=cluster_mean(gained, mentions),
     )

@@ -16,6 +16,8 @@ from onoma.linking.confidence_metrics import wilson_interval
 from onoma.randomness import random_from
 from onoma.types import DoubleArray, RowArray
 
+DISTINCT = "distinct mentions"
+"""What intervals are over where nothing else is said."""
 _DRAWN_AT_ONCE = 1_000_000
 """Clusters of several resamples that are in memory together."""
 

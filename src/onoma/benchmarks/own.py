@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 
 from onoma.benchmarks.biosyn import DictionaryLine, Query, merged
+from onoma.benchmarks.metrics import DISTINCT
 from onoma.benchmarks.tasks import LINKER_TIES, OWN, BenchmarkTask
 from onoma.codes import split_codes
 from onoma.errors import InputError
@@ -30,7 +32,7 @@ _LINKER_PROTOCOL = (
 )
 
 
-def own_task(names: Terminology | str | Path | None = None) -> BenchmarkTask:
+def own_task(names: Terminology | str | Path | None = None, *, cluster: str | None = None) -> BenchmarkTask:
     """A benchmark whose ``data`` are a file of mentions, as `onoma.pairs.read_mentions` reads them.
 
     In lines ``id||mention`` a composite mention (several texts divided by ``|``, or by ``+`` where that divides the ids
@@ -40,6 +42,8 @@ def own_task(names: Terminology | str | Path | None = None) -> BenchmarkTask:
     Args:
         names: What encoders and baselines choose from: a terminology or its folder, or a file with a line ``id||name``
             for each name. A linker has its own.
+        cluster: A column of a table of mentions with what is independent of one another, such as the document or the
+            patient that each mention is of: intervals and p-values are over these. Unset: over distinct mentions.
     """
     is_terminology = names is not None and (isinstance(names, Terminology) or not Path(names).is_file())
     terminology = as_terminology(names) if names is not None and is_terminology else None
@@ -59,7 +63,7 @@ def own_task(names: Terminology | str | Path | None = None) -> BenchmarkTask:
         name=OWN,
         description="your own annotated mentions",
         splits=("mentions",),
-        queries=own_queries,
+        queries=own_queries if cluster is None else partial(own_queries, cluster=cluster),
         dictionary=dictionary,
         data_source="--data FILE: a table (mention, concept_id) or lines id||mention; encoders: --names too",
         licence="yours",
@@ -70,12 +74,17 @@ def own_task(names: Terminology | str | Path | None = None) -> BenchmarkTask:
         linker_tie_rule=LINKER_TIES,
         cutoffs=(1, 5),
         may_be_nil=True,
+        clusters=DISTINCT if cluster is None else f"values of {cluster}",
         terminologies={} if terminology is None else {terminology.path.name: terminology.manifest.fingerprint},
     )
 
 
-def own_queries(file: Path, _: str = "") -> tuple[list[Query], list[Path]]:
+def own_queries(file: Path, _: str = "", *, cluster: str | None = None) -> tuple[list[Query], list[Path]]:
     """The mentions of a file, see `own_task`.
+
+    Args:
+        file: A table, or lines.
+        cluster: A column of the table, see `own_task`.
 
     Raises:
         InputError: a line or row is bad, or there is none.
@@ -89,7 +98,15 @@ def own_queries(file: Path, _: str = "") -> tuple[list[Query], list[Path]]:
         )
     reading = Reading(may_skip=False)  # a score must not come to be that of fewer mentions
     if is_table(only_file(file)):
-        found = read_mentions(file, reading).select("mention", "concept_id", parts=pl.concat_list("mention"))
+        found = read_mentions(file, reading, context=cluster)  # of that column's cells as they stand
+        clusters = [None] * len(found) if cluster is None else found["context"].to_list()
+        if empty := clusters.count("") + (0 if cluster is None else clusters.count(None)):
+            raise InputError(
+                "mentions without a cluster", path=file, field=cluster, expected="none", found=f"{empty:,} empty cells"
+            )
+        found = found.select("mention", "concept_id", parts=pl.concat_list("mention"))
+    elif cluster is not None:
+        raise InputError("lines id||mention have no clusters", path=file, expected=f"a table with a column '{cluster}'")
     else:
         lines = read_mention_lines(file, reading)
         is_part = pl.element().str.strip_chars() != ""
@@ -97,5 +114,9 @@ def own_queries(file: Path, _: str = "") -> tuple[list[Query], list[Path]]:
         expected, problem = "a text on both sides of | and +", "a composite mention with an empty part"
         reading.reject_rows(torn, problem, path=file, field="mention", expected=expected)
         found = lines.drop("line")
-    queries = [Query(text, tuple(parts), frozenset(split_codes(codes))) for text, codes, parts in found.iter_rows()]
+        clusters = [None] * len(found)
+    queries = [
+        Query(text, tuple(parts), frozenset(split_codes(codes)), cluster=of_query)
+        for (text, codes, parts), of_query in zip(found.iter_rows(), clusters, strict=True)
+    ]
     return queries, [file]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from onoma.benchmarks.biosyn import Query, cluster_of
+from onoma.benchmarks.biosyn import Query
 from onoma.benchmarks.candidates import Candidates
 from onoma.benchmarks.metrics import Accuracy, accuracy_at
 
@@ -29,8 +29,8 @@ def accuracy_of_part(
         cutoffs: The k of each acc@k.
         seed: Of the confidence intervals.
     """
-    texts, of_rows = [cluster_of(queries[row].text) for row in rows], [ranks[row] for row in rows]
-    return {k: accuracy_at(of_rows, k, clusters=texts, seed=seed) for k in cutoffs if rows}
+    clusters, of_rows = [queries[row].cluster_key for row in rows], [ranks[row] for row in rows]
+    return {k: accuracy_at(of_rows, k, clusters=clusters, seed=seed) for k in cutoffs if rows}
 
 
 def by_names(

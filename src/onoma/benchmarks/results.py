@@ -18,7 +18,6 @@ from onoma.linking import Filters
 
 CONCEPTS = "concepts"
 """What a baseline ranks that was measured over a linker's."""
-_INTERVALS = "percentile bootstrap over distinct mentions, 10,000 resamples; Wilson's where all are right, or none"
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,8 @@ class BenchmarkResult:
             `onoma.benchmarks.parts.WRITTEN_AS`.
         n_queries: Number of queries that mean a concept.
         n_nil: Number of those that mean none: they count in ``abstention`` alone.
-        n_distinct: Distinct mentions among the first, case aside; intervals are of these.
+        n_distinct: Distinct mentions among the first, case aside.
+        clusters: What intervals are over, in words: distinct mentions, or the values of a column.
         n_dictionary: Number of names to choose from: lines of the task's dictionary, distinct names of a linker.
         dictionary_sha256: Of these names with their ids, in their order; of a linker's own as they are normalised.
         coverage: Share of queries of which at least one gold id occurs among the names' ids.
@@ -95,6 +95,7 @@ class BenchmarkResult:
     n_queries: int
     n_nil: int
     n_distinct: int
+    clusters: str
     n_dictionary: int
     dictionary_sha256: str
     coverage: float
@@ -118,7 +119,8 @@ class BenchmarkResult:
             "split": self.split,
             **{f"acc@{k}": accuracy.value for k, accuracy in self.accuracy.items()},
             "confidence_interval_95": {f"acc@{k}": [a.low, a.high] for k, a in self.accuracy.items()},
-            "confidence_interval_method": _INTERVALS,
+            "confidence_interval_method": f"percentile bootstrap over {self.clusters}, 10,000 resamples; Wilson's "
+            "where all are right, or none",
             "each_mention_once": {f"acc@{k}": value for k, value in self.accuracy_once.items()},
             "exact_match": {f"acc@{k}": accuracy.value for k, accuracy in self.exact_match.items()},
             "written_as": {what: part_as_json(part) for what, part in self.by_names.items()},
@@ -126,6 +128,7 @@ class BenchmarkResult:
             "n_queries": self.n_queries,
             "n_nil": self.n_nil,
             "n_distinct_mentions": self.n_distinct,
+            "clusters": self.clusters,
             "n_dictionary": self.n_dictionary,
             "dictionary_sha256": self.dictionary_sha256,
             "coverage": self.coverage,
@@ -173,7 +176,7 @@ class BenchmarkResult:
             f"{self.task}, {self.split}: {self.n_queries:,} queries ({self.n_distinct:,} distinct){nil}, "
             f"{self.n_dictionary:,} names; "
             f"gold among them for {100 * self.coverage:.1f} % of the queries\n"
-            f"{table}{withheld}\nper cent, in brackets the 95 % confidence interval over distinct mentions; "
+            f"{table}{withheld}\nper cent, in brackets the 95 % confidence interval over {self.clusters}; "
             f"protocol {self.protocol.split(':')[0]}; "
             f"results in {self.path}"
         )

@@ -192,6 +192,7 @@ def run_benchmark(
             judge_queries(queries, ranking.found, ranking.confidences, ranking.known_ids),
             thresholds=ranking.thresholds,
             no_concept_below=ranking.no_concept_below,
+            clusters_are=declared.clusters,
             seed=seed,
         )
     predictions = predictions_table(queries, ranking, may_be_nil=declared.may_be_nil)
@@ -202,19 +203,20 @@ def run_benchmark(
     unknown = unknown_codes(queries, ranking.known_ids)
     coverage = sum(not ranking.known_ids.isdisjoint(query.gold) for query in queries) / len(queries)
     doubts += doubts_of_codes(unknown, coverage, ranking.known_ids, of=names_of)
-    texts = [cluster_of(query.text) for query in queries]
+    texts, clusters = [cluster_of(query.text) for query in queries], [query.cluster_key for query in queries]
     result = BenchmarkResult(
         task=declared.name,
         split=chosen,
         protocol=protocol + replaced,
         tie_rule=tie_rule,
-        accuracy={k: accuracy_at(ranks, k, clusters=texts, seed=seed) for k in declared.cutoffs},
+        accuracy={k: accuracy_at(ranks, k, clusters=clusters, seed=seed) for k in declared.cutoffs},
         accuracy_once={k: macro_accuracy_at(ranks, k, clusters=texts) for k in declared.cutoffs},
-        exact_match={k: accuracy_at(exact_ranks, k, clusters=texts, seed=seed) for k in declared.cutoffs},
+        exact_match={k: accuracy_at(exact_ranks, k, clusters=clusters, seed=seed) for k in declared.cutoffs},
         by_names=by_names(queries, ranks, ranking.exact, cutoffs=declared.cutoffs, seed=seed),
         n_queries=len(queries),
         n_nil=n_read - len(queries),
         n_distinct=len(set(texts)),
+        clusters=declared.clusters,
         n_dictionary=ranking.n_dictionary,
         dictionary_sha256=dictionary_sha256,
         coverage=coverage,
@@ -271,7 +273,8 @@ def query_ranks(queries: Sequence[Query], found: Candidates) -> list[int | None]
 def predictions_table(queries: Sequence[Query], ranking: Ranking, *, may_be_nil: bool = False) -> pl.DataFrame:
     """One row per part of a query, for the analysis of errors.
 
-    Columns: ``query`` (its position among the mentions of the file, from 0), ``mention`` (whole text), ``no_concept``
+    Columns: ``query`` (its position among the mentions of the file, from 0), ``mention`` (whole text), ``cluster``
+    (null where equal mentions are one), ``no_concept``
     (whether it is said to mean none, so that nothing is right; acc@k leaves these out), ``part``, ``gold`` (ids),
     ``candidate_ids`` (joined with ``|``), ``candidate_names`` and ``scores`` (best first), ``confidence`` (of the
     first; null where the linker is not calibrated, or has no answer), ``part_rank``, ``query_rank`` (null where nothing
@@ -288,6 +291,7 @@ def predictions_table(queries: Sequence[Query], ranking: Ranking, *, may_be_nil:
         (
             position,
             query.text,
+            query.cluster,
             may_be_nil and _is_nil(query, ranking.known_ids),
             part,
             sorted(query.gold),
@@ -308,6 +312,7 @@ def predictions_table(queries: Sequence[Query], ranking: Ranking, *, may_be_nil:
         schema={
             "query": pl.UInt32,
             "mention": pl.String,
+            "cluster": pl.String,
             "no_concept": pl.Boolean,
             "part": pl.String,
             "gold": pl.List(pl.String),

@@ -18,22 +18,25 @@ from typing import Any, Literal
 
 import numpy as np
 
-from onoma.benchmarks.biosyn import cluster_of
 from onoma.benchmarks.comparing import (
     LEAST_P,
     N_RESAMPLES,
     Difference,
     Measured,
     check_comparable,
+    clusters_in_words,
+    clusters_of,
     cutoffs_of,
     difference,
     have_other_names,
     in_order_of,
+    mentions_of,
+    n_distinct_of,
     p_in_words,
     read_results,
     right_at,
 )
-from onoma.benchmarks.metrics import cluster_interval, cluster_numbers, percentile_interval, resampled_means
+from onoma.benchmarks.metrics import DISTINCT, cluster_interval, percentile_interval, resampled_means
 from onoma.errors import InputError, MismatchError, check_several, one_of
 from onoma.types import DoubleArray, RowArray
 
@@ -52,7 +55,7 @@ class TableCell:
 
     Attributes:
         value: Mean over its runs.
-        low: Lower end of the 95 % bootstrap interval over distinct mentions.
+        low: Lower end of the 95 % bootstrap interval over clusters.
         high: Upper end.
         sd: Standard deviation of its runs (n - 1); unset where there is one run.
         difference: Less the system that is compared with; unset for that one, and where nothing is compared.
@@ -97,6 +100,7 @@ class ResultTable:
         against: Name of the system that the others are compared with, if one is.
         seed: Of the resampling.
         have_other_names: Linkers that do not have the same names, which is part of their differences.
+        clusters: What intervals and exchanges are over, in words.
     """
 
     task: str
@@ -107,6 +111,7 @@ class ResultTable:
     against: str | None
     seed: int
     have_other_names: bool = False
+    clusters: str = DISTINCT
 
     def as_json(self) -> dict[str, Any]:
         """Ready for ``json.dumps``; the keys of cells are such as "acc@1"."""
@@ -192,7 +197,7 @@ class ResultTable:
     def _in_words(self) -> str:
         said = [
             f"{self.task}, {self.split}: {self.n_queries:,} queries ({self.n_distinct:,} distinct mentions); per cent, "
-            "95 % bootstrap intervals over distinct mentions"
+            f"95 % bootstrap intervals over {self.clusters}"
         ]
         if any(row.n_runs > 1 for row in self.rows):
             said.append("mean and standard deviation of runs")
@@ -249,17 +254,17 @@ def tabulate_results(
     if not cutoffs:
         raise MismatchError("these results have no k in common at which all were measured.")
     answers = {name: [in_order_of(first, run) for run in of_system] for name, of_system in runs.items()}
-    clusters = cluster_numbers([cluster_of(mention) for mention in first.answers["mention"]])
+    clusters, mentions = clusters_of(first), mentions_of(first)
     right = {
         k: {name: np.stack([right_at(one, k) for one in of_system]) for name, of_system in answers.items()}
         for k in cutoffs
     }
-    cells = {k: _cells(right[k], against, clusters, seed) for k in cutoffs}
+    cells = {k: _cells(right[k], against, clusters, mentions, seed) for k in cutoffs}
     return ResultTable(
         task=first.about["task"],
         split=first.about["split"],
         n_queries=len(first.answers),
-        n_distinct=int(clusters.max()) + 1,
+        n_distinct=n_distinct_of(first),
         rows=tuple(
             TableRow(name=name, n_runs=len(of_system), cells={k: cells[k][name] for k in cutoffs})
             for name, of_system in runs.items()
@@ -267,6 +272,7 @@ def tabulate_results(
         against=against,
         seed=seed,
         have_other_names=any(have_other_names(first.about, other.about) for other in others),
+        clusters=clusters_in_words(first),
     )
 
 
@@ -289,19 +295,22 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _cells(
-    right: Mapping[str, DoubleArray], against: str | None, clusters: RowArray, seed: int
+    right: Mapping[str, DoubleArray], against: str | None, clusters: RowArray, mentions: RowArray, seed: int
 ) -> dict[str, TableCell]:
     """The column of one k.
 
     Args:
         right: Of each system 1 where a run has a query right, else 0, shape (runs, queries).
         against: The system to compare with.
-        clusters: Of each query the number of its distinct mention.
+        clusters: Of each query the number of its cluster.
+        mentions: Of each query the number of its distinct mention.
         seed: Of the resampling.
     """
     means = {name: runs.mean(axis=0) for name, runs in right.items()}
     compared = {} if against is None else {name: mean for name, mean in means.items() if name != against}
-    differences = {name: difference(means[str(against)], mean, clusters, seed) for name, mean in compared.items()}
+    differences = {
+        name: difference(means[str(against)], mean, clusters, mentions, seed) for name, mean in compared.items()
+    }
     p_values = {name: one.p_value for name, one in differences.items()}
     corrected = dict(zip(p_values, holm([*p_values.values()]), strict=True))
     cells = {}

@@ -20,6 +20,7 @@ from onoma.benchmarks.biosyn import (
     read_mentions_as_names,
     read_queries,
 )
+from onoma.benchmarks.metrics import DISTINCT
 from onoma.errors import ConfigError, InputError, check_several, did_you_mean, one_of, whole_number
 
 T = TypeVar("T")
@@ -50,6 +51,7 @@ class BenchmarkTask:
         n_queries: How many queries the published files have, of splits of which it is known.
         n_names: How many lines their dictionary has, likewise.
         may_be_nil: Whether a mention may say that it means no concept (`onoma.codes.NO_CONCEPT`).
+        clusters: What queries of one cluster share (`Query.cluster_key`), in words.
         terminologies: Fingerprints of those whose names are the dictionary, by name.
     """
 
@@ -69,6 +71,7 @@ class BenchmarkTask:
     n_queries: Mapping[str, int] = field(default_factory=dict)
     n_names: Mapping[str, int] = field(default_factory=dict)
     may_be_nil: bool = False
+    clusters: str = DISTINCT
     terminologies: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -88,6 +88,14 @@ def run(
             "there are measured apart from the others too.",
         ),
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Of task own: the column with what is independent of one another, such as document or patient; "
+            "intervals are over these. Unset: over distinct mentions.",
+        ),
+    ] = None,
     split: Annotated[
         str | None, typer.Option(metavar="SPLIT", help="Such as dev. Unset: the one that papers report (test).")
     ] = None,
@@ -132,6 +140,8 @@ def run(
         raise ConfigError("--spelling is for --linker: it goes by the words of the linker's names.")
     if names is not None and (task != "own" or linker is not None):
         raise ConfigError("--names is for task own with --encoder or --baseline; a linker has its own.")
+    if cluster is not None and task != "own":
+        raise ConfigError("--cluster is for task own: intervals of published tasks are over distinct mentions.")
     filters = Filters.of(semantic_types=semantic_type, sources=source, languages=language, under=under)
     asking = Asking(stages=divided(stages), filters=filters, expected_types=tuple(expect_type or ()))
     if linker is None and asking != Asking():
@@ -150,7 +160,7 @@ def run(
             show.confidences_under_filters(linking.settings, asked)
     with show.progress_bar("encoding", "names") as update:
         result = run_benchmark(
-            own_task(names) if task == "own" else task,
+            own_task(names, cluster=cluster) if task == "own" else task,
             data,
             encoder=opened,
             linker=None if linking is None else linking.preparing(Preparation(spelling=spelling)),
