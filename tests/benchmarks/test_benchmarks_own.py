@@ -162,7 +162,7 @@ def test_on_the_command_line(linker: Path, terminology: Path, tmp_path: Path) ->
     assert "acc@1" in run(*common, "--baseline", "exact", "--names", terminology, "-o", tmp_path / "b")
     assert "own: your own annotated mentions" in run("benchmark", "list")
     (tmp_path / "clustered.csv").write_text("mention,concept_id,document\nflu,D2,a\ncold,D1,b\n")
-    own = ["benchmark", "run", "own", "--data", tmp_path / "clustered.csv", "--linker", linker]
+    own: list[str | Path] = ["benchmark", "run", "own", "--data", tmp_path / "clustered.csv", "--linker", linker]
     assert "over values of document" in run(*own, "--cluster", "document", "-o", tmp_path / "clustered")
     with pytest.raises(ConfigError, match="--cluster is for task own"):
         run("benchmark", "run", "ncbi-disease", *own[3:], "--cluster", "document", "-o", tmp_path / "x")

@@ -132,3 +132,16 @@ def test_what_pairs_hold_is_told(tmp_path: Path) -> None:
         run("pairs", "info", tmp_path / "pairs", "-e", tmp_path / "other")
     with pytest.raises(ConfigError, match="give --encoder too"):
         run("pairs", "info", tmp_path / "pairs", "--examples", "5")
+
+
+def test_names_of_a_test_set_are_not_learned_from(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "test.csv").write_text("mention,concept_id\nBAD heart,X:heart\nlung disease,X:lung\nother,X:bone\n")
+    asked: list[str | Path] = ["-t", place / "t", "--leave-out", tmp_path / "test.csv"]
+    said = run("pairs", "build", *asked, "-e", place / "base", "-o", tmp_path / "pairs")
+    assert "2 of 8 names are written as mentions to leave out" in said
+    assert "pairs: 2 pairs of 6 names" in said
+    few = ["--set", "steps=1", "--set", "batch_pairs=2", "--set", f"base={place / 'base'}", "--set", "languages=en"]
+    said = run("train", "quickstart", *asked, *few, "-o", tmp_path / "encoder")
+    assert "2 of 8 names are written as mentions to leave out" in said
+    with pytest.raises(ConfigError, match="--leave-out goes with --terminology, and not with --grid"):
+        run("train", "quickstart", "--pairs", tmp_path / "pairs", *asked[2:], "-o", tmp_path / "other")

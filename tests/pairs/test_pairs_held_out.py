@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onoma.errors import InputError
-from onoma.pairs import hold_out_synonyms, training_names
+from onoma.pairs import hold_out_synonyms, names_of_mentions, training_names
 from onoma.terminology import Terminology, normalise
 from tiny import Name, make_terminology
 
@@ -157,3 +157,27 @@ def test_a_language_is_in_a_list_and_there(tmp_path: Path) -> None:
         hold_out_synonyms(tmp_path / "t", n_names=1, languages="en")
     with pytest.raises(InputError, match="no name is of the language 'xx'"):
         hold_out_synonyms(tmp_path / "t", n_names=1, languages=["xx"])
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    concepts=names_of_concepts, mentions=st.lists(st.sampled_from(["A", "b ", "e", "zz", " "]), min_size=1, max_size=4)
+)
+def test_names_that_are_mentions_are_found(
+    concepts: list[list[str]], mentions: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("mentions")
+    terminology = make_terminology(folder / "t", {f"X:{n}": names for n, names in enumerate(concepts)})
+    rows = "".join(f'"{mention}",anything\n' for mention in mentions if mention.strip())
+    (folder / "m.csv").write_text(f"mention,concept_id\n{rows}zz,X:0\n")
+    (folder / "n.txt").write_text("X:1||g\n")
+    asked = {normalise(mention) for mention in [*mentions, "zz", "g"]} - {""}
+    texts = terminology.names().collect()["text"].to_list()
+    expected = [row for row, text in enumerate(texts) if normalise(text) in asked]
+    assert names_of_mentions(terminology, [folder / "m.csv", folder / "n.txt"]).tolist() == expected
+
+
+def test_one_file_is_not_several(tmp_path: Path) -> None:
+    make_terminology(tmp_path / "t", {"X:1": ["a", "b"]})
+    with pytest.raises(InputError, match="files"):
+        names_of_mentions(tmp_path / "t", "m.csv")

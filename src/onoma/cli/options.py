@@ -77,6 +77,15 @@ Development = Annotated[
         "mention and concept_id; may be given several times.",
     ),
 ]
+LeaveOut = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--leave-out",
+        metavar="FILE",
+        help="Do not learn from names that are written as these mentions are, such as a test set's (lines id||mention, "
+        "or a table with mention and concept_id); may be repeated.",
+    ),
+]
 Database = Annotated[
     str | None,
     typer.Option(

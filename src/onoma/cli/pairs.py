@@ -9,7 +9,7 @@ import typer
 
 from onoma.cli import pairs_info
 from onoma.cli.commands import Commands
-from onoma.cli.options import Encoder, Encoding, Force, OnError, TerminologyFolder, reading_of
+from onoma.cli.options import Encoder, Encoding, Force, LeaveOut, OnError, TerminologyFolder, reading_of
 
 if TYPE_CHECKING:
     from onoma.pairs import PairSet
@@ -47,18 +47,24 @@ def build(
     normalisation: Preset = "sapbert",
     max_tokens: MaxTokens = 25,
     ambiguous: Ambiguity = "mark",
+    leave_out: LeaveOut = None,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
     """Pair the synonyms of every concept (onoma train --terminology does it by itself, with the recipe's settings)."""
     from onoma.cli import show
     from onoma.encoders import locate_tokenizer
-    from onoma.pairs import build_pairs, parse_languages
+    from onoma.pairs import build_pairs, names_of_mentions, parse_languages
     from onoma.terminology import Terminology
 
+    opened = Terminology.open(terminology)
+    hidden = None
+    if leave_out:
+        hidden = names_of_mentions(opened, leave_out, normalisation=normalisation)
+        show.names_left_out(len(hidden), opened.n_names)
     with show.progress_bar("tokenising", "names") as update:
         made = build_pairs(
-            Terminology.open(terminology),
+            opened,
             locate_tokenizer(encoder),
             out,
             max_tokens=max_tokens,
@@ -67,6 +73,7 @@ def build(
             languages=parse_languages(languages),
             include_suppressed=include_suppressed,
             ambiguous=ambiguous,
+            hidden_names=hidden,
             seed=seed,
             overwrite=force,
             progress=update,

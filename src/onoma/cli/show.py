@@ -111,6 +111,11 @@ def remark(text: str) -> None:
     err.print(text)
 
 
+def names_left_out(n: int, n_names: int) -> None:
+    """That names are not learned from, as mentions are written so."""
+    remark(f"{n:,} of {n_names:,} names are written as mentions to leave out, and are not learned from")
+
+
 def left_out(rejects: pl.DataFrame, *, kept_in: Path | None = None) -> None:
     """The lines that were left out as files were read (`Reading.rejects`), the first of many.
 

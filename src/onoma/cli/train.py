@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from onoma.cli.options import Development, Force, Settings, Track, parse_assignments
+from onoma.cli.options import Development, Force, LeaveOut, Settings, Track, parse_assignments
 from onoma.errors import ConfigError, TrainingError
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def train(
             "--hide", min=0, metavar="N", help="Hide N synonyms from training and measure how many are found again."
         ),
     ] = 0,
+    leave_out: LeaveOut = None,
     development: Development = None,
     development_terminology: Annotated[
         Path | None,
@@ -62,6 +63,8 @@ def train(
     """
     from onoma.cli import show
     from onoma.files.pictures import check_picture
+    from onoma.pairs import names_of_mentions
+    from onoma.terminology import Terminology
     from onoma.training.alignment_config import Recipe
     from onoma.training.distributed import is_main
     from onoma.training.grid import load_grid
@@ -75,6 +78,11 @@ def train(
         raise ConfigError(f"With --pairs these are settled already, by onoma pairs: {', '.join(settled)}.")
     if pairs is not None and hide:
         raise ConfigError("--hide goes with --terminology: pairs made before have what they have.")
+    if leave_out and (pairs is not None or grid is not None):
+        raise ConfigError(
+            "--leave-out goes with --terminology, and not with --grid: leave names out when pairs are made (onoma "
+            "pairs build --leave-out), and give --pairs."
+        )
     if plot is not None and grid is None:
         raise ConfigError("--plot draws a grid; give one with --grid.")
     files, trackers = development or [], track or []
@@ -102,12 +110,19 @@ def train(
             _show_grid(varied, table, out, plot, on_pairs=pairs is not None)
         return
     loaded = Recipe.load(recipe, given)
+    hidden = None
+    if leave_out and terminology is not None:
+        opened = Terminology.open(terminology)
+        hidden = names_of_mentions(opened, leave_out, normalisation=loaded.config.normalisation)
+        if is_main():
+            show.names_left_out(len(hidden), opened.n_names)
     with show.training_bar() as bar:
         if terminology is not None:
             report = train_on_terminology(
                 loaded,
                 terminology,
                 out,
+                hidden_names=hidden,
                 development_synonyms=hide,
                 development=files,
                 development_terminology=development_terminology,

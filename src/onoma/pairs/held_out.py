@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from onoma.errors import InputError
+from onoma.errors import InputError, check_several
 from onoma.pairs.languages import check_languages
+from onoma.pairs.mentions import read_mentions
 from onoma.pairs.selection import normalised_names, rows_fingerprint, usable_names
 from onoma.randomness import random_from
-from onoma.terminology import Terminology
+from onoma.terminology import Terminology, normalise_expr
 from onoma.terminology.tables import checked_name_rows
 from onoma.terminology.terminology import as_terminology
 from onoma.types import RowArray
@@ -135,3 +136,33 @@ def _spare_texts(names: pl.DataFrame, terminology: Terminology, languages: Seque
         .select("concept_row", "text")
         .sort("concept_row", "text")
     )
+
+
+def names_of_mentions(
+    terminology: Terminology | str | Path, files: Iterable[str | Path], *, normalisation: str = "sapbert"
+) -> RowArray:
+    """Names that are written as mentions are, such as those of a test set, which shall not be learned from.
+
+    Args:
+        terminology: Whose names.
+        files: Annotated mentions, as `onoma.pairs.read_mentions` reads them. What they are said to mean does not count.
+        normalisation: Preset that names and mentions go through.
+
+    Returns:
+        Rows of the table of names, ascending, to be given as ``hidden_names``.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    check_several(files, "files")
+    mentions = pl.concat([read_mentions(file).select("mention") for file in files]).lazy()
+    texts = mentions.select(text=normalise_expr(pl.col("mention"), normalisation)).filter(pl.col("text") != "").unique()
+    names = as_terminology(terminology).names().select(text=normalise_expr(pl.col("text"), normalisation))
+    rows: RowArray = (
+        (names.with_row_index("row").join(texts, on="text", how="semi").select(pl.col("row").cast(pl.Int64)).collect())[
+            "row"
+        ]
+        .sort()
+        .to_numpy()
+    )
+    return rows
