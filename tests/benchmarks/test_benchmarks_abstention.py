@@ -198,8 +198,10 @@ def test_intervals_are_over_clusters() -> None:
     for point in points:
         kept = [mention for mention in judged if mention.confidence >= point.threshold]
         assert (point.n_answered, point.n_right) == (len(kept), sum(mention.correct for mention in kept))
-        assert point.n_distinct == len({mention.cluster for mention in kept})
-        assert f"answered ({point.n_answered:,}, {point.n_distinct} different), right" in str(point)
+        assert point.n_clusters == len({mention.cluster for mention in kept})
+        assert f"answered ({point.n_answered:,}; {point.n_clusters} distinct mentions), right" in point.in_words(
+            "distinct mentions"
+        )
         assert point.low is not None
         assert point.high is not None
         shown.append((point.threshold, point.n_right / point.n_answered, point.low, point.high))
@@ -224,7 +226,7 @@ def test_what_a_few_mentions_reach_is_no_point_of_operation() -> None:
     judged += [JudgedMention(0.9, True)]
     reached = measure_abstention(judged).at_precision[0.9]
     assert reached is not None
-    assert (reached.n_answered, reached.n_distinct) == (10, 10)
+    assert (reached.n_answered, reached.n_clusters) == (10, 10)
     assert (reached.low, reached.high) == wilson_interval(10, 10)
 
 

@@ -313,7 +313,7 @@ def test_a_benchmark_tells_what_is_withheld(place: Path, tmp_path: Path) -> None
     assert tuned.coverage == sum(map(bool, links)) / len(known) < 1
     assert tuned.accuracy == n_right / len(known) < result.accuracy[1].value
     assert tuned.precision is not None
-    counts = f"{tuned.n_answered}, {tuned.n_distinct} different"
+    counts = f"{tuned.n_answered}; {tuned.n_clusters} distinct mentions"
     share = f"{100 * tuned.coverage:.1f} % answered ({counts}), right {100 * tuned.precision:.1f} % of them"
     assert f"as the linker was tuned, from confidence {threshold_in_words(tuned.threshold)}: {share}" in str(result)
 

@@ -120,7 +120,7 @@ class OperatingPoint(AbstentionScores):
     Attributes:
         n_answered: Mentions that are answered; of them
         n_right: have the right answer,
-        n_distinct: are of different clusters.
+        n_clusters: How many clusters they are of.
         low: Lower end of the 95 % interval of the precision over resampled clusters of mentions; ``None`` if nothing
             is answered.
         high: Its upper end.
@@ -128,13 +128,17 @@ class OperatingPoint(AbstentionScores):
 
     n_answered: int
     n_right: int
-    n_distinct: int
+    n_clusters: int
     low: float | None
     high: float | None
 
-    def __str__(self) -> str:
-        """For people, in per cent."""
-        answered = f"{_percent(self.coverage)} answered ({self.n_answered:,}, {self.n_distinct:,} different)"
+    def in_words(self, clusters: str) -> str:
+        """For people, in per cent.
+
+        Args:
+            clusters: What they are.
+        """
+        answered = f"{_percent(self.coverage)} answered ({self.n_answered:,}; {self.n_clusters:,} {clusters})"
         right = ""
         if self.precision is not None and self.low is not None and self.high is not None:
             right = f", right {_percent(self.precision)} of them ({100 * self.low:.1f}-{100 * self.high:.1f})"
@@ -207,11 +211,11 @@ class AbstentionResult:
             f"perfect confidences: {_percent(self.ece.if_calibrated)}), Brier {self.brier:.4f}, AURC {self.aurc:.4f}",
         ]
         for wish, point in self.at_precision.items():
-            lines.append(f"precision {wish:.0%}: {'not reached' if point is None else point}")
+            lines.append(f"precision {wish:.0%}: {'not reached' if point is None else point.in_words(self.clusters)}")
         for wish, chosen in self.chosen.items():
-            lines.append(f"threshold chosen elsewhere for {wish:.0%}: {chosen}")
+            lines.append(f"threshold chosen elsewhere for {wish:.0%}: {chosen.in_words(self.clusters)}")
         if self.as_tuned is not None:
-            lines.append(f"threshold of the linker as it was tuned: {self.as_tuned}")
+            lines.append(f"threshold of the linker as it was tuned: {self.as_tuned.in_words(self.clusters)}")
         return "\n".join(lines)
 
 
@@ -279,7 +283,7 @@ def measure_abstention(
             **dataclasses.asdict(abstention_scores(answered_up_to, correct, is_nil, threshold=threshold)),
             n_answered=int(kept.sum()),
             n_right=int(correct[kept].sum()),
-            n_distinct=len(np.unique(clusters[kept])),
+            n_clusters=len(np.unique(clusters[kept])),
             low=low,
             high=high,
         )

@@ -170,7 +170,7 @@ class BenchmarkResult:
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
         )
         tuned = None if self.abstention is None else self.abstention.as_tuned
-        withheld = "" if tuned is None else f"\nas the linker was tuned, {tuned}"
+        withheld = "" if tuned is None else f"\nas the linker was tuned, {tuned.in_words(self.clusters)}"
         nil = f" and {self.n_nil:,} of no concept" if self.n_nil else ""
         return (
             f"{self.task}, {self.split}: {self.n_queries:,} queries ({self.n_distinct:,} distinct){nil}, "

@@ -316,10 +316,14 @@ def _show_confidence(report: TuningReport) -> None:
             f"thresholds learned without a fifth of them, on that fifth: {told.held_out_answered:.3f} answered{right}"
             f"{none}",
         )
-        if told.n_unfulfilled or (told.held_out_right or 0) < told.wish.precision:
+        if (told.held_out_right or 0) < told.wish.precision:
             show.remark(
                 f"on mentions that it was not learned from the threshold does not keep {told.wish.precision:g}: expect "
                 "less, tune on more mentions, or give --certainty"
+            )
+        elif told.n_unfulfilled:
+            show.remark(
+                "without a fifth of the mentions there may be no such threshold: it rests on few of them; tune on more"
             )
         if not report.n_no_concept + report.n_unknown:
             show.remark(
