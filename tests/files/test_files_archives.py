@@ -166,6 +166,25 @@ def test_archives_within_archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert len(opened) == 1
 
 
+def test_archive_cut_off_behind_an_inner_one_is_not_taken_for_that(tmp_path: Path) -> None:
+    inner = zipped({"META/x.txt": "x"})
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as file:
+        file.writestr("r/readme", "read")
+        file.writestr("r/1.nlm", inner)
+        file.writestr("r/2.nlm", zipped({"META/y.txt": "y" * 99}))
+    data = stream.getvalue()
+    end = data.index(inner) + len(inner)
+    for beyond in (0, 1, 40):
+        with pytest.raises(
+            InputError, match=r"the zip archive is damaged or cut off\. .* get the archive again"
+        ) as caught:
+            source_files(packed(tmp_path, data[: end + beyond]))
+        assert caught.value.path == tmp_path / "a.zip"
+    assert len(source_files(packed(tmp_path, data))) == 3
+    assert len(source_files(packed(tmp_path, zipped({})))) == 0
+
+
 def test_bad_archives_within_archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archives, "MAX_UNCHECKED_BYTES", 1 << 16)
 

@@ -196,16 +196,25 @@ def open_zip(source: Path | BinaryIO, *, shown: Path | None = None) -> Iterator[
     Raises:
         InputError: it is damaged or cut off.
     """
+    path = shown if shown is not None else source if isinstance(source, Path) else None
     try:
         archive = zipfile.ZipFile(source)
     except (*_DAMAGE, OSError, ValueError) as error:
         raise InputError(
-            f"the zip archive is damaged or cut off ({error})",
-            path=shown if shown is not None else source if isinstance(source, Path) else None,
-            fix="get the archive again",
+            f"the zip archive is damaged or cut off ({error})", path=path, fix="get the archive again"
         ) from None
     with archive:
+        if _is_of_inner(archive):
+            raise InputError("the zip archive is damaged or cut off", path=path, fix="get the archive again")
         yield archive
+
+
+def _is_of_inner(archive: zipfile.ZipFile) -> bool:
+    """Whether the directory leaves out what the file begins with: it is cut off behind an archive within it."""
+    if archive.fp is None or not (members := archive.infolist()) or not min(one.header_offset for one in members):
+        return False
+    archive.fp.seek(0)
+    return archive.fp.read(4) == b"PK\x03\x04"
 
 
 class _Joined(io.RawIOBase):
