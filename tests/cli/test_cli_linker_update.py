@@ -109,6 +109,18 @@ def test_changed_answers(place: Path, linker: Path, tmp_path: Path, written_by: 
     assert rows[1] == ("sugar", 2, "D1", "D3", "name_gone")
 
 
+def test_what_to_consider_in_place_of_a_retired_cui(place: Path, linker: Path, tmp_path: Path) -> None:
+    (tmp_path / "MRCONSO.RRF").write_text("D1|ENG|P|L|PF|S|Y|A||||S|PT|code|Diabetes|0|N||\n")
+    (tmp_path / "MRCUI.RRF").write_text("D2|2003AB|RO|||D1|Y|\nD3|2003AB|DEL|||||\n")
+    (tmp_path / "mentions.txt").write_text("cold\n")
+    run("terminology", "import", "umls", tmp_path, "-o", tmp_path / "t")
+    changed = tmp_path / "changed.csv"
+    words = ("--mentions", tmp_path / "mentions.txt", "--changed", changed)
+    told = run("linker", "update", linker, "-t", tmp_path / "t", *words)
+    assert "D2 Cold (consider D1)" in told
+    assert pl.read_csv(changed).select("mention", "reason", "consider").rows() == [("cold", "retired", "D1")]
+
+
 @pytest.mark.parametrize(("name", "text"), [("a.csv", "n,mention\n1,sugar é\n"), ("a.txt", "D1||sugar é\n")])
 def test_mentions_that_are_not_utf_8(place: Path, linker: Path, tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text, encoding="cp1252")

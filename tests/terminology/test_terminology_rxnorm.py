@@ -166,10 +166,11 @@ def test_retired_codes(tmp_path: Path) -> None:
     assert named(terminology)["1"] == ["ibuprofen, old", "ibuprofen, older"]
     assert report.n_rejected == 0
     assert report.notes["retired codes with several successors, of which none is taken"] == 1
+    assert said(terminology) == ["3 consider 5640", "3 consider 153010"]
     assert read(tmp_path, files, options={"retired": "no"})[0].n_concepts == 3
     filtered, _ = read(tmp_path, files, options={"suppress": "N"})
-    assert named(filtered).keys() == {"5640", "153010", "1", "2"}
-    assert filtered.concepts().collect()["preferred_name"].to_list()[2:] == ["", ""]
+    assert named(filtered).keys() == {"5640", "153010", "1", "2", "3"}
+    assert filtered.concepts().collect()["preferred_name"].to_list()[2:] == ["", "", ""]
 
 
 def test_cross_references(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_terminology_umls import atom, read, relation
 
+from commands import run
 from onoma.errors import ConfigError, InputError
 from onoma.terminology import Terminology
 from onoma.terminology.semantic_types import GROUP_OF, GROUPS, TYPES, type_words
@@ -236,13 +237,30 @@ def test_retired_concepts(tmp_path: Path) -> None:
     assert report.notes["retired codes with several successors, of which none is taken"] == 1
     assert report.notes["retired concepts that have names"] == 1
     filtered, _ = read(tmp_path, files, options={"languages": "en"})
-    assert filtered.concepts().collect()["concept_id"].to_list() == ["C1", "C8", "C2"]
+    assert filtered.concepts().collect()["concept_id"].to_list() == ["C1", "C8", "C5", "C7", "C2"]
     files |= {"MRSTY": types(("C2", "T047", "Disease or Syndrome")), "MRREL": relation("C1", "RB", "C8", "isa")}
     without, report = read(tmp_path, files, options={"retired": "no"})
     assert report.n_rejected == 0, "what is left out is known all the same"
     assert report.notes["relations of concepts that a filter left out"] == 1
     assert without.concepts().collect()["concept_id"].to_list() == ["C1"], "nor is one with names active by that"
     assert report.notes["names of retired concepts, left out"] == 1
+
+
+def test_what_to_consider_in_place_of_retired_concepts(tmp_path: Path) -> None:
+    mrcui = MRCUI + "C3|2003AB|RN|||C0|N|\nC3|2003AB|RN|||C2|Y|\nC3|2004AB|RN|||C2|Y|\nC10|2003AB|RO|||C10|Y|\n"
+    files = {"MRCONSO": atom("C1", "a") + atom("C2", "b") + atom("C5", "named"), "MRCUI": mrcui}
+    for options in ({}, {"relations": "no"}):
+        terminology, report = read(tmp_path, files, options=options)
+        ids = terminology.concepts().collect()["concept_id"]
+        told = [(ids[head], what, ids[tail]) for head, what, tail, _ in terminology.relations().collect().rows()]
+        assert told == [
+            (head, "consider", tail) for head, tail in (("C5", "C1"), ("C7", "C1"), ("C7", "C2"), ("C3", "C2"))
+        ]
+        assert terminology.to_consider() == {"C5": ("C1",), "C7": ("C1",), "C3": ("C1",)}
+        assert report.notes["concepts with one to consider in their place that is not among them"] == 1
+    assert "consider C1" in run("terminology", "search", tmp_path / "out", "C5")
+    without, _ = read(tmp_path, files, options={"retired": "no"})
+    assert without.n_relations == 0
 
 
 @pytest.mark.parametrize(

@@ -60,8 +60,7 @@ SOURCE_CROSS_REFERENCES = pl.Schema(
         "line": pl.UInt32(),
     }
 )
-
-
+NOTE_OF_MISSING_CHOICES = "concepts with one to consider in their place that is not among them"
 _SAID = ("text", "language", "source", "term_type", "is_suppressed")
 """What a row says of a name. Two rows of a concept that agree in all of it are one name."""
 
@@ -292,10 +291,7 @@ def _account_for_missing(
     if found.may_refer_outside:
         if name == "relations":
             is_advice = pl.col("relation") == "consider"
-            reading.note(
-                "concepts with one to consider in their place that is not among them",
-                dangling.filter(is_advice)["head"].n_unique(),
-            )
+            reading.note(NOTE_OF_MISSING_CHOICES, dangling.filter(is_advice)["head"].n_unique())
             dangling = dangling.filter(~is_advice)
         reading.note(f"{shown_name} to or from terms that are not among the concepts, left out", len(dangling))
         return

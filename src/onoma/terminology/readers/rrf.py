@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field
 from onoma.errors import InputError
 from onoma.files.reading import Check, Reading, check_chosen
 from onoma.terminology.assembly import (
+    NOTE_OF_MISSING_CHOICES,
     SOURCE_CONCEPTS,
     SOURCE_CROSS_REFERENCES,
     SOURCE_TYPES,
@@ -319,10 +320,10 @@ def retired_concepts(
     """`SOURCE_CONCEPTS` of retired codes.
 
     Args:
-        given: concept_id, successor (or null); a concept may stand there several times.
+        given: concept_id, successor, choice (or null); a concept may stand there several times.
         concepts: Those that have names. One of them that is retired too is in the result.
         reading: Told of what is odd.
-        options: With a filter, only those that one of ``concepts`` has replaced are kept, of those without names.
+        options: With a filter, of those without names only those that lead to one of ``concepts`` are kept.
     """
     successors = pl.col("successor").drop_nulls().unique()
     codes = given.group_by("concept_id", maintain_order=True).agg(
@@ -333,9 +334,37 @@ def retired_concepts(
         status=pl.lit(OBSOLETE), replaced_by=pl.when(pl.col("n") == 1).then("replaced_by")
     ).select(SOURCE_CONCEPTS.names())
     if options.has_filter:
-        has_name = pl.col("concept_id").is_in(concepts["concept_id"].implode())
-        codes = codes.filter(has_name | pl.col("replaced_by").is_in(concepts["concept_id"].implode()))
+        named = concepts["concept_id"].implode()
+        choosing = given.filter(pl.col("choice").is_in(named))["concept_id"].unique().implode()
+        has_choice = pl.col("replaced_by").is_null() & pl.col("concept_id").is_in(choosing)
+        codes = codes.filter(pl.col("concept_id").is_in(named) | pl.col("replaced_by").is_in(named) | has_choice)
     return codes
+
+
+def retired_choices(given: pl.DataFrame, concepts: pl.DataFrame, reading: Reading, source: str) -> pl.DataFrame:
+    """`SOURCE_RELATIONS` "consider" from retired codes that none replaces to those that they lead to.
+
+    Args:
+        given: As for `retired_concepts`.
+        concepts: `SOURCE_CONCEPTS` of all.
+        reading: Told of those that lead to codes which are not among the concepts.
+        source: Of the relations.
+    """
+    undecided = concepts.filter(pl.col("status") == OBSOLETE, pl.col("replaced_by").is_null())
+    choices = (
+        given.filter(pl.col("choice") != pl.col("concept_id"))
+        .join(undecided, on="concept_id", how="semi", maintain_order="left")
+        .unique(["concept_id", "choice"], keep="first", maintain_order=True)
+    )
+    is_there = pl.col("choice").is_in(concepts["concept_id"].implode())
+    reading.note(NOTE_OF_MISSING_CHOICES, choices.filter(~is_there)["concept_id"].n_unique())
+    return choices.filter(is_there).select(
+        head="concept_id",
+        relation=pl.lit("consider"),
+        tail="choice",
+        source=pl.lit(source),
+        line=pl.lit(None, dtype=pl.UInt32),
+    )
 
 
 def weighted(drawbacks: Sequence[pl.Expr]) -> pl.Expr:

@@ -17,8 +17,8 @@ RXNREL          relations. As in MRREL the SECOND is something to the first: RXC
                 as the second are cross-references (``UMLS:C0004057``)
 RXNATOMARCHIVE  retired RXCUIs: those with names of RxNorm there and none in RXNCONSO become obsolete concepts with the
                 names they had, replaced by MERGED_TO_RXCUI, or by what that was merged into and so on, if this ends
-                with one concept that is there. ``retired=no`` leaves them out. RXNCUI, which says this too but only of
-                drugs and packs, is not read
+                with one concept that is there; of several each is a choice, a relation "consider". ``retired=no``
+                leaves them out. RXNCUI, which says this too but only of drugs and packs, is not read
 ==============  ==================================================================================================
 
 The preferred name of a concept: not suppressed before suppressed, then English, then RxNorm's own, then its normalised
@@ -45,6 +45,7 @@ from onoma.terminology.readers.rrf import (
     names_of,
     read_names,
     read_types,
+    retired_choices,
     retired_concepts,
     weighted,
 )
@@ -94,6 +95,7 @@ def read_rxnorm(source: str, options: RxNormOptions, reading: Reading) -> Source
         note_trade_names(names, reading)
         left_out = found.left_out(names)
         concepts = named_concepts(names)
+        choices = []
         if options.retired and "ATOMARCHIVE" in release:
             successors, archived = _archive(release, options, reading, atoms)
             # Semantic types are those of living concepts: a filter by them keeps no name of a retired one.
@@ -101,6 +103,7 @@ def read_rxnorm(source: str, options: RxNormOptions, reading: Reading) -> Source
             retired = retired_concepts(successors, named, reading, options)
             # A code keeps its names when only some of its atoms were archived; it is not retired.
             concepts = pl.concat([concepts, retired.join(concepts, on="concept_id", how="anti", maintain_order="left")])
+            choices.append(retired_choices(successors, concepts, reading, _OWN))
             names = pl.concat([names, archived.join(concepts, on="concept_id", how="semi", maintain_order="left")])
         references = codes.table().filter(pl.col("source") != _OWN)
         paths = {"semantic_types": "STY", "relations": "REL", "cross_references": "REL"}
@@ -109,7 +112,7 @@ def read_rxnorm(source: str, options: RxNormOptions, reading: Reading) -> Source
             names=names,
             concepts=concepts,
             semantic_types=types,
-            relations=relations.table,
+            relations=pl.concat([relations.table, *choices]),
             cross_references=pl.concat([references, *atoms.references]),
             known_elsewhere=left_out,
             paths={table: release.path(name) for table, name in paths.items() if name in release},
@@ -172,7 +175,7 @@ class _Atoms:
 def _archive(
     release: Release, options: RxNormOptions, reading: Reading, atoms: _Atoms
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Retired codes: (concept_id, successor), and `SOURCE_NAMES`."""
+    """Retired codes: (concept_id, successor, choice), and `SOURCE_NAMES`."""
     checks = (column_check(FAMILY, "CUI", "a code", "STR"), column_check(FAMILY, "STR", "a name", "CUI"))
     columns = ("CUI", "STR", "LAT", "SAB", "TTY", "MERGED_TO_CUI")
     parts = [pl.DataFrame(schema={"line": pl.UInt32(), **dict.fromkeys(columns, pl.String())})]
@@ -188,7 +191,8 @@ def _archive(
     names = archive.unique(["CUI", "STR"], keep="first", maintain_order=True).with_columns(
         pl.col("LAT").replace("", "ENG"), SUPPRESS=pl.lit("O")
     )
-    return _followed(successors, alive), names_of(names, options, _PREFERENCE)
+    successors = _followed(successors, alive).with_columns(choice="successor")
+    return successors, names_of(names, options, _PREFERENCE)
 
 
 def _followed(successors: pl.DataFrame, alive: pl.Series) -> pl.DataFrame:

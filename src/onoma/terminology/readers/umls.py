@@ -14,10 +14,11 @@ MRREL        relations. REL and RELA say what the SECOND concept is to the first
              head CUI2, tail CUI1, which reads as a sentence: "CUI2 isa CUI1". The relation is RELA, or REL where that
              is empty. Rows between atoms count for their concepts; rows that then say the same are kept once
 MRDEF        definitions
-MRCUI        retired CUIs: obsolete concepts, replaced by CUI2 where REL is SY (merged). Broader, narrower or other CUIs
-             (RB, RN, RO) are no replacement, nor is a choice of several. In the UMLS they have no names; where a file
-             gives them some (`onoma terminology export umls` does) they keep them. If a filter is set, only those with
-             names and those that a concept which is kept has replaced. ``retired=no`` leaves them out
+MRCUI        retired CUIs: obsolete concepts, replaced by CUI2 where REL is SY (merged). Of several, and of broader,
+             narrower or other CUIs (RB, RN, RO), none is a replacement: each is a choice, a relation "consider". In
+             the UMLS retired CUIs have no names; where a file gives them some (`onoma terminology export umls` does)
+             they keep them. If a filter is set, only those with names and those that lead to a concept which is kept.
+             ``retired=no`` leaves them out
 MRRANK       with ``codes``: which term types of a source are preferred
 ===========  =====================================================================================================
 
@@ -76,6 +77,7 @@ from onoma.terminology.readers.rrf import (
     flag_check,
     read_names,
     read_types,
+    retired_choices,
     retired_concepts,
     weighted,
 )
@@ -86,6 +88,7 @@ from onoma.terminology.readers.umls_codes import preference as preference_for_co
 from onoma.terminology.tables import ACTIVE
 
 FAMILY = Family("the UMLS", "MR", "", ("CONSO", "STY", "REL", "DEF"), ("CUI", "RANK"))
+_OWN = "MTH"
 _PREFERENCE = weighted(
     [
         pl.col("is_suppressed"),
@@ -145,12 +148,14 @@ def _by_cui(release: Release, options: UmlsOptions, reading: Reading) -> SourceT
         reading.note("names of retired concepts, left out", named - len(names))
         left_out.append(retired["concept_id"])
     note_trade_names(names, reading)
+    concepts = _with_retired(retired, options, reading, names)
+    choices = [] if concepts is None else [retired_choices(retired, concepts, reading, _OWN)]
     return SourceTables(
         path=release.path("CONSO"),
         names=names,
-        concepts=_with_retired(retired, options, reading, names),
+        concepts=concepts,
         semantic_types=types,
-        relations=relations.table,
+        relations=pl.concat([relations.table, *choices]),
         definitions=_read_definitions(release, options, reading).select(SOURCE_DEFINITIONS.names()),
         cross_references=codes.table(),
         known_elsewhere=pl.concat(left_out),
@@ -214,8 +219,8 @@ def _read_definitions(release: Release, options: UmlsOptions, reading: Reading) 
 
 
 def _read_retired(release: Release, reading: Reading) -> pl.DataFrame:
-    """MRCUI, if it is there: ``concept_id`` and ``successor``."""
-    parts = [pl.DataFrame(schema={"concept_id": pl.String(), "successor": pl.String()})]
+    """MRCUI, if it is there: ``concept_id``, ``successor`` (merged into it) and ``choice`` (led to it in any way)."""
+    parts = [pl.DataFrame(schema=dict.fromkeys(("concept_id", "successor", "choice"), pl.String()))]
     if "CUI" not in release:
         return parts[0]
     is_merged = pl.col("REL") == "SY"
@@ -226,7 +231,8 @@ def _read_retired(release: Release, reading: Reading) -> pl.DataFrame:
     )
     for rows in release.rows("CUI", ("CUI1", "REL", "CUI2"), reading):
         good = reading.keep_valid(rows, checks, path=release.path("CUI"))
-        parts.append(good.select(concept_id="CUI1", successor=pl.when(is_merged).then("CUI2")))
+        choice = pl.when(pl.col("CUI2").str.strip_chars() != "").then("CUI2")
+        parts.append(good.select(concept_id="CUI1", successor=pl.when(is_merged).then("CUI2"), choice=choice))
     return pl.concat(parts)
 
 
