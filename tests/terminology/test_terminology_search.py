@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from small_terminologies import record, write
 from test_terminology_tables import tables
 
+from commands import run
 from onoma.errors import InputError
 from onoma.terminology import Terminology, write_terminology
 from onoma.terminology.search import search_names
@@ -163,3 +164,21 @@ def test_what_an_obsolete_one_is_in_the_end(tmp_path: Path) -> None:
     hits = Terminology.open(write(tmp_path / "t", [*old, record("X:3", "heart")])).search("heart")
     told = {hit.concept_id: (hit.replaced_by, hit.successor) for hit in hits}
     assert told == {"X:1": ("X:2", "X:3"), "X:2": ("X:3", "X:3"), "X:3": (None, None)}
+
+
+def test_a_succession_that_ends_badly_is_told(tmp_path: Path) -> None:
+    ends = {"X:1": "X:2", "X:3": "Y:1", "X:4": "X:3", "X:5": "X:6", "X:7": "X:8", "X:9": "X:5", "X:2": None}
+    old = [record(code, f"heart {code}", status="obsolete", replaced_by=end) for code, end in ends.items()]
+    choosing = record("X:8", "heart", status="obsolete", relations=[("consider", "X:6", "S")])
+    write(tmp_path / "t", [*old, choosing, record("X:6", "heart X:6")])
+    told = {
+        "X:1": "obsolete, replaced by X:2, which is obsolete too",
+        "X:3": "obsolete, replaced by Y:1, which is not here",
+        "X:4": "obsolete, replaced by X:3, now Y:1, which is not here",
+        "X:5": "obsolete, replaced by X:6",
+        "X:7": "obsolete, replaced by X:8, which is obsolete too, consider X:6",
+        "X:8": "obsolete, consider X:6",
+        "X:9": "obsolete, replaced by X:5, now X:6",
+    }
+    for code, words in told.items():
+        assert run("terminology", "search", tmp_path / "t", code).splitlines()[-1].rstrip().endswith(f" {words}"), code

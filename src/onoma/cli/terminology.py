@@ -240,10 +240,16 @@ def search(
 
 
 def _status(hit: SearchHit) -> str:
+    told = hit.status
     if hit.replaced_by:
-        now = f", now {hit.successor}" if hit.successor not in (None, hit.replaced_by) else ""
-        return f"{hit.status}, replaced by {hit.replaced_by}{now}"
-    return f"{hit.status}, consider {', '.join(hit.consider)}" if hit.consider else hit.status
+        told += f", replaced by {hit.replaced_by}"
+        if hit.successor not in (None, hit.replaced_by):
+            told += f", now {hit.successor}"
+    if hit.status == "obsolete" and hit.replaced_by and hit.successor is None:
+        told += ", which is obsolete too"
+    elif hit.is_successor_here is False:
+        told += ", which is not here"
+    return f"{told}, consider {', '.join(hit.consider)}" if hit.consider else told
 
 
 @app.command()

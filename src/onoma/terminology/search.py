@@ -40,6 +40,7 @@ class SearchHit:
         consider: Codes of which one may be used instead of an obsolete one that none replaces
             (`Terminology.to_consider`).
         successor: Of an obsolete one: where ``replaced_by`` leads in the end (`Terminology.successors`).
+        is_successor_here: Whether the terminology has that one; ``None``: there is none.
     """
 
     concept_id: str
@@ -50,6 +51,7 @@ class SearchHit:
     replaced_by: str | None
     consider: tuple[str, ...] = ()
     successor: str | None = None
+    is_successor_here: bool | None = None
 
 
 _ONE_LETTER = {"ß": "ss", "ς": "σ", "i\u0307": "i", "\u0131": "i"}

@@ -241,7 +241,15 @@ class Terminology:
         if all(hit.status == ACTIVE for hit in hits):
             return hits
         successors = self.successors()
-        hits = [replace(hit, successor=successors.get(hit.concept_id)) for hit in hits]
+        ends = {hit.concept_id: successors[hit.concept_id] for hit in hits if hit.concept_id in successors}
+        is_end = pl.col("concept_id").is_in(list(ends.values()))
+        here = set(self.concepts().select("concept_id").filter(is_end).collect().to_series())
+        hits = [
+            replace(hit, successor=end, is_successor_here=end in here)
+            if (end := ends.get(hit.concept_id)) is not None
+            else hit
+            for hit in hits
+        ]
         if all(hit.status == ACTIVE or hit.successor is not None for hit in hits):
             return hits
         choices = self.to_consider()
