@@ -59,6 +59,15 @@ def test_order_of_names_against_loops(rows: list[tuple[str, int]]) -> None:
     assert made.names.filter("is_preferred")["text"].to_list() == [texts[0] for _, texts in expected]
 
 
+def test_a_name_is_kept_once_for_all_that_is_said_of_it() -> None:
+    rows = [("A", "a", "en", "S", "T", 0, is_suppressed) for is_suppressed in (False, True, False)]
+    reading = Reading()
+    made = assemble(SourceTables(path=PATH, names=pl.DataFrame(rows, schema=SOURCE_NAMES, orient="row")), reading)
+    assert made.names.select("text", "is_preferred", "is_suppressed").rows() == [("a", True, False), ("a", False, True)]
+    told = {"names given more than once (same language, source, term type and suppression), kept once": 1}
+    assert reading.notes == told
+
+
 def test_relations_to_nowhere() -> None:
     found = SourceTables(
         path=PATH,

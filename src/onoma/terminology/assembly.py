@@ -145,9 +145,8 @@ def assemble(found: SourceTables, reading: Reading) -> TerminologyTables:
 
     ordered = _ordered_names(found.names, rows)
     names = without_repeats(ordered, ("concept_row", *_SAID))
-    reading.note(
-        "names given more than once (same language, source and term type), kept once", len(ordered) - len(names)
-    )
+    repeats = "names given more than once (same language, source, term type and suppression), kept once"
+    reading.note(repeats, len(ordered) - len(names))
     distinct_definitions = definitions.unique(("concept_id", "text", "source"), keep="first", maintain_order=True)
     reading.note("definitions given more than once", len(definitions) - len(distinct_definitions))
     references = references.rename({"concept_id": "concept_row"}).select(CROSS_REFERENCES.names())
