@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sample_rrf import write_umls
 
 from onoma.errors import ConfigError, InputError
+from onoma.linking import build_linker
 from onoma.terminology import ImportReport, Terminology, import_terminology
 
 
@@ -166,6 +167,34 @@ def test_relations_read_as_sentences(tmp_path: Path) -> None:
     ]
     assert report.notes["relations given more than once"] == 1
     assert read(tmp_path, {"MRCONSO": conso, "MRREL": rel}, options={"relations": "no"})[0].n_relations == 0
+
+
+def test_parents_and_children_by_rel_are_hierarchy_whatever_rela_says(tmp_path: Path) -> None:
+    conso = "".join(atom(cui, cui) for cui in ("whole", "part", "leaf", "other"))
+    rel = (
+        relation("whole", "CHD", "part", "member_of")
+        + relation("leaf", "PAR", "part", "has_member")
+        + relation("whole", "CHD", "leaf", "isa")
+        + relation("leaf", "PAR", "whole", "inverse_isa")
+        + relation("whole", "RO", "other", "member_of")
+        + relation("whole", "RB", "other")
+    )
+    terminology, report = read(tmp_path, {"MRCONSO": conso, "MRREL": rel})
+    ids = terminology.concepts().collect()["concept_id"].to_list()
+    said = [f"{ids[head]} {what} {ids[tail]}" for head, what, tail, _ in terminology.relations().collect().rows()]
+    assert sorted(said) == [
+        "leaf isa whole",
+        "other RB whole",
+        "other member_of whole",
+        "part CHD whole",
+        "part PAR leaf",
+        "part has_member leaf",
+        "part member_of whole",
+        "whole inverse_isa leaf",
+    ]
+    assert report.n_rejected == 0
+    linker = build_linker(tmp_path / "out", None, tmp_path / "linker", sparse=True)
+    assert set(linker.only(under="whole").concept_ids) == {"whole", "part", "leaf"}
 
 
 def test_what_a_filter_left_out_is_no_error(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ MAX_NAMES = 1 << 28
 """More names than that are no terminology but a mistake or an attack: all names of one concept times all of another."""
 _TRADE_NAME_PREFERENCE = 255
 _GATHERED_ROWS = 1 << 20
+_IS_HIERARCHY_BY_REL = pl.col("REL").is_in(["CHD", "PAR"]) & ~pl.col("RELA").is_in(["", "isa", "is_a", "inverse_isa"])
+"""Parents and children by RELs whose RELAs do not say it."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,12 @@ def read_relations(
                 ends = coded.filter(pl.col("CUI1") != pl.col("CUI2"))
                 reading.note("relations between atoms of one code, left out", len(coded) - len(ends))
             relation = pl.when(pl.col("RELA") != "").then("RELA").otherwise("REL")
-            parts.append(ends.select(head="CUI2", relation=relation, tail="CUI1", source="SAB", line="line"))
+            parts += [_sentences(ends, relation), _sentences(ends.filter(_IS_HIERARCHY_BY_REL), pl.col("REL"))]
     return Relations(pl.concat(parts), pairs.table())
+
+
+def _sentences(rows: pl.DataFrame, relation: pl.Expr) -> pl.DataFrame:
+    return rows.select(head="CUI2", relation=relation, tail="CUI1", source="SAB", line="line")
 
 
 def _relation_rows(

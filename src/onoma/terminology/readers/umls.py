@@ -12,7 +12,9 @@ MRCONSO      a concept for each CUI, a name for each atom: STR, LAT as BCP 47, S
 MRSTY        semantic types: STY, e.g. "Disease or Syndrome"
 MRREL        relations. REL and RELA say what the SECOND concept is to the first, so a row CUI1|REL|CUI2|RELA becomes
              head CUI2, tail CUI1, which reads as a sentence: "CUI2 isa CUI1". The relation is RELA, or REL where that
-             is empty. Rows between atoms count for their concepts; rows that then say the same are kept once
+             is empty; a row of REL PAR or CHD with a RELA other than isa and inverse_isa (member_of) becomes two, one
+             with each: what the source calls parent and child is hierarchy. Rows between atoms count for their
+             concepts; rows that then say the same are kept once
 MRDEF        definitions
 MRCUI        retired CUIs: obsolete concepts, replaced by CUI2 where REL is SY (merged). Of several, and of broader,
              narrower or other CUIs (RB, RN, RO), none is a replacement: each is a choice, a relation "consider". In
