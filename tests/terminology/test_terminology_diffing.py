@@ -81,7 +81,8 @@ def changes(old: list[Record], new: list[Record]) -> Iterator[Row]:
         for kind, (formerly, lately) in contents.items():
             for value, qualifier in lately - formerly:
                 yield code, f"{kind}_added", None, value, qualifier, now.replaced_by
-            for value, qualifier in formerly - lately:
+            went = was.status == "active" != now.status and not now.names
+            for value, qualifier in set() if went else formerly - lately:
                 yield code, f"{kind}_removed", value, None, qualifier, now.replaced_by
         for text, language in contents["name"][0] & contents["name"][1]:
             rows = [[name for name in entry.names if name[:2] == (text, language)] for entry in (was, now)]
@@ -126,6 +127,39 @@ def test_nothing_changes_by_itself(content: list[Record], tmp_path_factory: pyte
     assert found.is_empty
     assert not any(found.counts.values())
     assert "nothing changed" in str(found)
+
+
+def test_what_goes_with_a_retired_code_that_has_no_name_any_more_has_no_rows(tmp_path: Path) -> None:
+    whole = Record(
+        "", [Name("a"), Name("b")], ["t"], "active", None, [("isa", "X:4", "S")], [("d", "S")], [("M:1", "xref", "S")]
+    )
+    old = [
+        whole._replace(code="X:1"),
+        whole._replace(code="X:2"),
+        record("X:3", "c", "d", status="obsolete"),
+        record("X:4", "e", "f"),
+        record("X:5", "g", relations=[("isa", "X:1", "S")]),
+    ]
+    new = [
+        Record("X:1", status="obsolete", replaced_by="X:4"),
+        Record("X:2", status="obsolete", relations=[("consider", "X:4", "MTH")]),
+        Record("X:3", status="obsolete"),
+        Record("X:4"),
+        record("X:5", "g"),
+    ]
+    found = diff(tmp_path, old, new)
+    assert found.details.select("concept_id", "change").rows() == [
+        ("X:2", "retired"),
+        ("X:1", "replaced"),
+        ("X:3", "renamed_entirely"),
+        ("X:4", "renamed_entirely"),
+        ("X:3", "name_removed"),
+        ("X:3", "name_removed"),
+        ("X:4", "name_removed"),
+        ("X:4", "name_removed"),
+        ("X:2", "relation_added"),
+        ("X:5", "relation_removed"),
+    ]
 
 
 def test_kinds_of_change_as_a_person_reads_them(tmp_path: Path) -> None:

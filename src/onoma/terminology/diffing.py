@@ -37,7 +37,8 @@ reference_removed
 
 ``replaced_by`` is that of the new release, null where the code is gone. Names, types, relations, definitions and
 references are compared for codes that both releases have, whatever a relation leads to: what comes and goes with a code
-is said by its one row. Order and sources are not compared. Rows are sorted by the kind of change (in the table's
+is said by its one row. So is what a code loses that was retired or replaced and has no name in the new release, as CUIs
+of the UMLS. Order and sources are not compared. Rows are sorted by the kind of change (in the table's
 order), then ``concept_id``, ``qualifier``, ``old``, ``new``, by code point.
 """
 
@@ -297,7 +298,14 @@ def _rows(
 def _content_changes(before: Terminology, after: Terminology, kept: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Changes of what hangs on concepts that are in both."""
     kept_before, kept_after = (kept.lazy().select("concept_id", row=row, to="row_new") for row in ("row", "row_new"))
-    concepts = kept.select("concept_id", "replaced_by_new", "preferred_name", "preferred_name_new", to="row_new")
+    concepts = kept.select(
+        "concept_id",
+        "replaced_by_new",
+        "preferred_name",
+        "preferred_name_new",
+        to="row_new",
+        went=(pl.col("status") == ACTIVE) & (pl.col("status_new") != ACTIVE) & (pl.col("preferred_name_new") == ""),
+    )
     for (kind, was), (_, now) in zip(_contents(before, kept_before), _contents(after, kept_after), strict=True):
         old, new = was.unique().collect(), now.unique().collect()
         key = ["to", "value", "qualifier"]
@@ -305,7 +313,7 @@ def _content_changes(before: Terminology, after: Terminology, kept: pl.DataFrame
         removed = old.join(new, on=key, how="anti", nulls_equal=True).join(concepts, on="to")
         value, qualifier, nothing = pl.col("value"), pl.col("qualifier"), pl.lit(None, dtype=pl.String)
         yield _rows(added, pl.lit(f"{kind}_added"), nothing, value, qualifier)
-        yield _rows(removed, pl.lit(f"{kind}_removed"), value, nothing, qualifier)
+        yield _rows(removed.filter(~pl.col("went")), pl.lit(f"{kind}_removed"), value, nothing, qualifier)
     both = _names_that_differ(
         *(_names(side, kept) for side, kept in ((before, kept_before), (after, kept_after)))
     ).join(concepts, on="to")
