@@ -70,7 +70,12 @@ def _interrupted(error: Exception) -> Exception:
         (
             pl.exceptions.ComputeError("underlying IO error:\nFile too large (os error 27)"),
             1,
-            "onoma: a file cannot be read or written: underlying IO error: File too large (os error 27).",
+            "no room left to write to (underlying IO error: File too large (os error 27)). Allow larger",
+        ),
+        (
+            OSError(errno.EFBIG, "File too large", "out"),
+            1,
+            "no room left to write to (out: File too large). Allow larger files (ulimit -f), or",
         ),
         (
             OSError("81810 requested and 51168 written"),  # as NumPy says it

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from onoma.errors import OnomaError
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _OF_SYSTEM = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE)
 _OF_POLARS = re.compile(r"\(os error (\d+)\)")
 _OF_NUMPY = re.compile(r"\d+ requested and \d+ written")
@@ -38,7 +38,7 @@ def is_of_system(error: BaseException) -> bool:
 
 @contextlib.contextmanager
 def naming_what_is_written(target: str | Path) -> Iterator[None]:
-    """Have the error of a full disk name what was being written, where it names nothing: few that write do so.
+    """Have the error of a full disk, or of a limit to files, name what was being written: few that write do so.
 
     Raises:
         OSError: there was no room.

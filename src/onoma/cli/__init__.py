@@ -16,6 +16,7 @@ _TRAIN_PACKAGES = {"torch", "transformers", "safetensors", "filelock", "onnx", "
 """What the extra ``onoma[train]`` brings."""
 
 _GO_ON = "Make room if the disk is full, and give the same command again."
+_LARGER = "Allow larger files (ulimit -f), or write to a disk that takes them, and give the same command again."
 
 _OPEN_MORE = "Let more files be open at once (ulimit -n 4096), and give the same command again."
 
@@ -83,7 +84,7 @@ def main() -> None:
         # Of Polars for some ways to write, and of a package that need not be installed.
         if (number := error_number(error)) is not None:
             words = " ".join(str(error).split())[:300]
-            told = _no_room(words) if number in NO_ROOM else f"a file cannot be read or written: {words}."
+            told = _no_room(words, number) if number in NO_ROOM else f"a file cannot be read or written: {words}."
             sys.stderr.write(f"onoma: {told}\n")
             sys.exit(1)
         if type(error).__name__ != "SafetensorError":
@@ -179,7 +180,7 @@ def _in_words(error: OSError) -> str:
     if number == errno.ENOMEM:
         return _too_little_memory(error)
     if number in NO_ROOM:
-        return _no_room(f"{place}: {error.strerror}" if place else error.strerror or str(error))
+        return _no_room(f"{place}: {error.strerror}" if place else error.strerror or str(error), number)
     told = f"{place or 'a file'} cannot be read or written: {error.strerror or error}."
     return f"{told} {_OPEN_MORE}" if number in _NO_DESCRIPTORS else told
 
@@ -197,8 +198,8 @@ def _too_little_memory(error: Exception) -> str:
     return f"there is too little memory{words and f' ({words})'}. {_MORE_MEMORY}"
 
 
-def _no_room(words: str) -> str:
-    return f"there is no room left to write to ({words}). {_GO_ON}"
+def _no_room(words: str, number: int | None) -> str:
+    return f"there is no room left to write to ({words}). {_LARGER if number == errno.EFBIG else _GO_ON}"
 
 
 def warning_in_words(
