@@ -368,14 +368,26 @@ def by_lists(own: list[Record], others: list[list[Record]], by: Sequence[str]) -
         def referred(one: Record) -> set[str]:
             return {code.upper() for code, relation, _ in one.references if relation in relations}
 
-        def refers_alone(one: Record, code: str, its: list[Record]) -> bool:
-            return [other.code for other in its if in_use(other, its) and code in referred(other)] == [one.code]
+        def its_own(one: Record, its: list[Record]) -> set[str]:
+            exact = {code.upper() for code, relation, _ in one.references if relation == "exactMatch"}
+            others = [other for other in its if other is not one and in_use(other, its)]
+            of_others = {code.upper() for other in others for code, kind, _ in other.references if kind == "exactMatch"}
+            return exact - of_others - {other.code for other in others}
+
+        def refers_alone(one: Record, codes: set[str], its: list[Record]) -> bool:
+            left = {other.code: referred(other) - its_own(other, its) for other in its if in_use(other, its)}
+            return any([other for other in left if code in left[other]] == [one.code] for code in codes)
+
+        def codes_of(one: Record, its: list[Record]) -> set[str]:
+            return {one.code} | its_own(one, its)
 
         return {
             (mine.code, False)
             for mine in own
             if in_use(mine, own) and in_use(entry, part)
-            if mine.code == entry.code or refers_alone(entry, mine.code, part) or refers_alone(mine, entry.code, own)
+            if codes_of(mine, own) & codes_of(entry, part)
+            or refers_alone(entry, codes_of(mine, own), part)
+            or refers_alone(mine, codes_of(entry, part), own)
         }
 
     known = seen(own)

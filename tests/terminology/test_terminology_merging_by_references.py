@@ -53,12 +53,17 @@ class Graph:
         active = [concept for concept, places in enumerate(self.places) if places]
         own = {self.keys[concept] for concept in active}
         retired = {key for key, places in zip(self.keys, self.places, strict=True) if not places}
+        meant = {
+            key
+            for concept, relation, key in self.references
+            if relation == EXACT in self.relations and key != self.keys[concept]
+        }
         said = [
             (concept, key, relation)
             for concept, relation, key in self.references
             if relation in self.relations
             and key != self.keys[concept]
-            and (key in own or (key not in retired and relation == EXACT))
+            and (key in own or (key not in retired and key in meant))
         ]
         heard = {(concept, key) for concept, key, _ in said}
 
@@ -291,6 +296,9 @@ def test_an_absent_code_joins_those_that_match_it_exactly(tmp_path: Path) -> Non
     assert report.n_joined == 1
     terminology, _ = joined(tmp_path / "xref", *parts("xref"), relations=("xref",))
     assert codes(terminology) == ["M:1", "D:1"]
+    both = [refers("M:1", "UMLS:C1")], [refers("D:1", "UMLS:C1", relation="xref")]
+    terminology, _ = joined(tmp_path / "what refers to what it is", *both, relations=(EXACT, "xref"))
+    assert codes(terminology) == ["M:1"]
 
 
 def test_two_concepts_of_one_terminology_are_never_joined(tmp_path: Path) -> None:

@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sample_omop import CONTENT, ENGLISH, SPANISH, Row, concept, link, write_omop
+from small_terminologies import record
+from small_terminologies import write as write_terminology
 
 from onoma.errors import ConfigError, InputError
-from onoma.terminology import ImportReport, Terminology, import_terminology
+from onoma.terminology import ImportReport, Terminology, enrich_terminology, import_terminology, merge_terminologies
 
 
 def run(source: Path, out: Path, **options: Any) -> tuple[ImportReport, Terminology]:
@@ -234,10 +236,31 @@ def test_maps(tmp_path: Path) -> None:
     source = write(tmp_path / "in", [INFARCTION, ICD, HEART], links=links)
     report, found = run(source, tmp_path / "out", vocabularies="ICD10CM")
     assert found.cross_references().select("code", "relation", "source").collect().rows() == [
-        ("SNOMED:57054005", "xref", "ICD10CM")
+        ("ICD10CM:I21.9", "exactMatch", "ICD10CM"),
+        ("SNOMED:57054005", "xref", "ICD10CM"),
     ]
     assert report.notes["maps to concepts that are not there"] == 1
-    assert run(source, tmp_path / "out", maps="no")[0].n_cross_references == 0
+    assert run(source, tmp_path / "out", maps="no", codes="concept_code")[0].n_cross_references == 0
+
+
+def test_others_meet_a_concept_by_the_code_of_its_vocabulary(tmp_path: Path) -> None:
+    source = write(tmp_path / "in", [INFARCTION, ICD], links=[link("45533436", "Maps to", "312327")])
+    _, omop = run(source, tmp_path / "omop")
+    assert [hit.concept_id for hit in omop.search("SNOMED:57054005")] == ["312327", "45533436"]
+    hpo = record("HP:1", "Heart attack", "MI", references=[("SNOMEDCT_US:57054005", "xref", "HP")])
+    read = record("Read:G30", "Attack - heart", references=[("SNOMED:57054005", "xref", "Read")])
+    parts = [write_terminology(tmp_path / name, [entry]) for name, entry in (("hpo", hpo), ("read", read))]
+    report = enrich_terminology(omop.path, parts, tmp_path / "enriched", by=["code"])
+    assert report.matches.select("concept_id", "other_id").rows() == [("312327", "HP:1"), ("312327", "Read:G30")]
+    merge_terminologies([omop.path, *parts], tmp_path / "merged", join_by_cross_references=["exactMatch", "xref"])
+    merged = Terminology.open(tmp_path / "merged")
+    assert ids_of(merged) == ["312327", "45533436"]
+    assert set(merged.concept("312327").names) == {
+        "Acute myocardial infarction",
+        "Heart attack",
+        "MI",
+        "Attack - heart",
+    }
 
 
 def test_relations(tmp_path: Path) -> None:

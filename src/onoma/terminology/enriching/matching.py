@@ -8,7 +8,7 @@ It is asked in this order, until something says so:
           (`onoma.terminology.enriching.lexical_keys`): "Lower limb pains" is "Pain in lower limb". English names,
           and those whose language nobody said.
 ``code``  A cross-reference of the one ("exactMatch", or of no stated kind) leads to the other, or both have one
-          code of one vocabulary.
+          code of one vocabulary. A code that one concept alone says to be its own by "exactMatch" is as its own.
 ========  ====================================================================================================
 
 A shared name decides only if one concept alone has it on either side, in whatever language, and a cross-reference only
@@ -64,8 +64,8 @@ class Compared:
             language, ``is_same``, whether it means just the concept, `KEY` and `LEXICAL_KEY`.
         suppressed: `KEY` of the names of active concepts that are not in use.
         codes: Of active concepts with a name in use: ``concept_row``, ``code`` as `code_keys` makes it,
-            ``is_reference``, whether it is a cross-reference or the concept's own, and ``is_exact``, whether it is said
-            to mean just the same.
+            ``is_reference``, whether it is a cross-reference or the concept's own, as is one that no other concept has
+            by an "exactMatch", and ``is_exact``, whether it is said to mean just the same.
     """
 
     names: pl.DataFrame
@@ -102,6 +102,8 @@ class Compared:
             ]
         )
         codes = codes.filter(pl.col("code").str.contains(_OF_A_VOCABULARY)).join(in_use, on="concept_row", how="semi")
+        is_own = pl.col("is_exact") & (pl.col("concept_row").n_unique().over("code", "is_exact") == 1)
+        codes = codes.with_columns(pl.col("is_reference") & ~is_own)
         return cls(in_use, names.filter("is_suppressed").select(KEY), codes)
 
 

@@ -5,7 +5,8 @@ the key of each code it refers to; what hangs together is one concept. So a refe
 goes on: A refers to B and B to C, hence A, B and C are one.
 
 * A code that no terminology here has joins those that say exactMatch to it: SKOS defines exactMatch as symmetric and
-  transitive (https://www.w3.org/TR/skos-reference/#mapping, S44 and S45). No other relation joins through such a code.
+  transitive (https://www.w3.org/TR/skos-reference/#mapping, S44 and S45). Where one does, other relations join through
+  this code too: "A xref C" is "A xref B" if B is C. Else they do not.
 * Retired concepts are joined to nothing, and nothing is joined through the code of a retired one.
 * Two active concepts of one terminology never become one, however they hang together: its authors hold them apart.
   Where they would, the ties of that component are made one after the other, and one that would unite two is refused.
@@ -64,7 +65,8 @@ def join_concepts(
         .with_columns(is_absent=~pl.col("key").is_in(own["key"].implode()))
     )
     to_retired = wanted["is_absent"] & wanted["key"].is_in(retired_keys.implode())
-    wanted = wanted.filter(~to_retired & (~pl.col("is_absent") | (pl.col("relation") == TRANSITIVE)))
+    is_meant = pl.col("key").is_in(wanted.filter(pl.col("relation") == TRANSITIVE)["key"].implode())
+    wanted = wanted.filter(~to_retired & (~pl.col("is_absent") | is_meant))
     ties = pl.concat([own, _by_trust(wanted, own)]).unique(maintain_order=True)
     ties = ties.filter(pl.col("key").is_duplicated())  # a key of one concept ties nothing
     keys = ties.select("key").unique(maintain_order=True).with_row_index("node", offset=n_concepts)

@@ -9,8 +9,9 @@ file                   becomes
 =====================  =============================================================================================
 CONCEPT                a concept and its preferred name for each row: concept_name (English by convention), source
                        vocabulary_id, term type "name"; the semantic type is domain_id (``semantic_type=class``:
-                       concept_class_id). The code is concept_id, or what ``codes`` says. With an invalid_reason the
-                       concept is obsolete
+                       concept_class_id). The code is concept_id, or what ``codes`` says. Beside a concept_id,
+                       vocabulary_id and concept_code are a cross-reference ("SNOMED:22298006", exactMatch), by which
+                       other terminologies meet it. With an invalid_reason the concept is obsolete
 CONCEPT_SYNONYM        names of term type "synonym", except those that only repeat another name of the concept in
                        the same language. The language comes from language_concept_id: from `LANGUAGES`, or from
                        the name of that concept in CONCEPT ("Danish language"); else it is "und"
@@ -65,6 +66,7 @@ _CHOICES = {
 }
 """Relationships to what may be used in place of a retired concept, by the names of `onoma.terminology.tables`."""
 _CONCEPT_ID = "^(0|[1-9][0-9]{0,17})$"
+_VOCABULARY_CODE = pl.concat_str([pl.col("vocabulary_id").cast(pl.String), pl.col("concept_code")], separator=":")
 _LINKS = pl.Schema(
     {"concept_id_1": pl.Int64(), "concept_id_2": pl.Int64(), "relationship_id": pl.Categorical(), "line": pl.UInt32()}
 )
@@ -125,7 +127,12 @@ def read_omop(source: str, options: OmopOptions, reading: Reading) -> SourceTabl
             line="line",
         ).filter(pl.col("semantic_type") != ""),
         relations=_relations(links, rows, successors["old"], options, reading),
-        cross_references=_maps(links, rows, found.codes, reading) if options.maps else _no_references(),
+        cross_references=pl.concat(
+            [
+                _own_codes(rows) if options.codes == "concept_id" else _no_references(),
+                _maps(links, rows, found.codes, reading) if options.maps else _no_references(),
+            ]
+        ),
         may_refer_outside=True,
     )
 
@@ -168,7 +175,7 @@ def _code(options: OmopOptions) -> pl.Expr:
         return pl.col("concept_id").cast(pl.String)
     if options.codes == "concept_code":
         return pl.col("concept_code")
-    return pl.concat_str([pl.col("vocabulary_id").cast(pl.String), pl.col("concept_code")], separator=":")
+    return _VOCABULARY_CODE
 
 
 def _read_concepts(file: SourceFile, options: OmopOptions, reading: Reading) -> _Concepts:
@@ -390,6 +397,17 @@ def _relations(
     return both.select("head", "tail", "source", "line", relation=relation).select(SOURCE_RELATIONS.names())
 
 
+def _own_codes(rows: pl.DataFrame) -> pl.DataFrame:
+    """What the vocabularies call the concepts."""
+    return rows.select(
+        concept_id="code",
+        code=_VOCABULARY_CODE,
+        relation=pl.lit("exactMatch"),
+        source=pl.col("vocabulary_id").cast(pl.String),
+        line="line",
+    )
+
+
 def _maps(links: pl.DataFrame, rows: pl.DataFrame, codes: pl.DataFrame, reading: Reading) -> pl.DataFrame:
     maps = links.filter(_is(MAPS_TO) & (pl.col("concept_id_1") != pl.col("concept_id_2"))).join(
         rows.select("concept_id", "code", source=pl.col("vocabulary_id").cast(pl.String)),
@@ -399,8 +417,7 @@ def _maps(links: pl.DataFrame, rows: pl.DataFrame, codes: pl.DataFrame, reading:
     )
     found = maps.join(codes, left_on="concept_id_2", right_on="concept_id", maintain_order="left")
     reading.note("maps to concepts that are not there", len(maps) - len(found))
-    target = pl.concat_str([pl.col("vocabulary_id").cast(pl.String), pl.col("concept_code")], separator=":")
-    return found.select(concept_id="code", code=target, relation=pl.lit("xref"), source="source", line="line")
+    return found.select(concept_id="code", code=_VOCABULARY_CODE, relation=pl.lit("xref"), source="source", line="line")
 
 
 def _no_references() -> pl.DataFrame:

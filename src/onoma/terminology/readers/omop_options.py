@@ -32,7 +32,7 @@ class OmopOptions(ReaderOptions):
     codes: Literal["concept_id", "concept_code", "vocabulary:code"] = Field(
         default="concept_id",
         description="what the code of a concept is: concept_id (OMOP's), concept_code (the vocabulary's own), or "
-        "vocabulary:code, e.g. SNOMED:22298006",
+        "vocabulary:code, e.g. SNOMED:22298006, which is a cross-reference beside a concept_id",
     )
     vocabularies: Words = Field(default=(), description="keep these vocabularies, e.g. SNOMED,RxNorm; empty: all")
     domains: Words = Field(default=(), description="keep these domains, e.g. Condition,Drug; empty: all")
