@@ -11,8 +11,8 @@ from collections.abc import Container, Iterable, Mapping
 
 import polars as pl
 
-NO_CONCEPT = ("NIL", "CUI-less", "-1")
-"""What stands for "no such concept" among annotated mentions, unless a concept is called so."""
+NO_CONCEPT = ("NIL", "CUI-less", "-1", "0")
+"""What stands for "no such concept" among annotated mentions, unless a concept is called so; OMOP and Usagi write 0."""
 
 
 def split_codes(codes: str) -> list[str]:

@@ -184,7 +184,7 @@ def test_answers_that_were_got_in_another_way_are_held_against_the_new_release(
 ) -> None:
     """As by filters or short forms, so that neither linker gives them when it is asked the mention as it stands."""
     given = [("sugar", "D6"), ("sugar", "D6"), ("sugar", "D8"), ("HC", "D2"), ("HC", ""), ("HC", "D4"), ("HC", "D1|D7")]
-    given += [("rash", "NIL"), ("rash", "CUI-less"), ("rash", "-1")]  # no concept was the answer
+    given += [("rash", "NIL"), ("rash", "CUI-less"), ("rash", "-1"), ("rash", "0")]  # no concept was the answer
     mentions, codes = zip(*given, strict=True)
     answers = update_linker(linker, place / "new", tmp_path / "new", mentions=mentions, answered=codes).answers
     assert answers is not None

@@ -345,7 +345,7 @@ def test_joined_codes_of_tables_are_told(tmp_path: Path) -> None:
 def test_a_concept_may_be_called_nil(tmp_path: Path) -> None:
     terminology = make_terminology(tmp_path / "t", {"NIL": ["nilpotency", "nil"], "D1": ["cold"]})
     made = build_mention_pairs(
-        terminology, table(("none of it", "NIL"), ("x", "-1")), small_tokenizer(), tmp_path / "p"
+        terminology, table(("none of it", "NIL"), ("x", "-1"), ("y", "0")), small_tokenizer(), tmp_path / "p"
     )
     counts = made.manifest.config["mentions"]
-    assert (len(made.pairs), counts["of_no_concept"], counts["unknown"]) == (2, 1, 0)
+    assert (len(made.pairs), counts["of_no_concept"], counts["unknown"]) == (2, 2, 0)

@@ -44,8 +44,8 @@ ASPIRIN = concept("1112807", "aspirin", "RxNorm", "1191", domain="Drug", kind="I
 
 def test_quotes_belong_to_names(tmp_path: Path) -> None:
     names = ['"Quoted"', 'inch 1/2" needle', '"', 'open "only', "it''s"]
-    rows = [concept(str(number), name, "V", str(number)) for number, name in enumerate(names)]
-    _, found = run(write(tmp_path / "in", rows, [("0", '"more" of it', ENGLISH)]), tmp_path / "out")
+    rows = [concept(str(number), name, "V", str(number)) for number, name in enumerate(names, 1)]
+    _, found = run(write(tmp_path / "in", rows, [("1", '"more" of it', ENGLISH)]), tmp_path / "out")
     assert found.names().collect()["text"].to_list() == [names[0], '"more" of it', *names[1:]]
 
 
@@ -62,9 +62,17 @@ def test_quotes_belong_to_names(tmp_path: Path) -> None:
 @settings(deadline=None, max_examples=8)
 def test_any_text_is_a_name(names: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("omop")
-    rows = [concept(str(number), name, "V", str(number)) for number, name in enumerate(names)]
+    rows = [concept(str(number), name, "V", str(number)) for number, name in enumerate(names, 1)]
     _, found = run(write(folder, rows), folder / "out")
     assert found.names().collect()["text"].to_list() == names
+
+
+def test_concept_0_is_none(tmp_path: Path) -> None:
+    none = concept("0", "No matching concept", "None", "No matching concept", domain="Metadata", standard="")
+    links = [link("312327", "Is a", "0"), link("312327", "Maps to", "0")]
+    report, found = run(write(tmp_path / "in", [none, INFARCTION], [("0", "none", ENGLISH)], links), tmp_path / "out")
+    assert (ids_of(found), report.n_names, report.n_relations) == (["312327"], 1, 0)
+    assert report.notes["concept 0 (No matching concept), left out"] == 1
 
 
 def test_codes(tmp_path: Path) -> None:

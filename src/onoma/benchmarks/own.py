@@ -36,8 +36,8 @@ def own_task(names: Terminology | str | Path | None = None, *, cluster: str | No
     """A benchmark whose ``data`` are a file of mentions, as `onoma.pairs.read_mentions` reads them.
 
     In lines ``id||mention`` a composite mention (several texts divided by ``|``, or by ``+`` where that divides the ids
-    too) is measured as in the published protocol. Mentions of no concept ("NIL", "CUI-less", "-1") count where it is
-    measured when a calibrated linker answers.
+    too) is measured as in the published protocol. Mentions of no concept ("NIL", "CUI-less", "-1", "0") count where it
+    is measured when a calibrated linker answers.
 
     Args:
         names: What encoders and baselines choose from: a terminology or its folder, or a file with a line ``id||name``

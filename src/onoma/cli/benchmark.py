@@ -106,8 +106,8 @@ def run(
 ) -> None:
     """Run a task with an encoder or a baseline (the task's own dictionary) or with a linker (the linker's dictionary).
 
-    Task own measures on mentions that you have annotated: a table with the columns mention and concept_id (NIL: no such
-    concept), or lines id||mention.
+    Task own measures on mentions that you have annotated: a table with the columns mention and concept_id (NIL or 0: no
+    such concept), or lines id||mention.
 
     With --linker and --baseline, the baseline ranks the linker's concepts by its names, to be compared with it.
 

@@ -26,7 +26,7 @@ def tune(
         typer.Option(
             metavar="FILE",
             help="Development mentions: a table with the columns mention and concept_id (csv, tsv, parquet, jsonl), or "
-            "lines id||mention. The ids NIL, CUI-less and -1 mean 'no such concept', unless the "
+            "lines id||mention. The ids NIL, CUI-less, -1 and 0 mean 'no such concept', unless the "
             "linker has a concept of that code.",
         ),
     ],

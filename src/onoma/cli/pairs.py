@@ -88,7 +88,8 @@ def mentions(
         typer.Argument(
             metavar="FILE",
             help="Lines id||mention (BioSyn), or a .csv, .tsv, .parquet or .jsonl with the columns "
-            "mention and concept_id. Mentions of NIL, CUI-less and -1 are left out.",
+            "mention and concept_id. Mentions of NIL, CUI-less, -1 and 0 are left out, unless the "
+            "terminology has a concept of that code.",
         ),
     ],
     terminology: TerminologyFolder,

@@ -12,6 +12,7 @@ CONCEPT                a concept and its preferred name for each row: concept_na
                        concept_class_id). The code is concept_id, or what ``codes`` says. Beside a concept_id,
                        vocabulary_id and concept_code are a cross-reference ("SNOMED:22298006", exactMatch), by which
                        other terminologies meet it. With an invalid_reason the concept is obsolete
+                       Concept 0, "No matching concept", is left out and counted
 CONCEPT_SYNONYM        names of term type "synonym", except those that only repeat another name of the concept in
                        the same language. The language comes from language_concept_id: from `LANGUAGES`, or from
                        the name of that concept in CONCEPT ("Danish language"); else it is "und"
@@ -65,6 +66,8 @@ _CHOICES = {
     "Concept alt_to to": "alternative",
 }
 """Relationships to what may be used in place of a retired concept, by the names of `onoma.terminology.tables`."""
+_NO_MATCH = 0
+"""The concept_id that says that there is no concept."""
 _CONCEPT_ID = "^(0|[1-9][0-9]{0,17})$"
 _VOCABULARY_CODE = pl.concat_str([pl.col("vocabulary_id").cast(pl.String), pl.col("concept_code")], separator=":")
 _LINKS = pl.Schema(
@@ -193,12 +196,15 @@ def _read_concepts(file: SourceFile, options: OmopOptions, reading: Reading) -> 
         "concept_class_id": ("concept_classes", options.concept_classes),
     }
     seen: dict[str, set[str]] = {column: set() for column in filters}
-    kept, codes, languages = [], [], dict(LANGUAGES)
+    kept, codes, languages, n_none = [], [], dict(LANGUAGES), 0
     for block in read_tabbed_columns(file, reading, columns=columns):
         rows = reading.keep_valid(block, checks, path=file.path).with_columns(
             pl.col("concept_id").cast(pl.Int64),
             pl.col("domain_id", "vocabulary_id", "concept_class_id").cast(pl.Categorical),
         )
+        n_read = len(rows)
+        rows = rows.filter(pl.col("concept_id") != _NO_MATCH)
+        n_none += n_read - len(rows)
         codes.append(rows.select("concept_id", "vocabulary_id", "concept_code"))
         of_language = rows.filter(pl.col("domain_id") == "Language").select("concept_id", "concept_name")
         for concept_id, name in of_language.iter_rows():
@@ -218,6 +224,7 @@ def _read_concepts(file: SourceFile, options: OmopOptions, reading: Reading) -> 
         check_chosen(name, wanted, seen[column], path=file.path)
     if not kept:
         raise InputError("there is no concept in it", path=file.path, fix="check that it was downloaded in full")
+    reading.note("concept 0 (No matching concept), left out", n_none)
     first, differing, n_same = first_of_each(pl.concat(kept), "concept_id")
     reading.note("rows of CONCEPT that stand there twice", n_same)
     reading.reject_rows(
