@@ -74,6 +74,9 @@ def test_codes_in_another_form() -> None:
     assert other_forms(["100"], ["0100", "MESH:100"]) == {}
     assert other_forms(["1.10", "A0.100"], ["11.0", "A01.00"]) == {}
     assert other_forms(["1.5"], ["01.5"]) == {"1.5": "01.5"}
+    numbers = ["4329847", "43298470", "01013750", "E1"]
+    assert other_forms(["4329847.0", "1013750.0", "x"], numbers) == {"1013750.0": "01013750", "4329847.0": "4329847"}
+    assert other_forms(["250.0", "250.1"], ["2500", "250", "2501"]) == {"250.0": "2500", "250.1": "2501"}
 
 
 def test_codes_in_another_form_in_words() -> None:
@@ -81,6 +84,8 @@ def test_codes_in_another_form_in_words() -> None:
     assert said == (
         "2 of their codes have another form in the linker: 45 is 0045 there (spreadsheets lose zeros at the front)"
     )
+    said = other_forms_in_words({"45.0": "45"}, where="x")
+    assert said.endswith("45.0 is 45 there (the codes were read as numbers, as pandas does: read them as text)")
     assert other_forms_in_words({"d7": "D7"}, where="x") == "1 of their codes has another form in x: d7 is D7 there"
 
 

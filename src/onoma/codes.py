@@ -51,17 +51,23 @@ def other_forms(codes: Iterable[str], concept_ids: Iterable[str]) -> dict[str, s
     """Codes of no concept that are those of one in another form, and these.
 
     What may differ: case, a prefix that one of the two lacks or that is an address, ``_`` for ``:``, dots that one of
-    them lacks, and zeros before a number, which spreadsheets lose. Of several concepts the one is meant that differs in
-    least; if they are equal in that, none.
+    them lacks, and zeros before a number, which spreadsheets lose; and ``.0`` behind a number, if all numbers have it,
+    as pandas writes a column with empty cells. Of several concepts the one is meant that differs in least; if they are
+    equal in that, none.
 
     Example:
         >>> other_forms(["1013750", "mesh:d1", "E119", "77"], ["01013750", "D1", "E11.9", "88"])
         {'1013750': '01013750', 'E119': 'E11.9', 'mesh:d1': 'D1'}
     """
     wanted: dict[str, dict[str, tuple[str, str]]] = {}
-    for code in sorted(set(codes)):
+    distinct = sorted(set(codes))
+    are_floats = all(code.endswith(".0") for code in distinct if re.fullmatch(r"[0-9.]+", code))
+    for code in distinct:
         prefix, core = _form(code)
         wanted.setdefault(_bare(core), {})[code] = prefix, core
+        if are_floats and re.fullmatch(r"[0-9]+\.0", code):
+            whole = code.removesuffix(".0")
+            wanted.setdefault(_bare(whole), {})[code] = prefix, whole
     if not wanted:
         return {}
     found: dict[str, tuple[int, str | None]] = {}
@@ -107,6 +113,8 @@ def other_forms_in_words(found: Mapping[str, str], *, where: str) -> str:
     """
     code, one = next(iter(found.items()))
     lost = " (spreadsheets lose zeros at the front)" if code.isdecimal() and one.isdecimal() else ""
+    if code.endswith(".0") and one.lstrip("0") == code.removesuffix(".0").lstrip("0"):
+        lost = " (the codes were read as numbers, as pandas does: read them as text)"
     have = "has" if len(found) == 1 else "have"
     return f"{len(found):,} of their codes {have} another form in {where}: {code} is {one} there{lost}"
 
