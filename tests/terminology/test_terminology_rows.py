@@ -51,6 +51,20 @@ def test_biosyn_lines(tmp_path: Path) -> None:
     assert names["is_preferred"].to_list() == [True, False, True, False, False, True]
 
 
+@pytest.mark.parametrize(
+    "line", ["C1||heart attack||myocardial infarction", "1||0||12||SpecificDisease||heart attack||D009203"]
+)
+def test_names_with_bars_are_told_of(line: str, tmp_path: Path) -> None:
+    (tmp_path / "names.txt").write_text(f"{line}\nC2||cold\n")
+    report = import_terminology("biosyn", tmp_path / "names.txt", tmp_path / "out")
+    ((note, n),) = report.notes.items()
+    assert n == 1
+    assert "onoma pairs bitext --classes listed" in note
+    assert "docs/benchmarks.md" in note
+    (tmp_path / "plain.txt").write_text("C2||cold|flu\n")
+    assert not import_terminology("biosyn", tmp_path / "plain.txt", tmp_path / "plain").notes
+
+
 @pytest.mark.parametrize(("format", "options"), [("biosyn", {}), ("table", {"id": "code", "name": "name"})])
 def test_names_are_divided_by_a_sign(format: str, options: dict[str, str], tmp_path: Path) -> None:
     text = "1||stable angina\tangina\n" if format == "biosyn" else 'code,name\n1,"stable angina\tangina"\n'

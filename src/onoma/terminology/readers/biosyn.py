@@ -1,8 +1,8 @@
 """BioSyn dictionaries: a line ``id||name`` for each name, https://github.com/dmis-lab/BioSyn.
 
-The id ends at the first ``||``; a name may contain ``||``. An id may list several codes for one concept
-(``C567755|613097``); it stays whole. Lines of one id need not lie together. The first name of an id is the preferred
-one. Blank lines are passed over.
+The id ends at the first ``||``; a name may contain ``||``, which a note counts, as SapBERT's pairs for training and
+BioSyn's ``.concept`` files have such lines. An id may list several codes for one concept (``C567755|613097``); it stays
+whole. Lines of one id need not lie together. The first name of an id is the preferred one. Blank lines are passed over.
 
 Some files of this family have all names of a concept in one line, ``id||name|name|name``: the MEDIC of 2012 that
 BioSyn made its dictionary from, and what the authors of BELB export their knowledge bases to for BioSyn
@@ -27,6 +27,10 @@ from onoma.terminology.readers.options import LanguageTag, ReaderOptions, Separa
 _CHECKS = (
     Check(pl.col("text").is_not_null(), None, "id||name", "whole", "no '||' in the line"),
     Check(pl.col("concept_id") != "", None, "id||name", "whole", "an empty id"),
+)
+_BARRED = (
+    "names with '||' in them, kept whole (lines CUI||name||name are SapBERT's pairs, for onoma pairs bitext --classes "
+    "listed; .concept files hold annotated mentions: docs/benchmarks.md)"
 )
 
 
@@ -63,7 +67,9 @@ def read_biosyn(source: str, options: BiosynOptions, reading: Reading) -> Source
             pieces = pl.col("text").str.split(options.separator).list.eval(pl.element().str.strip_chars())
             rows = rows.with_columns(pieces).explode("text").filter(pl.col("text") != "")
         parts.append(rows)
-    names = pl.concat(parts).with_columns(
+    texts = pl.concat(parts)
+    reading.note(_BARRED, int(texts["text"].str.contains("||", literal=True).sum()))
+    names = texts.with_columns(
         language=pl.lit(options.language),
         source=pl.lit(options.source),
         term_type=pl.lit(""),
