@@ -146,6 +146,10 @@ def test_mentions_of_no_concept_count_in_abstention(tmp_path: Path, terminology:
 def test_what_cannot_be_measured(linker: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="in one file"):
         measure(tmp_path, tmp_path / "out", linker=linker)
+    (tmp_path / "1.concept").write_text("1||0||4||SpecificDisease||cold||D1\n")
+    for wrong in (tmp_path, tmp_path / "1.concept"):
+        with pytest.raises(InputError, match=r"\.concept files.*docs/benchmarks\.md"):
+            measure(wrong, tmp_path / "out", linker=linker)
     (tmp_path / "x.csv").write_text("text,code\ncold,D1\n")
     with pytest.raises(InputError, match="mention"):
         measure(tmp_path / "x.csv", tmp_path / "out", linker=linker)

@@ -236,7 +236,7 @@ def test_settings_that_cannot_be(terminology: Terminology, tmp_path: Path, optio
 
 def test_files_of_queries(tmp_path: Path) -> None:
     file = tmp_path / "train.txt"
-    file.write_bytes("D1||heart attack\r\n\r\nD1+D2||a+b\nD1+D2||both\nD3|D4||e||té\nD5|D6||CD4+ cell\n".encode())
+    file.write_bytes("D1||heart attack\r\n\r\nD1+D2||a+b\nD1+D2||both\nD3|D4||e|té\nD5|D6||CD4+ cell\n".encode())
     reading = Reading()
     assert read_mentions(file, reading).rows() == [("heart attack", "D1"), ("both", "D1|D2"), ("CD4+ cell", "D5|D6")]
     assert reading.notes == {"composite mentions left out": 2}
@@ -246,6 +246,20 @@ def test_files_of_queries(tmp_path: Path) -> None:
     skipping = Reading(on_error="skip")
     assert read_mentions(file, skipping).rows() == [("x", "D1")]
     assert skipping.rejects["line"].to_list() == [2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "line", ["C1||heart attack||myocardial infarction", "1||0||12||SpecificDisease||heart attack||D009203"]
+)
+def test_lines_of_other_files_are_refused(line: str, tmp_path: Path) -> None:
+    (tmp_path / "1.concept").write_text(f"D1||x\n{line}\n")
+    with pytest.raises(InputError, match=r"line 2.*SapBERT's pairs.*--classes listed.*\.concept files docs/benchmarks"):
+        read_mentions(tmp_path / "1.concept")
+    skipping = Reading(on_error="skip")
+    assert read_mentions(tmp_path / "1.concept", skipping).rows() == [("x", "D1")]
+    assert len(skipping.rejects) == 1
+    with pytest.raises(InputError, match=r"a folder of \.concept files.*docs/benchmarks\.md"):
+        read_mentions(tmp_path)
 
 
 @pytest.mark.parametrize(

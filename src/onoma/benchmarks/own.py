@@ -16,7 +16,7 @@ from onoma.files.reading import Reading
 from onoma.files.table_rows import is_table
 from onoma.files.text_files import only_file
 from onoma.pairs import read_mentions
-from onoma.pairs.mentions import read_mention_lines
+from onoma.pairs.mentions import read_mention_lines, refuse_concept_files
 from onoma.terminology import Terminology
 from onoma.terminology.terminology import as_terminology
 from onoma.training.development import read_dictionary
@@ -89,6 +89,7 @@ def own_queries(file: Path, _: str = "", *, cluster: str | None = None) -> tuple
     Raises:
         InputError: a line or row is bad, or there is none.
     """
+    refuse_concept_files(file)
     if file.is_dir():
         raise InputError(
             "one's own mentions are in one file",

@@ -7,6 +7,7 @@ Files of mentions are
 * any other text in the form of BioSyn's queries: a line ``id||mention`` for each, several codes divided by ``|`` or
   ``+``. Composite mentions, several texts divided by ``|``, or by ``+`` as their codes are, are left out and counted,
   since they do not say which text means what. Where no ``+`` divides the codes, one divides no text ("CD4+ cell").
+  A second ``||`` is refused: SapBERT's pairs and BioSyn's ``.concept`` files have such lines.
 """
 
 from __future__ import annotations
@@ -48,6 +49,10 @@ COMPOSITE = "composite mentions left out"
 """The note that `read_mentions` makes of them."""
 LABELLED = ("mention", "concept_id")
 """Columns of a table of annotated mentions."""
+_BARRED = (
+    "a second '||' in the line: lines CUI||name||name are SapBERT's pairs, for onoma pairs bitext --classes listed; of "
+    ".concept files docs/benchmarks.md (ncbi-disease) makes lines id||mention"
+)
 _MENTION_LINES = pl.Schema(
     {"mention": pl.String(), "concept_id": pl.String(), "parts": pl.List(pl.String()), "line": pl.UInt32()}
 )
@@ -92,7 +97,23 @@ def mentions_fingerprint(mentions: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(sorted(texts)).encode()).hexdigest()
 
 
+def refuse_concept_files(path: Path) -> None:
+    """Say how a file of mentions is made of a folder of BioSyn's files, if it is one.
+
+    Raises:
+        InputError: it is.
+    """
+    if path.is_dir() and next(path.glob("*.concept"), None):
+        raise InputError(
+            "this is a folder of .concept files, as BioSyn has them",
+            path=path,
+            expected="one file of lines id||mention",
+            fix="make it as docs/benchmarks.md says (ncbi-disease)",
+        )
+
+
 def _read(path: Path, reading: Reading, context: str | None) -> pl.DataFrame:
+    refuse_concept_files(path)
     file = only_file(path)
     if is_table(file):
         return _read_table(file, reading, context)
@@ -125,6 +146,7 @@ def read_mention_lines(path: Path, reading: Reading) -> pl.DataFrame:
         Check(pl.col("mention").is_not_null(), None, "id||mention", "whole", "no '||' in the line"),
         Check(pl.col("concept_id").str.contains(r"[^|+\s]"), "id", "id||mention", "whole", "an empty id"),
         Check(pl.col("mention").str.strip_chars() != "", "mention", "id||mention", "whole", "an empty mention"),
+        Check(~pl.col("mention").str.contains("||", literal=True), None, "id||mention", "whole", _BARRED),
     )
     divided_by_plus = pl.col("mention").str.replace_all("+", "|", literal=True).str.split("|")
     has_plus = pl.col("concept_id").str.contains("+", literal=True)
