@@ -184,6 +184,20 @@ def test_codes_are_asked_where_names_say_nothing(tmp_path: Path) -> None:
         enrich_terminology(own, parts, tmp_path / "3", vocabularies={"ours": "SCTID"})
 
 
+def test_concepts_met_only_by_a_code_that_several_refer_to_are_counted(tmp_path: Path) -> None:
+    """As codes of ICD-10-CM, of which several map to one of SNOMED CT."""
+    own = [record("SCT:1", "Pain"), record("L:2", "Ache", references=[("ICD:9", "xref", "")])]
+    own.append(record("L:3", "Hurt", references=[("ICD:9", "xref", "")]))
+    other = [record(f"ICD:{n}", f"Algia {n}", references=[("SCT:1", "xref", "")]) for n in (1, 2)]
+    other += [record("ICD:3", "Pain", "Dolour", references=[("SCT:1", "xref", "")]), record("ICD:9", "Sore")]
+    texts, report = enriched(tmp_path, own, other)
+    assert texts == {"SCT:1": ["Pain", "Dolour"], "L:2": ["Ache"], "L:3": ["Hurt"]}
+    assert report.parts[0].n_shared == 3
+    assert "1 names added; 3 meet only by a code that several refer to, left out" in str(report)
+    by_name = enrich_terminology(tmp_path / "own", [tmp_path / "part0"], tmp_path / "named", by=["name"])
+    assert by_name.parts[0].n_shared == 0
+
+
 def test_a_name_that_is_contested_in_two_languages_is_given_to_nobody(tmp_path: Path) -> None:
     own = [record("L1", "Cold"), Record("L2", [Name("Grippe", "de")])]
     other = [record("H:1", "Cold", "Chills"), Record("H:2", [Name("Grippe", "de"), Name("chills", "de")])]

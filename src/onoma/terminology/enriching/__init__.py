@@ -5,7 +5,8 @@ terminology is one of one's own (`onoma.terminology.enriching.matching` says whe
 concept, with their source (where nobody said it, the name of the folder). Nothing else changes: no concept, code,
 relation or definition is added, and preferred names stay. Left out:
 
-* concepts of the other terminology that stand for several of one's own;
+* concepts of the other terminology that stand for several of one's own, or are met only by a code to which several
+  concepts refer (counted);
 * synonyms that the other terminology calls broad, narrow or related: they mean something else;
 * names that one's own terminology has already, for this active concept or another, in use or suppressed, and names that
   differ from one of another concept only in what is set aside for ``words``;
@@ -68,6 +69,8 @@ class EnrichingPart:
         n_matched: Own concepts that one of its concepts stands for.
         n_matched_by: As many as each kind of evidence says first, in the order of `EVIDENCE`.
         n_ambiguous: Its concepts that stand for several own ones, and gave nothing.
+        n_shared: Its concepts that nothing but a cross-reference of several concepts to one code says to be own ones;
+            they gave nothing.
         n_added: Names added from it.
     """
 
@@ -75,6 +78,7 @@ class EnrichingPart:
     n_matched: int
     n_matched_by: dict[Evidence, int]
     n_ambiguous: int
+    n_shared: int
     n_added: int
 
 
@@ -115,9 +119,10 @@ class EnrichReport:
         for part in self.parts:
             by = ", ".join(f"{n:,} by {evidence}" for evidence, n in part.n_matched_by.items() if n)
             ambiguous = f"; {part.n_ambiguous:,} of its concepts match several, left out" if part.n_ambiguous else ""
+            shared = f"; {part.n_shared:,} meet only by a code that several refer to, left out" if part.n_shared else ""
             lines.append(
                 f"  {part.path}: has {part.n_matched:,} of the concepts{f' ({by})' if by else ''}; "
-                f"{part.n_added:,} names added{ambiguous}"
+                f"{part.n_added:,} names added{ambiguous}{shared}"
             )
         if self.n_contested:
             lines.append(f"  names that would have come to several concepts, not added: {self.n_contested:,}")
@@ -309,6 +314,7 @@ def _part(path: Path, matches: Matches, evidence: Sequence[Evidence], n_added: i
         n_matched=len(surest),
         n_matched_by={kind: int((surest == rank).sum()) for kind, rank in ranks.items()},
         n_ambiguous=matches.n_ambiguous,
+        n_shared=matches.n_shared,
         n_added=n_added,
     )
 

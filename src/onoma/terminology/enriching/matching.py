@@ -53,6 +53,8 @@ _SHORT_FORM = r"^(?:\S*\p{Lu}\S*\p{Lu}\S*|\S*\d\S*)$"
 """One word with two capitals or a digit."""
 _LONGEST_SHORT_FORM = 6
 """Characters."""
+_IS_ALONE = pl.col("concept_row").n_unique().over("code", "is_reference") == 1
+"""Whether one concept alone refers to a code."""
 
 
 @dataclass(frozen=True)
@@ -114,10 +116,13 @@ class Matches:
     Attributes:
         pairs: ``own_row``, ``concept_row`` of the other terminology, each of these once, and ``evidence``.
         ambiguous: The same of concepts of the other terminology that stand for several own ones.
+        n_shared: Concepts of the other terminology that are none, but would be by a cross-reference to one code if it
+            were not that of several concepts.
     """
 
     pairs: pl.DataFrame
     ambiguous: pl.DataFrame
+    n_shared: int
 
     @property
     def n_ambiguous(self) -> int:
@@ -145,8 +150,13 @@ def match_concepts(own: Compared, other: Compared, by: Sequence[Evidence] = EVID
         said = pl.concat([said, pairs.join(said, on="concept_row", how="anti")])
     is_ambiguous = pl.col("own_row").n_unique().over("concept_row") > 1
     clear = said.filter(~is_ambiguous | pl.col("is_preferred")).filter(~is_ambiguous)
+    shared = _shared_references(own.codes, other.codes) if "code" in by else said
     columns = ("own_row", "concept_row", "evidence")
-    return Matches(clear.select(columns), said.join(clear, on="concept_row", how="anti").select(columns))
+    return Matches(
+        clear.select(columns),
+        said.join(clear, on="concept_row", how="anti").select(columns),
+        n_shared=shared.join(said, on="concept_row", how="anti")["concept_row"].n_unique(),
+    )
 
 
 def _not_against(exact: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
@@ -212,8 +222,7 @@ def _deciding(names: pl.DataFrame, level: str) -> pl.DataFrame:
 def _same_codes(own: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
     """Pairs of which one has the code of the other, or is the only one that refers to it."""
     is_reference = pl.col("is_reference")
-    is_alone = pl.col("concept_row").n_unique().over("code", "is_reference") == 1
-    mine, theirs = (codes.filter(~is_reference | is_alone) for codes in (own, other))
+    mine, theirs = (codes.filter(~is_reference | _IS_ALONE) for codes in (own, other))
     found = [
         mine.filter(~is_reference).join(theirs, on="code"),
         mine.filter(is_reference).join(theirs.filter(~is_reference), on="code"),
@@ -223,6 +232,16 @@ def _same_codes(own: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
         .select(own_row="concept_row", concept_row="concept_row_right", is_preferred=pl.lit(False))
         .unique()
     )
+
+
+def _shared_references(own: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
+    """``concept_row`` of the other's concepts that `_same_codes` leaves out, as several refer to one code."""
+    is_shared = pl.col("is_reference") & ~_IS_ALONE
+    found = [
+        other.filter(is_shared).join(own.filter(~pl.col("is_reference")), on="code", how="semi"),
+        other.filter(~pl.col("is_reference")).join(own.filter(is_shared), on="code", how="semi"),
+    ]
+    return pl.concat(found).select("concept_row")
 
 
 def _names(terminology: Terminology) -> pl.DataFrame:
