@@ -424,7 +424,8 @@ def _no_weights(folder: Path, whole: Path) -> InputError | UnavailableError:
             path=folder,
             expected="model.safetensors",
             fix="convert them once where you trust them, with "
-            "transformers.AutoModel.from_pretrained(...).save_pretrained(...), or take a revision that has safetensors",
+            "transformers.AutoModel.from_pretrained(...).save_pretrained(...) into this same folder (if into another, "
+            "save AutoTokenizer there too), or take a revision that has safetensors",
         )
     return InputError(
         "this folder has no weights",

@@ -157,7 +157,12 @@ def _convert(folder: Path) -> Tokenizer:
     if not any(
         (folder / name).is_file() for name in ("vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
     ):
-        raise InputError("this folder has no tokeniser", path=folder, expected="tokenizer.json")
+        raise InputError(
+            "this folder has no tokeniser",
+            path=folder,
+            expected="tokenizer.json or vocab.txt, vocab.json, sentencepiece.bpe.model or spiece.model",
+            fix="save the model's there: transformers.AutoTokenizer.from_pretrained(...).save_pretrained(...)",
+        )
     try:
         from transformers import AutoTokenizer
     except ImportError:
