@@ -90,6 +90,10 @@ def test_semantic_filters_that_make_no_sense(tmp_path: Path) -> None:
         read(tmp_path, files, options={"semantic_groups": "DISOR"})
     with pytest.raises(InputError, match=r"nothing of 'Disease or Syndrom'\. Did you mean 'Disease or Syndrome'"):
         read(tmp_path, files, options={"semantic_types": "Disease or Syndrom"})
+    for word in ("T195", "t195", "antibiotic"):
+        with pytest.raises(InputError, match=r"T195 \(Antibiotic\): no concept of it here") as caught:
+            read(tmp_path, files, options={"semantic_types": f"T047,{word}"})
+        assert "Did you mean" not in str(caught.value)
     with pytest.raises(InputError, match="no concept with a name"):
         read(tmp_path, files, options={"semantic_groups": "GEOG"})
     (tmp_path / "in" / "MRSTY.RRF").unlink()

@@ -310,6 +310,15 @@ def read_types(release: Release, options: RrfOptions, reading: Reading) -> tuple
     if not options.filters_types:
         return pl.concat(parts), None
     there.update(name for tui, name in TYPES.items() if tui in there)
+    wanted = {*options.semantic_types}
+    for tui, name in TYPES.items():
+        if not wanted.isdisjoint((tui, name)) and there.isdisjoint((tui, name)):
+            raise InputError(
+                f"{tui} ({name}): no concept of it here",
+                path=release.path("STY"),
+                field="semantic_types",
+                fix="leave it out, or get a release or subset that has it",
+            )
     check_chosen("semantic_types", options.semantic_types, there, path=release.path("STY"))
     return pl.concat(parts), pl.concat(kept).unique()
 
