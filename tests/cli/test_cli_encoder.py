@@ -49,6 +49,13 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_info_says_that_the_weight_of_a_biosyn_checkpoint_is_not_read(place: Path) -> None:
+    folder = tiny_encoder(place / "released", weight_std=0.3)
+    assert "weight of n-grams" not in run("info", folder)
+    (folder / "sparse_weight.pt").write_bytes(b"")
+    assert "BioSyn's pickles is not read; onoma linker tune learns it anew" in run("info", folder)
+
+
 def test_export_measures_on_a_terminology_and_info_tells_it(place: Path) -> None:
     encoder = place / "encoder"
     told = run(

@@ -50,7 +50,7 @@ def info(encoder: Source, as_json: Json = False) -> None:
         ("vector", f"{found.width} numbers"),
         ("pooling", found.pooling),
         ("longest name", f"{found.max_tokens} tokens"),
-        ("weight of n-grams", "" if found.sparse_weight is None else f"{found.sparse_weight:.4g}"),
+        ("weight of n-grams", _of_biosyn(found.path) if found.sparse_weight is None else f"{found.sparse_weight:.4g}"),
         ("names prepared by", found.normalisation or ""),
         ("same weights on the hub", origin.hub_id or ""),
         ("licence", origin.licence or ""),
@@ -71,6 +71,12 @@ def info(encoder: Source, as_json: Json = False) -> None:
     if found.agreements:
         show.out.print()
         _show_agreements(list(found.agreements.values()))
+
+
+def _of_biosyn(folder: Path) -> str:
+    """What becomes of the weight that BioSyn's released code lays beside an encoder."""
+    there = any((folder / name).is_file() for name in ("sparse_weight.pt", "sparse_encoder.pk"))
+    return "that of BioSyn's pickles is not read; onoma linker tune learns it anew" if there else ""
 
 
 @app.command()
