@@ -125,6 +125,38 @@ def test_table_with_every_column(tmp_path: Path) -> None:
     ]
 
 
+def test_definitions(tmp_path: Path) -> None:
+    rows = ('1,a," what, it is ",V', '1,b,"what, it is",V', "1,c,another thing,", "2,d, ,V", '3,e,"two\nlines",V')
+    data = "\n".join(("id,name,says,vocabulary", *rows))
+    options = {"id": "id", "name": "name", "definition": "says", "source": "vocabulary", "default_source": "D"}
+    terminology, report = read(tmp_path, "table", "t.csv", data, **options)
+    assert terminology.definitions().collect().rows() == [
+        (0, "what, it is", "V"),
+        (0, "another thing", "D"),
+        (2, "two\nlines", "V"),
+    ]
+    assert report.n_definitions == 3
+    with pytest.raises(InputError, match="no column 'meaning'"):
+        read(tmp_path, "table", "t.csv", data, **{**options, "definition": "meaning"})
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({"id": ["1"], "name": ["a"], "says": ["b\0"]}).write_parquet(path)
+    with pytest.raises(InputError, match=r"field says: .*no NUL"):
+        read(tmp_path, "table", "t.parquet", path.read_bytes(), id="id", name="name", definition="says")
+
+
+def test_a_knowledge_base_of_scispacy(tmp_path: Path) -> None:
+    data = (
+        '{"concept_id": "C1", "canonical_name": "a", "aliases": ["b"], "types": ["T047"], "definition": "a thing"}\n'
+        '{"concept_id": "C2", "canonical_name": "c", "aliases": [], "types": [], "definition": null}\n'
+    )
+    terminology, _ = read(
+        tmp_path, "table", "kb.jsonl", data, id="concept_id", name="canonical_name,aliases", semantic_type="types",
+        definition="definition",
+    )  # fmt: skip
+    assert named(terminology) == {"C1": ["a", "b"], "C2": ["c"]}
+    assert terminology.definitions().collect().rows() == [(0, "a thing", "")]
+
+
 def test_csv_with_quotes(tmp_path: Path) -> None:
     data = 'code,name,n\r\n1,"a, ""b""",x\r\n\r\n2,"two\nlines",x\r\n3,plain,x'
     terminology, _ = read(tmp_path, "table", "t.csv", data, id="code", name="name")

@@ -6,6 +6,9 @@ column, or a cell of JSON Lines (``.jsonl``, ``.ndjson``: an object on each line
 JSON Lines keep their spelling; a missing key is an empty cell. Outer white space of codes is stripped, that of names
 only where a cell is divided.
 
+Definitions (``definition=COLUMN``), as scispaCy's knowledge bases have them, are stripped, and an empty cell is none.
+Their source is that of the row's names.
+
 The tables of knowledge bases that newer releases of BELB offer (https://github.com/sg-wbi/belb) are read with
 ``id=id`` and ``name=label,aliases``.
 """
@@ -34,7 +37,7 @@ from onoma.files.table_rows import (
     text_rows,
 )
 from onoma.files.text_files import only_file
-from onoma.terminology.assembly import SOURCE_NAMES, SOURCE_TYPES, SourceTables, named_concepts
+from onoma.terminology.assembly import SOURCE_DEFINITIONS, SOURCE_NAMES, SOURCE_TYPES, SourceTables, named_concepts
 from onoma.terminology.formats import Format
 from onoma.terminology.languages import LANGUAGE_TAG, tidy_language
 from onoma.terminology.readers.options import LanguageTag, ReaderOptions, Separator, Words
@@ -53,7 +56,7 @@ _STATUS_WORDS = {
     ),
     **dict.fromkeys(("0", "false", "f", "no", "n", "active", "current", "valid"), ACTIVE),
 }
-_OPTIONAL_COLUMNS = ("preferred", "language", "semantic_type", "source", "obsolete", "replaced_by")
+_OPTIONAL_COLUMNS = ("preferred", "language", "semantic_type", "source", "definition", "obsolete", "replaced_by")
 
 
 class TableOptions(ReaderOptions):
@@ -68,6 +71,7 @@ class TableOptions(ReaderOptions):
     language: str | None = Field(default=None, description="column with the language (BCP 47)")
     semantic_type: str | None = Field(default=None, description="column with the semantic type")
     source: str | None = Field(default=None, description="column with the source vocabulary")
+    definition: str | None = Field(default=None, description="column with the definition of the concept")
     obsolete: str | None = Field(
         default=None, description="column that marks retired codes (true/false, 1/0, yes/no, obsolete/active)"
     )
@@ -122,13 +126,15 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
         )
     reading.encoding, reading.encoding_option = checked_encoding(options.encoding), "--set encoding="
     names, types = [pl.DataFrame(schema=SOURCE_NAMES)], [pl.DataFrame(schema=SOURCE_TYPES)]
-    fates = [pl.DataFrame(schema=_FATES)]
+    definitions, fates = [pl.DataFrame(schema=SOURCE_DEFINITIONS)], [pl.DataFrame(schema=_FATES)]
     read_as, codes = _renamed(options), [pl.Series(dtype=pl.UInt64)]
     for batch in _rows(file, options, reading):
         rows = _checked(batch.rename(_as_read), read_as, path, reading)
         codes.append(rows[read_as.id].hash().rename(""))
         names.append(_names(rows, read_as))
         fates.append(_fates_of(rows, read_as))
+        if read_as.definition:
+            definitions.append(_definitions(rows, read_as))
         if read_as.semantic_type:
             types.append(
                 rows.select(
@@ -159,6 +165,8 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
         ),
         names=all_names,
         semantic_types=pl.concat(types),
+        # Rows of one code often repeat what it means.
+        definitions=pl.concat(definitions).unique(["concept_id", "text", "source"], keep="first", maintain_order=True),
     )
 
 
@@ -216,6 +224,9 @@ def _checked(rows: pl.DataFrame, options: TableOptions, path: Path, reading: Rea
         Check((names.list.len() > 0) | _is_retired(options), words, "a name", options.id),
         Check(~names.list.join("").str.contains("\0", literal=True), words, "no NUL character", options.id),
     ]
+    if options.definition:
+        is_whole = ~pl.col(options.definition).str.contains("\0", literal=True)
+        checks.append(Check(is_whole, _as_written(options.definition), "no NUL character", options.id))
     if options.language:
         tag = pl.col(options.language)
         is_tag = (tag == "") | tag.str.contains(LANGUAGE_TAG)
@@ -279,6 +290,22 @@ def _fates(rows: pl.DataFrame, options: TableOptions, path: Path, reading: Readi
     return found
 
 
+def _source(options: TableOptions) -> pl.Expr:
+    source = pl.lit(options.default_source)
+    if options.source:
+        source = pl.when(pl.col(options.source) != "").then(pl.col(options.source)).otherwise(source)
+    return source
+
+
+def _definitions(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:
+    return rows.select(
+        concept_id=options.id,
+        text=pl.col(str(options.definition)).str.strip_chars(),
+        source=_source(options),
+        line=pl.col(LINE).cast(pl.UInt32),
+    ).filter(pl.col("text") != "")
+
+
 def _names(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:
     default_language = pl.lit(options.default_language)
     language = default_language
@@ -286,9 +313,6 @@ def _names(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:
         spelt = {tag: tidy_language(tag) for tag in rows[options.language].unique() if tag}
         tags = pl.col(options.language).replace_strict(spelt, default=None, return_dtype=pl.String)
         language = pl.coalesce(tags, default_language)
-    source = pl.lit(options.default_source)
-    if options.source:
-        source = pl.when(pl.col(options.source) != "").then(pl.col(options.source)).otherwise(source)
     is_marked = pl.lit(True)
     if options.preferred:
         mark = pl.col(options.preferred).str.strip_chars().str.to_lowercase()
@@ -297,7 +321,7 @@ def _names(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:
         concept_id=options.id,
         text="_names_of_row",
         language=language,
-        source=source,
+        source=_source(options),
         term_type=pl.lit(""),
         is_marked=is_marked,
         at=pl.int_ranges(pl.col("_names_of_row").list.len()),
