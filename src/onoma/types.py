@@ -35,5 +35,9 @@ Tell: TypeAlias = Callable[[str], None]
 """Called with sentences worth telling."""
 
 
+def no_count(done: int, total: int) -> None:
+    """Tell nobody."""
+
+
 def no_progress(done: int, total: int | None, what: str) -> None:
     """Tell nobody."""

@@ -230,6 +230,29 @@ def test_a_recipe_of_ones_own_is_shown_whatever_it_is_for(text: str, shown: str,
     assert told in invoke("recipes", "show", own).stderr
 
 
+def test_an_evaluation_has_lines_with_rate_and_time_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr("onoma.cli.show.time.monotonic", lambda: clock[0])
+
+    def measure(*, per_second: int) -> None:
+        for done in range(0, 1001, 100):
+            bar.on_progress(done, 1000, "measuring")
+            clock[0] += 100 / per_second
+
+    with show.training_bar() as bar:
+        measure(per_second=10)
+        clock[0] += 500  # in which nothing is told
+        bar.on_step(DoneStep(step=1, total_steps=2, loss=1.0, names=100, learning_rate=0.1, seconds=1.0))
+        measure(per_second=5)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "measuring  300 of 1,000  10/s  1 min 10 s left"
+    assert [line.split()[1] for line in lines[:3]] == ["300", "600", "900"]
+    assert lines[3].startswith("step 1 of 2")
+    assert lines[4] == "measuring  200 of 1,000  5/s  2 min 40 s left"
+
+
 def test_the_time_left_counts_what_lies_between_steps(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,6 +18,7 @@ from training_runs import weights
 
 from onoma.artifacts import open_artifact
 from onoma.encoders import open_encoder
+from onoma.encoders.torch_encoder import BATCH_TOKENS
 from onoma.errors import ConfigError, InputError, MismatchError, TrainingError
 from onoma.linking import build_linker
 from onoma.pairs import PairSet, hold_out_synonyms
@@ -73,7 +74,7 @@ def scored(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def give(*scores: float) -> None:
         coming: Iterator[float] = iter(scores)
-        monkeypatch.setattr(Measure, "__call__", lambda _, __: Scores(next(coming), 1.0, 1.0, 8))
+        monkeypatch.setattr(Measure, "__call__", lambda *_: Scores(next(coming), 1.0, 1.0, 8))
 
     return give
 
@@ -97,6 +98,28 @@ def test_evaluations_are_made_before_during_and_after(base: Path, pairs: PairSet
     assert written["data"]["development"] == open_artifact(tmp_path / "e", "encoder").config["development"]
     assert written["phases"]["evaluate"] > 0
     assert written["versions"]["torch"] == torch.__version__
+
+
+def test_what_an_evaluation_takes_is_shown_as_it_goes(
+    base: Path, pairs: PairSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(BATCH_TOKENS, "cpu", 40)
+    monkeypatch.setattr("onoma.training.measuring._SCORES_AT_ONCE", 64)  # four queries at a time
+    told: list[tuple[int, int | None, str]] = []
+    train_encoder(
+        config_for(base, steps=1),
+        pairs,
+        tmp_path / "e",
+        development=[DEVELOPMENT],
+        progress=lambda *counted: told.append(counted),
+    )
+    once, n_texts = told[: len(told) // 2], 3 * len(WORDS)
+    assert told == once + once  # before the step and after it
+    measured = [done for done, total, what in once if (total, what) == (n_texts, "measuring")]
+    assert len(measured) > 2
+    assert measured == sorted(set(measured))
+    assert measured[-1] == n_texts
+    assert once[len(measured) :] == [(4, 8, "ranking"), (8, 8, "ranking")]
 
 
 def test_the_last_evaluation_is_of_the_saved_encoder(base: Path, pairs: PairSet, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from onoma.training.distributed import processes, rank
 from onoma.training.run import train_on_terminology
 
 folder, config = Path(sys.argv[1]), TrainingConfig.model_validate_json(sys.argv[2])
+measured = []
 plain_step = alignment_step.Step.__call__
 
 
@@ -36,7 +37,13 @@ def killed(self, number, total_steps):
 def train(name):
     recipe, told = Recipe(name="tiny", description="", config=config), []
     report = train_on_terminology(
-        recipe, folder / "t", folder / name, development_synonyms=6, on_step=told.append, on_event=told.append
+        recipe,
+        folder / "t",
+        folder / name,
+        development_synonyms=6,
+        on_step=told.append,
+        on_event=told.append,
+        progress=lambda *counted: measured.append(counted),
     )
     return report, len(told)
 
@@ -50,6 +57,7 @@ with processes("cpu"):
         alignment_step.Step.__call__ = plain_step
     resumed, _ = train("killed")
     said = {"told": n_told, "resumed_at": resumed.resumed_at, "evaluations": resumed.evaluations, "log": resumed.log}
+    said["measured"] = [counted for counted in measured if counted[2] == "measuring"]
     me = rank()
 tasks = Path("/proc/self/task")  # Linux only
 said["threads_left"] = [(task / "comm").read_text().strip() for task in tasks.iterdir()] if tasks.exists() else []
@@ -71,6 +79,8 @@ def test_two_processes_train_as_one_and_go_on_exactly(tmp_path: Path) -> None:
     main, other = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2))
     assert main["told"] > 5
     assert other["told"] == 0
+    assert {done == total for done, total, _ in main["measured"]} == {True}  # each in one batch
+    assert other["measured"] == []
     assert main["resumed_at"] == 2
     # A thread of the group that outlives it may abort the process when the interpreter ends.
     assert not [name for told in (main, other) for name in told["threads_left"] if "gloo" in name]

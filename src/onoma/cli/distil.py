@@ -59,6 +59,7 @@ def distil(
             on_step=bar.on_step,
             on_evaluation=bar.on_evaluation,
             on_event=show.remark,
+            progress=bar.on_progress,
         )
     if is_main():
         show.training_report(report, out)

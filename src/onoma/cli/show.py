@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import contextlib
 import json
-import math
 import sys
 import time
 from collections import deque
@@ -296,15 +295,16 @@ class TrainingBar(NamedTuple):
     on_step: Callable[[DoneStep], None]
     on_evaluation: Callable[[Evaluation], None]
     on_progress: Callable[..., None]
-    """Takes (done, total, what) of the work before the first step."""
+    """Takes (done, total, what) of the work before the first step and of evaluations."""
 
 
 @contextlib.contextmanager
 def training_bar() -> Iterator[TrainingBar]:
     """A bar for training: names/s, loss, latest development score, what else a step has to say, time left.
 
-    Where standard error is no terminal, a line with the same after the first step, every half minute, and
-    after the last, unless training stops early.
+    What is done before the first step and in evaluations has its rate and time left. Where standard error is no
+    terminal, a line with the same after the first step, every half minute, and after the last, unless training stops
+    early.
     """
     bar = Progress(
         TextColumn("{task.description}", markup=False),
@@ -320,28 +320,34 @@ def training_bar() -> Iterator[TrainingBar]:
     recent: deque[DoneStep] = deque(maxlen=_RECENT_STEPS)
     score = ""
     begun: tuple[int, float] | None = None
-    last_line = -math.inf
+    last_line = time.monotonic()
+    stage, started, before = "", 0.0, 0
     with bar:
         task = bar.add_task("preparing", total=None, figures="", left="")
 
-        prepared = time.monotonic()
-
         def on_progress(done: int, total: int | None = None, what: str | None = None) -> None:
-            nonlocal prepared
-            bar.update(task, completed=done, total=total, description=what or "preparing")
-            now = time.monotonic()
-            if not _is_watched() and now - prepared >= _LINE_SECONDS:
-                prepared = now
-                remark(f"{what or 'preparing'}  {done:,}" + (f" of {total:,}" if total else ""))
+            nonlocal last_line, stage, started, before
+            now, what = time.monotonic(), what or "preparing"
+            if what != stage or done < before:
+                stage, started, before = what, now, done
+            elapsed = now - started
+            rate = f"{(done - before) / elapsed:,.0f}/s" if elapsed > 1 else ""
+            seconds = _left(elapsed, done - before, done, total)
+            left = "" if seconds is None else f"{duration(seconds)} left"
+            bar.update(task, description=what, completed=done, total=total, figures=rate, left=left)
+            if not _is_watched() and now - last_line >= _LINE_SECONDS:
+                last_line = now
+                remark(_line(f"{what}  {done:,}" + (f" of {total:,}" if total else ""), rate, seconds))
 
         def on_evaluation(evaluation: Evaluation) -> None:
             nonlocal score
             score = f"  acc@1 {evaluation.at_1:.4f}"
 
         def on_step(report: DoneStep) -> None:
-            nonlocal last_line, begun
+            nonlocal last_line, stage, begun
             recent.append(report)
-            now = time.monotonic()
+            stage = ""
+            now, is_first = time.monotonic(), begun is None
             if begun is None:  # what the first step takes no other does
                 begun = (report.step, now)
             seconds = sum(step.seconds for step in recent)
@@ -361,7 +367,8 @@ def training_bar() -> Iterator[TrainingBar]:
                 figures=figures,
                 left=left,
             )
-            if not _is_watched() and (now - last_line >= _LINE_SECONDS or report.step == report.total_steps):
+            is_told = is_first or now - last_line >= _LINE_SECONDS or report.step == report.total_steps
+            if not _is_watched() and is_told:
                 last_line = now
                 remark(f"step {report.step:,} of {report.total_steps:,}  {figures}  {left}")
 

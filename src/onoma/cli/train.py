@@ -145,6 +145,7 @@ def train(
                 on_step=bar.on_step,
                 on_evaluation=bar.on_evaluation,
                 on_event=show.remark,
+                progress=bar.on_progress,
             )
     if is_main():
         show.training_report(report, out)

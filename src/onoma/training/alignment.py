@@ -33,7 +33,7 @@ from onoma.training.run_folder import ensure_encoder_writable
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import load_base
 from onoma.training.vectors import name_vectors
-from onoma.types import Tell
+from onoma.types import Progress, Tell
 
 
 def train_encoder(
@@ -47,6 +47,7 @@ def train_encoder(
     on_step: Callable[[StepReport], None] | None = None,
     on_evaluation: Callable[[Evaluation], None] | None = None,
     on_event: Tell | None = None,
+    progress: Progress | None = None,
 ) -> TrainingReport:
     """Train an encoder on synonym pairs and save it as a folder.
 
@@ -61,6 +62,7 @@ def train_encoder(
         on_step: Called after every step.
         on_evaluation: Called after every evaluation.
         on_event: Called with sentences worth telling (device, number of steps, resuming, evaluations, saving).
+        progress: Called with (done, total, what) while it is measured.
 
     Raises:
         ArtifactExistsError: ``out`` is taken.
@@ -81,7 +83,7 @@ def train_encoder(
         lambda run, tell: _SelfAlignment(config, opened, run, development, tell),
         recipe,
         out,
-        Watching(trackers, on_step, on_evaluation, on_event),
+        Watching(trackers, on_step, on_evaluation, on_event, progress),
     )
 
 

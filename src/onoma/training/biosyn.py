@@ -42,7 +42,7 @@ from onoma.training.run_folder import ensure_encoder_writable
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_base, load_base
 from onoma.training.vectors import name_vectors
-from onoma.types import Tell
+from onoma.types import Progress, Tell
 
 _MEASURED_TEXTS = 1024
 """Texts whose vectors' lengths say what a learnt weight is worth beside a cosine."""
@@ -61,6 +61,7 @@ def train_biosyn(
     on_step: Callable[[BiosynStepReport], None] | None = None,
     on_evaluation: Callable[[Evaluation], None] | None = None,
     on_event: Tell | None = None,
+    progress: Progress | None = None,
 ) -> TrainingReport:
     """Train an encoder, and the weight of the sparse score with it, on annotated mentions.
 
@@ -79,6 +80,7 @@ def train_biosyn(
         on_step: Called after every step.
         on_evaluation: Called after every evaluation.
         on_event: Called with sentences worth telling.
+        progress: Called with (done, total, what) while it is measured.
 
     Returns:
         The report; its log has the sparse weight after each step. The encoder's folder holds the weight that is worth
@@ -107,7 +109,7 @@ def train_biosyn(
         sets = [queries_over(file, names, source=source, tell=tell) for file in development]
         return _Biosyn(config, data, run, sets, _parents(dictionary), tell)
 
-    return take_course(make, recipe, out, Watching(trackers, on_step, on_evaluation, on_event))
+    return take_course(make, recipe, out, Watching(trackers, on_step, on_evaluation, on_event, progress))
 
 
 class _Biosyn(Course[BiosynConfig, BiosynStepReport]):

@@ -10,7 +10,7 @@ from onoma.indexes import ExactIndex
 from onoma.indexes.char_ngrams import CharNgramIndex
 from onoma.training.development import DevelopmentSet
 from onoma.training.measuring import EncodeRows, Measure, Scores
-from onoma.types import SCORE_DECIMALS, FloatArray, RowArray, Tell
+from onoma.types import SCORE_DECIMALS, CountProgress, FloatArray, RowArray, Tell, no_count
 
 DEPTH = 100
 """Names that each of the two searches proposes for a query."""
@@ -50,15 +50,20 @@ class BiosynMeasure(Measure):
         self._index = CharNgramIndex.build(names, ngrams=(1, 2))
         self._sparse = self._index.search(queries, k=DEPTH)
 
-    def __call__(self, encode: EncodeRows) -> Scores:
+    def __call__(self, encode: EncodeRows, progress: CountProgress = no_count) -> Scores:
         """Encode names and queries, and see where the answers stand.
 
         Args:
             encode: Gives vectors whose dot product is the dense score.
+            progress: Called with (done, total) queries as they are searched; what it raises ends it.
         """
         vectors = encode(self._store, self._rows).cpu().numpy()
         names, queries = vectors[self._names], vectors[self._queries]
-        dense_rows, _ = ExactIndex(names).search(queries, k=DEPTH)
+        index, found_rows = ExactIndex(names), []
+        for begin in range(0, len(queries), _QUERIES_AT_ONCE):
+            found_rows.append(index.search(queries[begin : begin + _QUERIES_AT_ONCE], k=DEPTH)[0])
+            progress(min(begin + _QUERIES_AT_ONCE, len(queries)), len(queries))
+        dense_rows = np.concatenate(found_rows)
         sparse_rows, sparse_scores = self._sparse
         found = np.concatenate([sparse_rows, dense_rows], axis=1)
         sparse = np.concatenate([sparse_scores, self._index.scores(self._query_texts, dense_rows)], axis=1)

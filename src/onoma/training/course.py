@@ -15,7 +15,7 @@ from onoma.training.batches import Batches
 from onoma.training.checkpoints import Part
 from onoma.training.distributed import world_size
 from onoma.training.evaluating import Evaluations, NamedMeasure
-from onoma.training.measuring import EncodeRows, Scores
+from onoma.training.measuring import EncodeRows, Scores, WatchedEncodeRows
 from onoma.training.optimiser_step import Done, OptimiserStep
 from onoma.training.precision import (
     PRECISION_NAMES,
@@ -76,7 +76,7 @@ class Course(ABC, Generic[Settings, Done]):
     def measure_on(
         self,
         measures: Sequence[NamedMeasure],
-        encode: EncodeRows,
+        encode: WatchedEncodeRows,
         *,
         base_share: float = 0.0,
         interval: int | None = None,

@@ -35,7 +35,7 @@ from onoma.training.run_folder import ensure_encoder_writable
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_base, load_base
 from onoma.training.vectors import name_vectors
-from onoma.types import Tell
+from onoma.types import Progress, Tell
 
 
 def distil_encoder(
@@ -50,6 +50,7 @@ def distil_encoder(
     on_step: Callable[[DistillationStepReport], None] | None = None,
     on_evaluation: Callable[[Evaluation], None] | None = None,
     on_event: Tell | None = None,
+    progress: Progress | None = None,
 ) -> TrainingReport:
     """Train an encoder to find the names of a linker as near one another as the linker's own encoder does.
 
@@ -65,6 +66,7 @@ def distil_encoder(
         on_step: Called after every step.
         on_evaluation: Called after every evaluation.
         on_event: Called with sentences worth telling.
+        progress: Called with (done, total, what) while it is measured.
 
     Raises:
         ArtifactExistsError: ``out`` is taken.
@@ -98,7 +100,7 @@ def distil_encoder(
         lambda run, tell: _Distillation(config, opened, sets, tell),
         recipe,
         out,
-        Watching(trackers, on_step, on_evaluation, on_event),
+        Watching(trackers, on_step, on_evaluation, on_event, progress),
     )
 
 

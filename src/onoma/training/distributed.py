@@ -22,7 +22,7 @@ import socket
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -31,6 +31,7 @@ from torch import Tensor, distributed
 from onoma.errors import TrainingError, first_line
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 _PATIENCE = timedelta(hours=1)
 """How long a process waits for another, which may be building the pairs of a large terminology meanwhile."""
@@ -86,9 +87,9 @@ def is_main() -> bool:
     return rank() == 0 if _joined() or _started() == 1 else os.environ.get("RANK") == "0"
 
 
-def by_main(callback: Callable[[T], None] | None) -> Callable[[T], None]:
+def by_main(callback: Callable[P, None] | None) -> Callable[P, None]:
     """What is called in the main process only."""
-    return callback if callback is not None and is_main() else lambda _: None
+    return callback if callback is not None and is_main() else lambda *_, **__: None
 
 
 def broadcast(value: T) -> T:

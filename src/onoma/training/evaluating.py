@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,8 +16,9 @@ from torch import Tensor, nn
 from onoma.errors import ConfigError, check_several
 from onoma.training.averaging import WeightAverage, put_weights, trained_weights
 from onoma.training.distributed import broadcast
-from onoma.training.measuring import EncodeRows, Scores
+from onoma.training.measuring import EncodeRows, Scores, WatchedEncodeRows
 from onoma.training.run_config import RunConfig
+from onoma.types import CountProgress, Progress, no_count, no_progress
 
 HIDE_OR_GIVE = (
     "hide some synonyms from training (development_synonyms, --hide N) or give a file of queries (development, "
@@ -77,7 +79,7 @@ class NamedMeasure(Protocol):
     def about(self) -> dict[str, Any]:
         """What it is, for ``train.json``."""
 
-    def __call__(self, encode: EncodeRows) -> Scores:
+    def __call__(self, encode: EncodeRows, progress: CountProgress = no_count) -> Scores:
         """How well the queries of one set are answered."""
 
 
@@ -90,7 +92,7 @@ class Evaluations:
     Args:
         config: When to measure, what to keep, when to stop.
         measures: The development sets; none means that nothing is measured.
-        encode: The encoder, see `onoma.training.measuring.EncodeRows`.
+        encode: The encoder, see `onoma.training.measuring.WatchedEncodeRows`.
         model: Whose weights are kept.
         average: Of its weights, if there is one.
         interval: Steps between evaluations where the recipe does not say; unset: a tenth of the run.
@@ -104,7 +106,7 @@ class Evaluations:
         self,
         config: RunConfig,
         measures: Sequence[NamedMeasure],
-        encode: EncodeRows,
+        encode: WatchedEncodeRows,
         model: nn.Module,
         average: WeightAverage | None,
         *,
@@ -119,6 +121,8 @@ class Evaluations:
         self._kept: dict[str, Tensor] = {}
         self.done: list[Evaluation] = []
         """So far, over all sittings."""
+        self.progress: Progress = no_progress
+        """Called with (done, total, what) as the model is measured; what it raises leaves the evaluation undone."""
 
     @property
     def best(self) -> Evaluation | None:
@@ -140,17 +144,21 @@ class Evaluations:
     def measure(self, step: int) -> Evaluation:
         """Measure the encoder as it is after so many steps; keep its weights if they are the best and shall be kept."""
         started = time.perf_counter()
+        encode: EncodeRows = partial(self._encode, progress=self._counting("measuring"))
         with self._average.in_use() if self._average else contextlib.nullcontext():
             if self._together is not None:
-                sets = self._together(self._encode)
+                sets = self._together(encode)
             else:
-                sets = {measure.name: measure(self._encode) for measure in self._measures}
+                sets = {measure.name: measure(encode, self._counting("ranking")) for measure in self._measures}
             at_1 = sum(scores.at_1 for scores in sets.values()) / len(sets)
             done = broadcast(Evaluation(step, at_1, sets, round(time.perf_counter() - started, 3)))
             self.done.append(done)
             if self._config.keep == "best" and self.best is done:
                 self._kept = {name: weight.detach().cpu().clone() for name, weight in self._trained.items()}
         return done
+
+    def _counting(self, what: str) -> CountProgress:
+        return lambda done, total: self.progress(done, total, what)
 
     def reason_to_stop(self) -> str | None:
         """Why training should not go on; None while it should."""

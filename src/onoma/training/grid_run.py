@@ -59,7 +59,7 @@ _OF_BASE = {*_OF_NAMES, "base", "pooling", "tuning", "matryoshka", "device", "co
 
 
 Watch: TypeAlias = Callable[[], contextlib.AbstractContextManager[tuple[Callable[..., None], ...]]]
-"""Called for each run; gives what is to be called after a step, after an evaluation, and as ``progress`` before."""
+"""Called for each run; gives what is to be called after a step, after an evaluation, and as ``progress``."""
 
 
 def train_grid(
@@ -173,6 +173,7 @@ def train_grid(
                     on_step=on_step,
                     on_evaluation=on_evaluation,
                     on_event=on_event,
+                    progress=progress,
                 )
 
     made_from = {

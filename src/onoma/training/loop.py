@@ -35,6 +35,7 @@ from onoma.training.run_folder import RUN_NAME, RunLog, begin_run, is_saved, pla
 from onoma.training.settings import NamedSettings
 from onoma.training.stopping import StopRequest
 from onoma.training.trackers import Trackers, open_trackers
+from onoma.types import Progress as OnProgress
 from onoma.types import Tell
 
 
@@ -47,12 +48,14 @@ class Watching(Generic[Done]):
         on_step: Called after every step.
         on_evaluation: Called after every evaluation.
         on_event: Called with sentences worth telling.
+        progress: Called with (done, total, what) during an evaluation.
     """
 
     trackers: Sequence[str]
     on_step: Callable[[Done], None] | None
     on_evaluation: Callable[[Evaluation], None] | None
     on_event: Tell | None
+    progress: OnProgress | None = None
 
 
 def take_course(
@@ -74,7 +77,7 @@ def take_course(
     with processes(recipe.config.device), unfinished_run(out, recipe.config) as run:
         tell = by_main(watching.on_event)
         course = make(run, tell)
-        sitting = _Sitting(course, recipe.origin, run, by_main(watching.on_step), by_main(watching.on_evaluation), tell)
+        sitting = _Sitting(course, recipe.origin, run, watching)
         with _memory_errors_in_words(course, run):
             sitting.train(watching.trackers)
         report = broadcast(sitting.save(out) if is_main() else None)
@@ -90,17 +93,16 @@ class _Sitting(Generic[Done]):
         course: Course[Any, Done],
         recipe: dict[str, Any] | None,
         run: Path,
-        on_step: Callable[[Done], None],
-        on_evaluation: Callable[[Evaluation], None],
-        tell: Tell,
+        watching: Watching[Done],
     ) -> None:
         self._course, self._evaluations, self._run = course, course.evaluations, run
         self._config: RunConfig = course.config
         self._recipe = recipe
         self._stop = StopRequest()
-        self._on_step = self._stop.tolerating(on_step)
-        self._on_evaluation = self._stop.tolerating(on_evaluation)
-        self._tell = self._stop.tolerating(tell)
+        self._on_step = self._stop.tolerating(by_main(watching.on_step))
+        self._on_evaluation = self._stop.tolerating(by_main(watching.on_evaluation))
+        self._tell = self._stop.tolerating(by_main(watching.on_event))
+        self._evaluations.progress = self._stop.tolerating(by_main(watching.progress))
         self._phases = {"prepare": 0.0, "evaluate": 0.0}
 
     def train(self, trackers: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -19,10 +19,18 @@ from onoma.errors import InputError
 from onoma.pairs import NameStore
 from onoma.terminology import normalise_expr
 from onoma.training.development import DevelopmentSet
-from onoma.types import RowArray, Tell
+from onoma.types import CountProgress, RowArray, Tell, no_count
 
 EncodeRows = Callable[[NameStore, RowArray], torch.Tensor]
 """(store, rows) -> unit vectors of those names, float32, shape (len(rows), D), by the encoder as it is."""
+
+
+class WatchedEncodeRows(Protocol):
+    """The same, which says after each batch how many of the rows are done; what ``progress`` raises ends it."""
+
+    def __call__(self, store: NameStore, rows: RowArray, *, progress: CountProgress = no_count) -> torch.Tensor:
+        """See `EncodeRows`."""
+
 
 _SCORES_AT_ONCE = 1 << 24
 """Bound on the cosines held at a time (64 MiB): with a long dictionary fewer queries are taken together."""
@@ -138,20 +146,32 @@ class Measure:
         )
         return digest.hexdigest()
 
-    def __call__(self, encode: EncodeRows) -> Scores:
-        """Encode names and queries, and see where the answers stand."""
+    def __call__(self, encode: EncodeRows, progress: CountProgress = no_count) -> Scores:
+        """Encode names and queries, and see where the answers stand.
+
+        Args:
+            encode: The encoder as it is.
+            progress: See `answer_ranks`.
+        """
         ranks = answer_ranks(
             encode(self._store, self._rows),
             names=self._names,
             concepts=self._name_concepts,
             queries=self._queries,
             answers=self._answers,
+            progress=progress,
         )
         return Scores.of_ranks(ranks)
 
 
 def answer_ranks(
-    vectors: torch.Tensor, *, names: RowArray, concepts: RowArray, queries: RowArray, answers: RowArray
+    vectors: torch.Tensor,
+    *,
+    names: RowArray,
+    concepts: RowArray,
+    queries: RowArray,
+    answers: RowArray,
+    progress: CountProgress = no_count,
 ) -> RowArray:
     """Where the first right concept of each query stands among all concepts, from 1; 0 if the dictionary has none.
 
@@ -165,6 +185,7 @@ def answer_ranks(
         concepts: Concept of each name, numbered from 0 without gaps, shape (N,).
         queries: Row of each query's vector, shape (Q,).
         answers: (query, right concept), shape (A, 2), ascending.
+        progress: Called with (done, total) answers after each chunk; what it raises ends the search.
     """
     device = vectors.device
     ranks = np.zeros(len(queries), np.int64)
@@ -174,6 +195,7 @@ def answer_ranks(
     labels = torch.from_numpy(concepts).to(device)
     n_concepts = int(concepts.max()) + 1
     numbers = torch.arange(n_concepts, device=device)[:, None]
+    done = 0
     for chunk in np.array_split(answers, max(1, -(-len(answers) * len(names) // _SCORES_AT_ONCE))):
         asked, place = np.unique(chunk[:, 0], return_inverse=True)
         if len(asked) == 0:
@@ -189,6 +211,8 @@ def answer_ranks(
         found = 1 + before.sum(0).cpu().numpy()
         for query, rank in zip(chunk[:, 0].tolist(), found.tolist(), strict=True):
             ranks[query] = min(rank, ranks[query] or rank)
+        done += len(chunk)
+        progress(done, len(answers))
     return ranks
 
 

@@ -63,7 +63,7 @@ from onoma.training.reranking_step import (
 from onoma.training.run_folder import ensure_encoder_writable
 from onoma.training.trackers import check_trackers
 from onoma.training.tuning import check_base, tune
-from onoma.types import BoolArray, Progress, RowArray, Tell
+from onoma.types import BoolArray, CountProgress, Progress, RowArray, Tell, no_count
 
 Mentions: TypeAlias = str | Path | pl.DataFrame
 """A file that `onoma.pairs.read_mentions` reads, or a table with the columns ``mention`` and ``concept_id`` and perhaps
@@ -107,7 +107,7 @@ def train_reranker(
         on_step: Called after every step.
         on_evaluation: Called after every evaluation.
         on_event: Called with sentences worth telling.
-        progress: Called with (done, in all, what) while candidates are found.
+        progress: Called with (done, in all, what) while candidates are found, and while it is measured.
 
     Raises:
         ArtifactExistsError: ``out`` is taken.
@@ -170,7 +170,7 @@ def train_reranker(
         lambda run, tell: _Reranking(config, telling, sets, out.name, fingerprint),
         recipe,
         out,
-        Watching(trackers, on_step, on_evaluation, on_event),
+        Watching(trackers, on_step, on_evaluation, on_event, progress),
     )
 
 
@@ -307,14 +307,24 @@ def _preparing(config: RerankingConfig) -> Callable[[str], str]:
     return partial(normalise, preset=config.normalisation)
 
 
-def pair_scores(model: PackedCrossEncoder, store: NameStore, rows: RowArray, *, precision: torch.dtype) -> torch.Tensor:
+def pair_scores(
+    model: PackedCrossEncoder,
+    store: NameStore,
+    rows: RowArray,
+    *,
+    precision: torch.dtype,
+    progress: CountProgress = no_count,
+) -> torch.Tensor:
     """Scores of pairs without dropout, fp32, shape (len(rows),); the model's mode stays as it was.
+
+    ``progress`` is called after each batch with (done, total) pairs; what it raises ends the walk.
 
     Raises:
         TrainingError: a score is not finite.
     """
     device = model.head.weight.device
     scores = torch.zeros(len(rows))
+    done = 0
     was_training = model.training
     model.eval()
     try:
@@ -324,6 +334,8 @@ def pair_scores(model: PackedCrossEncoder, store: NameStore, rows: RowArray, *, 
             for places in length_batches(lengths, batch_tokens=batch_tokens, padded=False):
                 batch = pack(store.offsets, store.ids, rows=rows[places], types=store.types).to(device)
                 scores[torch.from_numpy(places)] = model(batch).cpu()
+                done += len(places)
+                progress(done, len(rows))
     finally:
         model.train(was_training)
     if not torch.isfinite(scores).all():

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from onoma.linking.rerank_scores import NIL_SCORES, WeightChoice, best_choice, judge_weights
 from onoma.training.measuring import EncodeRows, Scores
 from onoma.training.reranking_data import TokenisedCandidates
-from onoma.types import BoolArray
+from onoma.types import BoolArray, CountProgress, no_count
 
 
 class RerankingMeasure:
@@ -73,8 +73,8 @@ class RerankingMeasure:
         scores = score(store, np.arange(len(store))).cpu().numpy()[self._candidates.rows]
         return self._judged(scores, self._weights, (None,) if self._means_nil is None else NIL_SCORES)
 
-    def __call__(self, encode: EncodeRows) -> Scores:
-        """How the mentions fare with the choice that is best for them; argument as of `judged`."""
+    def __call__(self, encode: EncodeRows, progress: CountProgress = no_count) -> Scores:
+        """How they fare with the choice that is best for them; ``encode`` as in `judged`, which takes the time."""
         return scores_together([self], encode)[self.name]
 
     def _judged(

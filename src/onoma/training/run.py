@@ -67,7 +67,7 @@ def train_on_terminology(
         on_step: Called after every step.
         on_evaluation: Called after every evaluation.
         on_event: Called with sentences worth telling.
-        progress: Called with (done, total, what) while the pairs are made.
+        progress: Called with (done, total, what) while the pairs are made, and while the encoder is measured.
 
     Raises:
         ArtifactExistsError: ``out`` is taken.
@@ -137,6 +137,7 @@ def train_on_terminology(
                 on_step=on_step,
                 on_evaluation=on_evaluation,
                 on_event=on_event,
+                progress=progress,
             )
 
 
@@ -152,6 +153,7 @@ def train_on_pairs(
     on_step: Callable[[StepReport], None] | None = None,
     on_evaluation: Callable[[Evaluation], None] | None = None,
     on_event: Tell | None = None,
+    progress: Progress | None = None,
 ) -> TrainingReport:
     """Train an encoder on pairs that were made before: of mentions, of translations, merged ones.
 
@@ -168,6 +170,7 @@ def train_on_pairs(
         on_step: Called after every step.
         on_evaluation: Called after every evaluation.
         on_event: Called with sentences worth telling.
+        progress: Called with (done, total, what) while the encoder is measured.
 
     Raises:
         ArtifactExistsError: ``out`` is taken.
@@ -207,6 +210,7 @@ def train_on_pairs(
             on_step=on_step,
             on_evaluation=on_evaluation,
             on_event=on_event,
+            progress=progress,
         )
 
 

@@ -7,11 +7,11 @@ import threading
 import time
 from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import Any, TypeVar
+from typing import Any, ParamSpec
 
 from onoma.training.distributed import world_size
 
-T = TypeVar("T")
+P = ParamSpec("P")
 _MOMENT = 0.5
 """Seconds in which the signal of a terminal that is closed comes after its first error."""
 _HANG_UP = getattr(signal, "SIGHUP", None)
@@ -46,15 +46,15 @@ class StopRequest:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def tolerating(self, callback: Callable[[T], None]) -> Callable[[T], None]:
+    def tolerating(self, callback: Callable[P, None]) -> Callable[P, None]:
         """The callback, which may fail to write once the run was asked to stop: what it writes to may be gone.
 
         A terminal that is closed fails at once, and the run still has its checkpoint to write.
         """
 
-        def call(told: T) -> None:
+        def call(*told: P.args, **named: P.kwargs) -> None:
             try:
-                callback(told)
+                callback(*told, **named)
             except OSError:
                 if self.signal is None:
                     time.sleep(_MOMENT)

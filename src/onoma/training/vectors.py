@@ -12,11 +12,17 @@ from onoma.encoders.torch_encoder import BATCH_TOKENS
 from onoma.pairs import NameStore
 from onoma.training.distributed import gather, share, world_size
 from onoma.training.precision import autocast, diverged
-from onoma.types import RowArray
+from onoma.types import CountProgress, RowArray, no_count
 
 
 def name_vectors(
-    model: PackedEncoder, store: NameStore, rows: RowArray, *, precision: torch.dtype, unit: bool = True
+    model: PackedEncoder,
+    store: NameStore,
+    rows: RowArray,
+    *,
+    precision: torch.dtype,
+    unit: bool = True,
+    progress: CountProgress = no_count,
 ) -> torch.Tensor:
     """Vectors of names, float32, on the encoder's device, shape (len(rows), D).
 
@@ -29,6 +35,8 @@ def name_vectors(
         rows: Which names.
         precision: Of the forward pass, see `onoma.training.precision.training_precision`.
         unit: Scale them to length 1.
+        progress: Called after each batch with (done, total) names; of several processes each counts as if the others
+            were as far. What it raises ends the walk.
 
     Raises:
         TrainingError: a vector is not finite.
@@ -40,6 +48,7 @@ def name_vectors(
     is_alone = world_size() == 1
     targets = own if is_alone else np.arange(len(own))
     vectors = torch.zeros(len(own), model.width, device=device)
+    done = 0
     was_training = model.training
     model.eval()
     try:
@@ -51,6 +60,8 @@ def name_vectors(
                 vectors[torch.from_numpy(targets[places]).to(device)] = (
                     functional.normalize(part, dim=1) if unit else part
                 )
+                done += len(places)
+                progress(done * len(rows) // len(own), len(rows))
     finally:
         model.train(was_training)
     if not is_alone:
