@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -120,6 +121,23 @@ def test_what_an_evaluation_takes_is_shown_as_it_goes(
     assert measured == sorted(set(measured))
     assert measured[-1] == n_texts
     assert once[len(measured) :] == [(4, 8, "ranking"), (8, 8, "ranking")]
+
+
+@pytest.mark.usefixtures("signals_as_usual")
+def test_asked_to_stop_it_does_not_rank_to_the_end(
+    base: Path, pairs: PairSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onoma.training.measuring._SCORES_AT_ONCE", 64)
+    told: list[int] = []
+
+    def ask(done: int, _total: int | None, what: str) -> None:
+        if what == "ranking":
+            told.append(done)
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        train_encoder(config_for(base), pairs, tmp_path / "e", development=[DEVELOPMENT], progress=ask)
+    assert told == [4]
 
 
 def test_the_last_evaluation_is_of_the_saved_encoder(base: Path, pairs: PairSet, tmp_path: Path) -> None:

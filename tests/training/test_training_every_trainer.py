@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import signal
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -18,6 +19,7 @@ from safetensors.torch import load_file
 from training_runs import interrupt_at
 
 from onoma.artifacts import open_artifact, verify_artifact
+from onoma.encoders.torch_encoder import BATCH_TOKENS
 from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, TrainingError, UnavailableError
 from onoma.linking import build_linker
 from onoma.pairs import build_pairs
@@ -239,6 +241,60 @@ def test_a_stopped_run_goes_on_to_the_same_weights(
     assert [line["loss"] for line in of_both[0]] == [line["loss"] for line in of_both[1]]
     assert [line["step"] for line in of_both[1]] == list(range(1, 7))
     assert not run_folder(tmp_path / "stopped").exists()
+
+
+@pytest.mark.usefixtures("signals_as_usual")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("n_before", [0, 1, 3])
+def test_asked_to_stop_in_an_evaluation_it_leaves_that_to_the_next_sitting(
+    trainer: Trainer, tmp_path: Path, n_before: int, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if n_before == 0 and trainer.kind is RerankingRecipe:
+        pytest.skip("before its first step nothing is computed")
+    monkeypatch.setitem(BATCH_TOKENS, "cpu", 40)
+    evaluations, asked, told = list[Evaluation](), list[tuple[int, int | None]](), list[str]()
+
+    def ask(done: int, total: int | None, what: str) -> None:
+        if what == "measuring" and len(evaluations) == n_before:
+            asked.append((done, total))
+            if len(asked) == 2:
+                signal.raise_signal(number)
+
+    options: dict[str, Any] = {"develops": True, "evaluate_steps": 2, "keep": "best", "average": 0.9}
+    straight = trainer.train(tmp_path / "straight", **options)
+    options["on_evaluation"] = evaluations.append
+    # No checkpoint by itself, so that there is the one of the step that was asked to stop after.
+    monkeypatch.setitem(SHARED, "checkpoint_minutes", 60.0)
+    with pytest.raises((SystemExit, KeyboardInterrupt)):
+        trainer.train(tmp_path / "stopped", progress=ask, on_event=told.append, **options)
+    assert len(asked) == 2
+    assert asked[-1][0] < (asked[-1][1] or 0)
+    run = run_folder(tmp_path / "stopped")
+    assert (run / "checkpoint.safetensors").exists() == (n_before > 0)
+    assert told[-1].startswith(f"stopped at step {2 * n_before} of 6" if n_before else "stopped before the first step")
+    if n_before:
+        # Killed before the next checkpoint, it does the evaluation once more.
+        with pytest.raises(KeyboardInterrupt):
+            trainer.train(tmp_path / "stopped", on_event=_interrupt_when(f"step {2 * n_before}: "), **options)
+    resumed = trainer.train(tmp_path / "stopped", **options)
+    assert resumed.resumed_at == (2 * n_before or None)
+    assert trainer.equal(tmp_path / "straight", tmp_path / "stopped")
+    assert [evaluation.step for evaluation in evaluations] == [0, 2, 4, 6]
+    of_both = [
+        [{**line, "seconds": 0.0, "names_per_second": 0.0} for line in lines]
+        for report in (straight, resumed)
+        for lines in (report.log, report.evaluations)
+    ]
+    assert of_both[:2] == of_both[2:]
+    assert (resumed.best, resumed.saved_step) == (straight.best, straight.saved_step)
+
+
+def _interrupt_when(told: str) -> Callable[[str], None]:
+    def on_event(event: str) -> None:
+        if event.startswith(told):
+            raise KeyboardInterrupt
+
+    return on_event
 
 
 def test_an_error_of_who_follows_a_run_ends_it_and_it_goes_on(trainer: Trainer, tmp_path: Path) -> None:

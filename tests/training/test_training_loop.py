@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -214,18 +214,6 @@ def test_a_killed_run_goes_on_to_the_same_weights(
     assert all(torch.equal(straight[key], resumed[key]) for key in straight)
     logs = [json.loads((tmp_path / name / "train.json").read_text())["log"] for name in ("straight", "killed")]
     assert [line["loss"] for line in logs[0]] == [line["loss"] for line in logs[1]]
-
-
-@pytest.fixture
-def signals_as_usual() -> Iterator[None]:
-    """Also where the tests run in the background of a shell, which ignores SIGINT."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 @pytest.mark.usefixtures("signals_as_usual")

@@ -257,7 +257,8 @@ class TestWeightsAndBiases:
         first = json.loads((run / STATE_NAME).read_text())["wandb"]
         log_steps("wandb", run, after=7, up_to=20)
         assert first["step"] == 11, "the twelfth was perhaps not whole"
-        assert json.loads((run / STATE_NAME).read_text())["wandb"] == {"id": first["id"], "step": 20}
+        last = json.loads((run / STATE_NAME).read_text())["wandb"]
+        assert (last["id"], last["step"]) == (first["id"], 20)
         assert len(list((tmp_path / "wandb").glob(f"offline-run-*-{first['id']}"))) == 2
         points = self.points(tmp_path)
         assert points["loss"] == list(range(1, 21))
@@ -284,3 +285,15 @@ class TestWeightsAndBiases:
         trackers.log({"development/acc@1": 0.25}, 2)
         trackers.close()
         assert self.points(tmp_path) == {"loss": [1, 2], "development/acc@1": [2]}
+
+    def test_an_evaluation_that_a_checkpoint_was_written_without_has_its_point(self, tmp_path: Path) -> None:
+        (tmp_path / "enc.run").mkdir()
+        trackers = open_trackers(["wandb"], tmp_path / "enc.run", CONFIG)
+        trackers.log({"loss": 1.0}, 1)
+        trackers.flush()
+        trackers.close(finished=False)  # asked to stop in the evaluation of the first step
+        trackers = open_trackers(["wandb"], tmp_path / "enc.run", CONFIG, steps_done=1)
+        trackers.log({"development/acc@1": 0.25}, 1)
+        trackers.log({"loss": 0.5}, 2)
+        trackers.close()
+        assert self.points(tmp_path) == {"loss": [1, 2], "development/acc@1": [1]}

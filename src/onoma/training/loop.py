@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any, Generic, NoReturn
 
 import torch
 
@@ -33,7 +33,7 @@ from onoma.training.report import TrainingReport, mean_loss, versions
 from onoma.training.run_config import RunConfig
 from onoma.training.run_folder import RUN_NAME, RunLog, begin_run, is_saved, planned_steps, unfinished_run
 from onoma.training.settings import NamedSettings
-from onoma.training.stopping import StopRequest
+from onoma.training.stopping import StoppedError, StopRequest
 from onoma.training.trackers import Trackers, open_trackers
 from onoma.types import Progress as OnProgress
 from onoma.types import Tell
@@ -102,7 +102,8 @@ class _Sitting(Generic[Done]):
         self._on_step = self._stop.tolerating(by_main(watching.on_step))
         self._on_evaluation = self._stop.tolerating(by_main(watching.on_evaluation))
         self._tell = self._stop.tolerating(by_main(watching.on_event))
-        self._evaluations.progress = self._stop.tolerating(by_main(watching.progress))
+        self._progress = self._stop.tolerating(by_main(watching.progress))
+        self._evaluations.progress = self._measuring
         self._phases = {"prepare": 0.0, "evaluate": 0.0}
 
     def train(self, trackers: Sequence[str]) -> None:
@@ -187,11 +188,14 @@ class _Sitting(Generic[Done]):
 
     def _steps(self) -> None:
         course, config, stop = self._course, self._config, self._stop
-        if self._steps_done == 0 and self._evaluations.wanted:
-            # Planning has measured already if it had to know how long that takes.
-            with self._clock("evaluate"):
-                first = self._evaluations.done[0] if self._evaluations.done else self._evaluations.measure(0)
-            self._show(first)
+        if self._steps_done == 0 and self._evaluations.done:
+            self._show(self._evaluations.done[0])  # planning had to know how long that takes
+        elif self._evaluations.due(self._steps_done, self._total_steps):
+            self._measure()
+            if self._steps_done:  # the run was stopped in it, and shall not do it a third time
+                self._checkpoint()
+            if stop.signal is not None:
+                self._leave()
         course.model.train()
         while self._steps_done < self._total_steps and self._evaluations.reason_to_stop() is None:
             with self._clock("prepare"):
@@ -204,16 +208,37 @@ class _Sitting(Generic[Done]):
             self._trackers.log(done.figures(), done.step)
             self._on_step(done)
             if self._evaluations.due(done.step, self._total_steps):
-                with self._clock("evaluate"):
-                    evaluation = self._evaluations.measure(done.step)
-                self._show(evaluation)
-            if self._checkpoint_due() or stop.signal is not None:
-                self._checkpoint()
+                self._measure()
             if stop.signal is not None:
-                self._tell(f"stopped at step {done.step:,} of {self._total_steps:,}, with a checkpoint in {self._run}")
-                raise stop.as_error()
+                self._leave()
+            if self._checkpoint_due():
+                self._checkpoint()
         if reason := self._stopped_early():
             self._tell(f"stopped {reason}")
+
+    def _measure(self) -> None:
+        try:
+            with self._clock("evaluate"):
+                evaluation = self._evaluations.measure(self._steps_done)
+        except StoppedError:
+            self._leave()
+        self._show(evaluation)
+
+    def _measuring(self, done: int, total: int | None, what: str) -> None:
+        self._progress(done, total, what)
+        self._stop.check()
+
+    def _leave(self) -> NoReturn:
+        """As the run was asked to; an evaluation that is due and not done is the first thing of the next sitting."""
+        if self._steps_done == 0:
+            self._tell("stopped before the first step: the same command begins anew")
+        else:
+            if self._steps_done > self._checkpointed[0]:
+                self._checkpoint()
+            self._tell(
+                f"stopped at step {self._steps_done:,} of {self._total_steps:,}, with a checkpoint in {self._run}"
+            )
+        raise self._stop.as_error() from None
 
     def _show(self, evaluation: Evaluation) -> None:
         self._log.evaluation(asdict(evaluation))
@@ -228,7 +253,7 @@ class _Sitting(Generic[Done]):
         return time.perf_counter() - self._checkpointed[1] > self._config.checkpoint_minutes * 60
 
     def _checkpoint(self) -> None:
-        """Always after the evaluation of the same step, so that a checkpoint holds all that was measured up to it."""
+        """Always after the evaluation of the same step, unless the run is asked to stop before that is done."""
         if is_main():
             course = self._course
             self._log.sync()

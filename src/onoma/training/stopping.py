@@ -19,6 +19,10 @@ _HANG_UP = getattr(signal, "SIGHUP", None)
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, *([] if _HANG_UP is None else [_HANG_UP]))
 
 
+class StoppedError(Exception):
+    """Work between two steps is left undone, as the run was asked to stop; `onoma.training.loop` leaves with it."""
+
+
 class StopRequest:
     """Notes the first SIGINT, SIGTERM or SIGHUP while it is entered; then both of the first do what they did before.
 
@@ -45,6 +49,15 @@ class StopRequest:
     ) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    def check(self) -> None:
+        """Called where what is under way can be left undone.
+
+        Raises:
+            StoppedError: the run was asked to stop.
+        """
+        if self.signal is not None:
+            raise StoppedError
 
     def tolerating(self, callback: Callable[P, None]) -> Callable[P, None]:
         """The callback, which may fail to write once the run was asked to stop: what it writes to may be gone.

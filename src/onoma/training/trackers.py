@@ -210,12 +210,15 @@ class _TensorBoard:
 class _WeightsAndBiases:
     """One W&B run, offline too (``WANDB_MODE=offline``; then ``wandb sync`` of the folder of each sitting)."""
 
-    def __init__(self, run: Path, config: dict[str, str], _steps_done: int, state: _State) -> None:
+    def __init__(self, run: Path, config: dict[str, str], steps_done: int, state: _State) -> None:
         wandb: Any = importlib.import_module("wandb")
         known = state.get("wandb")
         self._state = state
         self._had = int(known.get("step", -1))
         self._waiting: tuple[int, dict[str, float]] | None = None
+        step, values = known.get("waiting", (-1, {}))
+        if self._had < step == steps_done:
+            self._waiting = step, values
         with _without_arguments():
             self._run = wandb.init(
                 project=os.environ.get("WANDB_PROJECT", _PROJECT),
@@ -239,8 +242,12 @@ class _WeightsAndBiases:
         self._waiting = step, dict(values)
 
     def flush(self) -> None:
-        """All is given; W&B cannot be told to write it. Of a run that is killed it loses up to a hundred steps."""
-        self._send()
+        """Note what waits: the evaluation of that step may be left to the next sitting. The rest is given.
+
+        W&B cannot be told to write it: of a run that is killed it loses up to a hundred steps.
+        """
+        if self._waiting is not None:
+            self._state.put("wandb", waiting=self._waiting)
 
     def _send(self) -> None:
         if self._waiting is not None:
@@ -250,7 +257,7 @@ class _WeightsAndBiases:
             self._waiting = None
 
     def close(self, *, finished: bool) -> None:
-        if finished:  # else the next sitting does the last step again
+        if finished:  # else the next sitting does the last step again, or has it from `flush`
             self._send()
         self._run.finish(exit_code=0 if finished else 1)
 
