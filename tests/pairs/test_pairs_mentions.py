@@ -292,7 +292,7 @@ def test_a_context_whose_name_is_a_pattern_elsewhere(tmp_path: Path, context: st
 
 def test_contexts_that_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_text("mention,concept_id,sentence\nx,D1,y\n")
-    with pytest.raises(InputError, match=r"no column 'sent'\. Did you mean 'sentence'\?;.*name the column.*--context"):
+    with pytest.raises(InputError, match=r"no column 'sent'\. Did you mean 'sentence'\?.*name the column.*--context"):
         read_mentions(tmp_path / "m.csv", Reading(), context="sent")
 
 

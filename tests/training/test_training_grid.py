@@ -835,5 +835,5 @@ def test_the_page_on_grids_says_what_a_grid_gives(tmp_path: Path) -> None:
     columns = (tmp_path / "out" / "grid.csv").read_text().splitlines()[0].split(",")
     assert "last_loss" in columns
     assert "`last_loss` is the mean of the last ten steps" in part
-    assert f"The bar has the mean of the last {show._RECENT_STEPS}" in part
+    assert f"The bar shows the mean of the last {show._RECENT_STEPS}" in part
     assert "`untrained/development/acc@1`" in part
