@@ -252,6 +252,8 @@ def test_bad_counts(place: Path, linker: Path) -> None:
     opened = Linker.open(linker)
     with pytest.raises(InputError, match="no mention is of a concept that the linker has"):
         tune_linker(linker, tuning_mentions(), prior=mentions([("x", "X1"), ("y", "NIL")]))
+    with pytest.raises(InputError, match="another form in the linker: MESH:D1 is D1 there"):
+        tune_linker(linker, tuning_mentions(), prior=mentions([("x", "MESH:D1"), ("y", "NIL")]))
     with pytest.raises(InputError, match="no mention is of a concept"):
         count_prior(opened.dictionary, mentions(MEANT).clear())
     for table in ({"concept_id": ["D1", None]}, {"concept_id": [1, 2]}, {"id": ["D1", "D2"]}):

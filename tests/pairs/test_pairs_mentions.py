@@ -363,3 +363,8 @@ def test_a_concept_may_be_called_nil(tmp_path: Path) -> None:
     )
     counts = made.manifest.config["mentions"]
     assert (len(made.pairs), counts["of_no_concept"], counts["unknown"]) == (2, 2, 0)
+
+
+def test_codes_in_another_form_are_told(terminology: Terminology, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="another form in the terminology: c:1 is C:1 there"):
+        build_mention_pairs(terminology, table(("x", "c:1")), small_tokenizer(), tmp_path / "p")

@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from onoma.codes import meant_codes, split_codes
+from onoma.codes import meant_codes, other_forms, other_forms_in_words, split_codes
 from onoma.errors import DamagedArtifactError, InputError, ShapeError
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.likelihood import LabelledPool, maximise_likelihood
@@ -158,11 +158,13 @@ def count_prior(dictionary: NameDictionary, mentions: pl.DataFrame) -> Prior:
         counts[rows] += n
         n_unknown += 0 if rows else n
     if not counts.any():
+        meant_by = other_forms({code for codes in codes_of.values() for code in codes}, dictionary.concept_ids)
+        said = f"; {other_forms_in_words(meant_by, where='the linker')}" if meant_by else ""
         raise InputError(
             "no mention is of a concept that the linker has, so that nothing is known of how often these are meant",
             field="prior",
             found=", ".join(sorted(counted)[:_SHOWN]) or "no mentions",
-            fix="take codes as the linker's terminology has them",
+            fix=f"take codes as the linker's terminology has them{said}",
         )
     report = PriorReport(
         n_mentions=sum(counted.values()),

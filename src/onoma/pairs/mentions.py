@@ -23,7 +23,7 @@ import polars as pl
 from tokenizers import Tokenizer
 
 from onoma.artifacts import ensure_writable
-from onoma.codes import NO_CONCEPT, codes_of_concept_expr, meant_codes_expr
+from onoma.codes import NO_CONCEPT, codes_of_concept_expr, meant_codes_expr, other_forms, other_forms_in_words
 from onoma.encoders.tokens import tokenizer_fingerprint
 from onoma.errors import ConfigError, InputError, one_of
 from onoma.files.archives import SourceFile
@@ -331,13 +331,16 @@ def _link_mentions(
     annotated = annotated.filter(~is_nil)
     unknown = annotated.join(codes, on="code", how="anti").sort("mention_row")
     if on_unknown == "refuse" and len(unknown):
+        concept_ids = terminology.concepts().select("concept_id").collect().to_series().to_list()
+        meant_by = other_forms(unknown["code"].unique().to_list(), concept_ids)
+        said = f"; {other_forms_in_words(meant_by, where='the terminology')}" if meant_by else ""
         raise InputError(
             f"{unknown['mention_row'].n_unique():,} of {len(mentions):,} mentions mean a concept that the terminology "
             f"{terminology.path} does not have, or no longer",
             field="concept_id",
             found=", ".join(unknown["code"].unique(maintain_order=True).head(3)),
             fix="take the terminology that the mentions were annotated with, or leave such mentions out with "
-            "on_unknown='skip' (--on-unknown skip); they are counted",
+            f"on_unknown='skip' (--on-unknown skip); they are counted{said}",
         )
     linked = annotated.join(codes, on="code", maintain_order="left")
     counts = {
