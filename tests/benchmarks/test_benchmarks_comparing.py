@@ -15,9 +15,10 @@ import pytest
 
 from commands import run
 from onoma.artifacts import amend_artifact, write_artifact
-from onoma.benchmarks import changed_answers, compare_results
+from onoma.benchmarks import changed_answers, compare_results, tabulate_results
 from onoma.benchmarks.biosyn import Query
 from onoma.benchmarks.candidates import Candidate
+from onoma.benchmarks.metrics import cluster_interval, cluster_numbers, percentile_interval, resampled_means
 from onoma.benchmarks.ranking import Ranking
 from onoma.benchmarks.run import predictions_table
 from onoma.cli import benchmark as commands
@@ -34,12 +35,13 @@ def written(
     cutoffs: Sequence[int] = (1, 5),
     dictionary: str = "a",
     gold: Sequence[str] | None = None,
+    documents: Sequence[str] | None = None,
     **about: Any,
 ) -> Path:
     """A folder of results in which each query has these ranks, as far as ten."""
     codes = ["D1"] * len(mentions) if gold is None else gold
     queries = [
-        Query(text, (f"{row}",), frozenset({code}))
+        Query(text, (f"{row}",), frozenset({code}), None if documents is None else documents[row])
         for row, (text, code) in enumerate(zip(mentions, codes, strict=True))
     ]
     found = {
@@ -239,3 +241,34 @@ def test_parts_of_composite_mentions_stand_beside_one_another(tmp_path: Path) ->
     changed = changed_answers(tmp_path / "a", tmp_path / "b")
     rows = changed.select("part", "first_code", "second_code", "gold", "won").rows()
     assert rows == [("flu", "D1", "D1", "D1|D3", True), ("gout", "D2", "D3", "D1|D3", True)]
+
+
+def test_differences_are_over_clusters_where_results_have_them(tmp_path: Path) -> None:
+    documents = ["a", "a", "a", "b", "b", "c", "c", "d"]
+    given: dict[str, Any] = {"documents": documents, "clusters": "values of document"}
+    first, second = written(tmp_path / "a", FIRST, **given), written(tmp_path / "b", SECOND, **given)
+    found, plain = (
+        compare_results(first, second),
+        compare_results(written(tmp_path / "c", FIRST), written(tmp_path / "d", SECOND)),
+    )
+    gained = np.array([(other == 1) - (one == 1) for one, other in zip(FIRST, SECOND, strict=True)], np.float64)
+    numbers = cluster_numbers(documents)
+    means = resampled_means(gained, numbers, seed=0, n_resamples=10_000)
+    assert (found.differences[1].low, found.differences[1].high) == percentile_interval(means)
+    assert found.differences[1].p_value != plain.differences[1].p_value
+    assert found.differences[1].value_once == plain.differences[1].value_once
+    assert found.n_distinct == 5
+    table = tabulate_results({"a": [first], "b": [second]}, against="a")
+    assert table.rows[1].cells[1].difference == found.differences[1]
+    right = [rank == 1 for rank in SECOND]
+    cell = table.rows[1].cells[1]
+    assert (cell.low, cell.high) == cluster_interval(right, documents, seed=0)
+    assert "intervals over values of document" in table.written("markdown")
+
+
+def test_other_clusters_are_other_queries(tmp_path: Path) -> None:
+    named: dict[str, Any] = {"clusters": "values of document"}
+    first = written(tmp_path / "a", FIRST, documents=["a"] * 4 + ["b"] * 4, **named)
+    second = written(tmp_path / "b", SECOND, documents=["a"] * 4 + ["b"] * 3 + ["c"], **named)
+    with pytest.raises(MismatchError, match=r"'ache\|itch' is not among those of .* with the codes D1 in b"):
+        compare_results(first, second)

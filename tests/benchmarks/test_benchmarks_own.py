@@ -288,6 +288,17 @@ def test_intervals_are_over_a_column(linker: Path, tmp_path: Path) -> None:
     assert written["clusters"] == "values of patient"
     assert "values of patient" in written["confidence_interval_method"]
     run_benchmark(own_task(), tmp_path / "mine.parquet", linker=linker, out=tmp_path / "over-mentions")
+    (part,) = (part for what, part in result.by_names.items() if what == "one")
+    of_part = [row for row, (mention, _, _) in enumerate(means_one) if mention not in ("colt", "Cold")]
+    expected = cluster_interval([right[row] for row in of_part], [keys[row] for row in of_part], seed=0)
+    assert (part[1].low, part[1].high) == expected
+    baseline = get_baseline("exact")
+    system: Any = {"linker": linker, "baseline": baseline, "out": tmp_path / "exact"}
+    exact = run_benchmark(own_task(cluster="patient"), tmp_path / "mine.parquet", **system)
+    is_found = [row for row, one in enumerate(means_one) if one[0] != "colt"]
+    found = [row in is_found and right[row] for row in range(len(means_one))]
+    assert (exact.accuracy[1].low, exact.accuracy[1].high) == cluster_interval(found, keys, seed=0)
+    assert (result.exact_match[1].low, result.exact_match[1].high) == cluster_interval(found, keys, seed=0)
     same = compare_results(tmp_path / "out", tmp_path / "out")
     assert "interval over values of patient" in str(same)
     assert same.n_distinct == 5

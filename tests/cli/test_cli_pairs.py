@@ -141,7 +141,10 @@ def test_names_of_a_test_set_are_not_learned_from(place: Path, tmp_path: Path) -
     assert "2 of 8 names are written as mentions to leave out" in said
     assert "pairs: 2 pairs of 6 names" in said
     few = ["--set", "steps=1", "--set", "batch_pairs=2", "--set", f"base={place / 'base'}", "--set", "languages=en"]
+    (tmp_path / "dev.csv").write_text("mention,concept_id\nbad heart,X:heart\n")
+    few += ["--development", str(tmp_path / "dev.csv")]  # the name is there to be found, though it is not learned from
     said = run("train", "quickstart", *asked, *few, "-o", tmp_path / "encoder")
     assert "2 of 8 names are written as mentions to leave out" in said
+    assert "acc@1 1.0" in said
     with pytest.raises(ConfigError, match="--leave-out goes with --terminology, and not with --grid"):
         run("train", "quickstart", "--pairs", tmp_path / "pairs", *asked[2:], "-o", tmp_path / "other")

@@ -170,8 +170,8 @@ def test_names_that_are_mentions_are_found(
     terminology = make_terminology(folder / "t", {f"X:{n}": names for n, names in enumerate(concepts)})
     rows = "".join(f'"{mention}",anything\n' for mention in mentions if mention.strip())
     (folder / "m.csv").write_text(f"mention,concept_id\n{rows}zz,X:0\n")
-    (folder / "n.txt").write_text("X:1||g\n")
-    asked = {normalise(mention) for mention in [*mentions, "zz", "g"]} - {""}
+    (folder / "n.txt").write_text("X:1||g\nX:1|X:2||h|C\n")
+    asked = {normalise(mention) for mention in [*mentions, "zz", "g", "h", "c"]} - {""}
     texts = terminology.names().collect()["text"].to_list()
     expected = [row for row, text in enumerate(texts) if normalise(text) in asked]
     assert names_of_mentions(terminology, [folder / "m.csv", folder / "n.txt"]).tolist() == expected
@@ -181,3 +181,6 @@ def test_one_file_is_not_several(tmp_path: Path) -> None:
     make_terminology(tmp_path / "t", {"X:1": ["a", "b"]})
     with pytest.raises(InputError, match="files"):
         names_of_mentions(tmp_path / "t", "m.csv")
+    assert names_of_mentions(tmp_path / "t", []).tolist() == []
+    (tmp_path / "m.txt").write_text("X:1||A\n")
+    assert names_of_mentions(tmp_path / "t", [tmp_path / "m.txt"], normalisation="exact").tolist() == []

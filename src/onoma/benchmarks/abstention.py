@@ -46,6 +46,7 @@ from onoma.types import BoolArray, DoubleArray, RowArray
 WISHED_PRECISIONS = (0.90, 0.95, 0.99)
 RESULT_FILE = "abstention.json"
 _N_RESAMPLES = 1000
+_RESAMPLES_AT_ONCE = 50
 _MAX_POINTS = 200
 """Of a written curve."""
 
@@ -399,16 +400,22 @@ def _intervals(
         clusters: A number from 0 for each, shape (n,).
         seed: Of the resampling.
     """
-    n_clusters = int(clusters.max()) + 1
-    kept = np.stack([np.bincount(clusters[subset], minlength=n_clusters) for subset in subsets], axis=1)
-    right = np.stack([np.bincount(clusters[subset & correct], minlength=n_clusters) for subset in subsets], axis=1)
-    random, shares = random_from(seed), np.empty((_N_RESAMPLES, len(subsets)))
-    for row in range(_N_RESAMPLES):
-        times = np.bincount(random.integers(0, n_clusters, n_clusters), minlength=n_clusters)
+    n_clusters, n_subsets = int(clusters.max()) + 1, len(subsets)
+    # Of those in each subset, then of the right ones in it: whole numbers, exact in single precision up to 16 million.
+    counts = np.empty((n_clusters, 2 * n_subsets), np.float32)
+    for number, subset in enumerate(subsets):
+        counts[:, number] = np.bincount(clusters[subset], minlength=n_clusters)
+        counts[:, n_subsets + number] = np.bincount(clusters[subset & correct], minlength=n_clusters)
+    random, shares = random_from(seed), np.empty((_N_RESAMPLES, n_subsets))
+    for begin in range(0, _N_RESAMPLES, _RESAMPLES_AT_ONCE):
+        n = min(_RESAMPLES_AT_ONCE, _N_RESAMPLES - begin)
+        drawn = (random.integers(0, n_clusters, n_clusters) for _ in range(n))
+        times = np.stack([np.bincount(clusters_drawn, minlength=n_clusters) for clusters_drawn in drawn])
+        sums = (times.astype(np.float32) @ counts).astype(np.float64)
         with np.errstate(invalid="ignore"):
-            shares[row] = (times @ right) / (times @ kept)
+            shares[begin : begin + n] = sums[:, n_subsets:] / sums[:, :n_subsets]
     found: list[tuple[float, float] | None] = []
-    for n_kept, n_right, column in zip(kept.T, right.T, shares.T, strict=True):
+    for n_kept, n_right, column in zip(counts.T[:n_subsets], counts.T[n_subsets:], shares.T, strict=True):
         n_distinct = int((n_kept > 0).sum())
         if n_right.sum() in (0, n_kept.sum()):  # every resample is the same
             found.append(wilson_interval(n_distinct if n_right.any() else 0, n_distinct) if n_distinct else None)

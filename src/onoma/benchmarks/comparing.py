@@ -291,7 +291,8 @@ def in_order_of(one: Measured, other: Measured) -> pl.DataFrame:
         MismatchError: they are of other queries.
     """
     answers, others, first, second = one.answers, other.answers, one.folder, other.folder
-    of_query = ["mention", "gold"]
+    are_clustered = all(side["cluster"].null_count() == 0 for side in (answers, others))
+    of_query = ["mention", "gold", *(["cluster"] if are_clustered else [])]
     if answers.select(of_query).equals(others.select(of_query)):
         return others
     if len(answers) != len(others):
@@ -305,9 +306,10 @@ def in_order_of(one: Measured, other: Measured) -> pl.DataFrame:
     unknown = found.filter(pl.col("query").is_null())
     if unknown.is_empty():
         return found.select(others.columns)
-    mention, gold = unknown.row(0)[:2]
+    mention, gold, *clusters = unknown.row(0)[: len(of_query)]
     is_there = mention in others["mention"]
-    why = f"is not among those of {second}" + (f" with the codes {', '.join(gold)}" if is_there else "")
+    with_it = f"the codes {', '.join(gold)}" + "".join(f" in {cluster}" for cluster in clusters)
+    why = f"is not among those of {second}" + (f" with {with_it}" if is_there else "")
     raise MismatchError(
         f"{first} and {second} are of different queries, so they cannot be compared: '{mention}' {why}. Measure both "
         "with the same files, and with --successors or without."

@@ -39,7 +39,7 @@ def by_names(
     """acc@k by k of the queries that are written as names are, right or wrong ones, and of the others.
 
     Look-up answers the first; what a system adds shows in the others. Of a composite query each part is written as a
-    name, or the query is not.
+    name, or the query is not. A line of a dictionary is of one concept, whatever ids it has.
 
     Args:
         queries: All of them.

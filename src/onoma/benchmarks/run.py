@@ -274,11 +274,10 @@ def predictions_table(queries: Sequence[Query], ranking: Ranking, *, may_be_nil:
     """One row per part of a query, for the analysis of errors.
 
     Columns: ``query`` (its position among the mentions of the file, from 0), ``mention`` (whole text), ``cluster``
-    (null where equal mentions are one), ``no_concept``
-    (whether it is said to mean none, so that nothing is right; acc@k leaves these out), ``part``, ``gold`` (ids),
-    ``candidate_ids`` (joined with ``|``), ``candidate_names`` and ``scores`` (best first), ``confidence`` (of the
-    first; null where the linker is not calibrated, or has no answer), ``part_rank``, ``query_rank`` (null where nothing
-    is right), ``exact_rank`` (of the query, exact match alone).
+    (null where equal mentions are one), ``no_concept`` (whether it is said to mean none, so that nothing is right;
+    acc@k leaves these out), ``part``, ``gold`` (ids), ``candidate_ids`` (joined with ``|``), ``candidate_names`` and
+    ``scores`` (best first), ``confidence`` (of the first; null where the linker is not calibrated, or has no answer),
+    ``part_rank``, ``query_rank`` (null where nothing is right), ``exact_rank`` (of the query, exact match alone).
 
     Args:
         queries: All of them.

@@ -316,10 +316,11 @@ def _show_confidence(report: TuningReport) -> None:
             f"thresholds learned without a fifth of them, on that fifth: {told.held_out_answered:.3f} answered{right}"
             f"{none}",
         )
-        if (told.held_out_right or 0) < told.wish.precision:
+        if told.held_out_right is not None and told.held_out_right < told.wish.precision:
+            better = "" if told.wish.certainty is not None else ", or give --certainty"
             show.remark(
                 f"on mentions that it was not learned from the threshold does not keep {told.wish.precision:g}: expect "
-                "less, tune on more mentions, or give --certainty"
+                f"less, tune on more mentions{better}"
             )
         elif told.n_unfulfilled:
             show.remark(

@@ -110,19 +110,19 @@ def train(
             _show_grid(varied, table, out, plot, on_pairs=pairs is not None)
         return
     loaded = Recipe.load(recipe, given)
-    hidden = None
+    left_out = None
     if leave_out and terminology is not None:
         opened = Terminology.open(terminology)
-        hidden = names_of_mentions(opened, leave_out, normalisation=loaded.config.normalisation)
+        left_out = names_of_mentions(opened, leave_out, normalisation=loaded.config.normalisation)
         if is_main():
-            show.names_left_out(len(hidden), opened.n_names)
+            show.names_left_out(len(left_out), opened.n_names)
     with show.training_bar() as bar:
         if terminology is not None:
             report = train_on_terminology(
                 loaded,
                 terminology,
                 out,
-                hidden_names=hidden,
+                names_left_out=left_out,
                 development_synonyms=hide,
                 development=files,
                 development_terminology=development_terminology,

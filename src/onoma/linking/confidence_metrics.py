@@ -48,7 +48,7 @@ class ReliabilityBin:
         n: How many, at least 1.
         confidence: Their mean confidence.
         precision: Share of them whose first answer is right; equals ``confidence`` where that is calibrated.
-        low: Lower end of the 95 % Wilson interval of ``precision``.
+        low: Lower end of the 95 % interval of ``precision``: Wilson's, or as what made the bin says.
         high: Its upper end.
     """
 
@@ -211,7 +211,7 @@ class PrecisionCoverage:
         enough = np.flatnonzero(reached >= least)
         if len(enough):
             return self.thresholds[int(enough[-1])]
-        best = int(np.flatnonzero(reached == reached.max())[-1])
+        best = int(np.lexsort((np.arange(len(reached)), self.precision, reached))[-1])
         right, kept, threshold = self.n_right[best], self.n_kept[best], self.thresholds[best]
         if certainty is None:
             raise InputError(
@@ -220,7 +220,9 @@ class PrecisionCoverage:
                 f"{self.n_mentions:,} mentions answered",
                 fix="wish for less, or calibrate on more mentions",
             )
-        enough_right = math.ceil(math.log(1 - certainty) / math.log(precision)) if precision < 1 else None
+        enough_right = None
+        if precision < 1:
+            enough_right = max(at_least, math.ceil(math.log(1 - certainty) / math.log(precision)))
         raise InputError(
             f"a precision of {precision:g} with a certainty of {certainty:g} is not reached at any threshold",
             expected="a precision below 1, as no number of mentions makes that one certain"
@@ -231,10 +233,16 @@ class PrecisionCoverage:
         )
 
     def _chances(self, precision: float) -> DoubleArray:
-        """Of so many right among those kept, or more, if each is with the probability ``precision``; shape (P,)."""
+        """Of so many right among those kept, or more, if each is with the probability ``precision``; shape (P,).
+
+        1 where fewer are right than that: such a chance is never below a half, and takes long to count.
+        """
         logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, self.n_kept[-1] + 1)))])  # of factorials
         chances = []
         for kept, right in zip(self.n_kept, self.n_right, strict=True):
+            if right < kept * precision:
+                chances.append(1.0)
+                continue
             wrong = np.arange(kept - right + 1)
             with np.errstate(divide="ignore", invalid="ignore"):
                 of_wrong = np.where(wrong > 0, wrong * np.log1p(-precision), 0.0)  # log 0 where all must be right

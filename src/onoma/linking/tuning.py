@@ -129,8 +129,8 @@ def tune_linker(
         calibrate: Whether to fit confidences.
         method: See `Calibration.fit`.
         wished_precision: From now on answer "no such concept" below the confidence that reaches it.
-        certainty: With which it shall be reached on other mentions, from 0.5, e.g. 0.95. Unset: it is reached on these,
-            by chance too, so that others fall a little short of it.
+        certainty: How certain it shall be, of each threshold by itself, that the precision is so high, from 0.5, e.g.
+            0.95. Unset: it is reached on these mentions, by chance too, so that others may fall short of it.
         n_folds: Of cross-validation, from 2.
         database: Of a linker with its vectors in PostgreSQL, see `Linker.open`.
         progress: Called with mentions linked so far and in all.

@@ -11,8 +11,11 @@ import numpy.typing as npt
 import polars as pl
 
 from onoma.errors import InputError, check_several
+from onoma.files.reading import Reading
+from onoma.files.table_rows import is_table
+from onoma.files.text_files import only_file
 from onoma.pairs.languages import check_languages
-from onoma.pairs.mentions import read_mentions
+from onoma.pairs.mentions import read_mention_lines, read_mentions
 from onoma.pairs.selection import normalised_names, rows_fingerprint, usable_names
 from onoma.randomness import random_from
 from onoma.terminology import Terminology, normalise_expr
@@ -145,7 +148,8 @@ def names_of_mentions(
 
     Args:
         terminology: Whose names.
-        files: Annotated mentions, as `onoma.pairs.read_mentions` reads them. What they are said to mean does not count.
+        files: Annotated mentions, as `onoma.pairs.read_mentions` reads them, and the parts of composite ones. What they
+            are said to mean does not count.
         normalisation: Preset that names and mentions go through.
 
     Returns:
@@ -155,8 +159,9 @@ def names_of_mentions(
         InputError: a file cannot be read.
     """
     check_several(files, "files")
-    mentions = pl.concat([read_mentions(file).select("mention") for file in files]).lazy()
-    texts = mentions.select(text=normalise_expr(pl.col("mention"), normalisation)).filter(pl.col("text") != "").unique()
+    mentions = pl.concat([pl.Series([], dtype=pl.String), *(_texts_of(Path(file)) for file in files)]).rename("mention")
+    texts = mentions.to_frame().lazy().select(text=normalise_expr(pl.col("mention"), normalisation))
+    texts = texts.filter(pl.col("text") != "").unique()
     names = as_terminology(terminology).names().select(text=normalise_expr(pl.col("text"), normalisation))
     rows: RowArray = (
         (names.with_row_index("row").join(texts, on="text", how="semi").select(pl.col("row").cast(pl.Int64)).collect())[
@@ -166,3 +171,9 @@ def names_of_mentions(
         .to_numpy()
     )
     return rows
+
+
+def _texts_of(file: Path) -> pl.Series:
+    if file.is_dir() or is_table(only_file(file)):
+        return read_mentions(file)["mention"]
+    return read_mention_lines(file, Reading())["parts"].explode().rename("mention")

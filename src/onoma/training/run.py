@@ -37,6 +37,7 @@ def train_on_terminology(
     out: str | Path,
     *,
     hidden_names: RowArray | None = None,
+    names_left_out: RowArray | None = None,
     development_synonyms: int = 0,
     development: Sequence[str | Path] = (),
     development_terminology: Terminology | str | Path | None = None,
@@ -56,6 +57,9 @@ def train_on_terminology(
         out: The encoder folder to write. Until it is finished, pairs, checkpoints and log lie in ``OUT.run``;
             the same call goes on from there.
         hidden_names: Rows of names to leave out of training, e.g. those that will measure it at the end.
+            What is measured while training does not have them either.
+        names_left_out: Rows of names not to learn from (`onoma.pairs.names_of_mentions`), which answers are looked for
+            among nevertheless.
         development_synonyms: Hide so many synonyms more, and measure while training how many are found among all other
             names. They are the same whatever the recipe's seed, so that runs can be compared.
         development: Files of queries to measure on while training, see `read_development`.
@@ -117,7 +121,7 @@ def train_on_terminology(
                     languages=config.languages,
                     include_suppressed=config.include_suppressed,
                     ambiguous=config.ambiguous,
-                    hidden_names=hidden,
+                    hidden_names=np.union1d(hidden, checked_name_rows(names_left_out, opened.n_names)),
                     seed=config.seed,
                     reuse=True,
                     part_of=run if pairs_folder is None else None,
