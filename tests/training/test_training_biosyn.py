@@ -254,7 +254,7 @@ def test_the_best_on_development_data_is_kept_with_its_sparse_weight(
     base: Path, files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     coming = iter([0.1, 0.9, 0.2, 0.2])
-    monkeypatch.setattr(BiosynMeasure, "__call__", lambda _, __: Scores(next(coming), 1.0, 1.0, 8))
+    monkeypatch.setattr(BiosynMeasure, "__call__", lambda *_: Scores(next(coming), 1.0, 1.0, 8))
     report = train(
         config_for(base, steps=6, evaluate_steps=2, keep="best"), files, tmp_path / "e", development=[files[0]]
     )
