@@ -165,8 +165,7 @@ def read_table(source: str, options: TableOptions, reading: Reading) -> SourceTa
         ),
         names=all_names,
         semantic_types=pl.concat(types),
-        # Rows of one code often repeat what it means.
-        definitions=pl.concat(definitions).unique(["concept_id", "text", "source"], keep="first", maintain_order=True),
+        definitions=pl.concat(definitions),
     )
 
 
