@@ -21,7 +21,7 @@ import numpy as np
 from onoma.artifacts import write_text_atomically
 from onoma.benchmarks.biosyn import Query
 from onoma.benchmarks.candidates import Candidates
-from onoma.benchmarks.metrics import DISTINCT, cluster_numbers, composite_rank, first_hit_rank, percentile_interval
+from onoma.benchmarks.metrics import DISTINCT, cluster_numbers, composite_rank, first_hit_rank, subset_intervals
 from onoma.errors import InputError, check_several
 from onoma.linking.calibration import MIN_OF_EACH
 from onoma.linking.confidence_inputs import checked_precision, outcomes
@@ -38,7 +38,6 @@ from onoma.linking.confidence_metrics import (
     precision_coverage,
     reliability_bins,
     threshold_in_words,
-    wilson_interval,
 )
 from onoma.randomness import random_from
 from onoma.types import BoolArray, DoubleArray, RowArray
@@ -46,7 +45,6 @@ from onoma.types import BoolArray, DoubleArray, RowArray
 WISHED_PRECISIONS = (0.90, 0.95, 0.99)
 RESULT_FILE = "abstention.json"
 _N_RESAMPLES = 1000
-_RESAMPLES_AT_ONCE = 50
 _MAX_POINTS = 200
 """Of a written curve."""
 
@@ -274,7 +272,7 @@ def measure_abstention(
     bins, histogram = bin_numbers(confidence), bin_numbers(confidence, 20, "equal-width")
     subsets = [answered_up_to >= level for level in levels]
     subsets += [which == number for which in (bins, histogram) for number in np.unique(which)]
-    found = _intervals(subsets, correct, clusters, seed=seed)
+    found = subset_intervals(subsets, correct, clusters, seed=seed, n_resamples=_N_RESAMPLES)
     of_levels, of_bins = dict(zip(levels, found, strict=False)), iter(found[len(levels) :])
 
     def at(threshold: float) -> OperatingPoint:
@@ -385,43 +383,6 @@ def _calibration_error(
     value = expected_calibration_error(confidence, correct)
     low, high = np.quantile(resampled, [0.025, 0.975]) - (np.mean(resampled) - value)
     return CalibrationError(value, max(0.0, float(low)), min(1.0, float(high)), float(np.mean(perfect)))
-
-
-def _intervals(
-    subsets: Sequence[BoolArray], correct: BoolArray, clusters: RowArray, *, seed: int
-) -> list[tuple[float, float] | None]:
-    """95 % intervals of the share of right ones in each subset of mentions, over resampled clusters; ``None`` of an
-    empty one. As `onoma.benchmarks.metrics.cluster_interval`, but clusters without one of the subset are drawn too:
-    how many mentions a subset has is left to chance as well.
-
-    Args:
-        subsets: Whether each mention belongs to it, each of shape (n,).
-        correct: Whether each mention is right, shape (n,).
-        clusters: A number from 0 for each, shape (n,).
-        seed: Of the resampling.
-    """
-    n_clusters, n_subsets = int(clusters.max()) + 1, len(subsets)
-    # Of those in each subset, then of the right ones in it: whole numbers, exact in single precision up to 16 million.
-    counts = np.empty((n_clusters, 2 * n_subsets), np.float32)
-    for number, subset in enumerate(subsets):
-        counts[:, number] = np.bincount(clusters[subset], minlength=n_clusters)
-        counts[:, n_subsets + number] = np.bincount(clusters[subset & correct], minlength=n_clusters)
-    random, shares = random_from(seed), np.empty((_N_RESAMPLES, n_subsets))
-    for begin in range(0, _N_RESAMPLES, _RESAMPLES_AT_ONCE):
-        n = min(_RESAMPLES_AT_ONCE, _N_RESAMPLES - begin)
-        drawn = (random.integers(0, n_clusters, n_clusters) for _ in range(n))
-        times = np.stack([np.bincount(clusters_drawn, minlength=n_clusters) for clusters_drawn in drawn])
-        sums = (times.astype(np.float32) @ counts).astype(np.float64)
-        with np.errstate(invalid="ignore"):
-            shares[begin : begin + n] = sums[:, n_subsets:] / sums[:, :n_subsets]
-    found: list[tuple[float, float] | None] = []
-    for n_kept, n_right, column in zip(counts.T[:n_subsets], counts.T[n_subsets:], shares.T, strict=True):
-        n_distinct = int((n_kept > 0).sum())
-        if n_right.sum() in (0, n_kept.sum()):  # every resample is the same
-            found.append(wilson_interval(n_distinct if n_right.any() else 0, n_distinct) if n_distinct else None)
-        else:
-            found.append(percentile_interval(column[~np.isnan(column)]))
-    return found
 
 
 def _with_interval(bin_: ReliabilityBin, interval: tuple[float, float] | None) -> ReliabilityBin:

@@ -14,12 +14,14 @@ from onoma.errors import InputError, ShapeError, check_several, whole_number
 from onoma.linking.confidence_inputs import checked_level, checked_share, outcomes
 from onoma.linking.confidence_metrics import wilson_interval
 from onoma.randomness import random_from
-from onoma.types import DoubleArray, RowArray
+from onoma.types import BoolArray, DoubleArray, RowArray
 
 DISTINCT = "distinct mentions"
 """What intervals are over where nothing else is said."""
 _DRAWN_AT_ONCE = 1_000_000
 """Clusters of several resamples that are in memory together."""
+_RESAMPLES_AT_ONCE = 50
+"""Of several subsets, which are one product of matrices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +263,49 @@ def cluster_interval(
         return bootstrap_interval(n_right, n_clusters, seed=seed, confidence=confidence, n_resamples=n_resamples)
     means = resampled_means(is_right.astype(np.float64), cluster_of, seed=seed, n_resamples=n_resamples)
     return percentile_interval(means, confidence=confidence)
+
+
+def subset_intervals(
+    subsets: Sequence[BoolArray], right: BoolArray, clusters: RowArray, *, seed: int, n_resamples: int
+) -> list[tuple[float, float] | None]:
+    """95 % intervals of the share of right ones in each of several subsets of the queries; ``None`` of an empty one.
+
+    As `cluster_interval`, but that clusters of which a subset has none are drawn too, so that its size is left to
+    chance as well, and that all subsets are of the same draws. Where all of a subset are right, or none, it is Wilson's
+    interval of its clusters.
+
+    Args:
+        subsets: Whether each query belongs to it, each of shape (n,).
+        right: Whether each query is right, shape (n,).
+        clusters: See `cluster_numbers`, shape (n,).
+        seed: Equal seeds give equal intervals.
+        n_resamples: How often clusters are drawn.
+
+    Source:
+        Davison and Hinkley 1997, section 3.8.
+    """
+    n_clusters, n_subsets = int(clusters.max()) + 1, len(subsets)
+    # Of those in each subset, then of the right ones in it: whole numbers, exact in single precision up to 16 million.
+    counts = np.empty((n_clusters, 2 * n_subsets), np.float32)
+    for number, subset in enumerate(subsets):
+        counts[:, number] = np.bincount(clusters[subset], minlength=n_clusters)
+        counts[:, n_subsets + number] = np.bincount(clusters[subset & right], minlength=n_clusters)
+    random, shares = random_from(seed), np.empty((n_resamples, n_subsets))
+    for begin in range(0, n_resamples, _RESAMPLES_AT_ONCE):
+        n = min(_RESAMPLES_AT_ONCE, n_resamples - begin)
+        drawn = (random.integers(0, n_clusters, n_clusters) for _ in range(n))
+        times = np.stack([np.bincount(clusters_drawn, minlength=n_clusters) for clusters_drawn in drawn])
+        sums = (times.astype(np.float32) @ counts).astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            shares[begin : begin + n] = sums[:, n_subsets:] / sums[:, :n_subsets]
+    found: list[tuple[float, float] | None] = []
+    for n_kept, n_right, column in zip(counts.T[:n_subsets], counts.T[n_subsets:], shares.T, strict=True):
+        n_distinct = int((n_kept > 0).sum())
+        if n_right.sum() in (0, n_kept.sum()):  # every resample is the same
+            found.append(wilson_interval(n_distinct if n_right.any() else 0, n_distinct) if n_distinct else None)
+        else:
+            found.append(percentile_interval(column[~np.isnan(column)]))
+    return found
 
 
 def resampled_means(values: DoubleArray, cluster_of: RowArray, *, seed: int, n_resamples: int) -> DoubleArray:
