@@ -76,6 +76,46 @@ def test_answers_are_those_of_a_linker_that_is_asked_so(what: str, linker: Path,
     assert (report.n_linked < by_itself.n_linked) == (what in {"stages", "confidence"})
 
 
+@pytest.mark.parametrize("is_stopped", [False, True])
+@pytest.mark.parametrize("least", [0.0, None])
+def test_confidences_are_summed_up_over_different_mentions(
+    least: float | None, is_stopped: bool, linker: Path, source: Path, tmp_path: Path
+) -> None:
+    least = middle_confidence(linker) if least is None else least
+    asking, output = Asking(no_concept_below=least), tmp_path / "y.csv"
+    if is_stopped:
+
+        def interrupt(_done: int, _total: int | None, what: str) -> None:
+            if what == "writing":
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            map_table(linker, source, output, column="mention", top_k=2, asking=asking, progress=interrupt)
+    report = map_table(linker, source, output, column="mention", top_k=2, asking=asking)
+    mentions = sorted({row["mention"] for row in ROWS if row["mention"]})
+    found = [
+        links[0].confidence for links in Linker.open(linker).link(mentions, top_k=1, no_concept_below=least) if links
+    ]
+    confidences = [one for one in found if one is not None]
+    assert report.mean_confidence == pytest.approx(sum(confidences) / len(confidences))
+    tenths = [sum(n / 10 <= one < (n + 1) / 10 + (n == 9) for one in confidences) for n in range(10)]
+    assert report.n_by_confidence == tenths
+    settings = Linker.open(linker).settings
+    assert settings.calibration is not None
+    development = Calibration.from_json(settings.calibration).development
+    answered, n_before = list[float](), 0
+    for threshold, n_kept in zip(development.thresholds, development.n_kept, strict=True):
+        answered += [threshold] * (n_kept - n_before) if threshold >= least else []
+        n_before = n_kept
+    assert report.development_confidence == pytest.approx(sum(answered) / len(answered))
+
+
+def test_without_confidences_none_are_summed_up(linker: Path, source: Path, tmp_path: Path) -> None:
+    asking = Asking(stages=("exact",))
+    report = map_table(linker, source, tmp_path / "y.csv", column="mention", asking=asking)
+    assert (report.mean_confidence, report.development_confidence, sum(report.n_by_confidence)) == (None, None, 0)
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_homonyms_are_ranked_by_the_type_that_is_expected(workers: int, tmp_path: Path) -> None:
     table = "id,name,type\nA,cold,Finding\nB,cold,Disease or Syndrome\nC,cold,Phenomenon\nA,flu,Finding\n"

@@ -159,6 +159,10 @@ def map_(
         f"{output}: {show.count(report.n_rows, 'row')}, {report.n_linked:,} of them linked; "
         f"{show.count(report.n_mentions, 'different mention')}{written}; {show.duration(report.seconds)}"
     )
+    if report.mean_confidence is not None:
+        of_development = report.development_confidence
+        compared = "" if of_development is None else f" ({of_development:.3f} for the mentions it was calibrated on)"
+        show.remark(f"Mean confidence of the best links: {report.mean_confidence:.3f}{compared}.")
     if report.n_quoted:
         show.remark(
             f"{show.count(report.n_quoted, 'row')} with a mention in double quotes, which were taken for a part of it: "

@@ -188,6 +188,13 @@ class PrecisionCoverage:
         """Share of mentions that are answered, shape (P,)."""
         return np.array(self.n_kept, np.float64) / self.n_mentions
 
+    def mean_confidence(self, threshold: float = 0.0) -> float | None:
+        """That of the mentions which are answered from a threshold on; unset: there are none."""
+        confidences, n_each = np.array(self.thresholds), np.diff([0, *self.n_kept])
+        is_kept = confidences >= threshold
+        n_kept = int(n_each[is_kept].sum())
+        return float(confidences[is_kept] @ n_each[is_kept]) / n_kept if n_kept else None
+
     def threshold_for(self, precision: float, *, certainty: float | None = None, at_least: int = 1) -> float:
         """The smallest threshold at which the answers given are as precise as wished.
 

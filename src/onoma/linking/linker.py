@@ -493,6 +493,18 @@ class Linker:
             raise ConfigError(f"this linker is not calibrated, so that no precision can be asked for. {TUNE}")
         return confidence.calibration.threshold_for(precision, certainty=certainty)
 
+    @property
+    def development_confidence(self) -> float | None:
+        """Mean confidence of the answers to the mentions that it was calibrated on, those that it gives now.
+
+        What it answers below its least confidence is left out, as where it links. Other mentions whose mean lies far
+        from this are unlike them. Unset: it has no confidence, see `is_calibrated`, or gives none of these answers.
+        """
+        confidence = self._components.confidence
+        if confidence is None or not self.is_calibrated:
+            return None
+        return confidence.calibration.development.mean_confidence(self.settings.no_concept_below or 0.0)
+
     def runs(
         self, mentions: Iterable[str], *, contexts: Sequence[str | None] | None = None, top_k: int
     ) -> Iterator[tuple[list[Question], Run]]:

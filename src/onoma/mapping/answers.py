@@ -6,7 +6,7 @@ A task is a part of the range of keys. Whoever works on it, and wherever, writes
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,7 @@ from onoma.linking.mentions import PreparedMention
 from onoma.mapping.keyed_texts import KeyedTexts
 from onoma.mapping.keys import CONTEXT, MENTION, KeyArray, find_keys, rows_of_task, task_bounds
 from onoma.mapping.work_folder import WorkFolder
+from onoma.types import DoubleArray
 
 ANSWER_TYPES = {
     "read_as": pl.String(),
@@ -30,6 +31,7 @@ ANSWER_TYPES = {
 """Columns that answers can have, as `onoma.linking.Link` calls them."""
 _LINKS = "links"
 _LINKS_TYPE = pl.List(pl.Struct(ANSWER_TYPES))
+_RANKED_TYPE = pl.List(pl.Struct({name: ANSWER_TYPES[name] for name in ("rank", "confidence")}))
 _MENTIONS_AT_ONCE, _LINKS_AT_ONCE = 1 << 12, 1 << 16
 """Between two reports of progress, at most."""
 
@@ -132,3 +134,10 @@ class AnswerFiles:
                 links = file.column(_LINKS)
                 found += [links[position] for position in positions.tolist()]
         return pl.Series(found, dtype=pl.String).str.json_decode(_LINKS_TYPE)
+
+    def confidences(self) -> Iterator[tuple[int, DoubleArray]]:
+        """Of each task: how many mentions, and the confidences of the best link of each, or of each of its parts."""
+        for task in range(self._n_tasks):
+            links = pl.Series(list(KeyedTexts(self._work.answers(task)).column(_LINKS)), dtype=pl.String)
+            ranked = links.str.json_decode(_RANKED_TYPE).explode().struct.unnest()
+            yield len(links), ranked.filter(pl.col("rank") == 1)["confidence"].drop_nulls().to_numpy()

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
+import numpy as np
 import polars as pl
 
 from onoma._version import __version__
@@ -48,6 +49,8 @@ class MapReport(Counts):
 
     Attributes:
         no_concept_below: Confidence below which the linker, as it was tuned, gives no link; unset: it always does.
+        development_confidence: What ``mean_confidence`` is on the mentions that the linker was calibrated on; far from
+            it, those of the table are unlike them.
         answers_nil: Its cross-encoder may answer that no concept is meant.
         seconds: That this run took.
         linker: Its fingerprint, which the answers depend on.
@@ -56,6 +59,7 @@ class MapReport(Counts):
     """
 
     no_concept_below: float | None
+    development_confidence: float | None
     answers_nil: bool
     seconds: float
     linker: str
@@ -187,6 +191,7 @@ def map_table(
         return MapReport(
             **asdict(counts),
             no_concept_below=least or None,
+            development_confidence=opened.development_confidence,
             answers_nil=opened.answers_nil,
             seconds=time.monotonic() - started,
             linker=settings.linker,
@@ -245,14 +250,16 @@ def map_table(
             _ensure_unchanged(source, before, work)  # which explains it better
             raise
         _ensure_unchanged(source, before, work)
-        n_mentions = sum(len(KeyedTexts(work.answers(task)).keys) for task in range(read.n_tasks))
         ensure_file_writable(target, overwrite=overwrite)
+        n_mentions, mean_confidence, n_by_confidence = _confidences(AnswerFiles(work, read.n_tasks))
         counts = Counts(
             n_rows=read.n_rows,
             n_mentions=n_mentions,
             n_linked=sum(part.n_linked for part in written),
             n_written=sum(part.n_written for part in written),
             n_quoted=table.n_quoted if isinstance(table, TextTable) else 0,
+            mean_confidence=mean_confidence,
+            n_by_confidence=n_by_confidence,
         )
         work.put_in_place(target, settings, counts, readable_as=before, overwrite=overwrite)
     return report(counts, settings)
@@ -356,6 +363,17 @@ def _write(
         with write_file(work.whole, overwrite=True) as aside:
             join_parts([work.written(number, output_format) for number in range(len(written))], aside, output_format)
     return written
+
+
+def _confidences(files: AnswerFiles) -> tuple[int, float | None, list[int]]:
+    """Different mentions, and of their best links the mean confidence and how many lie in each tenth."""
+    n_mentions, total, n_by_confidence = 0, 0.0, np.zeros(10, np.int64)
+    for n_of_task, confidences in files.confidences():
+        n_mentions += n_of_task
+        total += float(confidences.sum())
+        n_by_confidence += np.bincount(np.minimum((10 * confidences).astype(np.int64), 9), minlength=10)
+    n_links = int(n_by_confidence.sum())
+    return n_mentions, total / n_links if n_links else None, n_by_confidence.tolist()
 
 
 class _Count:

@@ -146,6 +146,9 @@ class Counts:
         n_linked: Rows of the input that have a link.
         n_written: Rows of the output.
         n_quoted: Rows of an input with tabs whose mention stands in double quotes, which were taken for a part of it.
+        mean_confidence: Of the best links of different mentions, or of their parts: the share of them that is right, as
+            far as the calibration holds for these mentions. Unset: none has a confidence.
+        n_by_confidence: How many of these links have a confidence below 0.1, from 0.1 to below 0.2, ..., from 0.9 on.
     """
 
     n_rows: int
@@ -153,6 +156,8 @@ class Counts:
     n_linked: int
     n_written: int
     n_quoted: int
+    mean_confidence: float | None
+    n_by_confidence: list[int]
 
 
 @dataclass(frozen=True)
