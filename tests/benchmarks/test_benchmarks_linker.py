@@ -16,9 +16,12 @@ from onoma.artifacts.manifest import FileEntry
 from onoma.benchmarks import run_benchmark
 from onoma.errors import ConfigError, InputError
 from onoma.indexes import ExactIndex
-from onoma.linking import Asking, Filters, Linker, LinkerSettings, Preparation, build_dictionary, build_linker
+from onoma.linking import Asking, Filters, Linker, LinkerSettings, Preparation, build_linker
 from onoma.linking.components import Components
+from onoma.linking.dictionary import collect_entries, dictionary_of
+from onoma.linking.facts import collect_facts
 from onoma.linking.lookup import NameLookup
+from onoma.linking.spelling import NameWords
 from tiny import make_terminology
 
 QUERIES = "D1||aab\n600||BBBBB\nD3+D4||ccd|cdd\nD9||aab\nD2|D8||xyz\n"
@@ -30,7 +33,9 @@ LinkerMaker = Callable[[dict[str, list[str]]], Linker]
 @pytest.fixture
 def make_linker(tmp_path: Path) -> LinkerMaker:
     def make(concepts: dict[str, list[str]]) -> Linker:
-        dictionary = build_dictionary(make_terminology(tmp_path / "terminology", concepts))
+        terminology = make_terminology(tmp_path / "terminology", concepts)
+        entries = collect_entries(terminology, normalisation="sapbert", with_labels=True)
+        dictionary = dictionary_of(terminology, entries, normalisation="sapbert")
         encoder = LetterEncoder()
         folder = tmp_path / "linker"
         folder.mkdir()
@@ -43,9 +48,10 @@ def make_linker(tmp_path: Path) -> LinkerMaker:
                 dictionary=dictionary,
                 settings=LinkerSettings(),
                 lookup=NameLookup(dictionary.texts),
+                facts=collect_facts(terminology, entries, dictionary),
+                words=NameWords.of(dictionary.texts),
                 encoder=encoder,
                 index=ExactIndex(encoder.encode(list(dictionary.texts))),
-                vectors=None,
             ),
         )
 

@@ -12,9 +12,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from onoma.artifacts import MANIFEST_NAME, amend_artifact, write_artifact
+from onoma.artifacts import write_artifact
 from onoma.linking import build_linker
-from onoma.linking.folder import FORMAT_VERSION
 from onoma.terminology import Terminology
 from tiny import Name, make_terminology
 
@@ -83,16 +82,6 @@ def write_letter_linker(folder: Path, concepts: Mapping[str, Sequence[str | Name
 def write_small_linker(folder: Path) -> None:
     """The same of CONCEPTS."""
     write_letter_linker(folder, CONCEPTS, obsolete=["D5"])
-
-
-def make_older(linker: Path, format_version: int, *unknown: str) -> None:
-    """Make a linker's folder one of an earlier format, which did not know some of the settings; they must be unset."""
-    settings = json.loads((linker / "settings.json").read_text())
-    assert [settings.pop(name) for name in unknown] == [None] * len(unknown)
-    with amend_artifact(linker, "linker", format_version=FORMAT_VERSION) as folder:
-        (folder / "settings.json").write_text(json.dumps(settings))
-    manifest = json.loads((linker / MANIFEST_NAME).read_text())
-    (linker / MANIFEST_NAME).write_text(json.dumps({**manifest, "format_version": format_version, "sha256": None}))
 
 
 def _mean_of_embeddings(weights: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> onnx.ModelProto:

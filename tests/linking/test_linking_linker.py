@@ -32,7 +32,6 @@ from onoma.errors import (
 from onoma.linking import Link, Linker, build_linker
 from onoma.linking.dictionary import NameDictionary, build_dictionary
 from onoma.linking.mentions import Preparation
-from onoma.linking.updating import update_linker
 from onoma.terminology import Terminology, normalise
 from onoma.types import BoolArray, FloatArray
 from tiny import make_terminology, tiny_encoder
@@ -267,25 +266,6 @@ def test_what_the_encoder_cannot_read_is_no_answer_by_vectors(encoder: Encoder, 
     assert "does not know" not in linker.explain("").outcome
     known = make_terminology(tmp_path / "k", {"D1": ["pneumonia"]})
     assert build_linker(known, encoder, tmp_path / "m").manifest.config["n_unread"] == 0
-
-
-def test_an_update_takes_the_vectors_of_what_cannot_be_read_from_an_older_linker(
-    encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    terminology = make_terminology(tmp_path / "t", {"D1": ["肺炎", "pneumonia"], "D2": ["骨折"]})
-    place = tmp_path / "l"
-    with monkeypatch.context() as patch:  # so it was before
-        patch.setattr(type(encoder), "can_read", lambda _self, texts: np.ones(len(texts), np.bool_))
-        build_linker(terminology, encoder, place)
-    manifest = json.loads((place / MANIFEST_NAME).read_text(encoding="utf-8"))
-    del manifest["config"]["n_unread"]
-    (place / MANIFEST_NAME).write_text(json.dumps({**manifest, "sha256": None}), encoding="utf-8")
-    assert np.load(place / "vectors.npy").any(1).all()
-    report = update_linker(place, terminology)
-    assert (report.is_current, report.n_encoded, report.figures()["n_texts_not_read"]) == (False, 0, 2)
-    assert np.load(place / "vectors.npy").any(1).sum() == 1
-    again = update_linker(place, terminology)
-    assert (again.is_current, again.n_unread) == (True, 2)
 
 
 def test_no_mentions(linker: Linker) -> None:

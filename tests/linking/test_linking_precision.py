@@ -89,19 +89,6 @@ def open_with_files_of(linker: Path) -> Linker:
     return Linker.open(linker)
 
 
-def test_a_linker_from_before_precisions_opens(place: Path, release: Path, tmp_path: Path) -> None:
-    linker = tmp_path / "linker"
-    build_linker(place / "terminology", open_encoder(place / "encoder"), linker)
-    text = (linker / "onoma.json").read_text()
-    older = json.loads("\n".join(line for line in text.splitlines() if '"precision"' not in line))
-    write_text_atomically(linker / "onoma.json", json.dumps({**older, "sha256": None}))
-    assert Linker.open(linker).encoder.folder.precision == "fp32"
-    del older["config"]["names_encoded_in"]
-    write_text_atomically(linker / "onoma.json", json.dumps({**older, "sha256": None}))
-    update_linker(linker, release)
-    assert Linker.open(linker).manifest.config["names_encoded_in"] is None, "nobody knows"
-
-
 def test_an_update_opens_the_linkers_encoder_as_the_linker_does(place: Path, release: Path, tmp_path: Path) -> None:
     """From the folder that it was built from, in the precision and with the numbers of a vector that it was."""
     shortened = open_encoder(place / "encoder", precision="int8", dimensions=8)

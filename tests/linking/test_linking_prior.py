@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import shutil
 from itertools import permutations
 from pathlib import Path
@@ -14,11 +13,10 @@ import polars as pl
 import pytest
 from linking_data import write_letter_encoder, write_small_linker
 
-from onoma.artifacts import MANIFEST_NAME, read_manifest, verify_artifact
+from onoma.artifacts import read_manifest, verify_artifact
 from onoma.errors import ConfigError, DamagedArtifactError, InputError, ShapeError
 from onoma.linking import Linker, add_reranker, build_linker, tune_linker
 from onoma.linking.development import label_mentions
-from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.prior import carry_prior, count_prior, save_prior
 from onoma.linking.strings import StringColumn
 from onoma.linking.updating import update_linker
@@ -235,17 +233,6 @@ def test_counts_without_a_sign(place: Path) -> None:
     linker = Linker.open(place / "linker")
     counts = count_prior(linker.dictionary, mentions(MEANT)).counts
     assert codes(linker.with_prior(counts.astype(np.uint64))) == codes(linker.with_prior(counts))
-
-
-def test_a_linker_of_format_2_opens_and_can_be_given_one(linker: Path) -> None:
-    raw = json.loads((linker / MANIFEST_NAME).read_text())
-    (linker / MANIFEST_NAME).write_text(json.dumps({**raw, "format_version": 2, "sha256": None}))
-    old = Linker.open(linker)
-    assert old.prior is None
-    assert codes(old)[:4] == ["D2", "D3", "D4", "D6"]
-    tune_linker(linker, tuning_mentions(), prior=mentions(MEANT), calibrate=False)
-    assert read_manifest(linker).format_version == FORMAT_VERSION
-    assert codes(Linker.open(linker))[:4] == ["D6", "D4", "D2", "D3"]
 
 
 def test_bad_counts(place: Path, linker: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from linking_data import make_older, write_letter_encoder, write_letter_linker
+from linking_data import write_letter_encoder, write_letter_linker
 from scipy.optimize import minimize_scalar
 
 from onoma.artifacts import MANIFEST_NAME, amend_artifact, read_manifest, verify_artifact
@@ -249,12 +249,6 @@ def test_an_update_keeps_it(linker: Path, tmp_path: Path) -> None:
     assert after.settings == before.settings
     firsts = [[links[0].concept_id for links in one.link(ASKED[:-2], top_k=1)] for one in (before, after)]
     assert firsts[0] == firsts[1]
-
-
-def test_a_linker_of_format_3_is_one_whose_prior_has_no_weight(linker: Path) -> None:
-    make_older(linker, 3, "prior_weight", "rerank_weight")
-    assert Linker.open(linker).settings.prior_weight is None
-    assert tune_linker(linker, DEVELOPMENT, prior=TRAINING, calibrate=False).prior_weight is not None
 
 
 def test_counts_are_replaced_and_what_they_count_for_stays(linker: Path) -> None:

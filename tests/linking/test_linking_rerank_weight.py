@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from linking_data import make_older, write_letter_linker
+from linking_data import write_letter_linker
 from scipy.optimize import minimize
 
 from onoma.encoders.cross_encoder import CrossEncoder
@@ -222,8 +222,7 @@ def test_an_update_keeps_it(place: Path, linker: Path, tmp_path: Path) -> None:
     assert report is not None
 
 
-def test_a_linker_of_format_4_has_the_share_of_its_cross_encoder(linker: Path) -> None:
-    make_older(linker, 4, "rerank_weight")
+def test_a_linker_has_the_share_of_its_cross_encoder(linker: Path) -> None:
     opened = Linker.open(linker)
     asked = MENTIONS["mention"].to_list()[4:12]
     own = opened.link(asked, stages=["sparse", "rerank"])

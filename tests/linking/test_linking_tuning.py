@@ -15,13 +15,11 @@ import polars as pl
 import pytest
 from linking_data import write_letter_linker
 
-from onoma.artifacts import amend_artifact, open_artifact, verify_artifact, write_artifact
+from onoma.artifacts import amend_artifact, open_artifact, verify_artifact
 from onoma.benchmarks import run_benchmark
-from onoma.encoders import export_encoder, open_encoder
 from onoma.encoders.cross_encoder import CrossEncoder
 from onoma.errors import ArtifactExistsError, ConfigError, InputError
-from onoma.indexes.vector_store import write_vectors
-from onoma.linking import Linker, add_prior, add_reranker, build_dictionary, build_linker, confidence, tune_linker
+from onoma.linking import Linker, add_prior, add_reranker, build_linker, confidence, tune_linker
 from onoma.linking.calibration import Calibration
 from onoma.linking.confidence_features import MentionEvidence, confidence_features
 from onoma.linking.confidence_metrics import threshold_in_words
@@ -29,7 +27,7 @@ from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.likelihood import LabelledPool
 from onoma.linking.settings import LinkerSettings, Stage
 from onoma.linking.trials import Accuracies
-from onoma.terminology import Terminology, normalise
+from onoma.terminology import normalise
 from onoma.types import DoubleArray
 from tiny import make_terminology, tiny_encoder
 from tiny_rerankers import write_reranker
@@ -349,42 +347,6 @@ def test_what_cannot_be_tuned(place: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no weights can be learned"):
         tune_linker(folder, exact)
     assert open_artifact(folder, "linker", format_version=FORMAT_VERSION).config.get("tuning") is None
-
-
-def write_format_1(place: Path, out: Path) -> None:
-    """A linker's folder as Onoma wrote it before there were stages."""
-    encoder = open_encoder(place / "letters", backend="onnx")
-    dictionary = build_dictionary(Terminology.open(place / "t"))
-    config = {
-        "normalisation": "sapbert",
-        "encoder_name": encoder.name,
-        "encoder_fingerprint": encoder.fingerprint,
-        "precision": "fp32",
-    }
-    with write_artifact(out, "linker", format_version=1, config=config) as folder:
-        export_encoder(encoder.folder, folder / "encoder", onnx_only=True)
-        dictionary.save(folder)
-        write_vectors(folder, [encoder.encode(list(dictionary.texts))])
-
-
-def test_a_linker_of_format_1_opens_and_can_be_tuned(place: Path, tmp_path: Path) -> None:
-    write_format_1(place, tmp_path / "old")
-    old, new = Linker.open(tmp_path / "old"), Linker.open(place / "untuned")
-    assert old.settings == LinkerSettings(stages=("dense",))
-    assert old.stages == ("exact", "loose", "variants", "dense")
-    mentions = MENTIONS["mention"].to_list()
-    assert old.link(mentions) == new.link(mentions, stages=["dense"])
-    assert old.link(mentions, stages=["exact", "loose"]) == new.link(mentions, stages=["exact", "loose"])
-    with pytest.raises(InputError, match="built without what filters ask for"):
-        old.only(languages="en")
-    with pytest.raises(InputError, match="built without what filters ask for"):
-        old.link(["cold"], expected_types="Disease")
-    report = tune_linker(tmp_path / "old", MENTIONS, stages=["exact", "dense"])
-    tuned = Linker.open(tmp_path / "old")
-    assert tuned.manifest.format_version == FORMAT_VERSION
-    assert tuned.settings.stages == ("exact", "dense")
-    assert tuned.is_calibrated
-    assert report.accuracy["after"].at_1 >= report.accuracy["before"].at_1
 
 
 def test_settings_that_cannot_be(place: Path, tmp_path: Path) -> None:

@@ -273,25 +273,6 @@ def test_without_an_encoder(place: Path, tmp_path: Path) -> None:
         update_linker(tmp_path / "linker", place / "t", encoder=place / "letters")
 
 
-def test_a_folder_of_format_1(place: Path, tmp_path: Path) -> None:
-    """It becomes one of today's format, and answers as before: by vectors alone."""
-    build_linker(place / "t", letters(place), tmp_path / "linker", stages=["dense"])
-    old = {"settings.json", "text_order.npy", "loose_order_2.npy", "index.json", "facts.json"}
-    for name in old:
-        (tmp_path / "linker" / name).unlink()
-    manifest = json.loads((tmp_path / "linker" / MANIFEST_NAME).read_text())
-    manifest["files"] = {name: entry for name, entry in manifest["files"].items() if name not in old}
-    manifest["format_version"] = 1
-    for name in ("ngrams", "index"):
-        del manifest["config"][name]
-    (tmp_path / "linker" / MANIFEST_NAME).write_text(json.dumps({**manifest, "sha256": None}))
-    encoder = letters(place)
-    update_linker(tmp_path / "linker", place / "new", encoder=encoder)
-    rebuilt = build_linker(place / "new", letters(place), tmp_path / "rebuilt", stages=["dense"])
-    assert contents(tmp_path / "linker") == contents(rebuilt.path)
-    assert len(encoder.texts) == 6
-
-
 @pytest.fixture
 def int8(place: Path, tmp_path: Path) -> Path:
     return build_linker(place / "t", letters(place), tmp_path / "int8", vectors="int8").path

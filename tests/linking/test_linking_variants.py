@@ -221,12 +221,12 @@ def test_with_loose_look_up_too(tmp_path: Path) -> None:
     assert linker.link(["SECKEL syndrome type VI"], stages=["exact", "loose"]) == [[]]
 
 
-def test_on_by_itself_in_new_linkers_and_off_in_older_ones(linker: Linker, tmp_path: Path) -> None:
+def test_on_by_itself_and_off_where_stages_are_named(linker: Linker, tmp_path: Path) -> None:
     assert linker.settings.stages == ("exact", "variants", "dense", "sparse")
     make_terminology(tmp_path / "t", CONCEPTS)
     write_letter_encoder(tmp_path / "letters")
-    older = build_linker(tmp_path / "t", tmp_path / "letters", tmp_path / "l", stages=["exact", "dense"])
-    assert older.settings.stages == ("exact", "dense")
+    named = build_linker(tmp_path / "t", tmp_path / "letters", tmp_path / "l", stages=["exact", "dense"])
+    assert named.settings.stages == ("exact", "dense")
     assert LinkerSettings(stages=("exact", "dense")).look_ups == ("exact",)
     assert LinkerSettings(stages=("variants", "dense")).look_ups == ()
     assert LinkerSettings().look_ups == ("exact", "variants")

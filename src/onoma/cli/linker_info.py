@@ -46,20 +46,20 @@ def _facts(manifest: Manifest, settings: LinkerSettings, record: IndexRecord | N
     from onoma.linking.updating import is_of_earlier_release
 
     config = manifest.config
-    index, encoded_in = config.get("index", {}), config.get("names_encoded_in")
+    index, encoded_in = config.get("index", {}), config.get("names_encoded_in", [])
     parents = {parent.kind: parent.fingerprint for parent in manifest.parents}
     return {
-        "concepts": config.get("n_concepts"),
-        "concepts_without_name": config.get("n_nameless"),
-        "texts": config.get("n_texts"),
+        "concepts": config["n_concepts"],
+        "concepts_without_name": config["n_nameless"],
+        "texts": config["n_texts"],
         "texts_not_read": config.get("n_unread"),
-        "normalisation": config.get("normalisation"),
+        "normalisation": config["normalisation"],
         "stages": list(settings.stages),
-        "terminology": parents.get("terminology"),
+        "terminology": parents["terminology"],
         "encoder": config.get("encoder_name"),
         "encoder_fingerprint": config.get("encoder_fingerprint"),
         "encoder_precision": config.get("precision"),
-        "names_encoded_in": None if encoded_in in (None, [config.get("precision")]) else encoded_in,
+        "names_encoded_in": None if encoded_in in ([], [config["precision"]]) else encoded_in,
         "index": index.get("kind"),
         "vectors": index.get("vectors"),
         "dimensions": None if record is None else record.width,
@@ -67,7 +67,7 @@ def _facts(manifest: Manifest, settings: LinkerSettings, record: IndexRecord | N
         "recall": index.get("recall"),
         "table": index.get("table"),
         "vectors_fingerprint": index.get("fingerprint"),
-        "ngrams": config.get("ngrams"),
+        "ngrams": config["ngrams"],
         "reranker": config.get("reranker"),
         "tuned_on_mentions": config.get("tuning", {}).get("n_mentions"),
         "tuned_with_an_earlier_release": is_of_earlier_release(settings, config) or None,

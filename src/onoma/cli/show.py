@@ -173,7 +173,7 @@ def nameless_concepts(linker: Path, terminology: Path) -> None:
     from onoma.terminology import Terminology
 
     config = read_manifest(linker).config
-    if not config.get("n_nameless"):
+    if not config["n_nameless"]:
         return
     names = NameDictionary.open(linker, normalisation=config["normalisation"])
     codes = nameless_concepts(Terminology.open(terminology), names)

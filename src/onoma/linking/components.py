@@ -47,14 +47,14 @@ class Components:
         dictionary: Names and concepts.
         settings: Stages that are on, and what was learned for them.
         lookup: Texts by what a mention is.
+        facts: What filters ask for.
+        words: How many of the texts have each word.
         encoder: Mentions to vectors.
         index: Search of the texts' vectors.
         vectors: These vectors.
         ngrams: Search of the texts' character n-grams.
-        facts: What filters ask for.
         reranker: The cross-encoder.
         prior: How often each concept is meant, int64, shape (C,); unset: not known.
-        words: How many of the texts have each word; unset: counted when that is needed.
         entries: Which entries may be an answer, bool, shape (E,); unset: all.
         preparation: What mentions go through before they are linked.
     """
@@ -62,14 +62,14 @@ class Components:
     dictionary: NameDictionary
     settings: LinkerSettings
     lookup: NameLookup
+    facts: TerminologyFacts
+    words: NameWords
     encoder: Encoder | None = None
     index: Index | None = None
     vectors: StoredVectors | None = None
     ngrams: CharNgramIndex | None = None
-    facts: TerminologyFacts | None = None
     reranker: Reranker | None = None
     prior: RowArray | None = None
-    words: NameWords | None = None
     entries: BoolArray | None = None
     preparation: Preparation = field(default_factory=Preparation)
 
@@ -93,10 +93,7 @@ class Components:
     def spelling(self) -> Spelling:
         """Corrections by the words of these texts; words that the encoder's tokeniser has whole are right too."""
         texts, mask = self.dictionary.texts, self.texts.mask
-        if mask is None:
-            words = self.words or NameWords.of(texts)
-        else:
-            words = NameWords.of(texts[int(row)] for row in np.flatnonzero(mask))
+        words = self.words if mask is None else NameWords.of(texts[int(row)] for row in np.flatnonzero(mask))
         return Spelling(
             words.as_dict(),
             is_known=None if self.encoder is None else self.encoder.has_whole,
@@ -148,9 +145,9 @@ class Components:
         """The same with what passes the filters.
 
         Raises:
-            InputError: there are no facts to filter by, none such as are asked for, or nothing passes.
+            InputError: there are no facts such as are asked for, or nothing passes.
         """
-        components = self.keeping(allowed_entries(filters, self.dictionary, self._known_facts()))
+        components = self.keeping(allowed_entries(filters, self.dictionary, self.facts))
         if components.entries is None or not components.entries.any():
             raise InputError(
                 "no name passes these filters together",
@@ -163,18 +160,10 @@ class Components:
         """Which concepts are of one of these types or groups, bool, shape (C,); ``None`` if none is given.
 
         Raises:
-            InputError: there are no facts to tell by, or no such type.
+            InputError: there is no such type.
         """
         wanted = filter_words(semantic_types, "expected_types")
-        return expected_concepts(wanted, self._known_facts(), field="expected_types") if wanted else None
-
-    def _known_facts(self) -> TerminologyFacts:
-        if self.facts is None:
-            raise InputError(
-                "this linker was built without what filters ask for: semantic types, sources, languages, hierarchy",
-                fix="build it again with this Onoma",
-            )
-        return self.facts
+        return expected_concepts(wanted, self.facts, field="expected_types") if wanted else None
 
     def prepare(
         self,

@@ -83,14 +83,12 @@ class TerminologyFacts:
         self.upper_ids.save(folder, "upper_ids")
 
     @classmethod
-    def open(cls, folder: Path, dictionary: NameDictionary) -> TerminologyFacts | None:
-        """What `save` wrote, memory-mapped; ``None`` in a folder from before there were facts.
+    def open(cls, folder: Path, dictionary: NameDictionary) -> TerminologyFacts:
+        """What `save` wrote, memory-mapped.
 
         Raises:
             DamagedArtifactError: the files do not fit the dictionary.
         """
-        if not (folder / _FACTS_FILE).exists():
-            return None
         content = json.loads((folder / _FACTS_FILE).read_text(encoding="utf-8"))
         columns: dict[str, Any] = {name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r")) for name in _ARRAYS}
         if (len(columns["concept_types"]), len(columns["entry_labels"])) != (

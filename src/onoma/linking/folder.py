@@ -15,10 +15,6 @@ encoder/                 an encoder's folder, with its ONNX model alone
 reranker/                a cross-encoder's folder, if one was added
 prior.npy                how often each concept is meant, if that was counted (`onoma.linking.prior`)
 ======================== ============================================================================================
-
-Format 5. In format 4 a cross-encoder has the share that its training chose, in format 3 a prior has no weight. Folders
-of format 2 have no prior, those of format 1 no settings, look-up, facts, n-grams and cross-encoder either, and always
-an encoder.
 """
 
 from __future__ import annotations
@@ -31,13 +27,13 @@ from onoma.artifacts import Manifest, read_manifest
 from onoma.artifacts.system import is_of_system
 from onoma.encoders import Encoder, cross_encoder, open_encoder
 from onoma.errors import ConfigError, DamagedArtifactError, MismatchError
-from onoma.indexes import ExactIndex, Index, char_ngrams
+from onoma.indexes import Index, char_ngrams
 from onoma.indexes.char_ngrams import CharNgramIndex
 from onoma.indexes.opening import open_index
 from onoma.indexes.pgvector import PgVectorIndex
 from onoma.indexes.pgvector_folder import TABLE_FILE
 from onoma.indexes.protocol import StoredVectors
-from onoma.indexes.records import RECORD_FILE, read_index_record
+from onoma.indexes.records import read_index_record
 from onoma.indexes.vector_store import VectorStore
 from onoma.linking.components import Components
 from onoma.linking.dictionary import NAMES_FILES, NameDictionary
@@ -47,7 +43,6 @@ from onoma.linking.prior import open_prior
 from onoma.linking.reranking import Reranker
 from onoma.linking.settings import LinkerSettings
 from onoma.linking.spelling import WORDS_FILES, NameWords
-from onoma.types import MAX_NORM
 
 KIND = "linker"
 FORMAT_VERSION = 5
@@ -112,9 +107,6 @@ def open_vectors(
     Raises:
         OnomaError: they cannot be opened; see `open_components`.
     """
-    if not (folder / RECORD_FILE).exists():  # format 1 has vectors alone, and they were compared one by one
-        stored = VectorStore.open(folder, max_norm=MAX_NORM)
-        return ExactIndex(stored), stored
     index = open_index(folder, database=database, checksums=checksums)
     if isinstance(index, PgVectorIndex):
         return index, index
@@ -133,7 +125,7 @@ def fingerprint(manifest: Manifest, *, reranker: str | None) -> str:
     digest.update(str(manifest.config.get("normalisation")).encode())
     digest.update((reranker or "").encode())
     # The folders of models count by their fingerprints: their manifests have a date. So do vectors in a table: that of
-    # another build has another name. Words are those of the texts, and older folders do not have them.
+    # another build has another name. Words are those of the texts.
     for name, entry in sorted(manifest.files.items()):
         if not name.startswith((f"{ENCODER_FOLDER}/", f"{RERANKER_FOLDER}/", TABLE_FILE, WORDS_FILES)):
             digest.update(f"\n{name} {entry.sha256}".encode())
@@ -166,7 +158,7 @@ def _open_encoder(folder: Path, manifest: Manifest) -> Encoder | None:
     made_by = manifest.config.get("encoder_fingerprint")
     if made_by is None:
         return None
-    precision = manifest.config.get("precision", "fp32")
+    precision = manifest.config["precision"]
     encoder = open_encoder(folder / ENCODER_FOLDER, backend="onnx", precision=precision, in_full=False)
     if encoder.fingerprint != made_by:
         raise MismatchError(

@@ -23,7 +23,6 @@ LOOSE = "loose"
 """Preset of the looser look-up."""
 _EXACT_FILE = "text_order.npy"
 _LOOSE_FILE = "loose_order_2.npy"
-"""Not "loose_order.npy", which older folders have: an order under what "loose" was then would mislead the search."""
 
 OrderArray = npt.NDArray[np.int32]
 
@@ -82,12 +81,9 @@ class NameLookup:
 
     @classmethod
     def open(cls, folder: Path, texts: Sequence[str]) -> NameLookup:
-        """What `save` wrote, memory-mapped; made when needed in a folder from before there was a look-up."""
-        orders = [
-            np.asarray(np.load(folder / name, mmap_mode="r")) if (folder / name).exists() else None
-            for name in (_EXACT_FILE, _LOOSE_FILE)
-        ]
-        return cls(texts, exact_order=orders[0], loose_order=orders[1])
+        """What `save` wrote, memory-mapped."""
+        exact, loose = (np.asarray(np.load(folder / name, mmap_mode="r")) for name in (_EXACT_FILE, _LOOSE_FILE))
+        return cls(texts, exact_order=exact, loose_order=loose)
 
     def save(self, folder: Path) -> None:
         """Write both orders into ``folder``."""

@@ -78,14 +78,12 @@ class LinkerSettings(BaseModel):
 
     @classmethod
     def open(cls, folder: Path) -> LinkerSettings:
-        """What `save` wrote. A folder from before there were settings: dense search alone, as it always was.
+        """What `save` wrote.
 
         Raises:
             DamagedArtifactError: the file cannot be read.
         """
         file = folder / SETTINGS_FILE
-        if not file.exists():
-            return cls(stages=("dense",))
         try:
             return cls.model_validate_json(file.read_text(encoding="utf-8"))
         except (ConfigError, ValueError) as error:

@@ -92,14 +92,12 @@ class NameWords:
         return cls(words, np.array([counter[word] for word in words], np.int64))
 
     @classmethod
-    def open(cls, folder: Path) -> NameWords | None:
-        """What `save` wrote, memory-mapped; ``None`` in a folder from before words were counted there.
+    def open(cls, folder: Path) -> NameWords:
+        """What `save` wrote, memory-mapped.
 
         Raises:
             DamagedArtifactError: there are not as many counts as words.
         """
-        if not (folder / _COUNTS_FILE).exists():
-            return None
         words, counts = StringColumn.open(folder, _WORDS), np.load(folder / _COUNTS_FILE, mmap_mode="r")
         if counts.shape != (len(words),):
             raise DamagedArtifactError(f"{folder}: its words and their counts are not of one build. Build it again.")

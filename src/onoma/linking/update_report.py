@@ -29,8 +29,7 @@ class UpdateReport:
         n_kept: Texts that both have.
         n_encoded: Texts that were encoded; 0 without an encoder. All new ones, and see `onoma.linking.known_vectors`.
         n_unread: Texts that the encoder cannot read, which have no vector; unset: without an encoder.
-        n_nameless: Active concepts that cannot be an answer, as they have no name; unset: of a linker built before
-            this was counted.
+        n_nameless: Active concepts that cannot be an answer, as they have no name.
         concepts: What became of concepts, see `onoma.linking.concept_changes`.
         counts: Of each kind of change, zero included.
         is_tuned: Settings were learned with the names of an earlier release.
@@ -47,7 +46,7 @@ class UpdateReport:
     n_kept: int
     n_encoded: int
     n_unread: int | None
-    n_nameless: int | None
+    n_nameless: int
     concepts: pl.DataFrame
     counts: dict[str, int]
     is_tuned: bool

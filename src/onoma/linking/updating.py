@@ -42,7 +42,7 @@ from onoma.encoders.folders import Precision
 from onoma.encoders.kept_parts import KeptParts
 from onoma.errors import ArtifactExistsError, ConfigError, MismatchError
 from onoma.indexes.pgvector_replacing import replacing_tables, tables_in
-from onoma.indexes.records import RECORD_FILE, read_index_record, write_index_record
+from onoma.indexes.records import read_index_record, write_index_record
 from onoma.linking.answer_changes import EarlierAnswers, unchanged
 from onoma.linking.build import BIOSYN_NGRAMS, build_linker
 from onoma.linking.concept_changes import CHANGES, CONCEPT_CHANGES, concept_changes
@@ -117,7 +117,7 @@ def update_linker(
     before = Linker.open(place, database=database)
     ensure_writable(target, KIND, overwrite=overwrite or is_in_place)
     encodes_with = _own_encoder(before, encoder, precision)
-    if is_in_place and is_current(before, release) and _has_zeros(before):
+    if is_in_place and is_current(before, release):
         remove_leftovers(place.resolve())  # of an update that was killed as it cleaned up
         return _nothing_to_do(before, release, mentions, answered, started)
     _check_is_related(before, release)
@@ -183,7 +183,7 @@ def update_linker(
         n_kept=_n_common(before.dictionary, after.dictionary),
         n_encoded=0 if known is None else known.n_encoded,
         n_unread=config.get("n_unread"),
-        n_nameless=config.get("n_nameless"),
+        n_nameless=config["n_nameless"],
         concepts=concepts,
         counts={change: counted.get(change, 0) for change in CHANGES},
         is_tuned=is_of_earlier_release(before.settings, config),
@@ -196,12 +196,6 @@ def update_linker(
 def is_current(linker: Linker, terminology: Terminology) -> bool:
     """Whether a linker was made from this release of a terminology, by the fingerprint of its content."""
     return terminology.manifest.as_parent() in linker.manifest.parents
-
-
-def _has_zeros(linker: Linker) -> bool:
-    """Whether texts that the encoder cannot read have no vectors, as in every linker built since that is looked at."""
-    config = linker.manifest.config
-    return "n_unread" in config or config.get("encoder_fingerprint") is None
 
 
 def check_terminology(linker: Linker, terminology: Terminology) -> None:
@@ -267,7 +261,7 @@ def _nothing_to_do(
         n_kept=linker.n_texts,
         n_encoded=0,
         n_unread=linker.manifest.config.get("n_unread"),
-        n_nameless=linker.manifest.config.get("n_nameless"),
+        n_nameless=linker.manifest.config["n_nameless"],
         concepts=pl.DataFrame(schema=CONCEPT_CHANGES),
         counts=dict.fromkeys(CHANGES, 0),
         is_tuned=is_of_earlier_release(linker.settings, linker.manifest.config),
@@ -287,9 +281,8 @@ def _build(
 ) -> Manifest:
     """Build a linker with the options of another one, and put its files into ``folder``; its manifest."""
     config = before.manifest.config
-    ngrams = config.get("ngrams")
-    # Folders of format 1 have no index, and were compared vector by vector.
-    index = read_index_record(before.path) if (before.path / RECORD_FILE).exists() else None
+    ngrams = config["ngrams"]
+    index = None if known is None else read_index_record(before.path)
     build = folder / _BUILD_FOLDER
     build_linker(
         release,
@@ -311,10 +304,10 @@ def _build(
     return built
 
 
-def _names_encoded_in(before: Manifest, known: KnownVectors, encodes_with: Encoder) -> list[str] | None:
-    """The precisions that vectors were computed in; ``None`` where the linker they are copied from does not say."""
-    copied = before.config.get("names_encoded_in") if known.n_copied else []
-    return None if copied is None else sorted({*copied, *([encodes_with.precision] if known.n_encoded else [])})
+def _names_encoded_in(before: Manifest, known: KnownVectors, encodes_with: Encoder) -> list[str]:
+    """The precisions that vectors were computed in."""
+    copied = before.config["names_encoded_in"] if known.n_copied else []
+    return sorted({*copied, *([encodes_with.precision] if known.n_encoded else [])})
 
 
 def _said_of_index(before: Path, folder: Path, config: dict[str, Any]) -> dict[str, Any]:
