@@ -159,14 +159,6 @@ def test_another_name_leaves_the_settings_of_the_former_behind() -> None:
     assert Recipe.load("sapbert-code", same).config.loss == expected
 
 
-def test_settings_that_an_earlier_version_did_not_have_are_as_by_default() -> None:
-    config = TrainingConfig(steps=3, learning_rate=0.5)
-    known = config.model_dump(mode="json")
-    del known["base_share"], known["loss"]
-    assert TrainingConfig.completed(known) == config.model_dump(mode="json")
-    assert TrainingConfig.completed({**known, "seed": 7}) != config.model_dump(mode="json")
-
-
 def test_a_recipe_may_be_given_by_name_as_it_is_or_as_settings(tmp_path: Path) -> None:
     recipe = Recipe.load("sapbert-paper")
     assert Recipe.of("sapbert-paper") == Recipe.of(recipe) == recipe

@@ -285,7 +285,7 @@ def test_what_a_run_ran_on_is_told_where_it_differs(base: Path, tmp_path: Path) 
     (tmp_path / CHECKPOINT_NAME).touch()
     now = {**identity, "pairs": "b" * 64, "precision": "bf16", "processes": 1}
     with pytest.raises(MismatchError) as refused:
-        planned_steps(tmp_path, now, type(config))
+        planned_steps(tmp_path, now)
     differing = "the pairs, the precision (begun with fp32, now bf16), the processes (begun with 2, now 1)."
     assert f"with other settings: {differing}" in str(refused.value)
 

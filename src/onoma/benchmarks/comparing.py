@@ -226,13 +226,9 @@ def read_results(folder: Path) -> Measured:
     """
     open_artifact(folder, "benchmark-results")
     about = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    predictions = scan_parquet(folder / "predictions.parquet")
-    columns = predictions.collect_schema()  # earlier results have no rows without a concept, and no clusters
-    if "no_concept" in columns:
-        predictions = predictions.filter(~pl.col("no_concept"))
-    cluster = pl.col("cluster") if "cluster" in columns else pl.lit(None, pl.String).alias("cluster")
-    rows = predictions.select("query", "mention", cluster, "gold", "query_rank").collect()
-    return Measured(folder, about, rows.unique("query", keep="first", maintain_order=True))
+    rows = scan_parquet(folder / "predictions.parquet").filter(~pl.col("no_concept"))
+    rows = rows.select("query", "mention", "cluster", "gold", "query_rank")
+    return Measured(folder, about, rows.collect().unique("query", keep="first", maintain_order=True))
 
 
 def clusters_of(measured: Measured) -> RowArray:
@@ -253,7 +249,7 @@ def n_distinct_of(measured: Measured) -> int:
 
 def clusters_in_words(measured: Measured) -> str:
     """What intervals are over."""
-    return str(measured.about.get("clusters", DISTINCT))  # earlier results do not say
+    return str(measured.about["clusters"])
 
 
 def check_comparable(one: Measured, other: Measured) -> None:
@@ -322,17 +318,12 @@ def _ranks_concepts(about: dict[str, Any]) -> bool:
 
 def have_other_names(about: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether two results, by their ``results.json``, were chosen from other names or an order of them."""
-    known = [one.get("dictionary_sha256") for one in (about, other)]
-    is_told = None not in known  # by results written since they tell it
-    return about["n_dictionary"] != other["n_dictionary"] or (is_told and known[0] != known[1])
+    return bool(about["dictionary_sha256"] != other["dictionary_sha256"])
 
 
 def _check_dictionaries(about: dict[str, Any], other: dict[str, Any], first: Path, second: Path) -> None:
     """Refuse results that were chosen from different names; those that a linker has are part of what is measured."""
-    if _ranks_concepts(about):
-        return
-    known, other_known = about.get("dictionary_sha256"), other.get("dictionary_sha256")
-    if known is not None and known == other_known:
+    if _ranks_concepts(about) or not have_other_names(about, other):
         return
     files, other_files = about["data"], other["data"]
     differing = [
@@ -342,13 +333,11 @@ def _check_dictionaries(about: dict[str, Any], other: dict[str, Any], first: Pat
         and name in other_files
         and entry["sha256"] != other_files[name]["sha256"]
     ]
-    is_told = known is not None and other_known is not None  # by results written since they tell it
-    if is_told or differing or about["n_dictionary"] != other["n_dictionary"]:
-        what = f" (different files: {', '.join(sorted(differing))})" if differing else ""
-        raise MismatchError(
-            f"{first} was measured over {about['n_dictionary']:,} names, {second} over {other['n_dictionary']:,} others"
-            f"{what}: the difference would be that of the dictionaries. Measure both with the same files."
-        )
+    what = f" (different files: {', '.join(sorted(differing))})" if differing else ""
+    raise MismatchError(
+        f"{first} was measured over {about['n_dictionary']:,} names, {second} over {other['n_dictionary']:,} others"
+        f"{what}: the difference would be that of the dictionaries. Measure both with the same files."
+    )
 
 
 def cutoffs_of(measured: Measured) -> set[int]:

@@ -270,7 +270,6 @@ def _read_folder(
     folder: Path, *, name: str | None, pooling: Pooling | None, max_tokens: int | None, precision: OnnxPrecision | None
 ) -> EncoderFolder:
     about: dict[str, Any] = {}
-    trained_on: str | None = None
     trained_dimensions: tuple[int, ...] = ()
     manifest: Manifest | None = None
     folder = folder.absolute()
@@ -285,7 +284,6 @@ def _read_folder(
                 f"join {folder} -o ENCODER."
             ) from None
         about = read_json(folder / ABOUT_NAME)
-        trained_on = trained_normalisation(about, manifest.config)
         trained_dimensions = tuple(manifest.config.get("training", {}).get("matryoshka", ()))
     elif (folder / ABOUT_NAME).exists():
         raise DamagedArtifactError(
@@ -336,28 +334,11 @@ def _read_folder(
         origin=Origin(**about.get("origin", {})),
         dimensions=about.get("dimensions"),
         sparse_weight=about.get("sparse_weight"),
-        trained_on=trained_on,
+        trained_on=about.get("normalisation"),
         trained_dimensions=trained_dimensions,
         trained_mentions=None if manifest is None else manifest.config.get("pairs", {}).get("mentions_fingerprint"),
         seen=see_files((model_path / "config.json", *weights, onnx, model_path / TOKENIZER_NAME), folder, manifest),
     )
-
-
-def trained_normalisation(about: Mapping[str, Any], config: Mapping[str, Any]) -> str | None:
-    """Preset of `onoma.terminology.normalise` that an encoder's training names went through; None if nobody says.
-
-    Args:
-        about: What ``encoder.json`` says; older folders have a preset also where no training was.
-        config: Of the manifest. A copy of a trained encoder does not say how it was trained.
-    """
-    training: Mapping[str, Any] = config.get("training", {})
-    if training:
-        said = training.get("normalisation")
-    else:
-        said = about.get("normalisation")
-        if said == "sapbert" and not about.get("origin", {}).get("base"):
-            said = None  # older folders have it where nobody said so
-    return None if said is None else str(said)
 
 
 def onnx_name(precision: OnnxPrecision) -> str:

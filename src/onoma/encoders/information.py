@@ -8,9 +8,8 @@ from pathlib import Path
 
 from onoma.artifacts import read_manifest
 from onoma.encoders.agreement import Agreement, read_agreements
-from onoma.encoders.folders import ABOUT_NAME, ADAPTED_PREFIX, OnnxPrecision, Origin, family_of, trained_normalisation
+from onoma.encoders.folders import ADAPTED_PREFIX, OnnxPrecision, Origin, family_of
 from onoma.encoders.model_card import RESULTS_FOLDER
-from onoma.encoders.sentence_folders import read_json
 from onoma.encoders.sources import locate_encoder
 from onoma.encoders.weight_files import count_parameters
 
@@ -84,8 +83,6 @@ def encoder_info(source: str | Path) -> EncoderInfo:
             if file.is_file() and "__pycache__" not in file.parts
         }
     )
-    config = manifest.config if manifest else {}
-    about = read_json(found.path / ABOUT_NAME) if found.is_own else {}
     return EncoderInfo(
         name=found.name,
         path=found.path,
@@ -95,7 +92,7 @@ def encoder_info(source: str | Path) -> EncoderInfo:
         pooling=found.pooling,
         max_tokens=found.max_tokens,
         sparse_weight=found.sparse_weight,
-        normalisation=trained_normalisation(about, config),
+        normalisation=found.trained_on,
         precision=found.precision,
         fingerprint=found.fingerprint,
         origin=found.origin,

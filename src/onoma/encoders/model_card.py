@@ -21,7 +21,6 @@ from onoma.encoders.folders import (
     EncoderFolder,
     Origin,
     family_of,
-    trained_normalisation,
 )
 from onoma.encoders.markdown import code, plain, table
 from onoma.encoders.pooling import Pooling
@@ -88,10 +87,10 @@ def model_card(
     """
     about = json.loads((folder / ABOUT_NAME).read_text("utf-8"))
     architecture = json.loads((folder / "config.json").read_text("utf-8"))
-    origin = Origin(**about.get("origin", {}))
+    origin = Origin(**about["origin"])
     training: Mapping[str, Any] = config.get("training", {})
     report = _read(folder / TRAIN_NAME)
-    preset = trained_normalisation(about, config)
+    preset: str | None = about.get("normalisation")
     sections = [
         _head(folder, source, origin, config, is_adapted=_is_adapted(architecture)),
         f"# {plain(about['name'])}",

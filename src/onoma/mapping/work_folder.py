@@ -61,14 +61,14 @@ class Settings:
         finder: What finds the short forms that contexts define, if they are looked for.
         composites: Whether composite mentions are split.
         spelling: Whether misspelt words are put right.
+        strengths: Whether strengths and dose forms of drugs are left out.
         asking: How the linker is asked, where it is not as it would be by itself (`onoma.linking.asking`), as JSON.
         input_format: Ending of the input's name.
+        quoting: Whether cells of an input of text may stand in double quotes.
         output_format: Ending of the output's name.
         onoma: Version.
         polars: Version.
         sizes: Bounds of parts and tasks.
-        strengths: Whether strengths and dose forms of drugs are left out.
-        quoting: Whether cells of an input of text may stand in double quotes.
     """
 
     input: str
@@ -81,14 +81,14 @@ class Settings:
     finder: str | None
     composites: bool
     spelling: bool
+    strengths: bool
     asking: str | None
     input_format: str
+    quoting: str
     output_format: str
     onoma: str
     polars: str
     sizes: str
-    strengths: bool = False
-    quoting: str = "auto"
 
     def differences(self, other: Settings) -> str:
         """What is different in ``other``, for a person."""

@@ -99,9 +99,8 @@ def state_of(out: Path, combination: Combination, keys: Sequence[str]) -> Traine
     folder = out / combination.name
     if not folder.exists():
         return waiting
-    config = combination.recipe.config
-    trained, wanted = open_artifact(folder, "encoder").config.get("training", {}), config.model_dump(mode="json")
-    known = config.completed(trained)
+    known = open_artifact(folder, "encoder").config.get("training", {})
+    wanted = combination.recipe.config.model_dump(mode="json")
     other = [f"{key} ({known.get(key)}, now {wanted.get(key)})" for key in wanted if known.get(key) != wanted.get(key)]
     if other or known.keys() != wanted.keys():
         raise MismatchError(

@@ -163,7 +163,7 @@ class _Sitting(Generic[Done]):
         course, config = self._course, self._config
         identity = {"config": config.model_dump(mode="json"), **course.identity(), **course.ran_on}
         self._base = str(identity["base"])
-        known = broadcast(planned_steps(self._run, identity, type(config)) if is_main() else None)
+        known = broadcast(planned_steps(self._run, identity) if is_main() else None)
         total_steps = known or plan_steps(config, course.batches, course.step, course.training_names, self._evaluations)
         course.batches.end_at(total_steps * config.accumulation)
         if known is None and is_main():

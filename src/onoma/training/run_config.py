@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -111,11 +110,6 @@ class RunConfig(BaseModel):
             found = f"{' and '.join(given)} are" if given else "none is"
             raise ValueError(f"exactly one of steps, epochs and minutes must be set; {found}")
         return self
-
-    @classmethod
-    def completed(cls, known: Mapping[str, Any]) -> dict[str, Any]:
-        """Settings that an earlier version of Onoma wrote down: those that it did not have are as by default."""
-        return {**cls.model_construct().model_dump(mode="json"), **known}
 
 
 class EncoderRunConfig(RunConfig):

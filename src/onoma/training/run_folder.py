@@ -176,7 +176,7 @@ def _goes_on(out: Path, config: RunConfig) -> bool:
     run = run_folder(out)
     if not is_saved(run, out):
         return False
-    return not _other_settings(_begun(run, type(config))["config"], config.model_dump(mode="json"))
+    return not _other_settings(_begun(run)["config"], config.model_dump(mode="json"))
 
 
 def _empty(run: Path) -> None:
@@ -189,13 +189,12 @@ def _empty(run: Path) -> None:
     (run / RUN_NAME).unlink(missing_ok=True)
 
 
-def planned_steps(run: Path, identity: dict[str, Any], settings: type[RunConfig]) -> int | None:
+def planned_steps(run: Path, identity: dict[str, Any]) -> int | None:
     """Number of steps of the run begun in this folder, None if it is new.
 
     Args:
         run: The folder.
         identity: What would be written down of the run.
-        settings: The kind of ``identity["config"]``, for settings that an earlier version did not have.
 
     Raises:
         MismatchError: a run with another identity (config, pairs, base, device, ...) was begun here.
@@ -203,7 +202,7 @@ def planned_steps(run: Path, identity: dict[str, Any], settings: type[RunConfig]
     """
     if not (run / RUN_NAME).exists():
         return None
-    known = _begun(run, settings)
+    known = _begun(run)
     if not (run / CHECKPOINT_NAME).exists() and any(known.get(key) != value for key, value in identity.items()):
         return None  # nothing was reached with the other settings
     differing = _other_settings(known["config"], identity["config"])
@@ -225,7 +224,7 @@ def check_settings(run: Path, config: RunConfig) -> None:
         MismatchError: they are others.
     """
     if (run / RUN_NAME).exists() and (run / CHECKPOINT_NAME).exists():
-        known = _begun(run, type(config))
+        known = _begun(run)
         if differing := _other_settings(known["config"], config.model_dump(mode="json")):
             raise _another_run(run, differing)
 
@@ -238,11 +237,11 @@ def _another_run(run: Path, differing: Sequence[str]) -> MismatchError:
     )
 
 
-def _begun(run: Path, settings: type[RunConfig]) -> dict[str, Any]:
+def _begun(run: Path) -> dict[str, Any]:
     file = run / RUN_NAME
     try:
         known: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        return {**known, "config": settings.completed(known["config"]), "total_steps": int(known["total_steps"])}
+        return {**known, "config": dict(known["config"]), "total_steps": int(known["total_steps"])}
     except (ValueError, KeyError, TypeError) as error:
         raise TrainingError(f"{file} is not readable ({error}). Remove {run} to begin anew.") from None
 
