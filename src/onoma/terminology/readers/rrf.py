@@ -202,7 +202,6 @@ def read_names(
     preference: pl.Expr,
     watchers: Sequence[Watcher] = (),
     further: Sequence[pl.Expr] = (),
-    keep: Sequence[str] = (),
     is_wanted: pl.Expr | None = None,
     sources: Sequence[str] = (),
 ) -> Names:
@@ -215,7 +214,6 @@ def read_names(
         preference: Smaller is better; LAT is BCP 47 there, and there is a column ``is_suppressed``.
         watchers: See all rows, also those that the filters leave out.
         further: Further columns of the result.
-        keep: Further columns of the file that ``preference``, ``further`` and ``is_wanted`` need.
         is_wanted: Keep these rows only; unset: all.
         sources: Further sources that must occur.
 
@@ -223,7 +221,7 @@ def read_names(
         InputError: a filter names what the release does not have; under "strict" also a bad row.
     """
     family, path = release.family, release.path("CONSO")
-    columns = ["CUI", "LAT", "TS", "STT", "ISPREF", "SAB", "TTY", "STR", "SUPPRESS", *keep]
+    columns = ["CUI", "LAT", "TS", "STT", "ISPREF", "SAB", "TTY", "STR", "SUPPRESS"]
     columns += [column for watcher in watchers for column in watcher.columns]
     parts, cuis = [], [pl.Series("CUI", [], dtype=pl.String)]
     seen: dict[str, set[str]] = {"LAT": set(), "SAB": set(), "TTY": set()}
