@@ -30,6 +30,7 @@ from onoma.artifacts.system import is_of_system
 from onoma.encoders.adapters import CoupledNorm, adapter_tensors, has_adapters, insert_saved
 from onoma.encoders.catalogue import known_names
 from onoma.encoders.folders import ADAPTED_PREFIX, ADAPTER_KIND, EncoderFolder, Origin
+from onoma.encoders.json_files import read_json, write_json
 from onoma.encoders.loading import load_model, quiet_transformers
 from onoma.encoders.lora import has_lora, insert_saved_lora, lora_config, lora_tensors, merged
 from onoma.encoders.markdown import plain, table
@@ -333,9 +334,8 @@ def write_weights(encoder: PackedEncoder, folder: Path) -> torch.nn.Module:
         model.save_pretrained(folder, safe_serialization=True)
     if has_adapters(model):
         file = folder / "config.json"
-        values = json.loads(file.read_text(encoding="utf-8"))
-        values["model_type"] = ADAPTED_PREFIX + values["model_type"]
-        file.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+        values = read_json(file)
+        write_json(file, {**values, "model_type": ADAPTED_PREFIX + values["model_type"]})
     whole: torch.nn.Module = model
     return whole
 

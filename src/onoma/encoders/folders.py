@@ -17,9 +17,10 @@ from typing import Any, Literal, get_args
 from tokenizers import Tokenizer
 
 from onoma.artifacts import MANIFEST_NAME, Manifest, open_artifact, read_manifest, sha256_file
+from onoma.encoders.json_files import read_json
 from onoma.encoders.pooling import Pooling, checked_pooling
 from onoma.encoders.seen_files import SeenFile, see_files
-from onoma.encoders.sentence_folders import read_json, read_sentence_settings
+from onoma.encoders.sentence_folders import read_sentence_settings
 from onoma.encoders.tokens import load_tokenizer, special_tokens_around, tokenizer_fingerprint
 from onoma.encoders.weight_files import weight_files
 from onoma.errors import (

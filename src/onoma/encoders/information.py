@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from onoma.artifacts import read_manifest
 from onoma.encoders.agreement import Agreement, read_agreements
 from onoma.encoders.folders import ADAPTED_PREFIX, OnnxPrecision, Origin, family_of
+from onoma.encoders.json_files import read_json
 from onoma.encoders.model_card import RESULTS_FOLDER
 from onoma.encoders.sources import locate_encoder
 from onoma.encoders.weight_files import count_parameters
@@ -70,7 +70,7 @@ def encoder_info(source: str | Path) -> EncoderInfo:
     """
     found = locate_encoder(source, precision=None)
     manifest = read_manifest(found.path) if found.is_own else None
-    config = json.loads((found.model_path / "config.json").read_text("utf-8"))
+    config = read_json(found.model_path / "config.json")
     layers = config.get("num_hidden_layers") or config.get("n_layers")
     adapted = str(config.get("model_type", "")).startswith(ADAPTED_PREFIX)
     parts = [family_of(config), f"{layers} layers" if layers else "", "adapters inside" if adapted else ""]

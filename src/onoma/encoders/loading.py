@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from torch import nn
 from onoma.encoders.adapters import insert_saved, is_adapter_name
 from onoma.encoders.architectures import BERT_LIKE
 from onoma.encoders.folders import ADAPTED_PREFIX, EncoderFolder, family_of
+from onoma.encoders.json_files import read_json
 from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.packing import pack_lists
 from onoma.encoders.pooling import Pooling
@@ -101,7 +101,7 @@ def load_model(folder: EncoderFolder) -> nn.Module:
             fix="open it with backend='onnx', or name the encoder that it was made from",
         )
     folder.check_content(*folder.weights)
-    raw = json.loads((folder.model_path / "config.json").read_text(encoding="utf-8"))
+    raw = read_json(folder.model_path / "config.json")
     adapted = str(raw.get("model_type", "")).startswith(ADAPTED_PREFIX)
     options: dict[str, Any] = {}
     model: nn.Module

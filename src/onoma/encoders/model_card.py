@@ -22,6 +22,7 @@ from onoma.encoders.folders import (
     Origin,
     family_of,
 )
+from onoma.encoders.json_files import read_json
 from onoma.encoders.markdown import code, plain, table
 from onoma.encoders.pooling import Pooling
 from onoma.encoders.weight_files import count_parameters, weight_files
@@ -85,11 +86,11 @@ def model_card(
         parents: Of its manifest.
         seed: Of its manifest.
     """
-    about = json.loads((folder / ABOUT_NAME).read_text("utf-8"))
-    architecture = json.loads((folder / "config.json").read_text("utf-8"))
+    about = read_json(folder / ABOUT_NAME)
+    architecture = read_json(folder / "config.json")
     origin = Origin(**about["origin"])
     training: Mapping[str, Any] = config.get("training", {})
-    report = _read(folder / TRAIN_NAME)
+    report: dict[str, Any] = read_json(folder / TRAIN_NAME, missing_is_empty=True)
     preset: str | None = about.get("normalisation")
     sections = [
         _head(folder, source, origin, config, is_adapted=_is_adapted(architecture)),
@@ -330,7 +331,7 @@ def _scores(folder: Path, report: Mapping[str, Any]) -> str:
                 "On development data, which may have decided when to stop and what to keep (per cent):",
                 table(("step", "set", "acc@1", "acc@5"), rows),
             ]
-    results = [_read(file) for file in sorted((folder / RESULTS_FOLDER).glob("*.json"))]
+    results = [read_json(file) for file in sorted((folder / RESULTS_FOLDER).glob("*.json"))]
     if results:
         rows = [
             (
@@ -446,10 +447,3 @@ def _shown(value: Any) -> str:
 
 def _words(key: str) -> str:
     return key.replace("_", " ")
-
-
-def _read(file: Path) -> dict[str, Any]:
-    if not file.is_file():
-        return {}
-    read: dict[str, Any] = json.loads(file.read_text("utf-8"))
-    return read

@@ -27,9 +27,10 @@ from onoma.encoders.folders import (
     OnnxPrecision,
     onnx_name,
 )
+from onoma.encoders.json_files import read_json, write_json
 from onoma.encoders.model_card import RESULTS_FOLDER, write_card
 from onoma.encoders.onnx_encoder import OnnxEncoder
-from onoma.encoders.saving import fill_folder, write_json
+from onoma.encoders.saving import fill_folder
 from onoma.encoders.sources import locate_encoder
 from onoma.errors import ConfigError, InputError, MismatchError, missing_extra, one_of
 from onoma.types import CountProgress
@@ -118,7 +119,7 @@ def add_to_card(
             with_ngrams = ["n-grams"] if "sparse_weight" in result["model"] else []
             name = "-".join((*_file_name_parts(result), result["precision"], *with_ngrams))
             write_json(folder / RESULTS_FOLDER / f"{name}.json", result)
-        about = json.loads((folder / ABOUT_NAME).read_text("utf-8"))
+        about = read_json(folder / ABOUT_NAME)
         if terminologies:
             known = _check_trained_on(terminologies, found)
             merged = {one["fingerprint"]: dict(one) for one in (*about.get("terminologies", []), *terminologies)}

@@ -24,7 +24,6 @@ is merged, and such a folder is an ordinary one.
 from __future__ import annotations
 
 import dataclasses
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -42,8 +41,8 @@ from onoma.encoders.folders import (
     Origin,
     onnx_name,
 )
+from onoma.encoders.json_files import read_json, write_json
 from onoma.encoders.model_card import TRAIN_NAME, data_of, write_card
-from onoma.encoders.sentence_folders import read_json
 from onoma.encoders.sources import locate_encoder
 from onoma.encoders.tokens import load_tokenizer, tokenizer_fingerprint
 from onoma.encoders.weight_files import WEIGHTS_INDEX
@@ -363,8 +362,3 @@ def _load(source: EncoderFolder) -> PackedEncoder:
     except ImportError:
         raise missing_extra("torch", "train", f"Writing the ONNX model of {source.name}") from None
     return load_folder(source)
-
-
-def write_json(file: Path, content: Any) -> None:
-    """As encoders' folders have it: a line for each value."""
-    file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

@@ -5,11 +5,11 @@ A plain folder of transformers has none of these files and says nothing.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from onoma.encoders.json_files import read_json
 from onoma.encoders.pooling import POOLINGS, Pooling
 from onoma.errors import InputError
 
@@ -150,23 +150,3 @@ def check_within(name: str, named_in: Path) -> None:
         raise InputError(
             f"'{name}' lies outside of this encoder's folder", path=named_in, fix="take a whole copy of it"
         )
-
-
-def read_json(file: Path, *, missing_is_empty: bool = False) -> Any:
-    """What a file of JSON in an encoder's folder holds.
-
-    Args:
-        file: The file.
-        missing_is_empty: Whether a file that is not there counts as ``{}``.
-
-    Raises:
-        InputError: it is missing, or no JSON.
-    """
-    if missing_is_empty and not file.is_file():
-        return {}
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError("this file is missing", path=file, fix="download the encoder again") from None
-    except (ValueError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"this file is not JSON ({error})", path=file) from None

@@ -6,7 +6,8 @@ import json
 import math
 from pathlib import Path
 
-from onoma.encoders.sentence_folders import check_within, read_json
+from onoma.encoders.json_files import read_json
+from onoma.encoders.sentence_folders import check_within
 from onoma.errors import InputError
 
 WEIGHTS_INDEX = "model.safetensors.index.json"
