@@ -424,9 +424,10 @@ def test_vectors_of_another_encoder(linker: Linker) -> None:
         Linker.open(linker.path)
 
 
-def test_a_newer_format(linker: Linker) -> None:
-    edit_manifest(linker.path, lambda manifest: manifest.update(format_version=99))
-    with pytest.raises(FormatVersionError, match="format 99"):
+@pytest.mark.parametrize(("version", "told"), [(99, "Update Onoma"), (5, "format 5, written by an Onoma before this")])
+def test_another_format(version: int, told: str, linker: Linker) -> None:
+    edit_manifest(linker.path, lambda manifest: manifest.update(format_version=version))
+    with pytest.raises(FormatVersionError, match=told):
         Linker.open(linker.path)
 
 

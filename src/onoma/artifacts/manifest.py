@@ -100,7 +100,9 @@ class Manifest(_Record):
         return Parent(kind=self.kind, fingerprint=self.fingerprint)
 
 
-def open_artifact(path: str | Path, kind: str, *, format_version: int = 1, in_full: bool = False) -> Manifest:
+def open_artifact(
+    path: str | Path, kind: str, *, format_version: int = 1, oldest: int = 1, in_full: bool = False
+) -> Manifest:
     """Check that ``path`` is a whole artefact of this kind and return its manifest.
 
     Every file must be there with its recorded size; files up to 16 MiB are checksummed too, of larger ones 64 blocks
@@ -110,12 +112,13 @@ def open_artifact(path: str | Path, kind: str, *, format_version: int = 1, in_fu
         path: The folder.
         kind: That it must be of.
         format_version: The newest that is understood.
+        oldest: The oldest.
         in_full: Checksum everything, for what is going to be read whole.
 
     Raises:
         InputError: there is nothing at ``path``.
         NotAnArtifactError: no manifest, or another kind.
-        FormatVersionError: written by a newer Onoma.
+        FormatVersionError: written by a newer Onoma, or by one that was long before.
         DamagedArtifactError: a file is missing, truncated or changed.
     """
     folder = Path(path)
@@ -134,6 +137,11 @@ def open_artifact(path: str | Path, kind: str, *, format_version: int = 1, in_fu
             raise FormatVersionError(
                 f"{folder} is a {kind} of format {manifest.format_version}, written by Onoma {manifest.onoma_version}; "
                 f"this Onoma {__version__} reads up to format {format_version}. Update Onoma, or make the folder again."
+            )
+        if manifest.format_version < oldest:
+            raise FormatVersionError(
+                f"{folder} is a {kind} of format {manifest.format_version}, written by an Onoma before this one, which "
+                f"reads from format {oldest} on. Make the folder again."
             )
         return manifest
 

@@ -19,7 +19,7 @@ from onoma.artifacts import open_artifact
 from onoma.artifacts.parquet import scan_parquet
 from onoma.benchmarks.biosyn import cluster_of
 from onoma.benchmarks.metrics import DISTINCT, cluster_mean, cluster_numbers, percentile_interval, resampled_means
-from onoma.benchmarks.results import CONCEPTS, name_of
+from onoma.benchmarks.results import CONCEPTS, FORMAT_VERSION, KIND, name_of
 from onoma.errors import InputError, MismatchError
 from onoma.randomness import random_from
 from onoma.types import DoubleArray, RowArray
@@ -224,7 +224,7 @@ def read_results(folder: Path) -> Measured:
         InputError: there is nothing.
         ArtifactError: it is something else, or damaged.
     """
-    open_artifact(folder, "benchmark-results")
+    open_artifact(folder, KIND, format_version=FORMAT_VERSION, oldest=FORMAT_VERSION)
     about = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     rows = scan_parquet(folder / "predictions.parquet").filter(~pl.col("no_concept"))
     rows = rows.select("query", "mention", "cluster", "gold", "query_rank")

@@ -16,6 +16,8 @@ from onoma.benchmarks.metrics import Accuracy
 from onoma.benchmarks.parts import WRITTEN_AS, n_queries_of, part_as_json
 from onoma.linking import Filters
 
+KIND = "benchmark-results"
+FORMAT_VERSION = 2
 CONCEPTS = "concepts"
 """What a baseline ranks that was measured over a linker's."""
 

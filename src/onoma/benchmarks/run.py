@@ -35,7 +35,7 @@ from onoma.benchmarks.ranking import (
     require_common_ids,
     weight_of_ngrams,
 )
-from onoma.benchmarks.results import BenchmarkResult, name_of, told_apart, versions_in_use
+from onoma.benchmarks.results import FORMAT_VERSION, KIND, BenchmarkResult, name_of, told_apart, versions_in_use
 from onoma.benchmarks.tasks import BenchmarkTask, get_task
 from onoma.codes import NO_CONCEPT
 from onoma.encoders import Encoder, open_encoder
@@ -101,7 +101,7 @@ def run_benchmark(
         ArtifactExistsError: ``out`` is taken.
     """
     declared = get_task(task) if isinstance(task, str) else task
-    ensure_writable(out, "benchmark-results", overwrite=overwrite)
+    ensure_writable(out, KIND, overwrite=overwrite)
     started = time.perf_counter()
     chosen = declared.split(split)
     queries, files = declared.queries(Path(data), chosen)
@@ -329,7 +329,8 @@ def predictions_table(queries: Sequence[Query], ranking: Ranking, *, may_be_nil:
 def _write(result: BenchmarkResult, predictions: pl.DataFrame, *, overwrite: bool) -> None:
     with write_artifact(
         result.path,
-        "benchmark-results",
+        KIND,
+        format_version=FORMAT_VERSION,
         config={"task": result.task, "split": result.split, "model": dict(result.model)},
         seed=result.seed,
         overwrite=overwrite,

@@ -28,7 +28,7 @@ def info(
     from onoma.linking.folder import FORMAT_VERSION, KIND, fingerprint_of_folder
     from onoma.linking.settings import LinkerSettings
 
-    manifest = open_artifact(linker, KIND, format_version=FORMAT_VERSION)
+    manifest = open_artifact(linker, KIND, format_version=FORMAT_VERSION, oldest=FORMAT_VERSION)
     record = read_index_record(linker) if "index" in manifest.config else None
     facts = {
         **_facts(manifest, LinkerSettings.open(linker), record),

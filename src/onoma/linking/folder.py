@@ -45,7 +45,7 @@ from onoma.linking.settings import LinkerSettings
 from onoma.linking.spelling import WORDS_FILES, NameWords
 
 KIND = "linker"
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 ENCODER_FOLDER, RERANKER_FOLDER = "encoder", "reranker"
 
 

@@ -87,7 +87,7 @@ class Linker:
             )
         manifest, components = read_while_unchanged(
             folder,
-            lambda: open_artifact(folder, KIND, format_version=FORMAT_VERSION),
+            lambda: open_artifact(folder, KIND, format_version=FORMAT_VERSION, oldest=FORMAT_VERSION),
             lambda manifest: open_components(folder, manifest, database=database),
         )
         return cls(folder, manifest, components)
