@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onoma.code_columns import codes_of_concept_expr, meant_codes_expr
 from onoma.codes import (
     codes_of_concept,
-    codes_of_concept_expr,
     meant_codes,
-    meant_codes_expr,
     other_forms,
     other_forms_in_words,
     split_codes,

@@ -18,8 +18,8 @@ from onoma.errors import ConfigError, InputError
 from onoma.indexes import ExactIndex
 from onoma.linking import Asking, Filters, Linker, LinkerSettings, Preparation, build_linker
 from onoma.linking.components import Components
-from onoma.linking.dictionary import collect_entries, dictionary_of
-from onoma.linking.facts import collect_facts
+from onoma.linking.dictionary_building import collect_entries, dictionary_of
+from onoma.linking.facts_collecting import collect_facts
 from onoma.linking.lookup import NameLookup
 from onoma.linking.spelling import NameWords
 from tiny import make_terminology

@@ -24,7 +24,8 @@ from onoma.linking.baselines.fuzzy import FuzzyNames
 from onoma.linking.baselines.lexical import Bm25Names, EqualNames, TfidfNames
 from onoma.linking.baselines.name_search import SearchLinker, words_of
 from onoma.linking.baselines.word_vectors import WordVectorNames, WordVectors
-from onoma.linking.dictionary import NameDictionary, build_dictionary
+from onoma.linking.dictionary import NameDictionary
+from onoma.linking.dictionary_building import build_dictionary
 from onoma.terminology import normalise
 from tiny import make_terminology
 

@@ -30,7 +30,8 @@ from onoma.errors import (
     OnomaError,
 )
 from onoma.linking import Link, Linker, build_linker
-from onoma.linking.dictionary import NameDictionary, build_dictionary
+from onoma.linking.dictionary import NameDictionary
+from onoma.linking.dictionary_building import build_dictionary
 from onoma.linking.mentions import Preparation
 from onoma.terminology import Terminology, normalise
 from onoma.types import BoolArray, FloatArray
@@ -442,11 +443,11 @@ _LINK_AND_LIST_MODULES = """
 import sys
 from onoma.linking import Linker
 links = Linker.open(sys.argv[1]).link(["common cold"], top_k=1)
-print(links[0][0].concept_id, sorted({"torch", "transformers"} & sys.modules.keys()))
+print(links[0][0].concept_id, sorted({"torch", "transformers", "polars"} & sys.modules.keys()))
 """
 
 
-def test_linking_loads_no_torch(linker: Linker) -> None:
+def test_linking_loads_no_torch_and_no_tables(linker: Linker) -> None:
     run = subprocess.run(
         [sys.executable, "-c", _LINK_AND_LIST_MODULES, str(linker.path)], capture_output=True, text=True, check=True
     )

@@ -17,7 +17,8 @@ from onoma.artifacts import read_manifest, verify_artifact
 from onoma.errors import ConfigError, DamagedArtifactError, InputError, ShapeError
 from onoma.linking import Linker, add_reranker, build_linker, tune_linker
 from onoma.linking.development import label_mentions
-from onoma.linking.prior import carry_prior, count_prior, save_prior
+from onoma.linking.prior import save_prior
+from onoma.linking.prior_counting import carry_prior, count_prior
 from onoma.linking.strings import StringColumn
 from onoma.linking.updating import update_linker
 from onoma.pairs import build_mention_pairs

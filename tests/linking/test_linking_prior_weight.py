@@ -19,7 +19,8 @@ from onoma.errors import ConfigError, InputError, ShapeError
 from onoma.linking import Linker, add_prior, add_reranker, build_linker, tune_linker
 from onoma.linking.folder import FORMAT_VERSION
 from onoma.linking.likelihood import LabelledPool
-from onoma.linking.prior import PRIOR_DEPTH, count_prior, learn_prior_weight
+from onoma.linking.prior import PRIOR_DEPTH
+from onoma.linking.prior_counting import count_prior, learn_prior_weight
 from onoma.linking.updating import update_linker
 from tiny import make_terminology, tiny_encoder
 from tiny_rerankers import write_reranker

@@ -275,7 +275,7 @@ def _names(preset: str, terminology: Path | None, file: Path | None, sample: int
     import random
 
     from onoma.files.text_files import read_lines
-    from onoma.linking.dictionary import build_dictionary
+    from onoma.linking.dictionary_building import build_dictionary
     from onoma.terminology import Terminology, normalise
 
     if terminology is not None:

@@ -156,7 +156,8 @@ def _lines_of_stdin() -> Iterator[list[str]]:
     """Whole lines, as many as are there at a time; those before a bad one too."""
     from onoma.cli import show
     from onoma.errors import InputError
-    from onoma.files.text_files import CARRIAGE_RETURN, lines_of_bytes
+    from onoma.files.csv_problems import CARRIAGE_RETURN
+    from onoma.files.text_files import lines_of_bytes
 
     if sys.stdin is None:
         raise ConfigError("standard input is closed: give mentions, or lines on it.")

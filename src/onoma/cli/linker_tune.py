@@ -12,7 +12,7 @@ from onoma.cli.options import Database, Encoding, LinkerFolder, OnError, reading
 if TYPE_CHECKING:
     from onoma.files.reading import Reading
     from onoma.linking import LinkerSettings, TuningReport
-    from onoma.linking.prior import PriorReport
+    from onoma.linking.prior_counting import PriorReport
     from onoma.linking.trials import Accuracies
 
 _NEARLY_ALL = 0.95

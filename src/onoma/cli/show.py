@@ -169,7 +169,8 @@ def many_compared(linker: Path) -> None:
 def nameless_concepts(linker: Path, terminology: Path) -> None:
     """Remark on active concepts of a linker's terminology that are never an answer, for want of a name."""
     from onoma.artifacts import read_manifest
-    from onoma.linking.dictionary import NameDictionary, nameless_concepts
+    from onoma.linking.dictionary import NameDictionary
+    from onoma.linking.dictionary_building import nameless_concepts
     from onoma.terminology import Terminology
 
     config = read_manifest(linker).config

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from onoma.errors import InputError
-from onoma.files.text_files import without_byte_order_mark
+from onoma.files.byte_order_marks import without_byte_order_mark
 
 
 class TextDecoder:

@@ -19,10 +19,10 @@ import numpy as np
 import polars as pl
 
 from onoma.errors import InputError
+from onoma.files.csv_problems import csv_problem, is_never_closed
 from onoma.files.delimited import is_text, named_columns, without_first_lines
 from onoma.files.reading import Reading
 from onoma.files.text_files import (
-    CARRIAGE_RETURN,
     LineBlock,
     TextSource,
     marked_lines,
@@ -230,20 +230,6 @@ def long_fields() -> Iterator[None]:
         yield
     finally:
         csv.field_size_limit(former_limit)
-
-
-def is_never_closed(error: csv.Error) -> bool:
-    """Whether the csv module met the end of the file within quotes."""
-    return "end of data" in str(error)
-
-
-def csv_problem(error: csv.Error) -> str:
-    """What the csv module found wrong with a line, in words."""
-    if is_never_closed(error):
-        return "a quote is opened and never closed"
-    if "new-line character" in str(error):
-        return CARRIAGE_RETURN
-    return f"not CSV ({error})"
 
 
 def _frame(

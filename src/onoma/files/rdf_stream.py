@@ -20,10 +20,11 @@ from pyoxigraph import Quad, RdfFormat
 
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
+from onoma.files.byte_order_marks import without_byte_order_mark
 from onoma.files.decoding import TextDecoder
 from onoma.files.rdf_guards import XmlTexts, guard_of
 from onoma.files.reading import Reading
-from onoma.files.text_files import read_bytes, without_byte_order_mark
+from onoma.files.text_files import read_bytes
 
 _BY_EXTENSION = {
     ".ttl": RdfFormat.TURTLE,

@@ -17,11 +17,12 @@ import polars as pl
 from onoma.artifacts.parquet import scan_parquet
 from onoma.errors import InputError, did_you_mean
 from onoma.files.archives import SourceFile
+from onoma.files.csv_problems import CARRIAGE_RETURN
 from onoma.files.delimited import first_line, first_line_of, read_delimited
 from onoma.files.json_lines import BadLineError, json_object
 from onoma.files.quoted import ROWS_PER_BATCH, long_fields, read_quoted
 from onoma.files.reading import Reading
-from onoma.files.text_files import CARRIAGE_RETURN, read_blocks, text_lines
+from onoma.files.text_files import read_blocks, text_lines
 
 Row = dict[str, Any]
 LINE = "\0line"

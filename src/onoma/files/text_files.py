@@ -17,16 +17,14 @@ from typing import BinaryIO, TypeAlias, cast
 
 from onoma.errors import InputError
 from onoma.files.archives import MAX_SWELLING, MAX_UNCHECKED_BYTES, SourceFile, is_zip, source_files
+from onoma.files.byte_order_marks import without_byte_order_mark
+from onoma.files.csv_problems import CARRIAGE_RETURN
 from onoma.files.encodings import Recoder
 from onoma.files.reading import Reading
 
 BLOCK_BYTES = 4 << 20
-_SEEN = 16
-"""Bytes at the beginning of a file by which UTF-16 is told: every second one is 0."""
 MAX_LINE_BYTES = 256 << 20
 """A longer line is no name but a damaged or hostile file."""
-CARRIAGE_RETURN = "a carriage return (CR) outside quotes, where lines end in LF or CR LF: convert the ends of lines"
-"""What is wrong with a file whose lines end in CR alone."""
 _NOT_UTF8 = "not UTF-8"
 TextSource: TypeAlias = Path | SourceFile
 """A text file, plain or gzip, on disk or in an archive; a path may also be that of a zip archive of just one file."""
@@ -382,25 +380,3 @@ _NO_TEXT = (
     (0, b"PAR1\x15", "a Parquet file", "give its name the ending .parquet where tables are read, or write it as CSV"),
 )
 """Offset, signature there, kind, what to do."""
-
-
-def without_byte_order_mark(start: bytes, path: Path, *, encoding_option: str | None = None) -> bytes:
-    """The first bytes of a file without the mark of UTF-8; for the option see `Reading`.
-
-    Raises:
-        InputError: it is UTF-16 or UTF-32.
-    """
-    is_32 = start.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff"))
-    is_marked = start.startswith((b"\xff\xfe", b"\xfe\xff"))
-    if not (is_32 or is_marked or (len(start) >= _SEEN and any(start[:_SEEN:2]) != any(start[1:_SEEN:2]))):
-        return start.removeprefix(b"\xef\xbb\xbf")
-    # Without a mark converters take the order of the machine, and make other characters of all.
-    code = "UTF-32" if is_32 else "UTF-16" if is_marked else "UTF-16LE" if any(start[:_SEEN:2]) else "UTF-16BE"
-    raise InputError(
-        f"the file is {code[:6]}",
-        path=path,
-        line=1,
-        expected="UTF-8",
-        fix=(f"say so ({encoding_option}{code}), or " if encoding_option else "")
-        + f"convert it, e.g. iconv -f {code} -t UTF-8",
-    )

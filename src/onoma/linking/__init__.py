@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from onoma.linking.build import add_reranker as add_reranker
     from onoma.linking.build import build_linker as build_linker
     from onoma.linking.dictionary import NameDictionary as NameDictionary
-    from onoma.linking.dictionary import build_dictionary as build_dictionary
+    from onoma.linking.dictionary_building import build_dictionary as build_dictionary
     from onoma.linking.exact_match import ExactMatcher as ExactMatcher
     from onoma.linking.expansion import AbbreviationTable as AbbreviationTable
     from onoma.linking.explanation import Explanation as Explanation
@@ -34,7 +34,8 @@ if not TYPE_CHECKING:  # who checks types shall find names that are misspelt
         {
             "onoma.linking.asking": ["Asking"],
             "onoma.linking.build": ["add_prior", "add_reranker", "build_linker"],
-            "onoma.linking.dictionary": ["NameDictionary", "build_dictionary"],
+            "onoma.linking.dictionary": ["NameDictionary"],
+            "onoma.linking.dictionary_building": ["build_dictionary"],
             "onoma.linking.exact_match": ["ExactMatcher"],
             "onoma.linking.expansion": ["AbbreviationTable"],
             "onoma.linking.explanation": ["Explanation"],

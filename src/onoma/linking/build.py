@@ -36,13 +36,14 @@ from onoma.indexes.opening import build_index, check_kind
 from onoma.indexes.pgvector_folder import is_table_kind, prepare_table
 from onoma.indexes.pgvector_replacing import drop_unfinished, replacing_tables
 from onoma.indexes.records import TableKind
-from onoma.linking.dictionary import collect_entries, dictionary_of
-from onoma.linking.facts import collect_facts
+from onoma.linking.dictionary_building import collect_entries, dictionary_of
+from onoma.linking.facts_collecting import collect_facts
 from onoma.linking.folder import ENCODER_FOLDER, FORMAT_VERSION, KIND, RERANKER_FOLDER
 from onoma.linking.known_vectors import KnownVectors
 from onoma.linking.linker import Linker
 from onoma.linking.lookup import NameLookup
-from onoma.linking.prior import PriorReport, count_prior, save_prior
+from onoma.linking.prior import save_prior
+from onoma.linking.prior_counting import PriorReport, count_prior
 from onoma.linking.settings import LinkerSettings, Stage, ordered_stages
 from onoma.linking.spelling import NameWords
 from onoma.terminology import Terminology

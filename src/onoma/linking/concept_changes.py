@@ -21,7 +21,7 @@ import polars as pl
 
 from onoma.linking.dictionary import NameDictionary
 from onoma.terminology import Terminology
-from onoma.terminology.normalisation import normalise_expr
+from onoma.terminology.normalised_columns import normalise_expr
 from onoma.terminology.tables import ACTIVE
 
 GONE = ("replaced", "retired", "removed", "unnamed")

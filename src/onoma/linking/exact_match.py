@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onoma.linking.dictionary import NameDictionary, build_dictionary
+from onoma.linking.dictionary import NameDictionary
 from onoma.linking.links import Link, checked_mentions, checked_top_k
 from onoma.linking.lookup import NameLookup
-from onoma.terminology import Terminology, normalise
+from onoma.terminology import normalise
 from onoma.types import RowArray
+
+if TYPE_CHECKING:  # whoever links does without terminologies
+    from onoma.terminology import Terminology
 
 
 class ExactMatcher:
@@ -40,6 +44,8 @@ class ExactMatcher:
         hidden_names: Sequence[int] | RowArray | None = None,
     ) -> ExactMatcher:
         """A matcher over the active concepts of a terminology; arguments as in `build_dictionary`."""
+        from onoma.linking.dictionary_building import build_dictionary
+
         return cls(build_dictionary(terminology, normalisation=normalisation, hidden_names=hidden_names))
 
     @cached_property

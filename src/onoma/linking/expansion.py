@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Literal
 
 from onoma.errors import InputError
-from onoma.files.quoted import csv_problem
-from onoma.files.text_files import without_byte_order_mark
+from onoma.files.byte_order_marks import without_byte_order_mark
+from onoma.files.csv_problems import csv_problem
 from onoma.linking.abbreviations import BRACKETS, one_line
 from onoma.linking.links import check_text
 

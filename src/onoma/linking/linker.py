@@ -34,7 +34,7 @@ from onoma.linking.reranking import Reranker
 from onoma.linking.searching import DenseSearch
 from onoma.linking.settings import LinkerSettings, Stage
 from onoma.linking.strings import StringColumn
-from onoma.terminology.tables import checked_name_rows
+from onoma.terminology.name_rows import checked_name_rows
 from onoma.types import BoolArray, RowArray
 
 _Part = TypeVar("_Part")

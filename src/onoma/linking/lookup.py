@@ -13,10 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from onoma.linking.strings import StringColumn
-from onoma.terminology import normalise, normalise_expr
+from onoma.terminology import normalise
 from onoma.types import RowArray
 
 LOOSE = "loose"
@@ -59,6 +58,10 @@ class SortedStrings:
 
 def order_of(strings: Sequence[str], *, preset: str | None = None) -> OrderArray:
     """Rows of a column by its strings, or by what a normalisation makes of them; equal ones by row; shape (n,)."""
+    import polars as pl  # who opens a linker has its orders already
+
+    from onoma.terminology import normalise_expr
+
     key = pl.col("string") if preset is None else normalise_expr(pl.col("string"), preset)
     rows = pl.DataFrame({"string": pl.Series(list(strings), dtype=pl.String)}).select(key).with_row_index("row")
     # Polars compares bytes of UTF-8 and Python code points: the same order.

@@ -15,77 +15,25 @@ What look-up found stays before what the searches found, however rare it is. A c
 look-up found in this order, unless it reads the mention's context; candidates of the searches it orders as ever, by
 its own scores and these.
 
-w is the one under which the right concepts of development mentions are most probable, where the probability of a
-candidate is a softmax of ``a s + b log(1 + n)`` and w = b / a (`onoma.linking.likelihood`): with b = 1 that is
-Bayes' rule with the counts, plus one each, as the prior.
-
 File: ``prior.npy`` in the linker's folder, a count for each concept.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
-from onoma.codes import meant_codes, other_forms, other_forms_in_words, split_codes
-from onoma.errors import DamagedArtifactError, InputError, ShapeError
+from onoma.errors import DamagedArtifactError, ShapeError
 from onoma.linking.dictionary import NameDictionary
-from onoma.linking.likelihood import LabelledPool, maximise_likelihood
-from onoma.pairs.mentions import check_mentions, mentions_fingerprint
 from onoma.types import BoolArray, DoubleArray, RowArray
 
 PRIOR_FILE = "prior.npy"
 PRIOR_DEPTH = 50
 """First concepts of the searches whose scores the prior changes."""
-_SHOWN = 5
-
-
-@dataclass(frozen=True)
-class PriorReport:
-    """What annotated mentions said of how often concepts are meant.
-
-    Attributes:
-        n_mentions: All of them; of these
-        n_unknown: those of concepts that the linker does not have, or of none.
-        n_concepts: Concepts that are meant at least once.
-        mentions_fingerprint: See `onoma.pairs.mentions.mentions_fingerprint`.
-    """
-
-    n_mentions: int
-    n_unknown: int
-    n_concepts: int
-    mentions_fingerprint: str
-
-
-@dataclass(frozen=True, eq=False)
-class Prior:
-    """Counts, int64, shape (C,), and what to say of them."""
-
-    counts: RowArray
-    report: PriorReport
-
-
-@dataclass(frozen=True, eq=False)
-class CarriedPrior:
-    """Counts brought to another release of the terminology.
-
-    Attributes:
-        counts: Of its concepts, int64, shape (C,).
-        n_moved: Counts whose concept is gone and whose successor has them now; a mention of several concepts has one
-            for each.
-        n_gone: Those whose concept is gone without one.
-    """
-
-    counts: RowArray
-    n_moved: int
-    n_gone: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,88 +69,6 @@ class WeightedPrior:
                 others = (scores == score) & unexpected
                 added[others] = np.minimum(added[others], added[is_expected].min())
         return added
-
-
-def learn_prior_weight(pools: Sequence[LabelledPool]) -> float | None:
-    """The weight w, from the candidates of development mentions: of each its score and log(1 + n), shape (n, 2).
-
-    Returns:
-        ``None`` if they do not show that counts, or scores, are good for anything.
-    """
-    weights = maximise_likelihood(pools)
-    if weights is None or not weights.all():
-        return None
-    return float(weights[1] / weights[0])
-
-
-def count_prior(dictionary: NameDictionary, mentions: pl.DataFrame) -> Prior:
-    """How often annotated mentions mean each concept.
-
-    Args:
-        dictionary: Of the linker.
-        mentions: As `onoma.pairs.mentions.read_mentions` gives them. Several codes divided by ``|`` count for each of
-            their concepts; a mention of no concept, or of an unknown one, counts for none.
-
-    Raises:
-        InputError: none is of a concept that the linker has, or this is no table of mentions.
-    """
-    check_mentions(mentions)
-    counted = Counter(mentions["concept_id"].to_list())
-    concept_ids = set(dictionary.concept_ids)
-    codes_of = {label: meant_codes(label, concept_ids) for label in counted}
-    rows_of = dictionary.concept_rows({code for codes in codes_of.values() for code in codes})
-    counts = np.zeros(dictionary.n_concepts, np.int64)
-    n_unknown = 0
-    for label, n in counted.items():
-        rows = sorted({row for code in codes_of[label] for row in rows_of.get(code, ())})
-        counts[rows] += n
-        n_unknown += 0 if rows else n
-    if not counts.any():
-        meant_by = other_forms({code for codes in codes_of.values() for code in codes}, dictionary.concept_ids)
-        said = f"; {other_forms_in_words(meant_by, where='the linker')}" if meant_by else ""
-        raise InputError(
-            "no mention is of a concept that the linker has, so that nothing is known of how often these are meant",
-            field="prior",
-            found=", ".join(sorted(counted)[:_SHOWN]) or "no mentions",
-            fix=f"take codes as the linker's terminology has them{said}",
-        )
-    report = PriorReport(
-        n_mentions=sum(counted.values()),
-        n_unknown=n_unknown,
-        n_concepts=int(np.count_nonzero(counts)),
-        mentions_fingerprint=mentions_fingerprint(mentions["mention"]),
-    )
-    return Prior(counts, report)
-
-
-def carry_prior(
-    counts: RowArray, before: NameDictionary, after: NameDictionary, successors: Mapping[str, str]
-) -> CarriedPrior:
-    """The counts for another release of a terminology, by code.
-
-    Args:
-        counts: Of the concepts of ``before``.
-        before: Names and concepts of the linker.
-        after: Of the new release.
-        successors: Of concepts that are gone, the code of the one that took their place (`Terminology.successors`): it
-            has their counts too. Those of concepts without a successor are left out. One whose alternative codes
-            changed (``a``, now ``a|b``) keeps its counts, if its codes are those of one concept.
-    """
-    row_of = {code: row for row, code in enumerate(after.concept_ids)}
-    carried, n_moved, n_gone = np.zeros(len(row_of), np.int64), 0, 0
-    counted = (code for code, n in zip(before.concept_ids, counts.tolist(), strict=True) if n)
-    unknown = {*counted, *successors.values()} - row_of.keys()
-    alternative = after.concept_rows({part for code in unknown for part in split_codes(code)})
-    for concept_id, n in zip(before.concept_ids, counts.tolist(), strict=True):
-        code = concept_id if concept_id in row_of else successors.get(concept_id, concept_id)
-        parts = () if code in row_of else split_codes(code)
-        rows = {row_of[code]} if code in row_of else {row for part in parts for row in alternative.get(part, ())}
-        if len(rows) == 1:
-            carried[rows.pop()] += n
-            n_moved += n if code != concept_id else 0
-        else:
-            n_gone += n
-    return CarriedPrior(carried, n_moved, n_gone)
 
 
 def checked_prior(counts: npt.ArrayLike, dictionary: NameDictionary) -> RowArray:

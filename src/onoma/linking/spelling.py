@@ -24,7 +24,6 @@ from itertools import islice, takewhile
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
 from onoma.errors import DamagedArtifactError, check_several
 from onoma.linking.strings import StringColumn
@@ -81,6 +80,8 @@ class NameWords:
         Raises:
             InputError: ``names`` is one string.
         """
+        import polars as pl  # who opens a linker has its words already
+
         check_several(names, "names")
         counter: Counter[str] = Counter()
         left = iter(names)

@@ -24,7 +24,8 @@ from onoma.linking.development import SHOWN, Development, Key, are_counted, coun
 from onoma.linking.folder import FORMAT_VERSION, KIND
 from onoma.linking.fusion import learn_weights
 from onoma.linking.linker import Linker
-from onoma.linking.prior import PRIOR_DEPTH, PriorReport, count_prior, learn_prior_weight, save_prior
+from onoma.linking.prior import PRIOR_DEPTH, save_prior
+from onoma.linking.prior_counting import PriorReport, count_prior, learn_prior_weight
 from onoma.linking.reranking import Reranker, learn_share
 from onoma.linking.settings import SEARCHES, LinkerSettings, Stage, ordered_stages
 from onoma.linking.trials import Accuracies, CalibrationReport, Outcome, Remembering, Trial, Wish

@@ -9,7 +9,7 @@ import polars as pl
 
 from onoma.codes import other_forms_in_words
 from onoma.linking.answer_changes import AnswerChanges
-from onoma.linking.prior import CarriedPrior
+from onoma.linking.prior_counting import CarriedPrior
 from onoma.terminology.diffing import EXAMPLES_SHOWN, shortened
 
 _MANY_REMOVED, _REMOVED_SHARE = 20, 0.05

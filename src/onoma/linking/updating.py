@@ -50,7 +50,8 @@ from onoma.linking.dictionary import NameDictionary
 from onoma.linking.folder import ENCODER_FOLDER, FORMAT_VERSION, KIND, RERANKER_FOLDER
 from onoma.linking.known_vectors import KnownVectors
 from onoma.linking.linker import Linker, other_encoder
-from onoma.linking.prior import CarriedPrior, carry_prior, save_prior
+from onoma.linking.prior import save_prior
+from onoma.linking.prior_counting import CarriedPrior, carry_prior
 from onoma.linking.settings import LinkerSettings
 from onoma.linking.update_report import UpdateReport
 from onoma.terminology import Terminology

@@ -16,8 +16,9 @@ from typing import Literal, TypeAlias
 import polars as pl
 
 from onoma.errors import InputError
+from onoma.files.csv_problems import csv_problem, is_never_closed
 from onoma.files.delimited import read_delimited, read_header
-from onoma.files.quoted import ROWS_PER_BATCH, csv_problem, is_never_closed, long_fields, read_quoted
+from onoma.files.quoted import ROWS_PER_BATCH, long_fields, read_quoted
 from onoma.files.reading import Reading
 from onoma.files.table_rows import dividing_sign
 from onoma.files.text_files import only_file, text_lines

@@ -19,7 +19,7 @@ from onoma.pairs.mentions import read_mention_lines, read_mentions
 from onoma.pairs.selection import normalised_names, rows_fingerprint, usable_names
 from onoma.randomness import random_from
 from onoma.terminology import Terminology, normalise_expr
-from onoma.terminology.tables import checked_name_rows
+from onoma.terminology.name_rows import checked_name_rows
 from onoma.terminology.terminology import as_terminology
 from onoma.types import RowArray
 

@@ -23,7 +23,8 @@ import polars as pl
 from tokenizers import Tokenizer
 
 from onoma.artifacts import ensure_writable
-from onoma.codes import NO_CONCEPT, codes_of_concept_expr, meant_codes_expr, other_forms, other_forms_in_words
+from onoma.code_columns import codes_of_concept_expr, meant_codes_expr
+from onoma.codes import NO_CONCEPT, other_forms, other_forms_in_words
 from onoma.encoders.tokens import tokenizer_fingerprint
 from onoma.errors import ConfigError, InputError, one_of
 from onoma.files.archives import SourceFile

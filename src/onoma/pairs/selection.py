@@ -12,7 +12,8 @@ import polars as pl
 
 from onoma.errors import one_of
 from onoma.terminology import normalise_expr
-from onoma.terminology.tables import checked_name_rows, of_languages
+from onoma.terminology.name_rows import checked_name_rows
+from onoma.terminology.tables import of_languages
 from onoma.types import BoolArray
 
 Ambiguous: TypeAlias = Literal["keep", "drop", "mark"]

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from onoma.terminology.merging import merge_terminologies as merge_terminologies
     from onoma.terminology.normalisation import NORMALISATION_PRESETS as NORMALISATION_PRESETS
     from onoma.terminology.normalisation import normalise as normalise
-    from onoma.terminology.normalisation import normalise_expr as normalise_expr
     from onoma.terminology.normalisation import without_unseen as without_unseen
+    from onoma.terminology.normalised_columns import normalise_expr as normalise_expr
     from onoma.terminology.readers.options import describe_options as describe_options
     from onoma.terminology.search import SearchHit as SearchHit
     from onoma.terminology.tables import TerminologyTables as TerminologyTables
@@ -60,9 +60,9 @@ if not TYPE_CHECKING:  # who checks types shall find names that are misspelt
             "onoma.terminology.normalisation": [
                 "NORMALISATION_PRESETS",
                 "normalise",
-                "normalise_expr",
                 "without_unseen",
             ],
+            "onoma.terminology.normalised_columns": ["normalise_expr"],
             "onoma.terminology.readers.options": ["describe_options"],
             "onoma.terminology.search": ["SearchHit"],
             "onoma.terminology.tables": ["TerminologyTables", "write_terminology"],

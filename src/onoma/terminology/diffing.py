@@ -53,7 +53,7 @@ import polars as pl
 
 from onoma.terminology.enriching.lexical_keys import SMALL_WORDS
 from onoma.terminology.listing import write_list
-from onoma.terminology.normalisation import normalise_expr
+from onoma.terminology.normalised_columns import normalise_expr
 from onoma.terminology.tables import ACTIVE, OTHER_SCOPE
 from onoma.terminology.terminology import Terminology
 

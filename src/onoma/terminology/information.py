@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from onoma.terminology.normalisation import normalise_expr
+from onoma.terminology.normalised_columns import normalise_expr
 from onoma.terminology.tables import ACTIVE
 
 _SHOWN = 12

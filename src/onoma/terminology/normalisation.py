@@ -26,11 +26,6 @@ CODER's released code is not idempotent: it drops "nos" before it drops brackets
 "nos (x)" and the second of "nos nos" keep theirs, and its brackets end with their line. Here white space is collapsed
 first and "nos" dropped last. Both agree wherever a second run of the released code would change nothing, on one line.
 A bracket reaches, as there, from "(" to the nearest ")": "a (b (c) d)" becomes "a d)".
-
-Python's own Unicode tables decide, for single names and for columns: Polars carries tables of another Unicode version
-(50 letters lower-case differently under Python 3.11), and its white space lacks U+001C to U+001F. A column therefore
-takes Polars' vectorised functions only for plain strings, which are ASCII throughout and have no white space but single
-spaces, where both are the same by definition, and Python for each distinct other one.
 """
 
 from __future__ import annotations
@@ -39,18 +34,12 @@ import re
 import string
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
-
-import polars as pl
 
 from onoma.errors import InputError, one_of
 
-_NOT_PLAIN = [*"\t\n\v\f\r\x1c\x1d\x1e\x1f", "  "]
-"""What a plain string does not contain, besides what is not ASCII."""
-_ASCII_PUNCTUATION = r"[!-/:-@\[-`{-~]"
 _ASCII_PUNCTUATION_TO_SPACE = str.maketrans(dict.fromkeys(string.punctuation, " "))
-_BRACKET = r"\([^)]*\)"
-_NOT_OTHERWISE_SPECIFIED = "nos"
+BRACKET = r"\([^)]*\)"
+NOT_OTHERWISE_SPECIFIED = "nos"
 
 
 _VARIATION_SELECTORS = [*range(0x180B, 0x180E), 0x180F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]
@@ -117,8 +106,8 @@ def _biosyn(text: str) -> str:
 
 
 def _coder(text: str) -> str:
-    words = _lower(re.sub(_BRACKET, "", _collapse(text))).replace("-", " ").split()
-    return " ".join(word for word in words if word != _NOT_OTHERWISE_SPECIFIED)
+    words = _lower(re.sub(BRACKET, "", _collapse(text))).replace("-", " ").split()
+    return " ".join(word for word in words if word != NOT_OTHERWISE_SPECIFIED)
 
 
 def without_unseen(text: str) -> str:
@@ -131,41 +120,12 @@ def without_unseen(text: str) -> str:
     return text.translate(_UNSEEN_TABLE)
 
 
-def _strip_plain(column: pl.Expr) -> pl.Expr:
-    return column.str.strip_chars(" ")
-
-
-def _sapbert_plain(column: pl.Expr) -> pl.Expr:
-    return _strip_plain(column.str.to_lowercase())
-
-
-def _collapse_spaces(column: pl.Expr) -> pl.Expr:
-    return _strip_plain(column.str.replace_all("  +", " "))
-
-
-def _loose_plain(column: pl.Expr) -> pl.Expr:
-    return _collapse_spaces(column.str.to_lowercase().str.replace_all(_ASCII_PUNCTUATION, " "))
-
-
-def _coder_plain(column: pl.Expr) -> pl.Expr:
-    bare = column.str.to_lowercase().str.replace_all(_BRACKET, "").str.replace_all("-", " ", literal=True)
-    # Two spaces between words and one around all: each word has spaces of its own, so that no two matches overlap.
-    spaced = pl.concat_str(pl.lit(" "), bare.str.replace_all(" ", "  ", literal=True), pl.lit(" "))
-    return _collapse_spaces(spaced.str.replace_all(f" {_NOT_OTHERWISE_SPECIFIED} ", " ", literal=True))
-
-
-@dataclass(frozen=True)
-class _Preset:
-    text: Callable[[str], str]
-    plain_column: Callable[[pl.Expr], pl.Expr]
-
-
-_PRESETS = {
-    "sapbert": _Preset(_sapbert, _sapbert_plain),
-    "exact": _Preset(_exact, _strip_plain),
-    "loose": _Preset(_loose, _loose_plain),
-    "biosyn": _Preset(_biosyn, _loose_plain),  # on ASCII the two are the same
-    "coder": _Preset(_coder, _coder_plain),
+_PRESETS: dict[str, Callable[[str], str]] = {
+    "sapbert": _sapbert,
+    "exact": _exact,
+    "loose": _loose,
+    "biosyn": _biosyn,
+    "coder": _coder,
 }
 
 NORMALISATION_PRESETS = tuple(_PRESETS)
@@ -197,42 +157,4 @@ def normalise(text: str, preset: str = "sapbert") -> str:
     """
     if not isinstance(text, str):
         raise InputError("what shall be normalised is no text", found=repr(text))
-    return _preset(preset).text(text)
-
-
-def normalise_expr(column: pl.Expr, preset: str = "sapbert") -> pl.Expr:
-    """The same as `normalise` for each string of a column; nulls stay null.
-
-    Args:
-        column: An expression of strings.
-        preset: One of `NORMALISATION_PRESETS`.
-
-    Raises:
-        ConfigError: there is no such preset.
-
-    Example:
-        >>> pl.DataFrame({"name": ["Heart  Attack", None]}).select(normalise_expr(pl.col("name")))["name"].to_list()
-        ['heart attack', None]
-    """
-    chosen = _preset(preset)
-    return column.map_batches(
-        lambda series: _normalise_series(series, chosen), return_dtype=pl.String, is_elementwise=True
-    )
-
-
-def _normalise_series(series: pl.Series, preset: _Preset) -> pl.Series:
-    name = series.name
-    is_plain = (series.str.len_bytes() == series.str.len_chars()) & ~series.str.contains_any(_NOT_PLAIN)
-    normalised = series.to_frame("text").select(preset.plain_column(pl.col("text"))).to_series()
-    if is_plain.all():
-        return normalised.alias(name)
-    rows = (~is_plain).arg_true()
-    others = series.gather(rows)
-    distinct = others.unique()
-    by_python = pl.Series([preset.text(text) for text in distinct.to_list()], dtype=pl.String)
-    replaced = others.replace_strict(distinct, by_python, return_dtype=pl.String)
-    return normalised.scatter(rows, replaced).alias(name)
-
-
-def _preset(name: str) -> _Preset:
-    return _PRESETS[one_of(name, _PRESETS, "normalisation")]
+    return _PRESETS[one_of(preset, _PRESETS, "normalisation")](text)

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import polars as pl
-
 from onoma.errors import did_you_mean
 from onoma.terminology.readers.options import split_words
 
@@ -225,8 +223,7 @@ def type_words(value: Any) -> Any:
     return tuple(joined_words)
 
 
-def is_one_of(types: tuple[str, ...], groups: tuple[str, ...]) -> pl.Expr:
-    """Whether a row of MRSTY (TUI, STY) is of one of the types (names or TUIs) or groups."""
+def tuis_of(types: tuple[str, ...], groups: tuple[str, ...]) -> set[str]:
+    """The types' numbers: of types by their names or numbers, of unknown ones what was given, and of whole groups."""
     tuis = {tui for tui, group in GROUP_OF.items() if group in groups} | set(types)
-    tuis |= {_TUI_OF[name.casefold()] for name in types if name.casefold() in _TUI_OF}
-    return pl.col("TUI").is_in(sorted(tuis)) | pl.col("STY").is_in(types)
+    return tuis | {_TUI_OF[name.casefold()] for name in types if name.casefold() in _TUI_OF}

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from onoma.artifacts import verify_artifact
-from onoma.codes import codes_of_concept_expr, meant_codes_expr
+from onoma.code_columns import codes_of_concept_expr, meant_codes_expr
 from onoma.errors import ConfigError, InputError
 from onoma.files.reading import Reading
 from onoma.pairs import HeldOut, read_mentions
@@ -24,8 +24,8 @@ from onoma.pairs.languages import check_languages
 from onoma.pairs.mentions import COMPOSITE
 from onoma.pairs.selection import usable_names
 from onoma.terminology import Terminology
+from onoma.terminology.name_rows import checked_name_rows
 from onoma.terminology.readers.biosyn import BiosynOptions, read_biosyn
-from onoma.terminology.tables import checked_name_rows
 from onoma.types import RowArray, Tell
 
 Dictionary: TypeAlias = Terminology | str | Path

@@ -14,7 +14,7 @@ import torch
 from tokenizers import Tokenizer
 
 from onoma.artifacts.arrays import hash_arrays
-from onoma.codes import codes_of_concept_expr, meant_codes_expr
+from onoma.code_columns import codes_of_concept_expr, meant_codes_expr
 from onoma.errors import InputError
 from onoma.pairs import NameStore
 from onoma.terminology import normalise_expr

@@ -12,7 +12,7 @@ from onoma.encoders import locate_tokenizer
 from onoma.errors import ConfigError, MismatchError, check_several
 from onoma.pairs import PairSet, build_pairs, hold_out_synonyms
 from onoma.terminology import Terminology
-from onoma.terminology.tables import checked_name_rows
+from onoma.terminology.name_rows import checked_name_rows
 from onoma.terminology.terminology import as_terminology
 from onoma.training.alignment import check_concepts, train_encoder
 from onoma.training.alignment_config import Recipe, TrainingConfig

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from onoma.terminology.normalisation import normalise_expr
+from onoma.terminology.normalised_columns import normalise_expr
 
 SMALL_WORDS = ("of", "and", "with", "for", "nos", "to", "in", "by", "on", "the")
 """Left out where others are there. Not "a": "vitamin A" is a vitamin of its own."""

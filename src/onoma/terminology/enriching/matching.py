@@ -31,7 +31,7 @@ import polars as pl
 from onoma.errors import ConfigError, check_several, one_of
 from onoma.terminology.code_keys import code_keys
 from onoma.terminology.enriching.lexical_keys import SMALL_WORDS, lexical_keys
-from onoma.terminology.normalisation import normalise_expr
+from onoma.terminology.normalised_columns import normalise_expr
 from onoma.terminology.tables import ACTIVE, OTHER_SCOPE
 from onoma.terminology.terminology import Terminology
 

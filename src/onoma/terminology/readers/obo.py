@@ -41,6 +41,7 @@ from pathlib import Path
 from typing import Any
 
 from onoma.errors import InputError
+from onoma.files.byte_order_marks import without_byte_order_mark
 from onoma.files.reading import Reading
 from onoma.files.text_files import (
     marked_lines,
@@ -48,7 +49,6 @@ from onoma.files.text_files import (
     read_blocks,
     read_bytes,
     reject_line,
-    without_byte_order_mark,
 )
 from onoma.terminology.assembly import SourceTables
 from onoma.terminology.formats import Format

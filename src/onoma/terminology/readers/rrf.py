@@ -23,7 +23,7 @@ from onoma.terminology.assembly import (
 from onoma.terminology.languages import SHORT_CODES
 from onoma.terminology.readers.options import ReaderOptions, Words, split_words
 from onoma.terminology.readers.rrf_release import Family, Release
-from onoma.terminology.semantic_types import TYPES, group_words, is_one_of, type_words
+from onoma.terminology.semantic_types import TYPES, group_words, tuis_of, type_words
 from onoma.terminology.tables import OBSOLETE
 
 LANGUAGES = {**{code.upper(): tag for code, tag in SHORT_CODES.items()}, "SCR": "hr"}
@@ -299,11 +299,13 @@ def read_types(release: Release, options: RrfOptions, reading: Reading) -> tuple
     parts, kept = [pl.DataFrame(schema=SOURCE_TYPES)], [pl.Series("CUI", [], dtype=pl.String)]
     there: set[str] = set()
     checks = (column_check(family, "CUI", "a code", "STY"), column_check(family, "STY", "a semantic type", "CUI"))
+    tuis = sorted(tuis_of(options.semantic_types, options.semantic_groups))
+    is_wanted = pl.col("TUI").is_in(tuis) | pl.col("STY").is_in(options.semantic_types)
     for rows in release.rows("STY", ("CUI", "TUI", "STY"), reading):
         good = reading.keep_valid(rows, checks, path=release.path("STY"))
         if options.filters_types:
             there.update(good["TUI"].unique(), good["STY"].unique())
-            kept.append(good.filter(is_one_of(options.semantic_types, options.semantic_groups))["CUI"])
+            kept.append(good.filter(is_wanted)["CUI"])
         parts.append(good.select(concept_id="CUI", semantic_type="STY", line="line"))
     if not options.filters_types:
         return pl.concat(parts), None
