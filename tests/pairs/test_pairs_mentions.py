@@ -368,3 +368,9 @@ def test_a_concept_may_be_called_nil(tmp_path: Path) -> None:
 def test_codes_in_another_form_are_told(terminology: Terminology, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="another form in the terminology: c:1 is C:1 there"):
         build_mention_pairs(terminology, table(("x", "c:1")), small_tokenizer(), tmp_path / "p")
+    told: list[str] = []
+    some = table(("x", "c:1"), ("y", "C:1"))
+    build_mention_pairs(terminology, some, small_tokenizer(), tmp_path / "p", on_unknown="skip", tell=told.append)
+    assert told == ["1 of their codes has another form in the terminology: c:1 is C:1 there"]
+    with pytest.raises(InputError, match=r"found 1 in all, 1 unknown\..*form in the terminology: c:1 is C:1 there"):
+        build_mention_pairs(terminology, some[:1], small_tokenizer(), tmp_path / "none", on_unknown="skip")

@@ -281,15 +281,15 @@ def test_a_terminology_is_a_dictionary_too(base: Path, files: tuple[Path, Path],
 
 
 def test_what_is_left_out_is_told(base: Path, files: tuple[Path, Path], tmp_path: Path) -> None:
-    rows = [*MENTIONS, ("bad heart|bad lung", "D0|D1"), ("bad toe", "D99"), ("***", "D0")]
+    rows = [*MENTIONS, ("bad heart|bad lung", "D0|D1"), ("bad toe", "d2"), ("***", "D0")]
     mentions = write_lines(tmp_path / "m.txt", rows)
     told: list[str] = []
     report = train(config_for(base, steps=1), (mentions, files[1]), tmp_path / "e", on_event=told.append)
     assert report.data["queries"] == 25
     assert "m.txt: 1 composite mentions left out" in told
     assert "m.txt: 1 of 26 mentions are blank after normalisation and left out" in told
-    unknown = "m.txt: 1 of 26 queries mean a concept that the dictionary does not have (D99); nothing is learnt of them"
-    assert unknown in told
+    unknown = "m.txt: 1 of 26 queries mean a concept that the dictionary does not have (d2); nothing is learnt of them"
+    assert f"{unknown}; 1 of their codes has another form in the dictionary: d2 is D2 there" in told
     counted = "m.txt: 25 mentions, 25 different ones, 24 of them of concepts that the dictionary has; of the others"
     assert any(line.startswith(counted) for line in told)
 
@@ -301,6 +301,8 @@ def test_what_cannot_be_is_refused(base: Path, files: tuple[Path, Path], tmp_pat
         train(config, files, tmp_path / "taken")
     with pytest.raises(InputError, match="has the concept of none of the"):
         train(config, (write_lines(tmp_path / "other.txt", [("heart", "D")]), files[1]), tmp_path / "e")
+    with pytest.raises(InputError, match="another form in the dictionary: d0 is D0 there"):
+        train(config, (write_lines(tmp_path / "lower.txt", [("heart", "d0")]), files[1]), tmp_path / "e")
     alike = (
         write_lines(tmp_path / "alike.txt", [("bad heart", "D0")]),
         write_lines(tmp_path / "n.txt", [("heart", "D0")]),

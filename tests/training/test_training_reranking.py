@@ -425,6 +425,22 @@ def test_development_mentions_of_concepts_that_the_linker_lacks(base: Path, link
     )
 
 
+def test_codes_in_another_form_are_told(base: Path, linker: Linker, tmp_path: Path) -> None:
+    right = pl.DataFrame({"mention": ["ill heart", "ill lung"], "concept_id": ["heart", "lung"]})
+    other = right.with_columns(concept_id=pl.Series(["heart", "LUNG"]))
+    events: list[str] = []
+    config = config_for(base, steps=1, own_names="keep")
+    train_reranker(config, linker, other, tmp_path / "r", development={"dev": other}, on_event=events.append)
+    form = "1 of their codes has another form in the linker: LUNG is lung there"
+    assert {f"mentions to learn from: {form}", f"dev: {form}"} <= set(events)
+    config = config_for(base, steps=1, own_names="keep", nil=True)
+    train_reranker(config, linker, other, tmp_path / "nil", development={"dev": right}, on_event=events.append)
+    assert f"mentions to learn from: {form}, and are learnt as NIL" in events
+    none = right.with_columns(concept_id=pl.col("concept_id").str.to_uppercase())
+    with pytest.raises(InputError, match="another form in the linker: HEART is heart there"):
+        train_reranker(config_for(base, steps=1), linker, right, tmp_path / "no", development={"dev": none})
+
+
 def test_tables_of_other_columns_are_refused(base: Path, tmp_path: Path) -> None:
     for table in (MENTIONS.rename({"mention": "text"}), MENTIONS.with_columns(concept_id=None)):
         with pytest.raises(InputError, match="no table of mentions"):

@@ -136,6 +136,7 @@ def mentions(
             rejects=reading.rejects,
             seed=seed,
             overwrite=force,
+            tell=show.remark,
             progress=update,
         )
     _show(made)

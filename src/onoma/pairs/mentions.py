@@ -40,7 +40,7 @@ from onoma.randomness import random_from
 from onoma.terminology import Terminology, normalise_expr
 from onoma.terminology.tables import ACTIVE
 from onoma.terminology.terminology import as_terminology
-from onoma.types import Progress
+from onoma.types import Progress, Tell
 
 OnUnknown: TypeAlias = Literal["refuse", "skip"]
 """What becomes of a mention of a concept that the terminology does not have: an error, or it is counted."""
@@ -218,6 +218,7 @@ def build_mention_pairs(
     rejects: pl.DataFrame | None = None,
     seed: int = 0,
     overwrite: bool = False,
+    tell: Tell | None = None,
     progress: Progress | None = None,
 ) -> PairSet:
     """Pair every mention with the names of its concept.
@@ -246,6 +247,7 @@ def build_mention_pairs(
         rejects: Lines that were left out as ``mentions`` were read (`Reading.rejects`); kept in ``rejects.parquet``.
         seed: Of the sample of pairs.
         overwrite: Replace a pair set that is there.
+        tell: Called with a sentence on codes that the terminology has in another form.
         progress: See `Progress`.
 
     Raises:
@@ -265,7 +267,9 @@ def build_mention_pairs(
     own = own_tokenizer(tokenizer)
     ensure_writable(out, KIND, overwrite=overwrite)
     check_languages(terminology, languages)
-    linked, counts = _link_mentions(terminology, mentions, normalisation, on_unknown)
+    linked, counts, said = _link_mentions(terminology, mentions, normalisation, on_unknown)
+    if tell is not None and said:
+        tell(said)
     concept_names = training_names(
         terminology.concepts(),
         terminology.names(),
@@ -281,7 +285,10 @@ def build_mention_pairs(
             "no mention has a name to be paired with",
             path=terminology.path,
             expected="mentions of active concepts with a name that is spelt otherwise",
-            found=", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in counts.items()),
+            found=", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in counts.items() if count),
+            fix=f"take the terminology that the mentions were annotated with{f'; {said}' if said else ''}"
+            if counts["unknown"]
+            else None,
         )
     return write_pair_set(
         out,
@@ -308,8 +315,8 @@ def build_mention_pairs(
 
 def _link_mentions(
     terminology: Terminology, mentions: pl.DataFrame, normalisation: str, on_unknown: OnUnknown
-) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Distinct (concept_row, text), in the order of the mentions, and the counts of what was left out."""
+) -> tuple[pl.DataFrame, dict[str, int], str]:
+    """Distinct (concept_row, text), in the order of the mentions, counts of what was left out, and on other forms."""
     check_mentions(mentions)
     concepts = (
         terminology.concepts()
@@ -331,17 +338,17 @@ def _link_mentions(
     n_nil = annotated.filter(is_nil.all().over("mention_row"))["mention_row"].n_unique()
     annotated = annotated.filter(~is_nil)
     unknown = annotated.join(codes, on="code", how="anti").sort("mention_row")
+    concept_ids = terminology.concepts().select("concept_id").collect().to_series().to_list()
+    meant_by = other_forms(unknown["code"].unique().to_list(), concept_ids)
+    said = other_forms_in_words(meant_by, where="the terminology") if meant_by else ""
     if on_unknown == "refuse" and len(unknown):
-        concept_ids = terminology.concepts().select("concept_id").collect().to_series().to_list()
-        meant_by = other_forms(unknown["code"].unique().to_list(), concept_ids)
-        said = f"; {other_forms_in_words(meant_by, where='the terminology')}" if meant_by else ""
         raise InputError(
             f"{unknown['mention_row'].n_unique():,} of {len(mentions):,} mentions mean a concept that the terminology "
             f"{terminology.path} does not have, or no longer",
             field="concept_id",
             found=", ".join(unknown["code"].unique(maintain_order=True).head(3)),
             fix="take the terminology that the mentions were annotated with, or leave such mentions out with "
-            f"on_unknown='skip' (--on-unknown skip); they are counted{said}",
+            f"on_unknown='skip' (--on-unknown skip); they are counted{f'; {said}' if said else ''}",
         )
     linked = annotated.join(codes, on="code", maintain_order="left")
     counts = {
@@ -351,7 +358,7 @@ def _link_mentions(
         "partly_unknown": unknown.join(linked, on="mention_row", how="semi")["mention_row"].n_unique(),
         "blank": n_blank,
     }
-    return linked.filter(pl.col("text") != "").select("concept_row", "text").unique(maintain_order=True), counts
+    return linked.filter(pl.col("text") != "").select("concept_row", "text").unique(maintain_order=True), counts, said
 
 
 def check_mentions(mentions: pl.DataFrame) -> None:

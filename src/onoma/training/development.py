@@ -17,6 +17,7 @@ import polars as pl
 
 from onoma.artifacts import verify_artifact
 from onoma.code_columns import codes_of_concept_expr, meant_codes_expr
+from onoma.codes import other_forms, other_forms_in_words
 from onoma.errors import ConfigError, InputError
 from onoma.files.reading import Reading
 from onoma.pairs import HeldOut, read_mentions
@@ -127,8 +128,10 @@ def queries_over(
     if queries.is_empty():
         raise InputError("the file has no queries", path=path, expected="a line for each mention, with its concept")
     known = set(dictionary.select(codes_of_concept_expr().alias("code")).explode("code")["code"])
-    answers = queries.select(meant_codes_expr(dictionary["concept_id"]).alias("codes"))["codes"]
+    answers = queries.select(meant_codes_expr(dictionary["concept_id"]).alias("codes"))["codes"].to_list()
     without = [row for row, codes in enumerate(answers) if known.isdisjoint(codes)]
+    meant_by = other_forms({code for row in without for code in answers[row]}, known)
+    said = f"; {other_forms_in_words(meant_by, where='the dictionary')}" if meant_by else ""
     if len(without) == len(queries):
         raise InputError(
             f"the dictionary {source} has the concept of none of the {len(queries):,} queries",
@@ -136,12 +139,12 @@ def queries_over(
             field="concept_id",
             expected=f"codes like {dictionary['concept_id'][0]}" if len(dictionary) else "a dictionary with names",
             found=str(queries["concept_id"][0]),
-            fix="give the terminology or dictionary that the mentions were annotated with",
+            fix=f"give the terminology or dictionary that the mentions were annotated with{said}",
         )
     if tell is not None and without:
         tell(
             f"{path.name}: {len(without):,} of {len(queries):,} queries mean a concept that the dictionary does not "
-            f"have ({queries['concept_id'][without[0]]}); {unknown}"
+            f"have ({queries['concept_id'][without[0]]}); {unknown}{said}"
         )
     if tell is not None and COMPOSITE in reading.notes:
         tell(f"{path.name}: {reading.notes[COMPOSITE]:,} {COMPOSITE}")

@@ -50,6 +50,7 @@ from onoma.training.reranking_data import (
     check_concepts,
     distinct_mentions,
     find_candidates,
+    other_forms_of,
     tokenise_candidates,
 )
 from onoma.training.reranking_measure import RerankingMeasure, judged_together, scores_together
@@ -157,6 +158,9 @@ def train_reranker(
                 fix="give contexts to both, or to neither",
             )
     means_nil = check_concepts(linker, tables, nil=config.nil, tell=tell)
+    for name, data in [("mentions to learn from", table), *tables.items()]:
+        if said := other_forms_of(linker, data):
+            tell(f"{name}: {said}{', and are learnt as NIL' if config.nil and data is table else ''}")
     found = find(table, own_names=config.own_names)
     telling = found.telling(nil=config.nil)
     _check_telling(config, found, telling, len(table))

@@ -30,7 +30,7 @@ import numpy.typing as npt
 import polars as pl
 
 from onoma.artifacts.arrays import hash_arrays
-from onoma.codes import codes_of_concept, meant_codes
+from onoma.codes import codes_of_concept, meant_codes, other_forms, other_forms_in_words
 from onoma.encoders.cross_encoder_tokens import PairTokeniser, candidate_text
 from onoma.errors import ConfigError, InputError
 from onoma.linking import Link, Linker, MentionLinker
@@ -180,6 +180,16 @@ def find_candidates(
     )
 
 
+def other_forms_of(linker: MentionLinker, mentions: pl.DataFrame) -> str:
+    """What is to be said of codes of mentions that the linker has in another form; blank if there are none."""
+    if not isinstance(linker, ConceptLinker):
+        return ""
+    concept_ids = set(linker.concept_ids)
+    codes = {code for label in mentions["concept_id"].to_list() for code in meant_codes(label, concept_ids)}
+    found = other_forms(codes, {code for concept_id in concept_ids for code in codes_of_concept(concept_id)})
+    return other_forms_in_words(found, where="the linker") if found else ""
+
+
 def without_concept(linker: MentionLinker, mentions: pl.DataFrame) -> BoolArray:
     """Whether a linker has none of a mention's concepts, so that the right answer is NIL, shape (n,).
 
@@ -227,7 +237,8 @@ def check_concepts(
                 "the linker has the concept of none of the development mentions",
                 field="development",
                 found=f"{name}: {first}",
-                fix="give mentions that were annotated with the linker's codes",
+                fix="give mentions that were annotated with the linker's codes"
+                + (f"; {said}" if (said := other_forms_of(linker, tables[name])) else ""),
             )
         if of_set.any():
             tell(
