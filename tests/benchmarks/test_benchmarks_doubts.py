@@ -22,9 +22,11 @@ from onoma.benchmarks.doubts import (
     unknown_codes,
 )
 from onoma.benchmarks.tasks import biosyn_queries
-from onoma.linking import Asking, Filters, Linker, LinkerSettings, add_prior, build_linker, tune_linker
+from onoma.linking import Asking, Filters, Linker, LinkerSettings, add_prior, add_reranker, build_linker, tune_linker
 from onoma.pairs.mentions import mentions_fingerprint, read_mentions
-from tiny import make_terminology
+from onoma.training.reranking import train_reranker
+from onoma.training.reranking_config import RerankingConfig
+from tiny import make_terminology, tiny_encoder
 
 
 def of_files(task: str, split: str, n_queries: int, n_names: int | None = None) -> list[str]:
@@ -101,9 +103,22 @@ def test_mentions_that_a_linker_has_learned_from(learned: Path) -> None:
     assert of_linker(learned, "dev") == [said.format("was tuned on"), said.format("has counted")]
 
 
+def test_mentions_that_a_reranker_was_trained_on(learned: Path) -> None:
+    base = tiny_encoder(learned / "bert", extra_tokens=["disease"])
+    mentions = read_mentions(learned / "dev_queries.txt")
+    short = {"max_tokens": 32, "max_name_tokens": 10, "precision": "fp32", "device": "cpu"}
+    config = RerankingConfig.model_validate({"base": str(base), "steps": 1, "keep": "last", **short})
+    train_reranker(config, Linker.open(learned / "linker"), mentions, learned / "r")
+    add_reranker(learned / "linker", learned / "r")
+    assert of_linker(learned, "dev") == [
+        "the reranker r was trained on these very mentions: the figures are higher than for others"
+    ]
+    assert of_linker(learned, "test") == []
+
+
 def test_mentions_that_an_encoder_was_trained_on(learned: Path) -> None:
     mentions = read_mentions(learned / "dev_queries.txt")
-    encoder = LetterEncoder(trained_mentions=mentions_fingerprint(mentions["mention"]))
+    encoder = LetterEncoder(trained_mentions=frozenset({mentions_fingerprint(mentions["mention"])}))
     (said,) = doubts_of_training(encoder, biosyn_queries(learned, "dev")[0])
     assert said == "letters was trained on these very mentions: the figures are higher than for others"
     assert not list(doubts_of_training(encoder, biosyn_queries(learned, "test")[0]))

@@ -40,7 +40,7 @@ class LetterEncoder:
     normalisation: str = "sapbert"
     precision: str = "fp32"
     sparse_weight: float | None = None
-    trained_mentions: str | None = None
+    trained_mentions: frozenset[str] = frozenset()
     asked: list[str] = field(default_factory=list)
 
     @property

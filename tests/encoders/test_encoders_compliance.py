@@ -11,6 +11,7 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ from tokenizers.pre_tokenizers import Metaspace
 
 from onoma.artifacts import verify_artifact
 from onoma.encoders import Encoder, Pooling, export_encoder, locate_encoder, open_encoder, save_encoder
+from onoma.encoders.averages import average_encoders
 from onoma.encoders.loading import load_packed
 from onoma.encoders.onnx_encoder import OnnxEncoder
 from onoma.encoders.tokens import known_shares, load_tokenizer, tokenizer_fingerprint, unknown_id
@@ -311,9 +313,16 @@ def test_export_of_an_open_encoder_keeps_its_options(plain: Path, tmp_path: Path
 
 
 def test_the_mentions_it_was_trained_on_are_told_by_their_checksum(plain: Path, tmp_path: Path) -> None:
-    made = save_encoder(load_packed(plain), tmp_path / "made", config={"pairs": {"mentions_fingerprint": "0" * 64}})
+    own, merged, base = "0" * 64, "1" * 64, "2" * 64
+    config: dict[str, Any] = {"pairs": {"mentions_fingerprint": own}}
+    made = save_encoder(load_packed(plain), tmp_path / "made", config=config)
     copy = export_encoder(made, tmp_path / "copy", onnx_only=True)
-    assert [one.trained_mentions for one in (locate_encoder(plain), made, copy)] == [None, "0" * 64, "0" * 64]
+    assert [one.trained_mentions for one in (locate_encoder(plain), made, copy)] == [set(), {own}, {own}]
+    config = {"pairs": {"merged": [{"mentions_fingerprint": merged}, {}]}, "trained_mentions": [base]}
+    other = save_encoder(load_packed(plain), tmp_path / "other", config=config)
+    assert other.trained_mentions == {merged, base}
+    averaged = average_encoders([made.path, other.path], tmp_path / "averaged")
+    assert averaged.trained_mentions == {own, merged, base}
 
 
 def test_the_fingerprint_of_the_tokeniser_is_written_beside_it(plain: Path, tmp_path: Path) -> None:

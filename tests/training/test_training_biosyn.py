@@ -21,6 +21,7 @@ from onoma.encoders.folders import read_folder
 from onoma.encoders.information import encoder_info
 from onoma.encoders.loading import load_packed
 from onoma.errors import ArtifactExistsError, ConfigError, InputError
+from onoma.pairs.mentions import mentions_fingerprint
 from onoma.training.biosyn import train_biosyn
 from onoma.training.biosyn_candidates import CandidateBatches
 from onoma.training.biosyn_config import BiosynConfig
@@ -217,6 +218,18 @@ def test_the_weight_goes_with_the_encoder_until_it_is_trained_again(
     assert read_folder(tmp_path / "onnx").sparse_weight == weight
     assert read_folder(tmp_path / "onnx").fingerprint == read_folder(tmp_path / "e").fingerprint
     assert read_folder(base).sparse_weight is None
+
+
+def test_it_says_which_mentions_it_and_its_base_were_trained_on(
+    base: Path, files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    train(config_for(base, steps=1), files, tmp_path / "e")
+    first = mentions_fingerprint(mention for mention, _ in MENTIONS)
+    assert read_folder(tmp_path / "e").trained_mentions == {first}
+    others = write_lines(tmp_path / "m.txt", MENTIONS[:9])
+    train(config_for(tmp_path / "e", steps=1), (others, files[1]), tmp_path / "again")
+    second = mentions_fingerprint(mention for mention, _ in MENTIONS[:9])
+    assert read_folder(tmp_path / "again").trained_mentions == {first, second}
 
 
 def test_the_sparse_weight_may_be_fixed(base: Path, files: tuple[Path, Path], tmp_path: Path) -> None:

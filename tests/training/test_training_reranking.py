@@ -23,6 +23,7 @@ from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchE
 from onoma.linking import Link, Linker, add_reranker, build_linker
 from onoma.linking.reranking import Reranked, Reranker
 from onoma.linking.settings import Stage
+from onoma.pairs.mentions import mentions_fingerprint
 from onoma.training.reranking import train_reranker
 from onoma.training.reranking_config import RerankingConfig, RerankingRecipe
 from onoma.training.reranking_data import OwnNames, find_candidates
@@ -104,6 +105,7 @@ def test_the_folder_says_where_it_comes_from(base: Path, tmp_path: Path) -> None
     report = train_reranker(config_for(base, steps=2), MISLEADING, MENTIONS, tmp_path / "r")
     manifest = open_artifact(tmp_path / "r", "reranker")
     assert [parent.kind for parent in manifest.parents] == ["encoder"]  # the table has no fingerprint
+    assert manifest.config["trained_mentions"] == [mentions_fingerprint(MENTIONS["mention"])]
     assert manifest.seed == 0
     written = json.loads((tmp_path / "r" / "train.json").read_text())
     assert [line["loss"] for line in written["log"]] == [line["loss"] for line in report.log]

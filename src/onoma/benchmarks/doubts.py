@@ -7,11 +7,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from onoma.artifacts import read_manifest
 from onoma.benchmarks.biosyn import Query
 from onoma.benchmarks.tasks import TASKS
 from onoma.codes import other_forms, other_forms_in_words
 from onoma.encoders import Encoder
+from onoma.encoders.folders import trained_mentions
 from onoma.linking import Linker
+from onoma.linking.folder import RERANKER_FOLDER
 from onoma.pairs.mentions import mentions_fingerprint
 
 _EXPECTED_COVERAGE = 0.95
@@ -74,7 +77,7 @@ def doubts_of_codes(unknown: Mapping[str, int], coverage: float, known: set[str]
 
 
 def doubts_of_learning(linker: Linker, queries: Sequence[Query]) -> Iterator[str]:
-    """Whether a linker, or the encoder in it, has learned from these very mentions, composite ones aside."""
+    """Whether a linker, or what is in it, has learned from these very mentions, composite ones aside."""
     if not {"dense", "sparse"}.intersection(linker.settings.stages):
         return  # look-up learns nothing but the order of equal names
     measured = _fingerprint_of(queries)
@@ -84,11 +87,14 @@ def doubts_of_learning(linker: Linker, queries: Sequence[Query]) -> Iterator[str
             yield f"the linker {what} these very mentions: {_TOO_HIGH}"
     if "dense" in linker.settings.stages:
         yield from doubts_of_training(linker.encoder, queries)
+    reranker = linker.reranker if "rerank" in linker.settings.stages else None
+    if reranker and measured in trained_mentions(read_manifest(linker.path / RERANKER_FOLDER).config):
+        yield f"the reranker {reranker.about.name} was trained on these very mentions: {_TOO_HIGH}"
 
 
 def doubts_of_training(encoder: Encoder, queries: Sequence[Query]) -> Iterator[str]:
-    """Whether an encoder was fine-tuned on these very mentions, composite ones aside."""
-    if encoder.folder.trained_mentions == _fingerprint_of(queries):
+    """Whether an encoder was trained on these very mentions, composite ones aside."""
+    if _fingerprint_of(queries) in encoder.folder.trained_mentions:
         yield f"{encoder.name} was trained on these very mentions: {_TOO_HIGH}"
 
 

@@ -200,6 +200,7 @@ def _config(folders: Sequence[EncoderFolder], shares: Sequence[float]) -> dict[s
         "overridden": sorted({key for one in recipes for key in one.get("overridden", ())}),
     }
     terminologies = dict.fromkeys(one for config in configs for one in config.get("terminology", ()))
+    mentions = sorted({one for folder in folders for one in folder.trained_mentions})
     pairs: list[Mapping[str, Any]] = []
     for config in configs:
         own = config.get("pairs")
@@ -220,4 +221,5 @@ def _config(folders: Sequence[EncoderFolder], shares: Sequence[float]) -> dict[s
         **({"recipe": recipe} if recipe["name"] and len({one.get("name") for one in recipes}) == 1 else {}),
         **({"terminology": list(terminologies)} if terminologies else {}),
         **({"pairs": {"merged": pairs}} if pairs else {}),
+        **({"trained_mentions": mentions} if mentions else {}),
     }

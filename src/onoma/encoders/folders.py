@@ -113,8 +113,9 @@ class EncoderFolder:
     """Preset of `onoma.terminology.normalise` that its training names went through, if the folder says so."""
     trained_dimensions: tuple[int, ...] = ()
     """How many first numbers of a vector were trained to be one of their own (matryoshka), if the folder says so."""
-    trained_mentions: str | None = None
-    """`onoma.pairs.mentions.mentions_fingerprint` of the mentions it was fine-tuned on, if the folder says so."""
+    trained_mentions: frozenset[str] = frozenset()
+    """`onoma.pairs.mentions.mentions_fingerprint` of each set of mentions that it, or what its training began with, was
+    trained on, if the folder says so."""
     seen: Mapping[Path, SeenFile] = field(default_factory=dict, compare=False, repr=False)
     """The files that decide a vector, as they were when the folder was read."""
 
@@ -337,9 +338,16 @@ def _read_folder(
         sparse_weight=about.get("sparse_weight"),
         trained_on=about.get("normalisation"),
         trained_dimensions=trained_dimensions,
-        trained_mentions=None if manifest is None else manifest.config.get("pairs", {}).get("mentions_fingerprint"),
+        trained_mentions=frozenset() if manifest is None else trained_mentions(manifest.config),
         seen=see_files((model_path / "config.json", *weights, onnx, model_path / TOKENIZER_NAME), folder, manifest),
     )
+
+
+def trained_mentions(config: Mapping[str, Any]) -> frozenset[str]:
+    """`EncoderFolder.trained_mentions`, of a reranker too, by the ``config`` of its manifest."""
+    pairs = config.get("pairs", {})
+    own = {one.get("mentions_fingerprint") for one in (pairs, *pairs.get("merged", ()))} - {None}
+    return frozenset({*own, *config.get("trained_mentions", ())})
 
 
 def onnx_name(precision: OnnxPrecision) -> str:

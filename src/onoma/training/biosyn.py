@@ -27,6 +27,7 @@ from onoma.encoders import locate_tokenizer
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.packed import pack
 from onoma.encoders.saving import save_encoder
+from onoma.pairs.mentions import mentions_fingerprint
 from onoma.terminology import Terminology
 from onoma.training.biosyn_candidates import CandidateBatches
 from onoma.training.biosyn_config import BiosynConfig, BiosynRecipe
@@ -129,6 +130,7 @@ class _Biosyn(Course[BiosynConfig, BiosynStepReport]):
     ) -> None:
         super().__init__(config)
         self._parents = parents
+        self._mentions = mentions_fingerprint(data.queries["mention"])
         self.encoder = load_base(config)
         model = BiosynModel(self.encoder, config.similarity, sparse_weight=config.sparse_weight).to(self.device)
         self.model = self._ranking = model
@@ -177,6 +179,7 @@ class _Biosyn(Course[BiosynConfig, BiosynStepReport]):
             out,
             config=self.about_saved(
                 report,
+                mentions=self._mentions,
                 sparse_weight=beside_cosine,
                 learnt_sparse_weight=learnt,
                 queries_and_dictionary=self.fingerprint,

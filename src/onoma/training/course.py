@@ -162,14 +162,22 @@ class Course(ABC, Generic[Settings, Done]):
             "development": [measure.about() for measure in self.measures],
         }
 
-    def about_saved(self, report: TrainingReport, **more: Any) -> dict[str, Any]:
-        """What the manifest of the saved folder says of the run, and ``more``."""
+    def about_saved(self, report: TrainingReport, *, mentions: str | None = None, **more: Any) -> dict[str, Any]:
+        """What the manifest of the saved folder says of the run, and ``more``.
+
+        Args:
+            report: Of the run.
+            mentions: Fingerprint of the annotated mentions that it learnt from, unless its pairs say so.
+        """
+        source = self.encoder.source
+        learnt_from = {*([] if mentions is None else [mentions]), *(source.trained_mentions if source else ())}
         return {
             "training": report.config,
             **({} if report.recipe is None else {"recipe": report.recipe}),
             "ran_on": self.ran_on,
             "base_fingerprint": report.base,
             **more,
+            **({"trained_mentions": sorted(learnt_from)} if learnt_from else {}),
             "development": report.data["development"],
         }
 

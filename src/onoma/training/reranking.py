@@ -35,7 +35,7 @@ from onoma.files.reading import Reading
 from onoma.linking import Linker, MentionLinker
 from onoma.linking.rerank_scores import WEIGHTS
 from onoma.pairs import NameStore, read_mentions
-from onoma.pairs.mentions import COMPOSITE, LABELLED, check_mentions
+from onoma.pairs.mentions import COMPOSITE, LABELLED, check_mentions, mentions_fingerprint
 from onoma.terminology import normalise
 from onoma.training.course import Course
 from onoma.training.distributed import by_main, is_main
@@ -171,7 +171,9 @@ def train_reranker(
     fingerprint = linker.fingerprint if isinstance(linker, Linker) else None
     sets = {name: (find(data), means_nil[name]) for name, data in tables.items()}
     return take_course(
-        lambda run, tell: _Reranking(config, telling, sets, out.name, fingerprint),
+        lambda run, tell: _Reranking(
+            config, telling, sets, out.name, fingerprint, mentions_fingerprint(table["mention"])
+        ),
         recipe,
         out,
         Watching(trackers, on_step, on_evaluation, on_event, progress),
@@ -202,9 +204,10 @@ class _Reranking(Course[RerankingConfig, RerankingStepReport]):
         development: Mapping[str, tuple[Candidates, BoolArray | None]],
         name: str,
         linker_fingerprint: str | None,
+        mentions: str,
     ) -> None:
         super().__init__(config)
-        self._name, self._linker = name, linker_fingerprint
+        self._name, self._linker, self._mentions = name, linker_fingerprint, mentions
         self._marks = candidates.contexts is not None
         model, self._tokenizer = _new_model(config, contexts=self._marks)
         tune(model.encoder, config.tuning)
@@ -286,7 +289,7 @@ class _Reranking(Course[RerankingConfig, RerankingStepReport]):
             ),
             out,
             prepare=_preparing(config),
-            config=self.about_saved(report),
+            config=self.about_saved(report, mentions=self._mentions),
             parents=[
                 Parent(kind=ENCODER_KIND, fingerprint=source.fingerprint),
                 *([] if self._linker is None else [Parent(kind="linker", fingerprint=self._linker)]),
