@@ -168,6 +168,8 @@ def test_on_the_command_line(linker: Path, terminology: Path, tmp_path: Path) ->
     (tmp_path / "clustered.csv").write_text("mention,concept_id,document\nflu,D2,a\ncold,D1,b\n")
     own: list[str | Path] = ["benchmark", "run", "own", "--data", tmp_path / "clustered.csv", "--linker", linker]
     assert "over values of document" in run(*own, "--cluster", "document", "-o", tmp_path / "clustered")
+    with pytest.raises(InputError, match=r"expected one of mention, .*: name the column of clusters"):
+        run(*own, "--cluster", "paper", "-o", tmp_path / "x")
     with pytest.raises(ConfigError, match="--cluster is for task own"):
         run("benchmark", "run", "ncbi-disease", *own[3:], "--cluster", "document", "-o", tmp_path / "x")
     with pytest.raises(ConfigError, match="--names is for task own with --encoder or --baseline"):

@@ -7,12 +7,14 @@ import re
 import shutil
 from pathlib import Path
 
+import polars as pl
 import pytest
 from typer.testing import Result
 
 from commands import invoke
 from onoma.artifacts import open_artifact
-from onoma.errors import ArtifactExistsError, ConfigError
+from onoma.benchmarks import own_task, run_benchmark
+from onoma.errors import ArtifactExistsError, ConfigError, InputError
 from onoma.linking import Linker, Reranker, build_linker
 from tiny import WORDS, make_terminology, tiny_encoder
 
@@ -128,6 +130,43 @@ def test_a_benchmark_has_no_contexts(place: Path, tmp_path: Path) -> None:
     assert "reads contexts, and the queries of a benchmark have none" in measured.stderr
     assert "no concept is meant" not in measured.stderr
     assert "reads contexts" not in measure(tmp_path, "--stages", "exact,dense", "--force").stderr
+
+
+def test_own_mentions_are_measured_with_their_contexts(place: Path, tmp_path: Path) -> None:
+    lines = ["mention,concept_id,said,paper", *(f"{word} bug,X:{word},a {word} bug,{word}" for word in WORDS)]
+    (tmp_path / "train.csv").write_text("\n".join(lines) + "\n")
+    own = ("--context", "said", "--set", "keep=last", "--set", "weight=1")
+    assert train(place, tmp_path / "r", *own, mentions=str(tmp_path / "train.csv")).exit_code == 0
+    linker = tmp_path / "linker"
+    shutil.copytree(place / "linker", linker)
+    assert invoke("linker", "add-reranker", linker, tmp_path / "r").exit_code == 0
+    data = tmp_path / "mine.csv"
+    said = [f"the {word} or a bug in the {WORDS[0]}" for word in WORDS]
+    rows = [("bug", f"X:{word}", text, "p") for word, text in zip(WORDS, said, strict=True)]
+    columns = ["mention", "concept_id", "said", "paper"]
+    pl.DataFrame([*rows, ("bug", "X:eye", "", "q")], columns, orient="row").write_csv(data)
+    common = ("benchmark", "run", "own", "--data", data, "--linker", linker)
+    done = invoke(*common, "--context", "said", "--cluster", "paper", "-o", tmp_path / "m")
+    assert done.exit_code == 0
+    assert "reads contexts" not in done.stderr
+    predictions = pl.read_parquet(tmp_path / "m" / "predictions.parquet")
+    opened = Linker.open(linker)
+    links = opened.link(["bug"] * (len(said) + 1), contexts=[*said, None])
+    assert predictions["candidate_ids"].to_list() == [[link.concept_id for link in one] for one in links]
+    scores = [[link.score for link in one] for one in links]
+    assert predictions["scores"].to_list() == [pytest.approx(of_one, abs=1e-6) for of_one in scores]
+    assert len({tuple(of_one) for of_one in scores}) == len(rows) + 1  # as their contexts differ
+    assert json.loads((tmp_path / "m" / "results.json").read_text())["model"]["contexts"] == f"of {len(said)} queries"
+    without = invoke(*common, "-o", tmp_path / "n")
+    assert "reads contexts, and none are given (--context COLUMN)" in without.stderr
+    with pytest.raises(InputError, match="does not read contexts"):
+        invoke(*common, "--context", "said", "--stages", "exact,dense", "-o", tmp_path / "x")
+    with pytest.raises(InputError, match="no column 'sentence'"):
+        invoke(*common, "--context", "sentence", "-o", tmp_path / "x")
+    with pytest.raises(ConfigError, match="--context is for task own with --linker"):
+        invoke(*common[:5], "--baseline", "exact", "--names", place / "t", "--context", "said", "-o", tmp_path / "x")
+    with pytest.raises(ConfigError, match="contexts are read by a linker alone"):
+        run_benchmark(own_task(place / "t", context="said"), data, baseline="exact", out=tmp_path / "x")
 
 
 def test_a_linker_with_a_reranker_inside_uses_it_and_trains_another(place: Path, tmp_path: Path) -> None:

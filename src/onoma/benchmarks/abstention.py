@@ -314,7 +314,7 @@ def measure_abstention(
 def judge_queries(
     queries: Sequence[Query],
     found: Candidates,
-    confidences: Mapping[str, float | None],
+    confidences: Mapping[Any, float | None],
     known_ids: Collection[str],
 ) -> list[JudgedMention]:
     """The queries of a benchmark as judged mentions.
@@ -331,8 +331,8 @@ def judge_queries(
     known = frozenset(known_ids)
     judged = []
     for query in queries:
-        ranks = [first_hit_rank([c.ids for c in found[part][:1]], query.gold) for part in query.parts]
-        of_parts = [confidences[part] or 0.0 for part in query.parts]
+        ranks = [first_hit_rank([c.ids for c in found[part][:1]], query.gold) for part in query.asked]
+        of_parts = [confidences[part] or 0.0 for part in query.asked]
         judged.append(
             JudgedMention(
                 confidence=math.prod(of_parts),

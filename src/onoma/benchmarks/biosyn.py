@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from onoma.artifacts import write_file
 from onoma.errors import InputError, check_several
@@ -19,6 +20,9 @@ from onoma.files.reading import Reading
 from onoma.files.text_files import text_lines
 
 _SUBFOLDER = "biosyn"
+
+Asked: TypeAlias = str | tuple[str, str]
+"""What a system is asked: a text, or one with its context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,7 @@ class Query:
         gold: All right ids of the line; they are not told apart by part, as annotations give no order.
         cluster: What it shares with queries that it is not independent of, such as a document; unset: it is so of equal
             mentions.
+        context: The text around it, for a linker that reads it.
 
     Raises:
         InputError: ``parts`` is one text, or empty.
@@ -40,11 +45,17 @@ class Query:
     parts: tuple[str, ...]
     gold: frozenset[str]
     cluster: str | None = None
+    context: str | None = None
 
     def __post_init__(self) -> None:
         check_several(self.parts, "parts")
         if not self.parts:
             raise InputError("a query without a mention", field="parts", expected="a text, or several", found="none")
+
+    @property
+    def asked(self) -> tuple[Asked, ...]:
+        """What is asked of each part."""
+        return self.parts if self.context is None else tuple((part, self.context) for part in self.parts)
 
     @property
     def cluster_key(self) -> str:

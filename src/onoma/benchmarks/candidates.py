@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from onoma.benchmarks.biosyn import DictionaryLine
+from onoma.benchmarks.biosyn import Asked, DictionaryLine
 from onoma.codes import split_codes
 from onoma.encoders import Encoder
 from onoma.encoders.encoding import checked_vectors
@@ -38,8 +39,8 @@ class Candidate:
     score: float
 
 
-Candidates = dict[str, list[Candidate]]
-"""For each text, its candidates, best first."""
+Candidates = dict[Any, list[Candidate]]
+"""For what was asked (`onoma.benchmarks.biosyn.Query.asked`) the candidates, best first."""
 
 
 def nearest_lines(
@@ -146,9 +147,9 @@ def equal_lines(
     return {text: lines.get(normalise(text, preset=normalisation), [])[:k] for text in texts}
 
 
-def as_candidates(texts: Sequence[str], answers: Sequence[Sequence[Link]]) -> Candidates:
+def as_candidates(asked: Sequence[Asked], answers: Sequence[Sequence[Link]]) -> Candidates:
     """A linker's answers to the texts; a concept id ``a|b`` stands for both."""
     return {
-        text: [Candidate(tuple(split_codes(link.concept_id)), link.matched_name, link.score) for link in links]
-        for text, links in zip(texts, answers, strict=True)
+        one: [Candidate(tuple(split_codes(link.concept_id)), link.matched_name, link.score) for link in links]
+        for one, links in zip(asked, answers, strict=True)
     }

@@ -32,7 +32,9 @@ _LINKER_PROTOCOL = (
 )
 
 
-def own_task(names: Terminology | str | Path | None = None, *, cluster: str | None = None) -> BenchmarkTask:
+def own_task(
+    names: Terminology | str | Path | None = None, *, cluster: str | None = None, context: str | None = None
+) -> BenchmarkTask:
     """A benchmark whose ``data`` are a file of mentions, as `onoma.pairs.read_mentions` reads them.
 
     In lines ``id||mention`` a composite mention (several texts divided by ``|``, or by ``+`` where that divides the ids
@@ -44,6 +46,7 @@ def own_task(names: Terminology | str | Path | None = None, *, cluster: str | No
             for each name. A linker has its own.
         cluster: A column of a table of mentions with what is independent of one another, such as the document or the
             patient that each mention is of: intervals and p-values are over these. Unset: over distinct mentions.
+        context: A column of it with the text around each mention, for a linker that reads it; cells may be empty.
     """
     is_terminology = names is not None and (isinstance(names, Terminology) or not Path(names).is_file())
     terminology = as_terminology(names) if names is not None and is_terminology else None
@@ -63,7 +66,7 @@ def own_task(names: Terminology | str | Path | None = None, *, cluster: str | No
         name=OWN,
         description="your own annotated mentions",
         splits=("mentions",),
-        queries=own_queries if cluster is None else partial(own_queries, cluster=cluster),
+        queries=partial(own_queries, cluster=cluster, context=context),
         dictionary=dictionary,
         data_source="--data FILE: a table (mention, concept_id) or lines id||mention; encoders: --names too",
         licence="yours",
@@ -79,12 +82,15 @@ def own_task(names: Terminology | str | Path | None = None, *, cluster: str | No
     )
 
 
-def own_queries(file: Path, _: str = "", *, cluster: str | None = None) -> tuple[list[Query], list[Path]]:
+def own_queries(
+    file: Path, _: str = "", *, cluster: str | None = None, context: str | None = None
+) -> tuple[list[Query], list[Path]]:
     """The mentions of a file, see `own_task`.
 
     Args:
         file: A table, or lines.
         cluster: A column of the table, see `own_task`.
+        context: Likewise.
 
     Raises:
         InputError: a line or row is bad, or there is none.
@@ -99,15 +105,29 @@ def own_queries(file: Path, _: str = "", *, cluster: str | None = None) -> tuple
         )
     reading = Reading(may_skip=False)  # a score must not come to be that of fewer mentions
     if is_table(only_file(file)):
-        found = read_mentions(file, reading, context=cluster)  # of that column's cells as they stand
+        try:
+            found = read_mentions(file, reading, context=cluster)  # of that column's cells as they stand
+        except InputError as error:
+            if cluster is None or error.field != cluster or "--context" not in (error.fix or ""):
+                raise
+            fix = "name the column of clusters (--cluster)"
+            raise InputError(
+                error.problem, path=file, line=error.line, field=cluster, expected=error.expected, fix=fix
+            ) from None
         clusters = [None] * len(found) if cluster is None else found["context"].to_list()
         if empty := clusters.count("") + (0 if cluster is None else clusters.count(None)):
             raise InputError(
                 "mentions without a cluster", path=file, field=cluster, expected="none", found=f"{empty:,} empty cells"
             )
+        contexts = [None] * len(found)
+        if context is not None:
+            texts = read_mentions(file, Reading(may_skip=False), context=context)["context"]
+            contexts = [text if text and text.strip() else None for text in texts]
         found = found.select("mention", "concept_id", parts=pl.concat_list("mention"))
     elif cluster is not None:
         raise InputError("lines id||mention have no clusters", path=file, expected=f"a table with a column '{cluster}'")
+    elif context is not None:
+        raise InputError("lines id||mention have no contexts", path=file, expected=f"a table with a column '{context}'")
     else:
         lines = read_mention_lines(file, reading)
         is_part = pl.element().str.strip_chars() != ""
@@ -115,9 +135,9 @@ def own_queries(file: Path, _: str = "", *, cluster: str | None = None) -> tuple
         expected, problem = "a text on both sides of | and +", "a composite mention with an empty part"
         reading.reject_rows(torn, problem, path=file, field="mention", expected=expected)
         found = lines.drop("line")
-        clusters = [None] * len(found)
+        clusters = contexts = [None] * len(found)
     queries = [
-        Query(text, tuple(parts), frozenset(split_codes(codes)), cluster=of_query)
-        for (text, codes, parts), of_query in zip(found.iter_rows(), clusters, strict=True)
+        Query(text, tuple(parts), frozenset(split_codes(codes)), cluster=of_query, context=around)
+        for (text, codes, parts), of_query, around in zip(found.iter_rows(), clusters, contexts, strict=True)
     ]
     return queries, [file]

@@ -59,7 +59,7 @@ def by_names(
 
 
 def _written_as(query: Query, exact: Candidates) -> str:
-    of_parts = [[frozenset(candidate.ids) for candidate in exact[part]] for part in query.parts]
+    of_parts = [[frozenset(candidate.ids) for candidate in exact[part]] for part in query.asked]
     if not all(of_parts):
         return "none"
     return "one" if all(frozenset.intersection(*ids) for ids in of_parts) else "several"

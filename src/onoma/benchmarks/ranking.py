@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from onoma.benchmarks.abstention import WISHED_PRECISIONS
 from onoma.benchmarks.biosyn import DictionaryLine, Query
@@ -30,7 +31,7 @@ class Ranking:
     known_ids: set[str]
     n_dictionary: int
     model: dict[str, str]
-    confidences: dict[str, float | None] | None = None
+    confidences: dict[Any, float | None] | None = None
     """Of the first candidate of each part, if the linker is calibrated."""
     thresholds: dict[float, float] = field(default_factory=dict)
     """Confidence from which the linker's tuning had so large a share right."""
@@ -135,23 +136,34 @@ def rank_concepts_with_baseline(
 
 
 def rank_with_linker(linker: Linker, queries: Sequence[Query], asking: Asking, *, k: int) -> Ranking:
-    """With a linker that answers as it is asked, but for expected types."""
+    """With a linker that answers as it is asked, but for expected types.
+
+    Raises:
+        ConfigError: it splits composite mentions.
+        InputError: it has none of the queries' concepts, or they have contexts, which it does not read.
+    """
     if linker.preparation.composites:
         raise ConfigError(
             "a benchmark says itself which mentions are composite, and how: measure the linker without splitting them."
         )
     known = _known_to(linker, queries, asking)
-    texts = _distinct_parts(queries)
+    asked = list(dict.fromkeys(one for query in queries for one in query.asked))
+    texts = [one if isinstance(one, str) else one[0] for one in asked]
+    contexts = [None if isinstance(one, str) else one[1] for one in asked]
     calibrated = linker.is_calibrated
     # What a tuned linker holds back as "no such concept" is ranked too: that it abstains is measured by itself. A
     # cross-encoder's NIL is an answer, wrong where there is a concept.
     links = linker.link(
-        texts, top_k=k, no_concept_below=0.0 if calibrated else None, expected_types=asking.expected_types
+        texts,
+        top_k=k,
+        contexts=contexts if any(contexts) else None,
+        no_concept_below=0.0 if calibrated else None,
+        expected_types=asking.expected_types,
     )
-    first = {text: answers[0].confidence if answers else None for text, answers in zip(texts, links, strict=True)}
+    first = {one: answers[0].confidence if answers else None for one, answers in zip(asked, links, strict=True)}
     return Ranking(
-        found=as_candidates(texts, links),
-        exact=as_candidates(texts, linker.exact_matcher().link(texts, top_k=k)),
+        found=as_candidates(asked, links),
+        exact=as_candidates(asked, linker.exact_matcher().link(texts, top_k=k)),
         known_ids=known,
         n_dictionary=linker.n_texts,
         model={
@@ -160,6 +172,11 @@ def rank_with_linker(linker: Linker, queries: Sequence[Query], asking: Asking, *
             "fingerprint": linker.fingerprint,
             "stages": ", ".join(linker.settings.stages),
             "settings_sha256": _sha256_of_settings(linker),
+            **(
+                {"contexts": f"of {sum(query.context is not None for query in queries):,} queries"}
+                if any(contexts)
+                else {}
+            ),
             **(
                 {"names_in_use": f"{linker.n_names} of {len(linker.dictionary.entry_names)}"}
                 if linker.allowed_entries is not None

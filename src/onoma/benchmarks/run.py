@@ -113,6 +113,8 @@ def run_benchmark(
             "give one of encoder, linker and baseline, or a baseline and the linker whose concepts it ranks"
         )
     check_several(learned_from, "learned_from")
+    if (linker is None or baseline is not None) and any(query.context is not None for query in queries):
+        raise ConfigError("contexts are read by a linker alone: an encoder and a baseline are asked without.")
     if sparse and encoder is None:
         raise ConfigError("n-grams by an encoder's weight are for encoders: a linker and a baseline have their own.")
     if asking is not None and linker is None:
@@ -265,7 +267,7 @@ def _sha256_of(dictionary: Sequence[DictionaryLine]) -> str:
 def query_ranks(queries: Sequence[Query], found: Candidates) -> list[int | None]:
     """For each query, the smallest k at which all its parts are right; ``None`` where there is none."""
     return [
-        composite_rank([first_hit_rank([c.ids for c in found[part]], query.gold) for part in query.parts])
+        composite_rank([first_hit_rank([c.ids for c in found[part]], query.gold) for part in query.asked])
         for query in queries
     ]
 
@@ -294,16 +296,16 @@ def predictions_table(queries: Sequence[Query], ranking: Ranking, *, may_be_nil:
             may_be_nil and _is_nil(query, ranking.known_ids),
             part,
             sorted(query.gold),
-            ["|".join(candidate.ids) for candidate in found[part]],
-            [candidate.name for candidate in found[part]],
-            [candidate.score for candidate in found[part]],
-            confidences.get(part),
-            first_hit_rank([candidate.ids for candidate in found[part]], query.gold),
+            ["|".join(candidate.ids) for candidate in found[asked]],
+            [candidate.name for candidate in found[asked]],
+            [candidate.score for candidate in found[asked]],
+            confidences.get(asked),
+            first_hit_rank([candidate.ids for candidate in found[asked]], query.gold),
             rank,
             exact_rank,
         )
         for position, (query, rank, exact_rank) in enumerate(zip(queries, ranks, exact_ranks, strict=True))
-        for part in query.parts
+        for part, asked in zip(query.parts, query.asked, strict=True)
     ]
     return pl.DataFrame(
         rows,

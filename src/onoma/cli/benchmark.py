@@ -96,6 +96,14 @@ def run(
             "intervals are over these. Unset: over distinct mentions.",
         ),
     ] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Of task own with --linker: the column with the text around each mention, for a reranker that reads "
+            "it.",
+        ),
+    ] = None,
     split: Annotated[
         str | None, typer.Option(metavar="SPLIT", help="Such as dev. Unset: the one that papers report (test).")
     ] = None,
@@ -142,6 +150,8 @@ def run(
         raise ConfigError("--names is for task own with --encoder or --baseline; a linker has its own.")
     if cluster is not None and task != "own":
         raise ConfigError("--cluster is for task own: intervals of published tasks are over distinct mentions.")
+    if context is not None and (task != "own" or linker is None or baseline is not None):
+        raise ConfigError("--context is for task own with --linker: nothing else reads contexts.")
     filters = Filters.of(semantic_types=semantic_type, sources=source, languages=language, under=under)
     asking = Asking(stages=divided(stages), filters=filters, expected_types=tuple(expect_type or ()))
     if linker is None and asking != Asking():
@@ -160,7 +170,7 @@ def run(
             show.confidences_under_filters(linking.settings, asked)
     with show.progress_bar("encoding", "names") as update:
         result = run_benchmark(
-            own_task(names, cluster=cluster) if task == "own" else task,
+            own_task(names, cluster=cluster, context=context) if task == "own" else task,
             data,
             encoder=opened,
             linker=None if linking is None else linking.preparing(Preparation(spelling=spelling)),
@@ -186,8 +196,9 @@ def run(
     answering = (
         None if linking is None or chosen is not None else linking.tuned(linking.settings.replaced(stages=asked))
     )
-    if answering is not None and answering.reads_contexts:
-        show.remark("the linker's cross-encoder reads contexts, and the queries of a benchmark have none")
+    if answering is not None and answering.reads_contexts and context is None:
+        none = "none are given (--context COLUMN)" if task == "own" else "the queries of a benchmark have none"
+        show.remark(f"the linker's cross-encoder reads contexts, and {none}")
     if answering is not None and answering.answers_nil:
         show.remark("the linker's cross-encoder may say that no concept is meant, which counts as wrong where one is")
     for doubt in result.doubts:
