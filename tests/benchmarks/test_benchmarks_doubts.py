@@ -114,6 +114,13 @@ def test_mentions_that_a_reranker_was_trained_on(learned: Path) -> None:
         "the reranker r was trained on these very mentions: the figures are higher than for others"
     ]
     assert of_linker(learned, "test") == []
+    done = invoke(
+        "linker", "tune", learned / "linker", "--mentions", learned / "dev_queries.txt", "--calibration", "none"
+    )
+    said = "the reranker r was trained on these very mentions: accuracies and confidences are too high for others"
+    assert said in " ".join(done.stderr.split())
+    report = tune_linker(learned / "linker", read_mentions(learned / "test_queries.txt"), calibrate=False)
+    assert report.trained_on == ()
 
 
 def test_mentions_that_an_encoder_was_trained_on(learned: Path) -> None:

@@ -7,14 +7,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from onoma.artifacts import read_manifest
 from onoma.benchmarks.biosyn import Query
 from onoma.benchmarks.tasks import TASKS
 from onoma.codes import other_forms, other_forms_in_words
 from onoma.encoders import Encoder
-from onoma.encoders.folders import trained_mentions
 from onoma.linking import Linker
-from onoma.linking.folder import RERANKER_FOLDER
+from onoma.linking.development import trained_on
 from onoma.pairs.mentions import mentions_fingerprint
 
 _EXPECTED_COVERAGE = 0.95
@@ -85,11 +83,8 @@ def doubts_of_learning(linker: Linker, queries: Sequence[Query]) -> Iterator[str
     for key, what in learned.items():
         if linker.manifest.config.get(key, {}).get("mentions_fingerprint") == measured:
             yield f"the linker {what} these very mentions: {_TOO_HIGH}"
-    if "dense" in linker.settings.stages:
-        yield from doubts_of_training(linker.encoder, queries)
-    reranker = linker.reranker if "rerank" in linker.settings.stages else None
-    if reranker and measured in trained_mentions(read_manifest(linker.path / RERANKER_FOLDER).config):
-        yield f"the reranker {reranker.about.name} was trained on these very mentions: {_TOO_HIGH}"
+    for what in trained_on(linker, linker.settings.stages, measured):
+        yield f"{what} was trained on these very mentions: {_TOO_HIGH}"
 
 
 def doubts_of_training(encoder: Encoder, queries: Sequence[Query]) -> Iterator[str]:

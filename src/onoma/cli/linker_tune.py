@@ -207,6 +207,11 @@ def _show_mentions(report: TuningReport) -> None:
         show.remark(
             f"the linker has concepts of the codes {named}: mentions with them mean these, not 'no such concept'"
         )
+    for what in report.trained_on:
+        show.remark(
+            f"{what} was trained on these very mentions: accuracies and confidences are too high for others; tune on "
+            "mentions that nothing in the linker has learnt from"
+        )
     if report.without_contexts:
         show.remark(
             "the cross-encoder reads contexts, and was tuned as it answers without: confidences hold for mentions "

@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import polars as pl
 
+from onoma.artifacts import read_manifest
 from onoma.codes import NO_CONCEPT, meant_codes, other_forms, other_forms_in_words, split_codes
+from onoma.encoders.folders import trained_mentions
 from onoma.errors import InputError
+from onoma.linking.folder import RERANKER_FOLDER
 from onoma.linking.linker import Linker
+from onoma.linking.settings import Stage
 from onoma.pairs.mentions import LABELLED
 from onoma.terminology import normalise
 from onoma.types import RowArray
@@ -137,3 +142,20 @@ def _folds(texts: set[str], n_folds: int) -> dict[str, int]:
     """Texts dealt into folds in an order that says nothing about them and depends on them alone."""
     shuffled = sorted(texts, key=lambda text: hashlib.sha256(text.encode()).digest())
     return {text: place % n_folds for place, text in enumerate(shuffled)}
+
+
+def trained_on(linker: Linker, stages: Iterable[Stage], mentions: str) -> tuple[str, ...]:
+    """What in a linker was trained on exactly these mentions, and is used by the stages.
+
+    Args:
+        linker: The linker.
+        stages: Those that are on.
+        mentions: Their fingerprint, see `onoma.pairs.mentions.mentions_fingerprint`.
+    """
+    on, found = set(stages), []
+    if "dense" in on and mentions in linker.encoder.folder.trained_mentions:
+        found.append(linker.encoder.name)
+    reranker = linker.reranker if "rerank" in on else None
+    if reranker and mentions in trained_mentions(read_manifest(linker.path / RERANKER_FOLDER).config):
+        found.append(f"the reranker {reranker.about.name}")
+    return tuple(found)

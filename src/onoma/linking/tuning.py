@@ -20,7 +20,7 @@ from onoma.errors import ConfigError, InputError, is_whole
 from onoma.indexes.pgvector_replacing import drop_unfinished
 from onoma.linking.calibration import Method, check_method
 from onoma.linking.confidence_inputs import checked_certainty, checked_precision
-from onoma.linking.development import SHOWN, Development, Key, are_counted, count_shared, label_mentions
+from onoma.linking.development import SHOWN, Development, Key, are_counted, count_shared, label_mentions, trained_on
 from onoma.linking.folder import FORMAT_VERSION, KIND
 from onoma.linking.fusion import learn_weights
 from onoma.linking.linker import Linker
@@ -68,6 +68,7 @@ class TuningReport:
         are_concepts: Those of `NO_CONCEPT` that mentions have and the linker has as concepts: they mean these.
         mentions_fingerprint: Of the development mentions, see `onoma.pairs.mentions.mentions_fingerprint`.
         other_forms: Unknown codes that the linker has in another form (`onoma.codes.other_forms`), and those.
+        trained_on: What in the linker was trained on these very mentions, so that they say too much good of it.
     """
 
     stages: tuple[Stage, ...]
@@ -90,6 +91,7 @@ class TuningReport:
     are_concepts: tuple[str, ...] = ()
     other_forms: Mapping[str, str] = field(default_factory=dict)
     mentions_fingerprint: str | None = None
+    trained_on: tuple[str, ...] = ()
 
     @property
     def better_alone(self) -> Stage | None:
@@ -179,6 +181,7 @@ def tune_linker(
             calibrated_stages=chosen.stages,
             no_concept_below=None if wish is None else wish.threshold(calibration),
         )
+    fingerprint = mentions_fingerprint(mentions["mention"])
     report = TuningReport(
         stages=chosen.stages,
         n_mentions=sum(mention.n for mention in development.mentions),
@@ -186,7 +189,8 @@ def tune_linker(
         n_no_concept=sum(mention.n for mention in development.mentions if not mention.has_concept),
         n_unknown=sum(development.unknown.values()),
         unknown=tuple(sorted(development.unknown)[:SHOWN]),
-        mentions_fingerprint=mentions_fingerprint(mentions["mention"]),
+        mentions_fingerprint=fingerprint,
+        trained_on=trained_on(opened, chosen.stages, fingerprint),
         other_forms=other_forms(development.unknown, opened.dictionary.concept_ids),
         accuracy=accuracy,
         weights=chosen.weights if _fuses(chosen) else None,
