@@ -172,6 +172,7 @@ def test_a_small_task_is_learnt_and_an_encoder_comes_out(base: Path, files: tupl
     assert [line["step"] for line in report.evaluations] == list(range(0, 61, 5))  # once a pass
     assert [step.step for step in steps] == list(range(1, 61))
     assert any("have a right name among their 6 candidates" in line for line in told)
+    assert any(line.startswith(f"{files[0].name}: all of these mentions are learnt from") for line in told)
     assert not run_folder(tmp_path / "e").exists()
 
     encoder = open_encoder(tmp_path / "e")

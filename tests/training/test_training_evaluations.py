@@ -18,15 +18,15 @@ from safetensors.torch import load_file
 from training_runs import weights
 
 from onoma.artifacts import open_artifact
-from onoma.encoders import open_encoder
+from onoma.encoders import locate_tokenizer, open_encoder
 from onoma.encoders.torch_encoder import BATCH_TOKENS
 from onoma.errors import ConfigError, InputError, MismatchError, TrainingError
 from onoma.linking import build_linker
-from onoma.pairs import PairSet, hold_out_synonyms
+from onoma.pairs import PairSet, build_mention_pairs, hold_out_synonyms, read_mentions
 from onoma.training.alignment import train_encoder
 from onoma.training.alignment_config import Recipe, TrainingConfig
 from onoma.training.alignment_step import Step, StepReport
-from onoma.training.development import DevelopmentSet
+from onoma.training.development import LEARNT_TOO, DevelopmentSet
 from onoma.training.evaluating import Evaluation, Evaluations
 from onoma.training.measuring import Measure, Scores
 from onoma.training.planning import plan_steps
@@ -349,6 +349,12 @@ def test_files_of_queries_are_measured_on(base: Path, pairs: PairSet, tmp_path: 
     by_names = train_on_terminology(recipe, terminology, tmp_path / "b", development=files)
     assert by_pairs.evaluations[0]["sets"] == by_names.evaluations[0]["sets"]
     assert {name: s["n_queries"] for name, s in by_names.evaluations[0]["sets"].items()} == {"dev.csv": 1, "dev.txt": 2}
+    mentions, tokenizer = read_mentions(files[1]), locate_tokenizer(base)
+    of_mentions = build_mention_pairs(terminology, mentions, tokenizer, tmp_path / "mentions", max_tokens=16)
+    told: list[str] = []
+    given: dict[str, Any] = {"development": files, "development_terminology": terminology, "on_event": told.append}
+    train_on_pairs(recipe, of_mentions, tmp_path / "d", **given)
+    assert [line for line in told if "are learnt from" in line] == [LEARNT_TOO.format("dev.txt")]
     with pytest.raises(InputError, match="put it in a list"):
         train_on_terminology(recipe, terminology, tmp_path / "c", development=str(files[0]))
     with pytest.raises(ConfigError, match="there are none"):

@@ -94,8 +94,13 @@ def mentions_fingerprint(mentions: Iterable[str]) -> str:
 
     A text cannot be read from it, as it could be from a mark of each.
     """
-    texts = {" ".join(mention.lower().split()) for mention in mentions}
+    texts = {cased_alike(mention) for mention in mentions}
     return hashlib.sha256("\n".join(sorted(texts)).encode()).hexdigest()
+
+
+def cased_alike(mention: str) -> str:
+    """Equal for mentions that differ in case and white space alone."""
+    return " ".join(mention.lower().split())
 
 
 def refuse_concept_files(path: Path) -> None:

@@ -35,7 +35,7 @@ from onoma.training.biosyn_data import ranking_data
 from onoma.training.biosyn_measure import BiosynMeasure
 from onoma.training.biosyn_step import BiosynModel, BiosynStep, BiosynStepReport, make_optimiser
 from onoma.training.course import Course
-from onoma.training.development import DevelopmentSet, Dictionary, queries_over, read_dictionary
+from onoma.training.development import DevelopmentSet, Dictionary, queries_over, read_dictionary, tell_of_shared
 from onoma.training.evaluating import Evaluation, check_development_files
 from onoma.training.loop import Watching, take_course
 from onoma.training.report import TrainingReport
@@ -108,6 +108,7 @@ def train_biosyn(
         if development_dictionary is not None:
             names, source = read_dictionary(development_dictionary, languages=config.languages)
         sets = [queries_over(file, names, source=source, tell=tell) for file in development]
+        tell_of_shared({one.name: one.queries for one in sets}, data.queries, tell)
         return _Biosyn(config, data, run, sets, _parents(dictionary), tell)
 
     return take_course(make, recipe, out, Watching(trackers, on_step, on_evaluation, on_event, progress))

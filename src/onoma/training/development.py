@@ -6,7 +6,7 @@ names of a terminology (`read_development`). `onoma.training.measuring` asks the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -22,7 +22,7 @@ from onoma.errors import ConfigError, InputError
 from onoma.files.reading import Reading
 from onoma.pairs import HeldOut, read_mentions
 from onoma.pairs.languages import check_languages
-from onoma.pairs.mentions import COMPOSITE
+from onoma.pairs.mentions import COMPOSITE, cased_alike
 from onoma.pairs.selection import usable_names
 from onoma.terminology import Terminology
 from onoma.terminology.name_rows import checked_name_rows
@@ -33,6 +33,8 @@ Dictionary: TypeAlias = Terminology | str | Path
 """A terminology or its folder, or a file with a line ``id||name`` for each name."""
 HIDDEN = "hidden synonyms"
 """Name of the development set that is made of them."""
+LEARNT_TOO = "{}: all of these mentions are learnt from: what is measured or chosen by them says nothing of others"
+"""Of a development set."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,6 +151,20 @@ def queries_over(
     if tell is not None and COMPOSITE in reading.notes:
         tell(f"{path.name}: {reading.notes[COMPOSITE]:,} {COMPOSITE}")
     return DevelopmentSet(name=path.name, queries=queries, dictionary=dictionary)
+
+
+def tell_of_shared(tables: Mapping[str, pl.DataFrame], learnt: pl.DataFrame, tell: Tell) -> None:
+    """Tell of development mentions all of which are learnt from; those that are tell nothing of others.
+
+    Args:
+        tables: Of each development set, with the column ``mention``.
+        learnt: What is learnt from, likewise.
+        tell: Called with a sentence on each such set.
+    """
+    known = {cased_alike(mention) for mention in learnt["mention"]}
+    for name, table in tables.items():
+        if known.issuperset(map(cased_alike, table["mention"])):
+            tell(LEARNT_TOO.format(name))
 
 
 def read_dictionary(

@@ -38,6 +38,7 @@ from onoma.pairs import NameStore, read_mentions
 from onoma.pairs.mentions import COMPOSITE, LABELLED, check_mentions, mentions_fingerprint
 from onoma.terminology import normalise
 from onoma.training.course import Course
+from onoma.training.development import tell_of_shared
 from onoma.training.distributed import by_main, is_main
 from onoma.training.evaluating import Evaluation, check_development
 from onoma.training.loop import Watching, take_course
@@ -157,6 +158,7 @@ def train_reranker(
                 found=name,
                 fix="give contexts to both, or to neither",
             )
+    tell_of_shared(tables, table, tell)
     means_nil = check_concepts(linker, tables, nil=config.nil, tell=tell)
     for name, data in [("mentions to learn from", table), *tables.items()]:
         if said := other_forms_of(linker, data):

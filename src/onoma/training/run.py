@@ -9,8 +9,10 @@ import numpy as np
 
 from onoma.artifacts import verify_artifact
 from onoma.encoders import locate_tokenizer
+from onoma.encoders.folders import trained_mentions
 from onoma.errors import ConfigError, MismatchError, check_several
 from onoma.pairs import PairSet, build_pairs, hold_out_synonyms
+from onoma.pairs.mentions import mentions_fingerprint
 from onoma.terminology import Terminology
 from onoma.terminology.name_rows import checked_name_rows
 from onoma.terminology.terminology import as_terminology
@@ -18,7 +20,7 @@ from onoma.training.alignment import check_concepts, train_encoder
 from onoma.training.alignment_config import Recipe, TrainingConfig
 from onoma.training.alignment_step import StepReport
 from onoma.training.checkpoints import CHECKPOINT_NAME
-from onoma.training.development import HIDDEN, DevelopmentSet, hidden_synonyms, read_development
+from onoma.training.development import HIDDEN, LEARNT_TOO, DevelopmentSet, hidden_synonyms, read_development
 from onoma.training.distributed import barrier, is_main, processes
 from onoma.training.evaluating import GIVE_WITH_TERMINOLOGY, HIDE_OR_GIVE, Evaluation, check_development
 from onoma.training.report import TrainingReport
@@ -204,6 +206,11 @@ def train_on_pairs(
         sets: list[DevelopmentSet] = []
         if development_terminology is not None:
             sets = _read(development, _opened(development_terminology), config, tell=on_event)
+        for one in sets:
+            if on_event is not None and mentions_fingerprint(one.queries["mention"]) in trained_mentions(
+                {"pairs": made}
+            ):
+                on_event(LEARNT_TOO.format(one.name))
         return train_encoder(
             recipe,
             opened,
