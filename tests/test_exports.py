@@ -39,6 +39,16 @@ def test_what_is_declared_for_types_is_what_is_loaded(package: str) -> None:
         assert name in dir(loaded)
 
 
+@pytest.mark.parametrize("package", LAZY)
+def test_nothing_else_is_offered_to_who_completes_names(package: str) -> None:
+    loaded = importlib.import_module(package)
+    seen = {name for name in dir(loaded) if not name.startswith("__")}
+    rooms = {found.name for found in pkgutil.iter_modules(loaded.__path__)} if package == "onoma" else set()
+    assert seen <= {*loaded.__all__, *rooms}
+    assert not seen & {"lazily", "lazy", "TYPE_CHECKING", "annotations", "report_nothing", "reporting"}
+    assert "__version__" in dir(onoma)
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_name_is_there(package: str) -> None:
     opened = importlib.import_module(package)

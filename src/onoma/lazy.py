@@ -32,6 +32,7 @@ def lazily(
         return found
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *home_of, *rooms})
+        own = {name for name in vars(sys.modules[package]) if name.startswith("__")}
+        return sorted({*own, *home_of, *rooms})  # not what the package itself imports: an editor would offer it
 
     return load, names, sorted(home_of)
