@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from linking_data import write_letter_encoder
 
@@ -212,6 +213,8 @@ def test_each_part_is_linked_as_a_mention_of_its_own(linker: Linker) -> None:
         read = [name for name in names for link in linker.link([name], top_k=2)[0]]
         assert [link.read_as for link in links] == [None if name == mention else name for name in read]
     assert preparing.link(preparing.prepare(MENTIONS, contexts=contexts), top_k=2) == answers
+    assert preparing.link(MENTIONS, contexts=pl.Series(contexts), top_k=2) == answers  # as mentions, typed so too
+    assert preparing.prepare(iter(MENTIONS), contexts=iter(contexts)) == preparing.prepare(MENTIONS, contexts=contexts)
     with pytest.raises(InputError, match=r"mentions: .* go with no others"):
         preparing.link([*preparing.prepare(["DM"]), "cold"])
     with pytest.raises(InputError, match=r"contexts: .* have their contexts already"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -168,7 +168,7 @@ class Components:
     def prepare(
         self,
         mentions: Iterable[str | PreparedMention],
-        contexts: Sequence[str | None] | None,
+        contexts: Iterable[str | None] | None,
         stages: tuple[Stage, ...],
     ) -> list[PreparedMention]:
         """Mentions made ready, if they are not; names are those that these stages look up, and that can be an answer.

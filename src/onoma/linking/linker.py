@@ -344,7 +344,7 @@ class Linker:
         self,
         mentions: Iterable[str],
         *,
-        contexts: Sequence[str | None] | None = None,
+        contexts: Iterable[str | None] | None = None,
         stages: Iterable[str] | None = None,
     ) -> list[PreparedMention]:
         """What `link` links in place of mentions, to be looked at and then given to it.
@@ -384,7 +384,7 @@ class Linker:
         mentions: Iterable[str | PreparedMention],
         *,
         top_k: int = 5,
-        contexts: Sequence[str | None] | None = None,
+        contexts: Iterable[str | None] | None = None,
         stages: Iterable[str] | None = None,
         expected_types: str | Iterable[str] | None = None,
         no_concept_below: float | None = None,
@@ -506,7 +506,7 @@ class Linker:
         return confidence.calibration.development.mean_confidence(self.settings.no_concept_below or 0.0)
 
     def runs(
-        self, mentions: Iterable[str], *, contexts: Sequence[str | None] | None = None, top_k: int
+        self, mentions: Iterable[str], *, contexts: Iterable[str | None] | None = None, top_k: int
     ) -> Iterator[tuple[list[Question], Run]]:
         """The stages of the settings over distinct mentions, some at a time: for those who learn from what is between.
 

@@ -118,7 +118,7 @@ class Preparation:
         self,
         mentions: Iterable[str],
         *,
-        contexts: Sequence[str | None] | None = None,
+        contexts: Iterable[str | None] | None = None,
         is_name: Callable[[str], bool] | None = None,
         spelling: Spelling | None = None,
     ) -> list[PreparedMention]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from onoma.encoders.cross_encoder_tokens import END_MARK, START_MARK, split_context
@@ -67,7 +67,7 @@ def questions_of(
 def questions_of_all(
     components: Components,
     mentions: Iterable[str | PreparedMention],
-    contexts: Sequence[str | None] | None,
+    contexts: Iterable[str | None] | None,
     stages: Iterable[str] | None,
 ) -> tuple[list[PreparedMention], tuple[Stage, ...], list[list[Question]]]:
     """Mentions made ready, the stages that are on, and what these are asked for each mention.
