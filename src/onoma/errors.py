@@ -26,6 +26,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
 from operator import index
+from os import PathLike
 from pathlib import Path
 from typing import TypeGuard, TypeVar
 
@@ -211,6 +212,19 @@ def check_several(values: object, field: str) -> None:
         raise InputError("a list or column is meant here, not a table", field=field, found=found, fix=fix)
     if isinstance(values, str | bytes | Path) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
         raise InputError("several are meant here, not one", field=field, found=repr(values), fix="put it in a list")
+
+
+def checked_path(value: object) -> Path:
+    """A path as it was given: text or a `Path`; no empty text, which would be the folder of the process.
+
+    Raises:
+        InputError: it is none, as where an environment variable is not set.
+    """
+    if (isinstance(value, PathLike) and isinstance(value.__fspath__(), str)) or (isinstance(value, str) and value):
+        path = Path(value)
+        if "\0" not in str(path):
+            return path
+    raise InputError("a path is needed", expected="text or a pathlib.Path", found=repr(value))
 
 
 def is_whole(value: object) -> TypeGuard[int]:

@@ -14,7 +14,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from onoma._version import __version__
 from onoma.artifacts.files import sha256_file, sha256_of_sample
 from onoma.artifacts.unfinished import is_moved_aside, leftovers, put_back
-from onoma.errors import DamagedArtifactError, FormatVersionError, InputError, NotAnArtifactError, OnomaError
+from onoma.errors import (
+    DamagedArtifactError,
+    FormatVersionError,
+    InputError,
+    NotAnArtifactError,
+    OnomaError,
+    checked_path,
+)
 
 MANIFEST_NAME = "onoma.json"
 CARD_NAME = "README.md"
@@ -121,7 +128,7 @@ def open_artifact(
         FormatVersionError: written by a newer Onoma, or by one that was long before.
         DamagedArtifactError: a file is missing, truncated or changed.
     """
-    folder = Path(path)
+    folder = checked_path(path)
 
     def begin() -> Manifest:
         if folder.is_file():
@@ -189,7 +196,7 @@ def is_still(folder: Path, manifest: Manifest) -> bool:
 
 def verify_artifact(path: str | Path) -> Manifest:
     """Checksum every file of the artefact at ``path``; return its manifest or raise as `open_artifact` does."""
-    folder = Path(path)
+    folder = checked_path(path)
     return read_while_unchanged(
         folder, lambda: read_manifest(folder), lambda manifest: _check_files(folder, manifest, in_full=True)
     )[0]
@@ -197,7 +204,7 @@ def verify_artifact(path: str | Path) -> Manifest:
 
 def read_manifest(path: str | Path) -> Manifest:
     """Read ``onoma.json`` of the artefact at ``path`` without looking at its other files."""
-    folder = Path(path)
+    folder = checked_path(path)
     for _ in range(_ATTEMPTS):
         if folder.exists() or not is_moved_aside(folder.resolve()):
             break

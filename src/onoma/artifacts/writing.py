@@ -26,6 +26,7 @@ from onoma.errors import (
     InputError,
     NotAnArtifactError,
     UnavailableError,
+    checked_path,
 )
 
 
@@ -93,7 +94,7 @@ def ensure_writable(path: str | Path, kind: str, *, overwrite: bool = False) -> 
     """
     if overwrite not in (True, False):  # a text such as "no" would be true
         raise ConfigError(f"overwrite is True or False; found {overwrite!r}.")
-    target = Path(path)
+    target = checked_path(path)
     check_system()
     ensure_outside(target)
     _ensure_utf8(target)
@@ -147,7 +148,7 @@ def ensure_file_writable(path: str | Path, *, overwrite: bool = False) -> None:
         OSError: nothing can be written there.
         UnavailableError: the system is Windows.
     """
-    target = Path(path)
+    target = checked_path(path)
     check_system()
     ensure_outside(target)
     _ensure_utf8(target)

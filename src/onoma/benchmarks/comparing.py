@@ -20,7 +20,7 @@ from onoma.artifacts.parquet import scan_parquet
 from onoma.benchmarks.biosyn import cluster_of
 from onoma.benchmarks.metrics import DISTINCT, cluster_mean, cluster_numbers, percentile_interval, resampled_means
 from onoma.benchmarks.results import CONCEPTS, FORMAT_VERSION, KIND, name_of
-from onoma.errors import InputError, MismatchError
+from onoma.errors import InputError, MismatchError, checked_path
 from onoma.randomness import random_from
 from onoma.types import DoubleArray, RowArray
 
@@ -132,7 +132,7 @@ def compare_results(first: str | Path, second: str | Path, *, seed: int = 0) -> 
     for folder in (first, second):
         if not isinstance(folder, str | Path):
             raise InputError("results are compared by their folders", found=repr(folder))
-    one, other = (read_results(Path(folder)) for folder in (first, second))
+    one, other = (read_results(checked_path(folder)) for folder in (first, second))
     check_comparable(one, other)
     cutoffs = cutoffs_of(one) & cutoffs_of(other)
     if not cutoffs:
@@ -172,7 +172,7 @@ def changed_answers(first: str | Path, second: str | Path, *, k: int = 1) -> pl.
     Raises:
         OnomaError: as `compare_results`.
     """
-    one, other = (read_results(Path(folder)) for folder in (first, second))
+    one, other = (read_results(checked_path(folder)) for folder in (first, second))
     check_comparable(one, other)
     if k not in cutoffs_of(one) & cutoffs_of(other):
         known = ", ".join(map(str, sorted(cutoffs_of(one) & cutoffs_of(other))))

@@ -11,7 +11,7 @@ from onoma.benchmarks.biosyn import DictionaryLine, Query, merged
 from onoma.benchmarks.metrics import DISTINCT
 from onoma.benchmarks.tasks import LINKER_TIES, OWN, BenchmarkTask
 from onoma.codes import split_codes
-from onoma.errors import InputError
+from onoma.errors import InputError, checked_path
 from onoma.files.reading import Reading
 from onoma.files.table_rows import is_table
 from onoma.files.text_files import only_file
@@ -48,7 +48,7 @@ def own_task(
             patient that each mention is of: intervals and p-values are over these. Unset: over distinct mentions.
         context: A column of it with the text around each mention, for a linker that reads it; cells may be empty.
     """
-    is_terminology = names is not None and (isinstance(names, Terminology) or not Path(names).is_file())
+    is_terminology = names is not None and (isinstance(names, Terminology) or not checked_path(names).is_file())
     terminology = as_terminology(names) if names is not None and is_terminology else None
 
     def dictionary(_: Path, __: str) -> tuple[list[DictionaryLine], list[Path]]:

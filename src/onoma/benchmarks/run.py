@@ -39,7 +39,7 @@ from onoma.benchmarks.results import FORMAT_VERSION, KIND, BenchmarkResult, name
 from onoma.benchmarks.tasks import BenchmarkTask, get_task
 from onoma.codes import NO_CONCEPT
 from onoma.encoders import Encoder, open_encoder
-from onoma.errors import ConfigError, InputError, check_several
+from onoma.errors import ConfigError, InputError, check_several, checked_path
 from onoma.linking import Asking, Linker
 from onoma.linking.baselines import Baseline, get_baseline
 from onoma.processors import machine
@@ -100,11 +100,11 @@ def run_benchmark(
             or for a threshold.
         ArtifactExistsError: ``out`` is taken.
     """
-    declared = get_task(task) if isinstance(task, str) else task
+    declared = task if isinstance(task, BenchmarkTask) else get_task(task)
     ensure_writable(out, KIND, overwrite=overwrite)
     started = time.perf_counter()
     chosen = declared.split(split)
-    queries, files = declared.queries(Path(data), chosen)
+    queries, files = declared.queries(checked_path(data), chosen)
     if not queries:
         raise InputError(f"{declared.name} has no queries to measure on", path=Path(data), field=f"split {chosen}")
     k = max(declared.cutoffs)

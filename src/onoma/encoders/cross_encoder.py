@@ -30,7 +30,7 @@ from onoma.encoders.folders import ONNX_NAME
 from onoma.encoders.onnx_encoder import BATCH_TOKENS, padded_rows
 from onoma.encoders.onnx_session import OnnxSession
 from onoma.encoders.tokens import load_tokenizer
-from onoma.errors import DamagedArtifactError, InputError, ShapeError, first_line
+from onoma.errors import DamagedArtifactError, InputError, ShapeError, checked_path, first_line
 from onoma.types import CountProgress, FloatArray, RowArray
 
 RERANKER_KIND = "reranker"
@@ -118,7 +118,7 @@ class CrossEncoder:
             InputError: there is nothing at ``path``.
             ArtifactError: it is no reranker, damaged, or written by a newer Onoma.
         """
-        folder = Path(path)
+        folder = checked_path(path)
         manifest = open_artifact(folder, RERANKER_KIND, format_version=RERANKER_FORMAT)
         about = read_about(folder)
         session = OnnxSession(folder / ONNX_NAME, threads=threads)

@@ -18,7 +18,7 @@ from onoma.encoders.catalogue import (
 )
 from onoma.encoders.folders import EncoderFolder, OnnxPrecision, Origin, read_folder
 from onoma.encoders.pooling import Pooling
-from onoma.errors import InputError, UnavailableError, did_you_mean, first_line, missing_extra
+from onoma.errors import InputError, UnavailableError, checked_path, did_you_mean, first_line, missing_extra
 
 HUB_FILES = (
     "*.json",
@@ -57,7 +57,7 @@ def locate_encoder(
         ArtifactError: what is there is damaged.
     """
     text = str(source)
-    path = Path(source).expanduser()
+    path = checked_path(source).expanduser()
     name: str | None = None
     hub_id: str | None = None
     origin: Origin | None = None

@@ -23,7 +23,7 @@ from typing import get_args
 
 import numpy as np
 
-from onoma.errors import ArtifactExistsError, ConfigError, DamagedArtifactError, InputError, one_of
+from onoma.errors import ArtifactExistsError, ConfigError, DamagedArtifactError, InputError, checked_path, one_of
 from onoma.indexes import approximate, sign_bits
 from onoma.indexes.candidate_search import CANDIDATES
 from onoma.indexes.exact import ExactIndex
@@ -89,7 +89,7 @@ def build_index(
         UnavailableError: PostgreSQL, or what is needed to talk to it, is missing or refuses.
     """
     chosen, stored_as = check_kind(kind), check_precision(precision)
-    place = Path(folder)
+    place = checked_path(folder)
     if is_table_kind(chosen):
         place.mkdir(parents=True, exist_ok=True)
         return build_in_table(
@@ -175,7 +175,7 @@ def open_index(folder: str | Path, *, database: str | None = None, checksums: Ma
         ConfigError: a database was given where there is none, or none where there is one.
         UnavailableError: PostgreSQL, or what is needed to talk to it, is missing or refuses.
     """
-    place = Path(folder)
+    place = checked_path(folder)
     record = read_index_record(place)
     if is_table_kind(record.kind):
         return open_in_table(place, record, database=database)

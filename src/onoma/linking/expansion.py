@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from onoma.errors import InputError
+from onoma.errors import InputError, checked_path
 from onoma.files.byte_order_marks import without_byte_order_mark
 from onoma.files.csv_problems import csv_problem
 from onoma.linking.abbreviations import BRACKETS, one_line
@@ -69,7 +69,7 @@ class AbbreviationTable:
                 digit at its beginning or more than six words, or a long form contains its short form as a word.
                 File and line are named.
         """
-        file = Path(path)
+        file = checked_path(path)
         long_forms: dict[str, dict[str, str]] = {}
         for line, fields in _table_lines(file):
             short, long = _checked_definition(fields, file, line)

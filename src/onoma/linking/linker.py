@@ -17,7 +17,7 @@ from onoma.artifacts import Manifest, open_artifact, read_while_unchanged
 from onoma.encoders import Encoder
 from onoma.encoders.catalogue import known_names
 from onoma.encoders.encoding import check_opened
-from onoma.errors import ConfigError, InputError, MismatchError
+from onoma.errors import ConfigError, InputError, MismatchError, checked_path
 from onoma.linking.answers import Answer
 from onoma.linking.components import Components
 from onoma.linking.confidence import TUNE, threshold
@@ -79,7 +79,7 @@ class Linker:
                 path=path.path,
                 fix="give its path; stages and filters go with an onoma.linking.Asking",
             )
-        folder = Path(path).absolute()
+        folder = checked_path(path).absolute()
         if not folder.exists() and str(path) in known_names():
             raise InputError(
                 f"{path} is the name of an encoder, and a linker's folder is needed",

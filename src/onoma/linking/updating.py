@@ -40,7 +40,7 @@ from onoma.artifacts import (
 from onoma.encoders import Encoder, open_encoder
 from onoma.encoders.folders import Precision
 from onoma.encoders.kept_parts import KeptParts
-from onoma.errors import ArtifactExistsError, ConfigError, MismatchError
+from onoma.errors import ArtifactExistsError, ConfigError, MismatchError, checked_path
 from onoma.indexes.pgvector_replacing import replacing_tables, tables_in
 from onoma.indexes.records import read_index_record, write_index_record
 from onoma.linking.answer_changes import EarlierAnswers, unchanged
@@ -112,7 +112,7 @@ def update_linker(
     if answered is not None and mentions is None:
         raise ConfigError("answers (answered) are of mentions: give these too.")
     tell = progress or no_progress
-    place, target = Path(linker), Path(linker if out is None else out)
+    place, target = checked_path(linker), checked_path(linker if out is None else out)
     is_in_place = target.resolve() == place.resolve()
     release = as_terminology(terminology)
     before = Linker.open(place, database=database)

@@ -17,7 +17,7 @@ import polars as pl
 from onoma._version import __version__
 from onoma.artifacts import ensure_file_writable, is_same, sha256_file, write_file
 from onoma.artifacts.files import ensure_free
-from onoma.errors import ConfigError, InputError, one_of, whole_number
+from onoma.errors import ConfigError, InputError, checked_path, one_of, whole_number
 from onoma.files.encodings import checked_encoding
 from onoma.files.table_rows import NO_ENCODING, check_is_table
 from onoma.linking import Linker
@@ -147,7 +147,7 @@ def map_table(
     for name, value in (("column", column), ("context", context)):
         if not isinstance(value, str) and (value is not None or name == "column"):
             raise InputError("the name of a column is meant here", field=name, found=repr(value))
-    source, target = Path(input), Path(output)
+    source, target = checked_path(input), checked_path(output)
     ensure_free(target, overwrite=True)  # by the name that was given: that of a pipe says nothing
     if target.is_symlink():  # what it points to is replaced, not the link
         target = target.resolve()

@@ -23,7 +23,7 @@ from tokenizers import Tokenizer
 
 from onoma.artifacts import ensure_writable
 from onoma.encoders.tokens import tokenizer_fingerprint
-from onoma.errors import InputError, one_of
+from onoma.errors import InputError, checked_path, one_of
 from onoma.files.reading import Check, OnError, Reading
 from onoma.files.text_files import text_lines
 from onoma.pairs.name_store import own_tokenizer
@@ -87,7 +87,7 @@ def build_bitext_pairs(
     Source:
         Cross-lingual SapBERT (Liu et al. 2021, ACL), section 2.2.
     """
-    out = Path(out)
+    out = checked_path(out)
     check_ambiguous(ambiguous)
     one_of(classes, get_args(Classes), "kind of classes")
     own = own_tokenizer(tokenizer)

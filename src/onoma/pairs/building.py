@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 
 from onoma.artifacts import ensure_writable
 from onoma.encoders.tokens import tokenizer_fingerprint
-from onoma.errors import ArtifactError, DamagedArtifactError, InputError, MismatchError
+from onoma.errors import ArtifactError, DamagedArtifactError, InputError, MismatchError, checked_path
 from onoma.pairs.languages import check_languages
 from onoma.pairs.name_store import own_tokenizer
 from onoma.pairs.pair_set import KIND, PairSet, write_pair_set
@@ -67,7 +67,7 @@ def build_pairs(
         ArtifactExistsError: ``out`` is taken.
         MismatchError: with ``reuse``, the pair set at ``out`` is another one and may not be replaced.
     """
-    out = Path(out)
+    out = checked_path(out)
     terminology = as_terminology(terminology)
     own = own_tokenizer(tokenizer)
     config = {

@@ -26,7 +26,7 @@ from onoma.artifacts import ensure_writable
 from onoma.code_columns import codes_of_concept_expr, meant_codes_expr
 from onoma.codes import NO_CONCEPT, other_forms, other_forms_in_words
 from onoma.encoders.tokens import tokenizer_fingerprint
-from onoma.errors import ConfigError, InputError, one_of
+from onoma.errors import ConfigError, InputError, checked_path, one_of
 from onoma.files.archives import SourceFile
 from onoma.files.delimited import read_barred
 from onoma.files.reading import Check, Reading
@@ -77,7 +77,7 @@ def read_mentions(file: str | Path, reading: Reading | None = None, *, context: 
         InputError: the file or a column is missing, or, under "strict", a line is bad; or there are no mentions.
     """
     reading = Reading() if reading is None else reading
-    found = _read(Path(file), reading, context)
+    found = _read(checked_path(file), reading, context)
     if found.is_empty():
         composite = reading.notes.get(COMPOSITE, 0)
         raise InputError(
@@ -263,7 +263,7 @@ def build_mention_pairs(
     Source:
         SapBERT (Liu et al. 2021), section 4, fine-tuning: mentions with all synonyms of their concepts.
     """
-    out = Path(out)
+    out = checked_path(out)
     check_ambiguous(ambiguous)
     one_of(on_unknown, get_args(OnUnknown), "on_unknown")
     if max_pairs_per_mention is not None and max_pairs_per_mention < 1:

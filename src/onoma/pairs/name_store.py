@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 
 from onoma.artifacts.arrays import load_array
 from onoma.encoders.tokens import tokenise
-from onoma.errors import DamagedArtifactError, InputError, ShapeError
+from onoma.errors import DamagedArtifactError, InputError, ShapeError, checked_path
 from onoma.types import RowArray
 
 TokenArray = npt.NDArray[np.int32]
@@ -123,7 +123,7 @@ def own_tokenizer(tokenizer: Tokenizer | str | Path) -> Tokenizer:
     if isinstance(tokenizer, Tokenizer):
         own = Tokenizer.from_str(tokenizer.to_str())
     else:
-        path = Path(tokenizer)
+        path = checked_path(tokenizer)
         if not path.is_file():
             raise InputError(
                 "there is no such tokeniser file",

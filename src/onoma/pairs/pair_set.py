@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 
 from onoma.artifacts import Manifest, Parent, open_artifact, write_artifact
 from onoma.artifacts.arrays import load_array
-from onoma.errors import DamagedArtifactError
+from onoma.errors import DamagedArtifactError, checked_path
 from onoma.pairs.labelled_names import open_labelled_names, write_labelled_names
 from onoma.pairs.name_store import NameStore
 from onoma.types import Progress
@@ -55,7 +55,7 @@ class PairSet:
             InputError: there is nothing at ``path``.
             ArtifactError: it is not a whole pair set of a format this Onoma reads.
         """
-        folder = Path(path)
+        folder = checked_path(path)
         manifest = open_artifact(folder, KIND, format_version=FORMAT_VERSION, in_full=True)
         store, labels, text_labels = open_labelled_names(folder, manifest)
         pairs = load_array(folder / "pairs.npy", (np.int32,), 2)

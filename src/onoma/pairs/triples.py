@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from onoma.artifacts import Manifest, ensure_writable, open_artifact, write_artifact
 from onoma.artifacts.arrays import load_array
 from onoma.encoders.tokens import tokenizer_fingerprint
-from onoma.errors import DamagedArtifactError, InputError, check_several, did_you_mean
+from onoma.errors import DamagedArtifactError, InputError, check_several, checked_path, did_you_mean
 from onoma.pairs.labelled_names import open_labelled_names, write_labelled_names
 from onoma.pairs.languages import check_languages
 from onoma.pairs.name_store import NameStore, own_tokenizer
@@ -68,7 +68,7 @@ class TripleSet:
             InputError: there is nothing at ``path``.
             ArtifactError: it is not a whole triple set of a format this Onoma reads.
         """
-        folder = Path(path)
+        folder = checked_path(path)
         manifest = open_artifact(folder, KIND, format_version=FORMAT_VERSION, in_full=True)
         store, labels, text_labels = open_labelled_names(folder, manifest)
         triples = load_array(folder / "triples.npy", (np.int32,), 2)
@@ -140,7 +140,7 @@ def build_triples(
         CODER (Yuan et al. 2020), section 3.2: triples of MRREL, with names of head, tail and of corrupted tails.
         Its released code takes one semantic type of each concept, the last in the file; here it is the first.
     """
-    out = Path(out)
+    out = checked_path(out)
     terminology = as_terminology(terminology)
     own = own_tokenizer(tokenizer)
     ensure_writable(out, KIND, overwrite=overwrite)

@@ -14,7 +14,7 @@ from onoma.artifacts import Manifest, is_still, open_artifact
 from onoma.artifacts.parquet import scan_parquet
 from onoma.artifacts.system import is_of_system
 from onoma.codes import digits_of
-from onoma.errors import DamagedArtifactError, InputError, MismatchError, did_you_mean
+from onoma.errors import DamagedArtifactError, InputError, MismatchError, checked_path, did_you_mean
 from onoma.terminology.information import TerminologyInfo, gather_information
 from onoma.terminology.search import SearchHit, search_names
 from onoma.terminology.tables import ACTIVE, CHOICE_RELATIONS, FORMAT_VERSION, KIND, REQUIRED, SCHEMAS
@@ -68,7 +68,7 @@ class Terminology:
             InputError: there is nothing at ``path``.
             ArtifactError: it is no terminology, a damaged one, or one of a newer format.
         """
-        folder = Path(path).absolute()
+        folder = checked_path(path).absolute()
         manifest = open_artifact(folder, KIND, format_version=FORMAT_VERSION, in_full=True)
         for name, schema in SCHEMAS.items():
             file = f"{name}.parquet"

@@ -17,7 +17,7 @@ import numpy as np
 from onoma.encoders import locate_tokenizer
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.saving import save_encoder
-from onoma.errors import InputError, MismatchError
+from onoma.errors import InputError, MismatchError, checked_path
 from onoma.pairs import PairSet
 from onoma.training.alignment_config import Recipe, TrainingConfig
 from onoma.training.alignment_step import Step, StepReport, make_optimiser
@@ -75,7 +75,7 @@ def train_encoder(
     recipe = Recipe.of(recipe)
     config = recipe.config
     opened = PairSet.open(pairs) if isinstance(pairs, str | Path) else pairs
-    out = Path(out)
+    out = checked_path(out)
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
     check_development(config, [data.name for data in development], fix="give development sets (development)")
     check_trackers(trackers, out)

@@ -22,7 +22,15 @@ from filelock import FileLock, Timeout
 from onoma.artifacts import MANIFEST_NAME, sha256_file
 from onoma.artifacts.locking import check_system
 from onoma.encoders import locate_encoder
-from onoma.errors import ArtifactExistsError, ConfigError, InputError, MismatchError, OnomaError, TrainingError
+from onoma.errors import (
+    ArtifactExistsError,
+    ConfigError,
+    InputError,
+    MismatchError,
+    OnomaError,
+    TrainingError,
+    checked_path,
+)
 from onoma.files.text_files import check_is_file
 from onoma.pairs import PairSet
 from onoma.pairs.languages import check_languages
@@ -211,7 +219,7 @@ def train_combinations(
     Returns, Raises:
         As `train_grid`.
     """
-    out = Path(out)
+    out = checked_path(out)
     keys = list(dict.fromkeys(key for combination in found for key in combination.settings))
     with processes(found[0].recipe.config.device), _alone(out, made_from) as recorded:
         tell = by_main(on_event)

@@ -10,7 +10,7 @@ import numpy as np
 from onoma.artifacts import verify_artifact
 from onoma.encoders import locate_tokenizer
 from onoma.encoders.folders import trained_mentions
-from onoma.errors import ConfigError, MismatchError, check_several
+from onoma.errors import ConfigError, MismatchError, check_several, checked_path
 from onoma.pairs import PairSet, build_pairs, hold_out_synonyms
 from onoma.pairs.mentions import mentions_fingerprint
 from onoma.terminology import Terminology
@@ -87,7 +87,7 @@ def train_on_terminology(
     """
     recipe = Recipe.of(recipe)
     config = recipe.config
-    out = Path(out)
+    out = checked_path(out)
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
     check_run(config, development, development_terminology, trackers, out=out, hides=development_synonyms > 0)
     with processes(config.device):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import tomllib
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
-from onoma.errors import InputError, did_you_mean
+from onoma.errors import InputError, checked_path, did_you_mean
 
 COMMANDS = {
     "recipe": "onoma train",
@@ -33,7 +32,7 @@ def read_shipped(kind: str, name: str) -> dict[str, Any]:
     Raises:
         InputError: there is none, or it is not TOML.
     """
-    path = Path(name)
+    path = checked_path(name)
     if path.suffix == ".toml":
         if not path.is_file():
             raise InputError(f"there is no such {kind} file", path=path)

@@ -1,0 +1,63 @@
+"""What is given in place of a path is told in a sentence, at each door that opens or writes something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import onoma
+from onoma.artifacts import verify_artifact
+from onoma.benchmarks import changed_answers, own_task, run_benchmark
+from onoma.errors import ConfigError, InputError, checked_path
+from onoma.indexes import build_index, open_index
+from onoma.linking import AbbreviationTable, Reranker, update_linker
+from onoma.mapping import map_table
+from onoma.pairs import read_mentions
+from tiny import make_terminology
+
+DOORS: dict[str, Callable[[Any], object]] = {
+    "Linker": onoma.Linker.open,
+    "Terminology": onoma.Terminology.open,
+    "PairSet": onoma.PairSet.open,
+    "Reranker": Reranker.open,
+    "AbbreviationTable": AbbreviationTable.from_file,
+    "open_encoder": onoma.open_encoder,
+    "open_index": open_index,
+    "verify_artifact": verify_artifact,
+    "Recipe": onoma.Recipe.load,
+    "read_mentions": read_mentions,
+    "build_linker": lambda path: onoma.build_linker(path, None, "nowhere", sparse=True),
+    "update_linker": lambda path: update_linker(path, "nowhere"),
+    "map_table": lambda path: map_table("nowhere", path, "nowhere.csv", column="mention"),
+    "run_benchmark": lambda path: run_benchmark("ncbi-disease", path, out="nowhere", baseline="exact"),
+    "changed_answers": lambda path: changed_answers(path, path),
+    "train_on_terminology": lambda path: onoma.train_on_terminology("quickstart", "nowhere", path),
+    "import_terminology": lambda path: onoma.import_terminology("csv", "nowhere", path),
+    "build_index": lambda path: build_index(path, [], kind="exact"),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("path", [None, 5, b"bytes", "a\0b"], ids=repr)
+def test_what_is_no_path_is_refused_in_a_sentence(door: str, path: object) -> None:
+    with pytest.raises(InputError):
+        DOORS[door](path)
+
+
+def test_an_unset_variable_is_not_the_folder_of_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_terminology(tmp_path / "terms", {"A": ["heart"]})
+    monkeypatch.chdir(tmp_path / "terms")
+    assert onoma.Terminology.open(".").n_names == 1
+    with pytest.raises(InputError, match=r"a path is needed; expected text or a pathlib\.Path; found ''"):
+        onoma.Terminology.open("")
+    assert checked_path(Path("terms")) == checked_path("terms") == Path("terms")
+
+
+def test_what_is_no_benchmark_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no benchmark 'None'"):
+        run_benchmark(None, "nowhere", out="nowhere")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="a path is needed"):
+        own_task(5)  # type: ignore[arg-type]
