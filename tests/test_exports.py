@@ -85,3 +85,14 @@ def test_modules_of_a_package_are_there_as_if_something_had_imported_them() -> N
 def test_what_nobody_asked_for_is_not_loaded(code: str, spared: list[str]) -> None:
     script = f"import sys; {code}; print([name for name in {spared} if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_defaults_of_settings_are_seen_without_a_plugin_of_pydantic() -> None:
+    """Checkers of types know a field's default by its keyword alone (PEP 681); else each setting is one to be given."""
+    hidden = [
+        f"{file.name}:{node.lineno}"
+        for file in Path(str(onoma.__file__)).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Field" and node.args
+    ]
+    assert not hidden

@@ -49,7 +49,7 @@ class FileEntry(_Record):
 
     bytes: int = Field(ge=0)
     sha256: str = Field(pattern=_CHECKSUM)
-    sample_sha256: str | None = Field(None, pattern=_CHECKSUM)
+    sample_sha256: str | None = Field(default=None, pattern=_CHECKSUM)
     """Of blocks spread over a file that is too large to be read at every open; folders of before have none."""
 
     @classmethod

@@ -25,18 +25,22 @@ from onoma.training.settings import NamedSettings
 
 
 class TrainingConfig(EncoderRunConfig):
-    """Settings of one self-alignment run (SapBERT, Liu et al. 2021)."""
+    """Settings of one self-alignment run (SapBERT, Liu et al. 2021); `Recipe.load` takes those of a recipe.
+
+    Raises:
+        pydantic.ValidationError: there is no such setting, or a value cannot be. `Recipe.load` tells it in a sentence.
+    """
 
     include_suppressed: bool = Field(
-        False, description="train on suppressed names too, as the papers' preparation of the UMLS did"
+        default=False, description="train on suppressed names too, as the papers' preparation of the UMLS did"
     )
-    max_pairs_per_concept: int = Field(50, ge=1, description="random cap of synonym pairs per concept")
+    max_pairs_per_concept: int = Field(default=50, ge=1, description="random cap of synonym pairs per concept")
     ambiguous: Literal["keep", "mark", "drop"] = Field(
-        "keep",
+        default="keep",
         description="equal names of different concepts: negatives (keep), never negatives (mark), left out (drop)",
     )
 
-    batch_pairs: int = Field(256, ge=2, description="pairs per step; a batch has twice as many names")
+    batch_pairs: int = Field(default=256, ge=2, description="pairs per step; a batch has twice as many names")
     batches: Batches = Field(
         default_factory=RandomBatches, description="which pairs come together: random, or neighbours"
     )
@@ -49,7 +53,8 @@ class TrainingConfig(EncoderRunConfig):
         description="multi-similarity, circle, info-nce, nca, lifted-structure, triplet or cosine",
     )
     matryoshka: tuple[int, ...] = Field(
-        (), description="also train the first so many numbers of each vector, e.g. [64, 128]; unset: whole vectors only"
+        default=(),
+        description="also train the first so many numbers of each vector, e.g. [64, 128]; unset: whole vectors only",
     )
 
     @field_validator("matryoshka", mode="before")

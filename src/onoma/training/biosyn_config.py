@@ -21,7 +21,7 @@ class Cosine(Choice):
     """The cosine of the vectors, which linkers compare by."""
 
     name: Literal["cosine"] = "cosine"
-    scale: float = Field(20.0, gt=0, description="factor of all scores before the softmax; larger is sharper")
+    scale: float = Field(default=20.0, gt=0, description="factor of all scores before the softmax; larger is sharper")
 
 
 Similarity: TypeAlias = Annotated[Dot | Cosine, Field(discriminator="name"), BeforeValidator(named)]
@@ -30,24 +30,24 @@ Similarity: TypeAlias = Annotated[Dot | Cosine, Field(discriminator="name"), Bef
 class BiosynConfig(RunConfig):
     """Settings of one run of BioSyn (Sung et al. 2020)."""
 
-    normalisation: str = Field("biosyn", description="preset of name normalisation, for training and use alike")
-    learning_rate: float = Field(1e-5, gt=0, description="of Adam, at its highest")
+    normalisation: str = Field(default="biosyn", description="preset of name normalisation, for training and use alike")
+    learning_rate: float = Field(default=1e-5, gt=0, description="of Adam, at its highest")
     weight_decay: float = Field(
-        0.01, ge=0, description="of Adam, as part of the gradient (L2), on all of the encoder's weights"
+        default=0.01, ge=0, description="of Adam, as part of the gradient (L2), on all of the encoder's weights"
     )
     evaluate_steps: int | None = Field(
-        None, ge=1, description="steps between evaluations on development data; unset: once a pass"
+        default=None, ge=1, description="steps between evaluations on development data; unset: once a pass"
     )
 
     similarity: Similarity = Field(
         default_factory=Cosine, description="how vectors are compared: cosine, or dot as in the paper"
     )
-    batch_queries: int = Field(16, ge=1, description="queries in a batch")
-    candidates: int = Field(20, ge=2, description="names that a query is compared with")
-    sparse_candidates: int = Field(10, ge=0, description="how many of them the sparse search proposes")
-    sparse_weight: float = Field(0.0, ge=0, description="weight of the sparse score at the start; it is learnt")
+    batch_queries: int = Field(default=16, ge=1, description="queries in a batch")
+    candidates: int = Field(default=20, ge=2, description="names that a query is compared with")
+    sparse_candidates: int = Field(default=10, ge=0, description="how many of them the sparse search proposes")
+    sparse_weight: float = Field(default=0.0, ge=0, description="weight of the sparse score at the start; it is learnt")
     sparse_learning_rate: float = Field(
-        0.01, ge=0, description="of the sparse weight, at its highest; 0 keeps the weight as it is"
+        default=0.01, ge=0, description="of the sparse weight, at its highest; 0 keeps the weight as it is"
     )
 
     @model_validator(mode="after")

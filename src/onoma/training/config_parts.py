@@ -23,21 +23,21 @@ class HardTriplets(Choice):
     """Pairs of triplets whose negative is no further than the positive plus a margin (SapBERT)."""
 
     name: Literal["hard-triplet"] = "hard-triplet"
-    margin: float = Field(0.2, ge=0, le=2, description="in Euclidean distance of unit vectors")
+    margin: float = Field(default=0.2, ge=0, le=2, description="in Euclidean distance of unit vectors")
 
 
 class MultiSimilarityMining(Choice):
     """Pairs that the hardest pair of the other kind makes informative (CODER)."""
 
     name: Literal["multi-similarity"] = "multi-similarity"
-    margin: float = Field(0.1, ge=0, le=2, description="in cosine units")
+    margin: float = Field(default=0.1, ge=0, le=2, description="in cosine units")
 
 
 class SemiHardTriplets(Choice):
     """Pairs of triplets whose negative is further than the positive, but not by the margin (FaceNet)."""
 
     name: Literal["semi-hard"] = "semi-hard"
-    margin: float = Field(0.2, ge=0, le=2, description="in Euclidean distance of unit vectors")
+    margin: float = Field(default=0.2, ge=0, le=2, description="in Euclidean distance of unit vectors")
 
 
 class NoMining(Choice):
@@ -50,52 +50,52 @@ class MultiSimilarity(Choice):
     """Multi-similarity loss (Wang et al. 2019), the choice of SapBERT and CODER."""
 
     name: Literal["multi-similarity"] = "multi-similarity"
-    positive_scale: float = Field(2.0, gt=0, description="weight of too distant synonyms")
-    negative_scale: float = Field(50.0, gt=0, description="weight of too close other names")
-    offset: float = Field(0.5, ge=-1, le=1, description="the cosine where both are neutral")
+    positive_scale: float = Field(default=2.0, gt=0, description="weight of too distant synonyms")
+    negative_scale: float = Field(default=50.0, gt=0, description="weight of too close other names")
+    offset: float = Field(default=0.5, ge=-1, le=1, description="the cosine where both are neutral")
 
 
 class Circle(Choice):
     """Circle loss (Sun et al. 2020)."""
 
     name: Literal["circle"] = "circle"
-    margin: float = Field(0.25, ge=-1, le=1, description="in cosine units")
-    scale: float = Field(256.0, gt=0, description="sharpness, gamma in the paper")
+    margin: float = Field(default=0.25, ge=-1, le=1, description="in cosine units")
+    scale: float = Field(default=256.0, gt=0, description="sharpness, gamma in the paper")
 
 
 class InfoNce(Choice):
     """InfoNCE (van den Oord et al. 2018)."""
 
     name: Literal["info-nce"] = "info-nce"
-    temperature: float = Field(0.07, gt=0, description="cosine units per factor e; smaller is sharper")
+    temperature: float = Field(default=0.07, gt=0, description="cosine units per factor e; smaller is sharper")
 
 
 class Nca(Choice):
     """Neighbourhood component analysis (Goldberger et al. 2005)."""
 
     name: Literal["nca"] = "nca"
-    distance_scale: float = Field(20.0, gt=0, description="factor of the squared distance")
+    distance_scale: float = Field(default=20.0, gt=0, description="factor of the squared distance")
 
 
 class LiftedStructure(Choice):
     """Lifted structure loss (Oh Song et al. 2016)."""
 
     name: Literal["lifted-structure"] = "lifted-structure"
-    margin: float = Field(0.5, ge=0, le=2, description="in Euclidean distance of unit vectors")
+    margin: float = Field(default=0.5, ge=0, le=2, description="in Euclidean distance of unit vectors")
 
 
 class Triplet(Choice):
     """Max-margin triplet loss (Basaldella et al. 2020)."""
 
     name: Literal["triplet"] = "triplet"
-    margin: float = Field(0.2, ge=0, le=2, description="in Euclidean distance of unit vectors")
+    margin: float = Field(default=0.2, ge=0, le=2, description="in Euclidean distance of unit vectors")
 
 
 class Cosine(Choice):
     """Cosine loss: each pair on its own."""
 
     name: Literal["cosine"] = "cosine"
-    margin: float = Field(0.0, ge=-1, le=1, description="in cosine units")
+    margin: float = Field(default=0.0, ge=-1, le=1, description="in cosine units")
 
 
 class Everything(Choice):
@@ -114,17 +114,21 @@ class Adapter(Choice):
     """Bottlenecks after the layers' feed-forward blocks are trained, the encoder stays (Pfeiffer et al. 2020)."""
 
     name: Literal["adapter"] = "adapter"
-    reduction: int = Field(16, ge=1, description="width of the encoder / width of the bottleneck (paper: 1 and 16)")
-    invertible: bool = Field(True, description="also an invertible adapter after the embeddings, as in the paper")
+    reduction: int = Field(
+        default=16, ge=1, description="width of the encoder / width of the bottleneck (paper: 1 and 16)"
+    )
+    invertible: bool = Field(
+        default=True, description="also an invertible adapter after the embeddings, as in the paper"
+    )
 
 
 class Lora(Choice):
     """Low-rank updates of the attention's projections are trained, the encoder stays (Hu et al. 2022)."""
 
     name: Literal["lora"] = "lora"
-    rank: int = Field(16, ge=1, description="of the update")
-    alpha: float = Field(32.0, gt=0, description="the update is scaled by alpha / rank")
-    dropout: float = Field(0.0, ge=0, lt=1, description="of the update's input")
+    rank: int = Field(default=16, ge=1, description="of the update")
+    alpha: float = Field(default=32.0, gt=0, description="the update is scaled by alpha / rank")
+    dropout: float = Field(default=0.0, ge=0, lt=1, description="of the update's input")
 
 
 class RandomBatches(Choice):
@@ -137,9 +141,11 @@ class NeighbourBatches(Choice):
     """Pairs come with pairs of other concepts whose names the encoder finds similar (the idea of CODER++)."""
 
     name: Literal["neighbours"] = "neighbours"
-    neighbours: int = Field(3, ge=1, description="pairs of similar other concepts that come with each pair")
-    refresh_steps: int = Field(500, ge=1, description="steps after which all names are encoded and compared again")
-    warmup_steps: int = Field(0, ge=0, description="steps of random batches before the first comparison")
+    neighbours: int = Field(default=3, ge=1, description="pairs of similar other concepts that come with each pair")
+    refresh_steps: int = Field(
+        default=500, ge=1, description="steps after which all names are encoded and compared again"
+    )
+    warmup_steps: int = Field(default=0, ge=0, description="steps of random batches before the first comparison")
 
 
 def named(value: Any) -> Any:

@@ -14,17 +14,19 @@ FEWEST_NAMES = 3
 class DistillationConfig(EncoderRunConfig):
     """Settings of an encoder that learns from a linker's vectors which names are near one another."""
 
-    languages: None = Field(None, description="not for distillation: the linker says which names there are")
+    languages: None = Field(default=None, description="not for distillation: the linker says which names there are")
 
     batch_names: int = Field(
-        512, ge=FEWEST_NAMES, description="names in a batch, about: a name drawn twice is taken once"
+        default=512, ge=FEWEST_NAMES, description="names in a batch, about: a name drawn twice is taken once"
     )
     neighbours: int = Field(
-        5, ge=0, description="names that come with each name of a batch, drawn from those nearest to it for the linker"
+        default=5,
+        ge=0,
+        description="names that come with each name of a batch, drawn from those nearest to it for the linker",
     )
-    nearest: int = Field(16, ge=1, description="how many of the nearest names they are drawn from")
+    nearest: int = Field(default=16, ge=1, description="how many of the nearest names they are drawn from")
     temperature: float = Field(
-        0.05, gt=0, description="cosine units per factor e; smaller looks at nearer neighbours only"
+        default=0.05, gt=0, description="cosine units per factor e; smaller looks at nearer neighbours only"
     )
 
     @model_validator(mode="after")

@@ -14,46 +14,50 @@ class RerankingConfig(RunConfig):
     """Settings of a cross-encoder that ranks the candidates of a linker anew."""
 
     pooling: Literal["cls", "mean"] = Field(
-        "cls", description="which token vectors make the vector of mention and name: that of [CLS], or the mean of all"
+        default="cls",
+        description="which token vectors make the vector of mention and name: that of [CLS], or the mean of all",
     )
-    languages: None = Field(None, description="not for rerankers: the linker says which names there are")
+    languages: None = Field(default=None, description="not for rerankers: the linker says which names there are")
     max_tokens: int = Field(
-        96, ge=16, le=512, description="mention, context and name together, special tokens included; contexts are cut"
+        default=96,
+        ge=16,
+        le=512,
+        description="mention, context and name together, special tokens included; contexts are cut",
     )
-    max_name_tokens: int = Field(40, ge=4, description="longer names are cut")
+    max_name_tokens: int = Field(default=40, ge=4, description="longer names are cut")
     chunk_names: int | None = Field(
-        None,
+        default=None,
         ge=2,
         description="pairs of mention and name taken through the model at a time, for long contexts in little memory: "
         "each is taken through it twice, and the gradient is that of the whole batch; unset: all at once",
     )
 
     depth: int = Field(
-        10,
+        default=10,
         ge=2,
         description="candidates of a mention, in training and in use; what is measured in training looks no further",
     )
     candidate_text: Literal["matched", "both"] = Field(
-        "both",
+        default="both",
         description="what is read of a candidate: the name that matched, or it and the preferred name, which alone "
         "tells homonyms apart",
     )
     own_names: Literal["hide", "keep", "both"] = Field(
-        "both",
+        default="both",
         description="training mentions that are a name of the linker, spelt alike: hide that name from their "
         "candidates, keep it, or take such mentions both ways",
     )
     nil: bool = Field(
-        False,
+        default=False,
         description="learn to say that none of the candidates is meant, from mentions of which none is; how readily it "
         "is said is chosen on development mentions, as the weight is",
     )
-    batch_mentions: int = Field(16, ge=1, description="mentions in a batch, each with all its candidates")
+    batch_mentions: int = Field(default=16, ge=1, description="mentions in a batch, each with all its candidates")
     head_learning_rate: float = Field(
-        1e-3, gt=0, description="of the layer that makes a score of a vector, which begins at random"
+        default=1e-3, gt=0, description="of the layer that makes a score of a vector, which begins at random"
     )
     weight: float | None = Field(
-        None,
+        default=None,
         ge=0,
         le=1,
         description="share of the reranker in the final score, 0 to 1; unset: the best on development mentions, 0.5 "

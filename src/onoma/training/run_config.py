@@ -20,73 +20,83 @@ class RunConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     base: str = Field(
-        "all-MiniLM-L6-v2", min_length=1, description="encoder to start from: folder, catalogue name or hub id"
+        default="all-MiniLM-L6-v2", min_length=1, description="encoder to start from: folder, catalogue name or hub id"
     )
     pooling: Literal["cls", "mean", "mean-nospec", "mean-all"] | None = Field(
-        None,
+        default=None,
         description="which token vectors make the name's vector: that of [CLS], the mean of all, of all but special "
         "tokens, of all and padding; unset: as the base encoder does",
     )
 
     tuning: Tuning = Field(default_factory=Everything, description="what is trained: all, layers, adapter or lora")
 
-    normalisation: str = Field("sapbert", description="preset of name normalisation, for training and use alike")
-    languages: tuple[str, ...] | None = Field(
-        None, description="BCP 47 languages to train on: en, or en+es, or all; unset: all"
+    normalisation: str = Field(
+        default="sapbert", description="preset of name normalisation, for training and use alike"
     )
-    max_tokens: int = Field(25, ge=3, le=512, description="longer names are cut, special tokens included")
+    languages: tuple[str, ...] | None = Field(
+        default=None, description="BCP 47 languages to train on: en, or en+es, or all; unset: all"
+    )
+    max_tokens: int = Field(default=25, ge=3, le=512, description="longer names are cut, special tokens included")
 
-    accumulation: int = Field(1, ge=1, description="batches whose gradients are averaged for one optimiser step")
+    accumulation: int = Field(
+        default=1, ge=1, description="batches whose gradients are averaged for one optimiser step"
+    )
     chunk_names: int | None = Field(
-        None,
+        default=None,
         ge=2,
         description="names encoded at a time, for large batches in little memory: each is encoded twice, and the "
         "gradient is that of the whole batch (GradCache); unset: all at once",
     )
-    steps: int | None = Field(None, ge=1, description="optimiser steps")
-    epochs: float | None = Field(None, gt=0, description="passes over the training data")
+    steps: int | None = Field(default=None, ge=1, description="optimiser steps")
+    epochs: float | None = Field(default=None, gt=0, description="passes over the training data")
     minutes: float | None = Field(
-        None, gt=0, description="wall-clock budget: the number of steps is set from the speed measured at the start"
+        default=None,
+        gt=0,
+        description="wall-clock budget: the number of steps is set from the speed measured at the start",
     )
 
-    learning_rate: float = Field(2e-5, gt=0, description="of AdamW, at its highest")
+    learning_rate: float = Field(default=2e-5, gt=0, description="of AdamW, at its highest")
     schedule: Literal["constant", "linear"] = Field(
-        "constant", description="after warm-up: constant, or linear to zero"
+        default="constant", description="after warm-up: constant, or linear to zero"
     )
-    warmup_steps: int = Field(0, ge=0, description="steps of linear warm-up")
-    weight_decay: float = Field(0.01, ge=0, description="of AdamW")
-    max_gradient_norm: float | None = Field(None, gt=0, description="clip the gradient's norm; unset: no clipping")
-    dropout: float | None = Field(None, ge=0, lt=1, description="unset: as in the base encoder")
+    warmup_steps: int = Field(default=0, ge=0, description="steps of linear warm-up")
+    weight_decay: float = Field(default=0.01, ge=0, description="of AdamW")
+    max_gradient_norm: float | None = Field(
+        default=None, gt=0, description="clip the gradient's norm; unset: no clipping"
+    )
+    dropout: float | None = Field(default=None, ge=0, lt=1, description="unset: as in the base encoder")
     average: float | None = Field(
-        None,
+        default=None,
         gt=0,
         lt=1,
         description="keep a moving average of the weights with this decay (0.999; at first (1 + t) / (10 + t)), "
         "evaluate and save it; unset: no",
     )
     precision: Literal["auto", "bf16", "fp16", "fp32"] = Field(
-        "auto", description="of the forward pass; auto: bf16 where the processor multiplies it natively"
+        default="auto", description="of the forward pass; auto: bf16 where the processor multiplies it natively"
     )
-    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: the first GPU if there is one")
+    device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="auto: the first GPU if there is one")
     compile: bool = Field(
-        False,
+        default=False,
         description="GPU only: compile layers (torch.compile), at each start anew; families that run packed: "
         "BERT, RoBERTa, XLM-R, CamemBERT, MPNet, DistilBERT",
     )
 
-    checkpoint_minutes: float = Field(5.0, gt=0, description="time between checkpoints")
-    checkpoint_steps: int | None = Field(None, ge=1, description="also after so many steps; unset: by time only")
+    checkpoint_minutes: float = Field(default=5.0, gt=0, description="time between checkpoints")
+    checkpoint_steps: int | None = Field(
+        default=None, ge=1, description="also after so many steps; unset: by time only"
+    )
 
     evaluate_steps: int | None = Field(
-        None, ge=1, description="steps between evaluations on development data; unset: a tenth of the run"
+        default=None, ge=1, description="steps between evaluations on development data; unset: a tenth of the run"
     )
     keep: Literal["last", "best"] = Field(
-        "last", description="which weights are saved: of the last step, or those best on development data"
+        default="last", description="which weights are saved: of the last step, or those best on development data"
     )
     patience: int | None = Field(
-        None, ge=1, description="stop after so many evaluations without a better one; unset: train to the end"
+        default=None, ge=1, description="stop after so many evaluations without a better one; unset: train to the end"
     )
-    seed: int = Field(0, ge=0, lt=2**64, description="of what is drawn to train on, of batches and dropout")
+    seed: int = Field(default=0, ge=0, lt=2**64, description="of what is drawn to train on, of batches and dropout")
 
     @field_validator("languages", mode="before")
     @classmethod
@@ -116,10 +126,12 @@ class EncoderRunConfig(RunConfig):
     """Settings of runs that train an encoder and nothing beside it, by AdamW."""
 
     base_share: float = Field(
-        0.0,
+        default=0.0,
         ge=0,
         lt=1,
         description="share of the weights before training in those that are evaluated and saved; keeps more of what "
         "the base knows of other texts",
     )
-    decay_all: bool = Field(False, description="decay biases and layer norms too, as the released SapBERT code does")
+    decay_all: bool = Field(
+        default=False, description="decay biases and layer norms too, as the released SapBERT code does"
+    )

@@ -29,7 +29,7 @@ class Baseline(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     name: ClassVar[str]
 
-    normalisation: str = Field("sapbert", description="preset that names and mentions go through")
+    normalisation: str = Field(default="sapbert", description="preset that names and mentions go through")
 
     @field_validator("normalisation")
     @classmethod
@@ -78,7 +78,7 @@ class TfidfBaseline(Baseline):
 
     name = "tfidf"
     ngrams: Annotated[tuple[int, int], BeforeValidator(_lengths)] = Field(
-        (1, 2), description="shortest and longest n-gram, as 1-2"
+        default=(1, 2), description="shortest and longest n-gram, as 1-2"
     )
 
     @field_validator("ngrams")
@@ -98,8 +98,8 @@ class Bm25Baseline(Baseline):
     """BM25 over words."""
 
     name = "bm25"
-    k1: float = Field(1.2, ge=0, description="how much it counts that a name has a word more than once")
-    b: float = Field(0.75, ge=0, le=1, description="how much longer names are marked down")
+    k1: float = Field(default=1.2, ge=0, description="how much it counts that a name has a word more than once")
+    b: float = Field(default=0.75, ge=0, le=1, description="how much longer names are marked down")
 
     def search(self, names: Sequence[str]) -> NameSearch:
         """See `Baseline.search`."""
@@ -110,7 +110,7 @@ class FuzzyBaseline(Baseline):
     """Similarity of whole strings by edits (extra ``fuzzy``)."""
 
     name = "fuzzy"
-    scorer: Scorer = Field("wratio", description="wratio, ratio, jaro or jaro-winkler")
+    scorer: Scorer = Field(default="wratio", description="wratio, ratio, jaro or jaro-winkler")
 
     def search(self, names: Sequence[str]) -> NameSearch:
         """See `Baseline.search`."""
