@@ -11,7 +11,7 @@ import pytest
 import onoma
 from onoma.artifacts import verify_artifact
 from onoma.benchmarks import changed_answers, own_task, run_benchmark
-from onoma.errors import ConfigError, InputError, checked_path
+from onoma.errors import ConfigError, InputError, ShapeError, checked_path
 from onoma.indexes import build_index, open_index
 from onoma.linking import AbbreviationTable, Reranker, update_linker
 from onoma.mapping import map_table
@@ -61,3 +61,18 @@ def test_what_is_no_benchmark_is_refused() -> None:
         run_benchmark(None, "nowhere", out="nowhere")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="a path is needed"):
         own_task(5)  # type: ignore[arg-type]
+
+
+def test_what_is_no_mapping_of_settings_or_no_vectors_is_told_as_such(tmp_path: Path) -> None:
+    wrong: Any = "id=code"
+    with pytest.raises(ConfigError, match=r"options are a mapping.*; found str"):
+        onoma.import_terminology("table", "codes.csv", tmp_path / "terms", options=wrong)
+    wrong = {5: 1}
+    with pytest.raises(ConfigError, match="there is no setting '5'"):
+        onoma.Recipe.load("quickstart", wrong)
+    for wrong in (None, 5):
+        with pytest.raises(ShapeError, match=rf"must be a matrix of numpy.*; found {type(wrong).__name__}\."):
+            build_index(tmp_path / "index", wrong, kind="exact")
+    wrong = None
+    with pytest.raises(ConfigError, match=r"no format 'None'\. Known"):  # and not: did you mean 'snomed'?
+        onoma.import_terminology(wrong, "codes.csv", tmp_path / "terms")

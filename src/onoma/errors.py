@@ -162,7 +162,7 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
         " Did you mean 'margin'?"
     """
     by_lower = {name.lower(): name for name in known}
-    nearest = difflib.get_close_matches(str(word).lower(), list(by_lower), n=1)
+    nearest = difflib.get_close_matches(word.lower(), list(by_lower), n=1) if isinstance(word, str) else []
     if not nearest:
         return ""
     found = by_lower[nearest[0]]

@@ -113,7 +113,7 @@ def build_index(
     early_stop: approximate.EarlyStop | None = None
     try:
         given: VectorStore
-        if isinstance(vectors, np.ndarray):
+        if isinstance(vectors, np.ndarray) or not isinstance(vectors, Iterable):
             check_part(vectors, width=None)
             given = VectorStore(vectors)
             store = write_vectors(place, given.parts() if len(given) else [vectors], precision=stored_as)

@@ -121,7 +121,7 @@ class NamedSettings(BaseModel, Generic[C]):
         description = str(values.pop("description", ""))
         own = dict(values)
         if overrides:
-            given = dict(overrides)
+            given = {str(key): value for key, value in overrides.items()}
             if twice := [key for key in given if key != without_name(key) and without_name(key) in given]:
                 raise ConfigError(f"{without_name(twice[0])} and {twice[0]} are one setting; give one of them.")
             if given.keys() & _LENGTHS:

@@ -61,6 +61,8 @@ def parse_options(options_type: type[OptionsT], given: Mapping[str, object], for
         ConfigError: there is no such option, one is missing, or a value cannot be.
     """
     known = options_type.model_fields
+    if not isinstance(given, Mapping):
+        raise ConfigError(f'options are a mapping, e.g. {{"id": "code"}}; found {type(given).__name__}.')
     for name in given:
         if name not in known:
             words = f"Known: {', '.join(known)}." if known else "It has none."
