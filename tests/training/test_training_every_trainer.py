@@ -498,3 +498,15 @@ def test_it_trains_outside_the_main_thread(trainer: Trainer, tmp_path: Path) -> 
     thread.join()
     trainer.train(tmp_path / "e")
     assert trainer.equal(tmp_path / "threaded", tmp_path / "e")
+
+
+def test_it_leaves_torch_as_it_was(trainer: Trainer, tmp_path: Path) -> None:
+    torch.manual_seed(7)
+    before, precision = torch.get_rng_state(), torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("high")
+        trainer.train(tmp_path / "e", steps=2)
+        assert torch.equal(torch.get_rng_state(), before)
+        assert torch.get_float32_matmul_precision() == "high"
+    finally:
+        torch.set_float32_matmul_precision(precision)

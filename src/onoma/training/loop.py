@@ -74,7 +74,7 @@ def take_course(
         TrainingError: the loss is not a number, or memory does not suffice.
     """
     keep_freed_memory()
-    with processes(recipe.config.device), unfinished_run(out, recipe.config) as run:
+    with processes(recipe.config.device), unfinished_run(out, recipe.config) as run, torch_as_it_was():
         tell = by_main(watching.on_event)
         course = make(run, tell)
         sitting = _Sitting(course, recipe.origin, run, watching)
@@ -83,6 +83,17 @@ def take_course(
         report = broadcast(sitting.save(out) if is_main() else None)
     assert report is not None
     return report
+
+
+@contextlib.contextmanager
+def torch_as_it_was() -> Iterator[None]:
+    """Give back what a course sets for the whole process: random numbers of the CPU, precision of products."""
+    precision = torch.get_float32_matmul_precision()
+    with torch.random.fork_rng(devices=[]):
+        try:
+            yield
+        finally:
+            torch.set_float32_matmul_precision(precision)
 
 
 class _Sitting(Generic[Done]):

@@ -41,7 +41,7 @@ from onoma.training.course import Course
 from onoma.training.development import tell_of_shared
 from onoma.training.distributed import by_main, is_main
 from onoma.training.evaluating import Evaluation, check_development
-from onoma.training.loop import Watching, take_course
+from onoma.training.loop import Watching, take_course, torch_as_it_was
 from onoma.training.measuring import EncodeRows, Scores
 from onoma.training.precision import autocast, diverged
 from onoma.training.report import TrainingReport
@@ -128,7 +128,8 @@ def train_reranker(
     check_development(config, [name for name, _ in named], fix=fix)
     check_trackers(trackers, out)
     base = locate_encoder(config.base, pooling=config.pooling, max_tokens=config.max_tokens)
-    check_savable(_new_model(config, contexts=False)[0])
+    with torch_as_it_was():
+        check_savable(_new_model(config, contexts=False)[0])
     check_base(config)
     tell = by_main(on_event)
     if isinstance(linker, Linker):
