@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import pkgutil
 import re
+import typing
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -95,3 +99,47 @@ def test_scripts_and_targets_of_make_are_there(name: str) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = {word for line in commands(ROOT / name, "make ") for word in line.split()[:1] if "=" not in word}
     assert not [target for target in targets if not re.search(rf"^{target}:", makefile, re.M)]
+
+
+@cache
+def in_reference() -> tuple[Any, ...]:
+    """What the library reference shows: names, those of modules that are shown with all or some of them included."""
+    found: list[Any] = []
+    text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    for name, members in re.findall(r"^::: (\S+)(?:\n    options: \{members: (.*)\})?$", text, re.M):
+        shown = pkgutil.resolve_name(name)
+        if not inspect.ismodule(shown):
+            found.append(shown)
+        elif members.startswith("["):
+            found += [getattr(shown, member) for member in members.strip("[]").split(", ")]
+        elif not members:
+            found += [of for of in vars(shown).values() if getattr(of, "__module__", None) == name]
+            found += [getattr(shown, of) for of in getattr(shown, "__all__", ())]
+    return tuple(found)
+
+
+def classes_in(annotation: object) -> Iterator[type]:
+    if inspect.isclass(annotation) and annotation.__module__.startswith("onoma."):
+        yield annotation
+    for part in typing.get_args(annotation):
+        yield from classes_in(part)
+
+
+def test_what_functions_of_the_reference_give_is_in_it_too() -> None:
+    known = {shown.__name__: shown for shown in in_reference() if inspect.isclass(shown)}  # some are for types alone
+    missing = {
+        (function.__name__, given.__name__)
+        for function in in_reference()
+        if inspect.isfunction(function)
+        for given in classes_in(typing.get_type_hints(function, localns=known).get("return"))
+        if given not in in_reference()
+    }
+    assert not missing
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith(("README", "docs/"))])
+def test_what_examples_import_is_in_the_reference(name: str) -> None:
+    for example in re.findall(r"^```python\n(.*?)^```", (ROOT / name).read_text(encoding="utf-8"), re.M | re.S):
+        for module, names in re.findall(r"^ *from (onoma\S*) import (.*)$", example, re.M):
+            for imported in names.split(", "):
+                assert getattr(importlib.import_module(module), imported) in in_reference(), imported
