@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import stat
@@ -260,32 +259,6 @@ def test_work_that_cannot_be_read_and_linked_nothing_is_begun_anew(linker: Path,
     work.folder.mkdir()
     (work.folder / "settings.json").write_text("{")
     assert map_table(linker, source, tmp_path / "y.csv", column="mention").n_rows
-
-
-@pytest.mark.usefixtures("small_parts")
-def test_work_of_an_earlier_version_goes_on(linker: Path, source: Path, tmp_path: Path) -> None:
-    """What came to the settings since is at its default, and what came to the counts is counted again."""
-    output = tmp_path / "y.csv"
-
-    def interrupt(done: int, _total: int | None, what: str) -> None:
-        if what == "writing" and done > 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        map_table(linker, source, output, column="mention", top_k=2, progress=interrupt)
-    work = WorkFolder.beside(output)
-    settings = json.loads((work.folder / "settings.json").read_text())
-    del settings["strengths"], settings["quoting"]
-    (work.folder / "settings.json").write_text(json.dumps(settings))
-    parts = [file for file in work.folder.rglob("*.json") if "n_written" in file.read_text()]
-    assert parts
-    for file in parts:
-        file.write_text(json.dumps({"n_rows": 1, "n_linked": 1}))
-    report = map_table(linker, source, output, column="mention", top_k=2)
-    assert report == replace(
-        map_table(linker, source, tmp_path / "z.csv", column="mention", top_k=2), seconds=report.seconds
-    )
-    assert output.read_bytes() == (tmp_path / "z.csv").read_bytes()
 
 
 def test_what_another_wrote_meanwhile_is_not_replaced(

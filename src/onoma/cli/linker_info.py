@@ -46,7 +46,7 @@ def _facts(manifest: Manifest, settings: LinkerSettings, record: IndexRecord | N
     from onoma.linking.updating import is_of_earlier_release
 
     config = manifest.config
-    index, encoded_in = config.get("index", {}), config.get("names_encoded_in", [])
+    index, encoded_in = config.get("index", {}), config.get("names_encoded_in")
     parents = {parent.kind: parent.fingerprint for parent in manifest.parents}
     return {
         "concepts": config["n_concepts"],
@@ -59,7 +59,7 @@ def _facts(manifest: Manifest, settings: LinkerSettings, record: IndexRecord | N
         "encoder": config.get("encoder_name"),
         "encoder_fingerprint": config.get("encoder_fingerprint"),
         "encoder_precision": config.get("precision"),
-        "names_encoded_in": None if encoded_in in ([], [config["precision"]]) else encoded_in,
+        "names_encoded_in": None if encoded_in in (None, [config.get("precision")]) else encoded_in,
         "index": index.get("kind"),
         "vectors": index.get("vectors"),
         "dimensions": None if record is None else record.width,

@@ -85,14 +85,15 @@ def tune(
     are of mentions that it was not learned from (cross-validation).
     """
     from onoma.cli import show
-    from onoma.linking import LinkerSettings, tune_linker
+    from onoma.linking import Linker, tune_linker
     from onoma.pairs import read_mentions
 
     reading = reading_of(on_error, encoding)
     read = read_mentions(mentions, reading, context=context)
     counting = reading_of(on_error, encoding)
     counted = None if prior is None else read_mentions(prior, counting)
-    before = LinkerSettings.open(linker)
+    with Linker.open(linker, database=database) as opened:
+        before = opened.settings
     with show.progress_bar("linking", "mentions") as update:
         report = tune_linker(
             linker,
@@ -148,12 +149,13 @@ def add_prior(
     For a linker whose settings are chosen, to have the development mentions counted too.
     """
     from onoma.cli import show
-    from onoma.linking import LinkerSettings
+    from onoma.linking import Linker, LinkerSettings
     from onoma.linking import add_prior as count
     from onoma.pairs import read_mentions
 
     reading = reading_of(on_error, encoding)
-    was_calibrated = LinkerSettings.open(linker).calibration is not None
+    with Linker.open(linker, database=database) as opened:
+        was_calibrated = opened.settings.calibration is not None
     report = count(linker, read_mentions(mentions, reading), weight=weight, database=database)
     _show_left_out(mentions, reading)
     _show_prior(report)

@@ -106,7 +106,7 @@ def map_(
     from onoma.artifacts import is_same
     from onoma.cli import show
     from onoma.errors import InputError
-    from onoma.linking import Asking, Linker, LinkerSettings
+    from onoma.linking import Asking, Linker
     from onoma.linking.confidence_metrics import threshold_in_words
     from onoma.linking.filters import Filters
     from onoma.linking.settings import ordered_stages
@@ -127,7 +127,8 @@ def map_(
     )
     if filters.are_set:
         asked = None if stages is None else ordered_stages(divided(stages) or ())
-        show.confidences_under_filters(LinkerSettings.open(linker), asked)
+        with Linker.open(linker, database=database) as opened:
+            show.confidences_under_filters(opened.settings, asked)
     wanted = preparation(abbreviations, expand, composites=composites, spelling=spelling, strengths=strengths)
     try:
         with _stages() as update:

@@ -288,10 +288,7 @@ class WorkFolder:
     def written_part(self, part: int) -> WrittenPart | None:
         """What `finish_part` wrote."""
         found = _read_json(self.written(part, ".json"))
-        try:
-            return None if found is None else WrittenPart(**found)
-        except TypeError:  # an earlier Onoma counted less; the part is written again
-            return None
+        return None if found is None else WrittenPart(**found)
 
     def finish_part(self, part: int, written: WrittenPart) -> None:
         """Say that a part of the output is there."""
