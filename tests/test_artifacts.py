@@ -227,17 +227,6 @@ def test_a_reader_of_the_same_process_does_not_put_back_what_is_being_replaced(
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
-def test_a_folder_of_before_opens_without_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onoma.artifacts.manifest._ALWAYS_VERIFIED_BYTES", 1 << 20)
-    make(tmp_path / "x", bytes(2 << 20))
-    file = tmp_path / "x" / "onoma.json"
-    said = json.loads(file.read_text())
-    assert len(said["files"]["data.bin"].pop("sample_sha256")) == 64
-    file.write_text(json.dumps({**said, "sha256": None}))
-    open_artifact(tmp_path / "x", "thing")
-    verify_artifact(tmp_path / "x")
-
-
 def test_foreign_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is nothing here"):
         open_artifact(tmp_path / "nowhere", "thing")

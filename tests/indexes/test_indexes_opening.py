@@ -280,7 +280,7 @@ def test_vectors_of_another_type_are_refused(kind: str, dtype: Any, tmp_path: Pa
             build_index(tmp_path / "index", given, kind=kind)
 
 
-def test_early_stopping_is_kept_and_an_index_from_before_it_opens(tmp_path: Path) -> None:
+def test_early_stopping_is_kept(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     far = rng.choice([0.2, 1.2], (20_000, 1), p=[0.7, 0.3])  # from the middle of their group
     vectors = rng.standard_normal((400, 24))[rng.integers(0, 400, len(far))] + far * rng.standard_normal((len(far), 24))
@@ -294,12 +294,6 @@ def test_early_stopping_is_kept_and_an_index_from_before_it_opens(tmp_path: Path
     (tmp_path / RECORD_FILE).write_text(json.dumps(record | {"early_stop": {"first_lists": 0, "least_score": 0.5}}))
     with pytest.raises(DamagedArtifactError, match="first_lists"):
         open_index(tmp_path)
-    del record["early_stop"]
-    (tmp_path / RECORD_FILE).write_text(json.dumps(record | {"format_version": 1}))
-    before = open_index(tmp_path)
-    assert isinstance(before, ApproximateIndex)
-    assert before.early_stop is None
-    assert before.search(vectors[:3], k=2)[0].shape == (3, 2)
 
 
 def test_records_that_cannot_be_read_are_refused(tmp_path: Path) -> None:

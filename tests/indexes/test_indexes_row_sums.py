@@ -109,12 +109,6 @@ def test_rows_in_each_others_places(tmp_path: Path) -> None:
         VectorStore.open(tmp_path, max_norm=1.1).part(0, 8)
 
 
-def test_vectors_of_before_there_were_sums_are_read(tmp_path: Path) -> None:
-    write_vectors(tmp_path, [unit_vectors(8, 6)])
-    (tmp_path / SUMS_FILE).unlink()
-    assert VectorStore.open(tmp_path, max_norm=1.1).take(np.array([7])).shape == (1, 6)
-
-
 @pytest.mark.parametrize("sums", [np.zeros(7, np.uint64), np.zeros(8, np.int64), np.zeros((8, 1), np.uint64)])
 def test_sums_of_other_vectors_are_refused(tmp_path: Path, sums: Any) -> None:
     write_vectors(tmp_path, [unit_vectors(8, 6)])

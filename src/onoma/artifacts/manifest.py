@@ -50,7 +50,7 @@ class FileEntry(_Record):
     bytes: int = Field(ge=0)
     sha256: str = Field(pattern=_CHECKSUM)
     sample_sha256: str | None = Field(default=None, pattern=_CHECKSUM)
-    """Of blocks spread over a file that is too large to be read at every open; folders of before have none."""
+    """Of blocks spread over a file that is too large to be read at every open."""
 
     @classmethod
     def of(cls, file: Path) -> FileEntry:
@@ -265,6 +265,6 @@ def _check_files(folder: Path, manifest: Manifest, *, in_full: bool) -> None:
         if in_full or size <= _ALWAYS_VERIFIED_BYTES:
             is_as_written = sha256_file(file) == entry.sha256
         else:
-            is_as_written = entry.sample_sha256 is None or sha256_of_sample(file) == entry.sample_sha256
+            is_as_written = sha256_of_sample(file) == entry.sample_sha256
         if not is_as_written:
             raise DamagedArtifactError(f"{folder}: the content of {name} has changed. Make the folder again.")

@@ -99,7 +99,7 @@ class EncoderFolder:
     recorded_weights_sha256: str | None
     """As written by Onoma beside the weights, so that they need not be read to know them."""
     recorded_tokenizer_fingerprint: str | None = None
-    """Likewise; unset in folders from before it was written."""
+    """Likewise."""
     precision: OnnxPrecision = "fp32"
     """Of ``onnx``."""
     origin: Origin = Origin()

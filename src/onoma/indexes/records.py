@@ -20,7 +20,6 @@ TableKind: TypeAlias = Literal["pgvector", "pgvector-hnsw"]
 """Of indexes whose vectors lie in a table of PostgreSQL."""
 RECORD_FILE = "index.json"
 FORMAT_VERSION = 2
-"""1 had no early stop."""
 
 
 class PrecisionAgreement(BaseModel):

@@ -184,11 +184,8 @@ class VectorStore:
         return longest
 
 
-def _open_sums(folder: Path, values: StoredArray) -> RowSums | None:
-    """None for vectors of before there were sums."""
+def _open_sums(folder: Path, values: StoredArray) -> RowSums:
     file = folder / SUMS_FILE
-    if not file.exists():
-        return None
     sums = np.load(file, mmap_mode="r")
     if sums.shape != (len(values),) or sums.dtype != np.uint64 or not values.flags.c_contiguous:
         raise DamagedArtifactError(f"{file} does not belong to the vectors beside it. Build the index again.")

@@ -353,7 +353,6 @@ def _write(
             with write_file(work.written(number, output_format), overwrite=True) as aside:
                 write_part(rows, aside, output_format, answers, is_first=number == 0)
             there = WrittenPart(part.rows.height, n_linked, rows.height)
-            work.whole.unlink(missing_ok=True)  # it may be of parts as an earlier version wrote them
             work.finish_part(number, there)
         count(there.n_rows)
         written.append(there)

@@ -344,7 +344,7 @@ class WorkFolder:
             self._ensure_own()
             self.folder.mkdir(mode=_OWN, parents=True, exist_ok=True)
             with contextlib.suppress(OSError):  # of a file system without modes
-                self.folder.chmod(_OWN)  # an earlier version may have begun it
+                self.folder.chmod(_OWN)  # it may have been there
             # Whoever was at work here may have finished, and removed the folder, just now.
             with contextlib.suppress(FileNotFoundError):
                 try:
