@@ -6,14 +6,9 @@ from onoma.lazy import lazily
 
 if TYPE_CHECKING:
     from onoma.encoders.agreement import Agreement as Agreement
-    from onoma.encoders.catalogue import CATALOGUE as CATALOGUE
-    from onoma.encoders.catalogue import CatalogueEncoder as CatalogueEncoder
     from onoma.encoders.folders import LOWER_PRECISIONS as LOWER_PRECISIONS
     from onoma.encoders.folders import EncoderFolder as EncoderFolder
-    from onoma.encoders.folders import Precision as Precision
-    from onoma.encoders.folders import read_folder as read_folder
     from onoma.encoders.opening import open_encoder as open_encoder
-    from onoma.encoders.pooling import POOLINGS as POOLINGS
     from onoma.encoders.pooling import Pooling as Pooling
     from onoma.encoders.protocol import Encoder as Encoder
     from onoma.encoders.rewriting import add_precisions as add_precisions
@@ -22,7 +17,6 @@ if TYPE_CHECKING:
     from onoma.encoders.saving import save_encoder as save_encoder
     from onoma.encoders.sources import locate_encoder as locate_encoder
     from onoma.encoders.sources import locate_tokenizer as locate_tokenizer
-    from onoma.encoders.tokens import tokenise as tokenise
     from onoma.encoders.tokens import tokenizer_fingerprint as tokenizer_fingerprint
 
 
@@ -31,14 +25,13 @@ if not TYPE_CHECKING:  # who checks types shall find names that are misspelt
         __name__,
         {
             "onoma.encoders.agreement": ["Agreement"],
-            "onoma.encoders.catalogue": ["CATALOGUE", "CatalogueEncoder"],
-            "onoma.encoders.folders": ["LOWER_PRECISIONS", "EncoderFolder", "Precision", "read_folder"],
+            "onoma.encoders.folders": ["LOWER_PRECISIONS", "EncoderFolder"],
             "onoma.encoders.opening": ["open_encoder"],
-            "onoma.encoders.pooling": ["POOLINGS", "Pooling"],
+            "onoma.encoders.pooling": ["Pooling"],
             "onoma.encoders.protocol": ["Encoder"],
             "onoma.encoders.rewriting": ["add_precisions", "add_to_card"],
             "onoma.encoders.saving": ["export_encoder", "save_encoder"],
             "onoma.encoders.sources": ["locate_encoder", "locate_tokenizer"],
-            "onoma.encoders.tokens": ["tokenise", "tokenizer_fingerprint"],
+            "onoma.encoders.tokens": ["tokenizer_fingerprint"],
         },
     )

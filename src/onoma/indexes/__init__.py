@@ -9,8 +9,8 @@ from onoma.indexes.approximate import ApproximateIndex
 from onoma.indexes.exact import ExactIndex
 from onoma.indexes.opening import build_index, open_index
 from onoma.indexes.protocol import Index
-from onoma.indexes.recall import Recall, measure_recall
-from onoma.indexes.records import IndexKind, IndexRecord, read_index_record
+from onoma.indexes.recall import measure_recall
+from onoma.indexes.records import IndexKind, read_index_record
 from onoma.indexes.sign_bits import SignBitIndex
 from onoma.indexes.vector_store import VectorPrecision, VectorStore, write_vectors
 
@@ -19,8 +19,6 @@ __all__ = [
     "ExactIndex",
     "Index",
     "IndexKind",
-    "IndexRecord",
-    "Recall",
     "SignBitIndex",
     "VectorPrecision",
     "VectorStore",

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from onoma.linking.links import MentionLinker as MentionLinker
     from onoma.linking.mentions import Preparation as Preparation
     from onoma.linking.reranking import Reranker as Reranker
-    from onoma.linking.settings import STAGES as STAGES
     from onoma.linking.settings import LinkerSettings as LinkerSettings
     from onoma.linking.tuning import TuningReport as TuningReport
     from onoma.linking.tuning import tune_linker as tune_linker
@@ -44,7 +43,7 @@ if not TYPE_CHECKING:  # who checks types shall find names that are misspelt
             "onoma.linking.links": ["Link", "MentionLinker"],
             "onoma.linking.mentions": ["Preparation"],
             "onoma.linking.reranking": ["Reranker"],
-            "onoma.linking.settings": ["STAGES", "LinkerSettings"],
+            "onoma.linking.settings": ["LinkerSettings"],
             "onoma.linking.tuning": ["TuningReport", "tune_linker"],
             "onoma.linking.update_report": ["UpdateReport"],
             "onoma.linking.updating": ["update_linker"],

@@ -21,11 +21,9 @@ if TYPE_CHECKING:
     from onoma.terminology.diffing import diff_terminologies as diff_terminologies
     from onoma.terminology.enriching import EnrichReport as EnrichReport
     from onoma.terminology.enriching import enrich_terminology as enrich_terminology
-    from onoma.terminology.exporting import ExportFormat as ExportFormat
     from onoma.terminology.exporting import ExportReport as ExportReport
     from onoma.terminology.exporting import export_formats as export_formats
     from onoma.terminology.exporting import export_terminology as export_terminology
-    from onoma.terminology.formats import Format as Format
     from onoma.terminology.formats import known_formats as known_formats
     from onoma.terminology.importing import ImportReport as ImportReport
     from onoma.terminology.importing import import_terminology as import_terminology
@@ -52,8 +50,8 @@ if not TYPE_CHECKING:  # who checks types shall find names that are misspelt
             "onoma.terminology.catalogue.fetching": ["FetchReport", "fetch"],
             "onoma.terminology.diffing": ["TerminologyDiff", "diff_terminologies"],
             "onoma.terminology.enriching": ["EnrichReport", "enrich_terminology"],
-            "onoma.terminology.exporting": ["ExportFormat", "ExportReport", "export_formats", "export_terminology"],
-            "onoma.terminology.formats": ["Format", "known_formats"],
+            "onoma.terminology.exporting": ["ExportReport", "export_formats", "export_terminology"],
+            "onoma.terminology.formats": ["known_formats"],
             "onoma.terminology.importing": ["ImportReport", "import_terminology"],
             "onoma.terminology.information": ["TerminologyInfo"],
             "onoma.terminology.merging": ["MergeReport", "merge_terminologies"],
