@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args
@@ -155,48 +155,27 @@ def tables_from_terms(
     concepts, names, types = Columns(SOURCE_CONCEPTS), Columns(SOURCE_NAMES), Columns(SOURCE_TYPES)
     relations, definitions = Columns(SOURCE_RELATIONS), Columns(SOURCE_DEFINITIONS)
     references = Columns(SOURCE_CROSS_REFERENCES)
-    seen: set[str] = set()
     alternatives: dict[str, str] = {}
     described: list[str] = []
     statuses: dict[str, str] = {}
     successors: dict[str, list[str]] = {}
     choosing: dict[str, OntologyTerm] = {}
     for term in terms:
-        problem = _term_problem(term, seen)
+        problem = _term_problem(term, statuses)
         if problem:
             reading.reject(problem, path=path, line=term.line, text=term.term_id, field="id")
             continue
-        label = term.labels[0] if term.labels else ""
-        if not label and not term.is_obsolete:
-            if term.labels:
-                reading.reject(_BLANK, path=path, line=term.line, text=term.term_id, field=LABEL)
-            elif term.synonyms:
-                reading.note("terms with synonyms but without a name, left out", 1)
-            elif term.definition or term.relations or term.cross_references:
-                described.append(term.term_id)
-            else:
-                reading.note("terms without a name (only referred to), left out", 1)
+        if not (term.is_obsolete or (term.labels and term.labels[0])):
+            _leave_out_nameless(term, described, path, reading)
             continue
         _leave_out_unprintable(term, reading)
         term_source = source_of(term.term_id) if source is None else source
-        written = [Synonym(label, LABEL, term.label_language)] if label else []
-        usable: dict[tuple[str, str], str] = {}
-        for text, term_type, name_language in [*written, *term.synonyms]:
-            name_problem = text_problem(text)
-            key = (text, name_language or language)
-            if name_problem:
-                reading.reject(name_problem, path=path, line=term.line, text=f"{term.term_id}: {text}", field=term_type)
-            elif key in usable:
-                reading.note("synonyms spelled as another name of their term, left out", 1)
-                usable[key] = min(usable[key], term_type, key=_distance)
-            else:
-                usable[key] = term_type
-        seen.add(term.term_id)
         statuses[term.term_id] = OBSOLETE if term.is_obsolete else ACTIVE
         others = [code for code in dict.fromkeys(term.replaced_by) if code != term.term_id]
         successors[term.term_id] = others or term.replaced_by[:1]
         if len(others) > 1:
             choosing[term.term_id] = term
+        usable = _usable_names(term, language, path, reading)
         for number, ((text, name_language), term_type) in enumerate(usable.items()):
             preference = 0 if number == 0 and term_type == LABEL else 1
             names.add(term.term_id, text, name_language, term_source, term_type, preference, False)
@@ -231,7 +210,7 @@ def tables_from_terms(
         to = [] if code in undecided else successors[code]
         concepts.add(code, status, to[0] if to else None)
     for alternative, term_id in alternatives.items():
-        if alternative not in seen:
+        if alternative not in statuses:
             concepts.add(alternative, OBSOLETE, term_id)
     return SourceTables(
         path=path,
@@ -243,6 +222,36 @@ def tables_from_terms(
         cross_references=references.frame(),
         may_refer_outside=True,
     )
+
+
+def _leave_out_nameless(term: OntologyTerm, described: list[str], path: Path, reading: Reading) -> None:
+    """Count an active term without a name by what else there is of it; ``described`` gets the code of one that has."""
+    if term.labels:
+        reading.reject(_BLANK, path=path, line=term.line, text=term.term_id, field=LABEL)
+    elif term.synonyms:
+        reading.note("terms with synonyms but without a name, left out", 1)
+    elif term.definition or term.relations or term.cross_references:
+        described.append(term.term_id)
+    else:
+        reading.note("terms without a name (only referred to), left out", 1)
+
+
+def _usable_names(term: OntologyTerm, language: str, path: Path, reading: Reading) -> dict[tuple[str, str], str]:
+    """Text and language of a term's names, its label first, and of each the type that is closest to the label."""
+    label = term.labels[0] if term.labels else ""
+    written = [Synonym(label, LABEL, term.label_language)] if label else []
+    usable: dict[tuple[str, str], str] = {}
+    for text, term_type, name_language in [*written, *term.synonyms]:
+        problem = text_problem(text)
+        key = (text, name_language or language)
+        if problem:
+            reading.reject(problem, path=path, line=term.line, text=f"{term.term_id}: {text}", field=term_type)
+        elif key in usable:
+            reading.note("synonyms spelled as another name of their term, left out", 1)
+            usable[key] = min(usable[key], term_type, key=_distance)
+        else:
+            usable[key] = term_type
+    return usable
 
 
 def _choices(
@@ -425,7 +434,7 @@ def _n_codes(term: OntologyTerm) -> int:
     return n_codes + len(term.relations) + len(term.cross_references)
 
 
-def _term_problem(term: OntologyTerm, seen: set[str]) -> str | None:
+def _term_problem(term: OntologyTerm, seen: Container[str]) -> str | None:
     if text_problem(term.term_id):
         return "a blank or unprintable id"
     if term.term_id in seen:
