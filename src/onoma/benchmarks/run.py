@@ -7,6 +7,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -107,7 +108,6 @@ def run_benchmark(
     queries, files = declared.queries(checked_path(data), chosen)
     if not queries:
         raise InputError(f"{declared.name} has no queries to measure on", path=Path(data), field=f"split {chosen}")
-    k = max(declared.cutoffs)
     if (encoder is not None) == (linker is not None or baseline is not None):
         raise InputError(
             "give one of encoder, linker and baseline, or a baseline and the linker whose concepts it ranks"
@@ -141,53 +141,11 @@ def run_benchmark(
         learned = LearnedMentions.read(files_learned, current)
         doubts += learned.doubts(queries)
     if linker is not None:
-        asked = Asking() if asking is None else asking
-        linking = asked.applied(Linker.open(linker) if isinstance(linker, str | Path) else linker)
-        doubts += doubts_of_files(declared.name, chosen, n_queries=len(queries), n_names=None)
-        if baseline is None:
-            ranking = rank_with_linker(linking, queries, asked, k=k)
-            doubts += doubts_of_learning(linking, queries)
-        else:
-            measured = baseline if isinstance(baseline, Baseline) else get_baseline(baseline)
-            files += measured.files
-            ranking = rank_concepts_with_baseline(measured, linking, queries, asked, k=k)
-        names_of = "what passes the filters" if asked.filters.are_set else "the linker's terminology"
-        dictionary_sha256 = linking.fingerprint_of_names
-        protocol, tie_rule = declared.linker_protocol, declared.linker_tie_rule
+        ranked = _ranked_by_linker(declared, chosen, queries, linker, baseline, asking or Asking())
     else:
-        dictionary, dictionary_files = declared.dictionary(Path(data), chosen)
-        files = list(dict.fromkeys([*files, *dictionary_files]))
-        dictionary_sha256 = _sha256_of(dictionary)
-        doubts += doubts_of_files(declared.name, chosen, n_queries=len(queries), n_names=len(dictionary))
-        names_of = "the dictionary"
-        require_common_ids(
-            queries,
-            ids_of(dictionary),
-            of=names_of,
-            path=next(iter(dictionary_files), Path(data)),
-            fix="give queries and dictionary the same codes",
-        )
-        protocol, tie_rule = declared.protocol, declared.tie_rule
-        if encoder is not None:
-            opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
-            doubts += doubts_of_training(opened, queries)
-            weight = weight_of_ngrams(opened) if sparse else None
-            if weight is not None and weight <= 0:
-                protocol += f"; the weight of n-grams that training left, {weight:.3g}, counts as nothing"
-                weight = None
-            elif weight is not None:
-                protocol += f"; here the cosine of character 1-2-grams, times {weight:.3g}, is added"
-            elif (opened.folder.sparse_weight or 0) > 0:
-                protocol += f"; the encoder's weight of n-grams, {opened.folder.sparse_weight:.3g}, is left out"
-            ranking = rank_with_encoder(opened, dictionary, queries, k=k, sparse_weight=weight, progress=progress)
-        else:
-            measured = baseline if isinstance(baseline, Baseline) else get_baseline(str(baseline))
-            files += measured.files
-            ranking = rank_with_baseline(measured, dictionary, queries, k=k)
-            protocol += (
-                "; here names and mentions are prepared by the baseline's preset of normalisation, and its own score "
-                "stands in the place of the cosine similarity"
-            )
+        ranked = _ranked_in_dictionary(declared, Path(data), chosen, queries, encoder, baseline, sparse, progress)
+    ranking = ranked.ranking
+    doubts += ranked.doubts
     abstention = None
     if ranking.confidences is not None:
         abstention = measure_abstention(
@@ -204,13 +162,13 @@ def run_benchmark(
     ranks, exact_ranks = query_ranks(queries, ranking.found), query_ranks(queries, ranking.exact)
     unknown = unknown_codes(queries, ranking.known_ids)
     coverage = sum(not ranking.known_ids.isdisjoint(query.gold) for query in queries) / len(queries)
-    doubts += doubts_of_codes(unknown, coverage, ranking.known_ids, of=names_of)
+    doubts += doubts_of_codes(unknown, coverage, ranking.known_ids, of=ranked.names_of)
     texts, clusters = [cluster_of(query.text) for query in queries], [query.cluster_key for query in queries]
     result = BenchmarkResult(
         task=declared.name,
         split=chosen,
-        protocol=protocol + replaced,
-        tie_rule=tie_rule,
+        protocol=ranked.protocol + replaced,
+        tie_rule=ranked.tie_rule,
         accuracy={k: accuracy_at(ranks, k, clusters=clusters, seed=seed) for k in declared.cutoffs},
         accuracy_once={k: macro_accuracy_at(ranks, k, clusters=texts) for k in declared.cutoffs},
         exact_match={k: accuracy_at(exact_ranks, k, clusters=clusters, seed=seed) for k in declared.cutoffs},
@@ -220,7 +178,7 @@ def run_benchmark(
         n_distinct=len(set(texts)),
         clusters=declared.clusters,
         n_dictionary=ranking.n_dictionary,
-        dictionary_sha256=dictionary_sha256,
+        dictionary_sha256=ranked.dictionary_sha256,
         coverage=coverage,
         unknown_gold=unknown,
         doubts=tuple(doubts),
@@ -233,13 +191,120 @@ def run_benchmark(
         terminologies=terminologies,
         data={
             name: {"sha256": sha256_file(file), "bytes": file.stat().st_size}
-            for name, file in told_apart(files).items()
+            for name, file in told_apart([*files, *ranked.files]).items()
         },
         seconds=round(time.perf_counter() - started, 3),
         path=Path(out),
     )
     _write(result, predictions, overwrite=overwrite)
     return result
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    """What the queries got for answers, and by which rules.
+
+    Attributes:
+        ranking: The answers.
+        protocol: The rules in words.
+        tie_rule: Which of two equal scores comes first.
+        names_of: Whose names there were to choose from, in words.
+        dictionary_sha256: Of these names.
+        files: That were read for it.
+        doubts: Why figures may not be what they are taken for.
+    """
+
+    ranking: Ranking
+    protocol: str
+    tie_rule: str
+    names_of: str
+    dictionary_sha256: str
+    files: Sequence[Path]
+    doubts: Sequence[str]
+
+
+def _ranked_by_linker(
+    task: BenchmarkTask,
+    split: str,
+    queries: Sequence[Query],
+    linker: str | Path | Linker,
+    baseline: str | Baseline | None,
+    asking: Asking,
+) -> _Ranked:
+    """Concepts of a linker, ranked by it or by a baseline."""
+    linking = asking.applied(Linker.open(linker) if isinstance(linker, str | Path) else linker)
+    doubts = [*doubts_of_files(task.name, split, n_queries=len(queries), n_names=None)]
+    files: Sequence[Path] = ()
+    k = max(task.cutoffs)
+    if baseline is None:
+        ranking = rank_with_linker(linking, queries, asking, k=k)
+        doubts += doubts_of_learning(linking, queries)
+    else:
+        measured = baseline if isinstance(baseline, Baseline) else get_baseline(baseline)
+        files = measured.files
+        ranking = rank_concepts_with_baseline(measured, linking, queries, asking, k=k)
+    return _Ranked(
+        ranking=ranking,
+        protocol=task.linker_protocol,
+        tie_rule=task.linker_tie_rule,
+        names_of="what passes the filters" if asking.filters.are_set else "the linker's terminology",
+        dictionary_sha256=linking.fingerprint_of_names,
+        files=files,
+        doubts=doubts,
+    )
+
+
+def _ranked_in_dictionary(
+    task: BenchmarkTask,
+    data: Path,
+    split: str,
+    queries: Sequence[Query],
+    encoder: str | Path | Encoder | None,
+    baseline: str | Baseline | None,
+    sparse: bool,
+    progress: CountProgress | None,
+) -> _Ranked:
+    """Names of the task's dictionary, ranked by an encoder or a baseline."""
+    dictionary, files = task.dictionary(data, split)
+    doubts = [*doubts_of_files(task.name, split, n_queries=len(queries), n_names=len(dictionary))]
+    names_of = "the dictionary"
+    require_common_ids(
+        queries,
+        ids_of(dictionary),
+        of=names_of,
+        path=next(iter(files), data),
+        fix="give queries and dictionary the same codes",
+    )
+    protocol, k = task.protocol, max(task.cutoffs)
+    if encoder is not None:
+        opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
+        doubts += doubts_of_training(opened, queries)
+        weight = weight_of_ngrams(opened) if sparse else None
+        if weight is not None and weight <= 0:
+            protocol += f"; the weight of n-grams that training left, {weight:.3g}, counts as nothing"
+            weight = None
+        elif weight is not None:
+            protocol += f"; here the cosine of character 1-2-grams, times {weight:.3g}, is added"
+        elif (opened.folder.sparse_weight or 0) > 0:
+            protocol += f"; the encoder's weight of n-grams, {opened.folder.sparse_weight:.3g}, is left out"
+        ranking = rank_with_encoder(opened, dictionary, queries, k=k, sparse_weight=weight, progress=progress)
+    else:
+        measured = baseline if isinstance(baseline, Baseline) else get_baseline(str(baseline))
+        files = [*files, *measured.files]
+        ranking = rank_with_baseline(measured, dictionary, queries, k=k)
+        protocol += (
+            "; here names and mentions are prepared by the baseline's preset of normalisation, and its own score "
+            "stands in the place of the cosine similarity"
+        )
+    return _Ranked(
+        ranking=ranking,
+        protocol=protocol,
+        tie_rule=task.tie_rule,
+        names_of=names_of,
+        dictionary_sha256=_sha256_of(dictionary),
+        files=files,
+        doubts=doubts,
+    )
 
 
 def _with_successors(queries: Sequence[Query], successors: Mapping[str, str]) -> tuple[list[Query], int]:
