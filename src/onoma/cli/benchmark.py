@@ -16,6 +16,12 @@ from onoma.errors import ConfigError
 
 app = Commands(help="Measure encoders, linkers and baselines on published tasks.", no_args_is_help=True)
 
+Task = Annotated[str, typer.Argument(metavar="TASK", help="See: onoma benchmark list.")]
+Split = Annotated[
+    str | None, typer.Option(metavar="SPLIT", help="Such as dev. Unset: the one that papers report (test).")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed of the resampling.")]
+
 
 @app.command("list")
 def list_tasks() -> None:
@@ -31,7 +37,7 @@ def list_tasks() -> None:
 
 @app.command()
 def run(
-    task: Annotated[str, typer.Argument(metavar="TASK", help="See: onoma benchmark list.")],
+    task: Task,
     data: Annotated[
         Path,
         typer.Option("--data", metavar="DIR", help="The folder with the task's files; of task own the file."),
@@ -104,9 +110,7 @@ def run(
             "it.",
         ),
     ] = None,
-    split: Annotated[
-        str | None, typer.Option(metavar="SPLIT", help="Such as dev. Unset: the one that papers report (test).")
-    ] = None,
+    split: Split = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the confidence intervals.")] = 0,
     precision: Precision = "fp32",
     database: Database = None,
@@ -207,12 +211,10 @@ def run(
 
 @app.command()
 def dictionary(
-    task: Annotated[str, typer.Argument(metavar="TASK", help="See: onoma benchmark list.")],
+    task: Task,
     data: Annotated[Path, typer.Option("--data", metavar="DIR", help="The folder with the task's files.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Lines ids||name.")],
-    split: Annotated[
-        str | None, typer.Option(metavar="SPLIT", help="Such as dev. Unset: the one that papers report (test).")
-    ] = None,
+    split: Split = None,
     force: Force = False,
 ) -> None:
     """Write the names that a task chooses from, as it measures them: lines of ids, divided by |, and a name.
@@ -238,7 +240,7 @@ def dictionary(
 def compare(
     first: Annotated[Path, typer.Argument(metavar="FIRST", help="Results of onoma benchmark run.")],
     second: Annotated[Path, typer.Argument(metavar="SECOND", help="Results of another system on the same split.")],
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the resampling.")] = 0,
+    seed: Seed = 0,
     changed: Annotated[
         Path | None,
         typer.Option(
@@ -285,7 +287,7 @@ def table(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write it there; unset: to the screen.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the resampling.")] = 0,
+    seed: Seed = 0,
     force: Force = False,
 ) -> None:
     """Put systems side by side that were measured on the same queries: a table for a paper.

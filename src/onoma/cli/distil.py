@@ -7,16 +7,16 @@ from typing import Annotated
 
 import typer
 
-from onoma.cli.options import Database, Development, Force, Settings, Track, parse_assignments
+from onoma.cli.options import Database, Development, EncoderOut, Force, RecipeName, Settings, Track, parse_assignments
 
 
 def distil(
-    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe (onoma recipes list) or a .toml file.")],
+    recipe: RecipeName,
     linker: Annotated[
         Path,
         typer.Option("--linker", metavar="LINKER", help="Built with the encoder to learn from: its teacher."),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="ENCODER", help="Where to write the encoder folder.")],
+    out: EncoderOut,
     settings: Settings = None,
     development: Development = None,
     development_dictionary: Annotated[

@@ -8,13 +8,11 @@ from typing import Annotated
 
 import typer
 
-from onoma.cli.options import Dimensions, Force, Normalisation, Precision
+from onoma.cli.options import Dimensions, EncoderName, Force, Normalisation, Precision
 
 
 def encode(
-    encoder: Annotated[
-        str, typer.Argument(metavar="ENCODER", help="A folder, a catalogue name (all-MiniLM-L6-v2) or a hub id.")
-    ],
+    encoder: EncoderName,
     names: Annotated[Path, typer.Option("--input", "-i", metavar="FILE", help="UTF-8 text, one name per line.")],
     output: Annotated[
         Path,

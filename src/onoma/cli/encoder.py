@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from onoma.cli.commands import Commands
-from onoma.cli.options import Force, Json
+from onoma.cli.options import EncoderName, EncoderOut, Force, Json
 from onoma.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,14 +19,11 @@ app = Commands(
     help="Look at an encoder, make it smaller, average several, centre it, write its card.", no_args_is_help=True
 )
 
-Source = Annotated[
-    str, typer.Argument(metavar="ENCODER", help="A folder, a catalogue name (all-MiniLM-L6-v2) or a hub id.")
-]
 _COLUMNS = ("precision", "size", "speed", "cosine mean", "cosine 1st percentile", "same neighbour")
 
 
 @app.command()
-def info(encoder: Source, as_json: Json = False) -> None:
+def info(encoder: EncoderName, as_json: Json = False) -> None:
     """Show what an encoder is: size, pooling, where it comes from, its files and precisions."""
     import dataclasses
 
@@ -81,7 +78,7 @@ def _of_biosyn(folder: Path) -> str:
 
 @app.command()
 def export(
-    encoder: Source,
+    encoder: EncoderName,
     precision: Annotated[
         list[str],
         typer.Option(
@@ -143,7 +140,7 @@ def join(
         Path,
         typer.Argument(metavar="ADAPTER", help="An adapter's folder, or that of an encoder that was trained with one."),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="ENCODER", help="Where to write the encoder folder.")],
+    out: EncoderOut,
     base: Annotated[
         str | None,
         typer.Option(
@@ -170,7 +167,7 @@ def average(
         list[str],
         typer.Argument(metavar="ENCODER", help="Two or more: folders, catalogue names or hub ids."),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="ENCODER", help="Where to write the encoder folder.")],
+    out: EncoderOut,
     shares: Annotated[
         str | None,
         typer.Option(
@@ -195,8 +192,8 @@ def average(
 
 @app.command()
 def centre(
-    encoder: Source,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="ENCODER", help="Where to write the encoder folder.")],
+    encoder: EncoderName,
+    out: EncoderOut,
     terminology: Annotated[
         Path | None,
         typer.Option("--terminology", "-t", metavar="DIR", help="The mean is of names of this terminology."),

@@ -34,12 +34,11 @@ TerminologyFolder = Annotated[
 LinkerFolder = Annotated[
     Path, typer.Argument(readable=False, metavar="LINKER", help="A linker folder (onoma linker build).")
 ]
-Encoder = Annotated[
-    str,
-    typer.Option(
-        "--encoder", "-e", metavar="ENCODER", help="A folder, a catalogue name (all-MiniLM-L6-v2) or a hub id."
-    ),
-]
+_AN_ENCODER = "A folder, a catalogue name (all-MiniLM-L6-v2) or a hub id."
+Encoder = Annotated[str, typer.Option("--encoder", "-e", metavar="ENCODER", help=_AN_ENCODER)]
+EncoderName = Annotated[str, typer.Argument(metavar="ENCODER", help=_AN_ENCODER)]
+EncoderOut = Annotated[Path, typer.Option("--out", "-o", metavar="ENCODER", help="Where to write the encoder folder.")]
+RecipeName = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe (onoma recipes list) or a .toml file.")]
 PrecisionName = Literal["fp32", "bf16", "fp16-weights", "int8-weights", "int8"]
 PRECISION_HELP = (
     "bf16 is several times as fast where the processor has it; needs torch (onoma[train]). The last three "

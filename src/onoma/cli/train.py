@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from onoma.cli.options import Development, Force, LeaveOut, Settings, Track, parse_assignments
+from onoma.cli.options import Development, EncoderOut, Force, LeaveOut, RecipeName, Settings, Track, parse_assignments
 from onoma.errors import ConfigError, TrainingError
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe (onoma recipes list) or a .toml file.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="ENCODER", help="Where to write the encoder folder.")],
+    recipe: RecipeName,
+    out: EncoderOut,
     terminology: Annotated[
         Path | None,
         typer.Option("--terminology", "-t", metavar="DIR", help="Train on the synonyms of this terminology."),

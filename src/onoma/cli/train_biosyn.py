@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from onoma.cli.options import Development, Force, Settings, Track, parse_assignments
+from onoma.cli.options import Development, EncoderOut, Force, RecipeName, Settings, Track, parse_assignments
 
 
 def train_biosyn(
-    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe (onoma recipes list) or a .toml file.")],
+    recipe: RecipeName,
     mentions: Annotated[
         Path,
         typer.Option(
@@ -29,7 +29,7 @@ def train_biosyn(
             help="The names to rank: a terminology folder, or a file of lines id||name.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="ENCODER", help="Where to write the encoder folder.")],
+    out: EncoderOut,
     settings: Settings = None,
     development: Development = None,
     development_dictionary: Annotated[
