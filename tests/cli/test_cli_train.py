@@ -208,6 +208,8 @@ def test_recipes_and_grids_are_listed_and_shown(place: Path) -> None:
     assert "2 combinations" in shown.stderr
     with pytest.raises(InputError, match="no grid 'sapbert'"):
         invoke("recipes", "grid", "quickstart", "sapbert")
+    with pytest.raises(InputError, match=r"'sapbert-grid' is a grid.* onoma recipes grid RECIPE sapbert-grid"):
+        invoke("recipes", "show", "sapbert-grid")
 
 
 @pytest.mark.parametrize(

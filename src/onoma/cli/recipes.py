@@ -48,6 +48,7 @@ def show_recipe(
     from onoma.artifacts import MANIFEST_NAME
     from onoma.cli import show
     from onoma.errors import InputError, did_you_mean
+    from onoma.training.grid import grid_names
     from onoma.training.settings import settings_of, settings_of_other_choices
     from onoma.training.shipped import COMMANDS, read_shipped
 
@@ -60,6 +61,11 @@ def show_recipe(
                 trained = trained or kind.of_folder(name)
         if trained is None:
             kinds[0].of_folder(name)  # says why
+    if not is_shipped and trained is None and name in grid_names():
+        raise InputError(
+            f"'{name}' is a grid, which varies a recipe's settings",
+            fix=f"see what it trains: onoma recipes grid RECIPE {name}",
+        )
     if not is_shipped and trained is None and not name.endswith(".toml"):
         names = [shipped for kind in kinds for shipped in kind.names()]
         raise InputError(

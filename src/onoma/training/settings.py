@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast, get_args
 
@@ -30,7 +31,9 @@ _CALLED_ELSEWHERE = {
     "gradient_accumulation_steps": "accumulation",
     "max_grad_norm": "max_gradient_norm",
     "ema": "average",
+    "early_stopping": "patience",
     "early_stopping_patience": "patience",
+    "gradcache": "chunk_names",
     "model_name_or_path": "base",
 }
 """What settings are called in other trainers."""
@@ -191,7 +194,9 @@ def resolve(model: type[C], values: Mapping[str, Any], *, source: str = "trainin
                 part, choice, name = places
                 known = _fields_of_part(model, part, choice)
                 others = _choices_with(model, part, name)
-                meant = f" {part} = {' or '.join(others)} has it." if others else did_you_mean(name, known)
+                meant = (
+                    f" {part} = {' or '.join(others)} has it." if others else _meant_in_part(model, part, name, known)
+                )
                 lines.append(f"{part} = {choice} has no setting '{name}'.{meant} Known: {', '.join(known) or 'none'}")
                 continue
             if problem["type"].endswith("_type") and len(places) == 1 and places[0] in _parts_of(model):
@@ -270,6 +275,23 @@ def _meant(model: type[BaseModel], key: str) -> str:
     of_parts = {part: _choices_with(model, part, asked) for part in _parts_of(model) if asked != "name"}
     meant = [f"'{part}.{asked}', of {part} = {' or '.join(choices)}" for part, choices in of_parts.items() if choices]
     return f" Did you mean {'; or '.join(meant)}?" if meant else did_you_mean(key, model.model_fields)
+
+
+def _meant_in_part(model: type[BaseModel], part: str, name: str, known: list[str]) -> str:
+    """Which setting of a loss or a miner is meant, first of the one that is chosen, then of the others."""
+    if meant := did_you_mean(name, known):
+        return meant
+    nearest = get_close_matches(name.lower(), _settings_of_choices(model, part), n=1)
+    return (
+        f" Did you mean '{nearest[0]}', of {part} = {' or '.join(_choices_with(model, part, nearest[0]))}?"
+        if nearest
+        else ""
+    )
+
+
+def _settings_of_choices(model: type[BaseModel], part: str) -> list[str]:
+    choices = get_args(model.model_fields[part].annotation)
+    return sorted({key for choice in choices for key in choice.model_fields} - {"name"})
 
 
 def _parts_of(model: type[BaseModel]) -> list[str]:
