@@ -310,7 +310,10 @@ def test_intervals_are_over_a_column(linker: Path, tmp_path: Path) -> None:
 
 def test_clusters_that_are_not_there(linker: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text("mention,concept_id,note\nab,D1,1\nab,D1,\n")
-    for column, problem in (("note", "1 empty cell"), ("document", "no column 'document'")):
+    for column, problem in (
+        ("note", r"found 1 empty cell\. To mend it: fill them in"),
+        ("document", r"no column 'document'.* To mend it: name the column of clusters \(--cluster\)"),
+    ):
         with pytest.raises(InputError, match=problem):
             run_benchmark(own_task(cluster=column), tmp_path / "mine.csv", linker=linker, out=tmp_path / "out")
     (tmp_path / "mine.txt").write_text("D1||ab\n")

@@ -117,7 +117,12 @@ def own_queries(
         clusters = [None] * len(found) if cluster is None else found["context"].to_list()
         if empty := clusters.count("") + (0 if cluster is None else clusters.count(None)):
             raise InputError(
-                "mentions without a cluster", path=file, field=cluster, expected="none", found=f"{empty:,} empty cells"
+                "mentions without a cluster",
+                path=file,
+                field=cluster,
+                expected="a value for each mention",
+                found=f"{empty:,} empty {'cell' if empty == 1 else 'cells'}",
+                fix="fill them in, or take another column",
             )
         contexts = [None] * len(found)
         if context is not None:
