@@ -360,14 +360,15 @@ def test_a_build_that_was_killed_goes_on(place: Path, tmp_path: Path, monkeypatc
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="Linux tells what is mapped")
 @pytest.mark.parametrize("kind", ["exact", "sign-bits"])
-def test_vectors_are_mapped_and_shared(place: Path, tmp_path: Path, kind: str) -> None:
-    """Processes that open one folder have its vectors in memory once: pages of the file, none of their own."""
-    build_linker(place / "t", place / "letters", tmp_path / "linker", index=kind)
+def test_what_grows_with_the_names_is_mapped_and_shared(place: Path, tmp_path: Path, kind: str) -> None:
+    """Processes that open one folder have it in memory once: pages of its files, and of vectors none of their own."""
+    build_linker(place / "t", place / "letters", tmp_path / "linker", index=kind, sparse=True)
     code = """if True:
-        import re, sys
+        import pathlib, re, sys
         from onoma import Linker
+        from onoma.linking import Preparation
         linker = Linker.open(sys.argv[1])
-        linker.link(["cold", "diabetes"])
+        linker.preparing(Preparation(spelling=True)).link(["cold", "diabtes"])
         blocks = re.split(r"(?m)^(?=[0-9a-f]+-[0-9a-f]+ )", open("/proc/self/smaps").read())
         mapped = [block for block in blocks if "vectors.npy" in block.partition("\\n")[0]]
         assert mapped
@@ -378,6 +379,11 @@ def test_vectors_are_mapped_and_shared(place: Path, tmp_path: Path, kind: str) -
             assert kilobytes["Anonymous"] == 0, block
             read += kilobytes["Rss"]
         assert read > 0
+        names = {pathlib.Path(block.partition("\\n")[0].split()[-1]).name for block in blocks if block.strip()}
+        arrays = {file.name for file in pathlib.Path(sys.argv[1]).iterdir()
+                  if file.suffix in {".npy", ".utf8"} and file.stat().st_size}
+        assert len(arrays) > 30
+        assert arrays - names <= {"centre.npy"}, arrays - names
     """
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "linker")], capture_output=True, text=True, check=False
