@@ -10,7 +10,7 @@ from onoma.indexes.exact import ExactIndex
 from onoma.indexes.opening import build_index, open_index
 from onoma.indexes.protocol import Index
 from onoma.indexes.recall import measure_recall
-from onoma.indexes.records import IndexKind, read_index_record
+from onoma.indexes.records import IndexKind, IndexRecord, read_index_record
 from onoma.indexes.sign_bits import SignBitIndex
 from onoma.indexes.vector_store import VectorPrecision, VectorStore, write_vectors
 
@@ -19,6 +19,7 @@ __all__ = [
     "ExactIndex",
     "Index",
     "IndexKind",
+    "IndexRecord",
     "SignBitIndex",
     "VectorPrecision",
     "VectorStore",
