@@ -16,6 +16,7 @@ from onoma.benchmarks.metrics import cluster_interval
 from onoma.errors import ConfigError, InputError, MismatchError
 from onoma.linking import Asking, Filters, build_linker
 from onoma.linking.baselines import get_baseline
+from onoma.pairs import MentionFormat
 from tiny import make_terminology
 
 CONCEPTS = {"D1": ["cold", "coryza"], "D2": ["flu"], "D3|D4": ["gout"], "D5": ["CD4+ cell"], "D6": ["cold"]}
@@ -174,6 +175,31 @@ def test_on_the_command_line(linker: Path, terminology: Path, tmp_path: Path) ->
         run("benchmark", "run", "ncbi-disease", *own[3:], "--cluster", "document", "-o", tmp_path / "x")
     with pytest.raises(ConfigError, match="--names is for task own with --encoder or --baseline"):
         run(*common, "--linker", linker, "--names", terminology, "-o", tmp_path / "c")
+
+
+def test_columns_of_other_names(linker: Path, tmp_path: Path) -> None:
+    rows = "Cold;D1;a\nflu;D3;b\ninsurance;NIL;a\n"
+    (tmp_path / "usual.csv").write_text(f"mention;concept_id;document\n{rows}")
+    (tmp_path / "mine.csv").write_text(f"span;code;document\n{rows}")
+    (tmp_path / "lines.txt").write_text("D1||Cold\n")
+    written = MentionFormat("span", "code")
+    learned: Any = {"linker": linker, "learned_from": [tmp_path / "mine.csv", tmp_path / "lines.txt"]}
+    results = [
+        run_benchmark(
+            own_task(cluster="document", mention_format=of_data),
+            tmp_path / name,
+            out=tmp_path / f"of-{name}",
+            mention_format=written,
+            **learned,
+        )
+        for name, of_data in (("mine.csv", written), ("usual.csv", None))
+    ]
+    assert results[0].accuracy == results[1].accuracy
+    assert results[0].learned == results[1].learned
+    tables = [pl.read_parquet(tmp_path / f"of-{name}" / "predictions.parquet") for name in ("mine.csv", "usual.csv")]
+    assert tables[0].equals(tables[1])
+    with pytest.raises(InputError, match=r"lines\.txt: lines of mentions have no columns"):
+        run_benchmark(own_task(mention_format=written), tmp_path / "lines.txt", linker=linker, out=tmp_path / "x")
 
 
 def test_own_is_no_published_task(file: Path, tmp_path: Path) -> None:

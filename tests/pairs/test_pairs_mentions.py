@@ -18,7 +18,7 @@ from pairs_oracles import texts_of
 from onoma.artifacts import verify_artifact
 from onoma.errors import ArtifactExistsError, ConfigError, InputError
 from onoma.files.reading import Reading
-from onoma.pairs import PairSet, build_mention_pairs, read_mentions
+from onoma.pairs import MentionFormat, PairSet, build_mention_pairs, read_mentions
 from onoma.pairs.mentions import mentions_fingerprint
 from onoma.terminology import Terminology
 from tiny import Name, make_terminology, small_tokenizer
@@ -290,6 +290,64 @@ def test_a_context_whose_name_is_a_pattern_elsewhere(tmp_path: Path, context: st
     assert read.rows(named=True) == [{"mention": "a", "concept_id": "D1", "context": "with a"}]
 
 
+@pytest.mark.parametrize("names", [("span", "hpo_id"), ("concept_id", "mention"), ("*", "^.*$")])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
+def test_columns_of_other_names(tmp_path: Path, kind: str, names: tuple[str, str]) -> None:
+    file, rows = (
+        tmp_path / f"m.{kind}",
+        pl.DataFrame([("a", "D1", "in a", "p")], [*names, "said", "paper"], orient="row"),
+    )
+    if kind == "parquet":
+        rows.write_parquet(file)
+    else:
+        file.write_text(rows.write_csv() if kind == "csv" else rows.write_ndjson())
+    written = MentionFormat(*names)
+    assert read_mentions(file, mention_format=written).rows(named=True) == [{"mention": "a", "concept_id": "D1"}]
+    read = read_mentions(file, context="said", cluster="paper", mention_format=written)
+    expected = {"mention": "a", "concept_id": "D1", "context": "in a", "cluster": "p"}
+    assert read.rows(named=True) == [expected]
+    assert read_mentions(file, context=names[1], cluster=names[1], mention_format=written).row(0)[2:] == ("D1", "D1")
+
+
+def test_a_bad_row_is_told_by_the_names_of_its_table(tmp_path: Path) -> None:
+    file = tmp_path / "m.csv"
+    file.write_text("span,hpo_id,paper\na,D1,p\nb,,p\n")
+    with pytest.raises(InputError, match="line 3, field hpo_id: an empty cell"):
+        read_mentions(file, mention_format=MentionFormat("span", "hpo_id"))
+    with pytest.raises(InputError, match=r"no column 'hpo'\. Did you mean 'hpo_id'\?.*the column of their codes"):
+        read_mentions(file, mention_format=MentionFormat("span", "hpo"))
+    with pytest.raises(InputError, match=r"no column 'papers'\. Did you mean 'paper'\?.*clusters \(--cluster\)"):
+        read_mentions(file, cluster="papers", mention_format=MentionFormat("span", "hpo_id"))
+
+
+def test_an_encoding_that_is_named(tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_bytes("mention,concept_id\nfièvre,D1\n".encode("cp1252"))
+    (tmp_path / "m.txt").write_bytes("D1||fièvre\n".encode("cp1252"))
+    written = MentionFormat(encoding="cp1252")
+    for name in ("m.csv", "m.txt"):
+        assert read_mentions(tmp_path / name, mention_format=written).rows() == [("fièvre", "D1")]
+        with pytest.raises(InputError, match=r"not UTF-8.*--encoding cp1252"):
+            read_mentions(tmp_path / name)
+    with pytest.raises(ConfigError, match="in one encoding; found cp1252 and utf-8"):
+        read_mentions(tmp_path / "m.csv", Reading(), mention_format=written)
+
+
+def test_lines_have_no_columns(tmp_path: Path) -> None:
+    (tmp_path / "m.txt").write_text("D1||x\n")
+    with pytest.raises(InputError, match=r"m\.txt: lines of mentions have no columns; .*columns span, concept_id"):
+        read_mentions(tmp_path / "m.txt", mention_format=MentionFormat("span"))
+    with pytest.raises(InputError, match="lines of mentions have no clusters"):
+        read_mentions(tmp_path / "m.txt", cluster="paper")
+
+
+@pytest.mark.parametrize(
+    "names", [("",), ("mention", "mention"), ("concept_id",), (3,), ("a", None), ("a", "b", "cp0")]
+)
+def test_names_of_columns_that_cannot_be(names: tuple[Any, ...]) -> None:
+    with pytest.raises(ConfigError, match=r"a column is named by its text|would both be the column|encoding 'cp0'"):
+        MentionFormat(*names)
+
+
 def test_contexts_that_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_text("mention,concept_id,sentence\nx,D1,y\n")
     with pytest.raises(InputError, match=r"no column 'sent'\. Did you mean 'sentence'\?.*name the column.*--context"):
@@ -315,7 +373,7 @@ def test_tables_of_mentions(tmp_path: Path, kind: str) -> None:
     else:
         rows.write_csv(other, separator="," if kind == "csv" else "\t")
     with pytest.raises(
-        InputError, match=r"no column 'mention'; expected one of .*text.*call the columns mention, concept_id"
+        InputError, match=r"no column 'mention'; expected one of .*text.*name the column of mentions \(--column\)"
     ):
         read_mentions(other, Reading())
     with pytest.raises(InputError, match="no such file"):
@@ -330,7 +388,7 @@ def test_mentions_as_json_lines(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="line 2, field concept_id: an empty cell"):
         read_mentions(file)
     file.write_text('{"concept_id": "7", "text": "cold"}\n')
-    with pytest.raises(InputError, match=r"no line has the key 'mention'.*call the columns mention, concept_id"):
+    with pytest.raises(InputError, match=r"no line has the key 'mention'.*name the column of mentions \(--column\)"):
         read_mentions(file)
 
 

@@ -16,6 +16,7 @@ from onoma.benchmarks.own import own_queries
 from onoma.benchmarks.parts import accuracy_of_part
 from onoma.benchmarks.results import LearnedSplit, told_apart
 from onoma.codes import other_forms, other_forms_in_words
+from onoma.pairs import MentionFormat
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,19 +32,23 @@ class LearnedMentions:
     codes: Mapping[str, frozenset[str]]
 
     @classmethod
-    def read(cls, files: Sequence[Path], successors: Mapping[str, str]) -> LearnedMentions:
+    def read(
+        cls, files: Sequence[Path], successors: Mapping[str, str], mention_format: MentionFormat | None = None
+    ) -> LearnedMentions:
         """Read the files.
 
         Args:
             files: Each as `onoma.benchmarks.own.own_queries` reads it.
             successors: Of retired codes, as they count in the queries.
+            mention_format: Of the files.
 
         Raises:
             InputError: a file cannot be read.
         """
         codes: dict[str, set[str]] = {}
+        written = mention_format or MentionFormat()
         for file in files:
-            for query in own_queries(file)[0]:
+            for query in own_queries(file, mention_format=written.fitting(file))[0]:
                 current = {successors.get(code, code) for code in query.gold}
                 codes.setdefault(cluster_of(query.text), set()).update(current)
         sums = {name: sha256_file(file) for name, file in told_apart(files).items()}

@@ -12,10 +12,10 @@ from onoma.benchmarks.metrics import DISTINCT
 from onoma.benchmarks.tasks import LINKER_TIES, OWN, BenchmarkTask
 from onoma.codes import split_codes
 from onoma.errors import InputError, checked_path
-from onoma.files.reading import Reading
 from onoma.files.table_rows import is_table
 from onoma.files.text_files import only_file
-from onoma.pairs import read_mentions
+from onoma.pairs import MentionFormat, read_mentions
+from onoma.pairs.mention_format import LABELLED, no_columns
 from onoma.pairs.mentions import read_mention_lines, refuse_concept_files
 from onoma.terminology import Terminology
 from onoma.terminology.terminology import as_terminology
@@ -33,7 +33,11 @@ _LINKER_PROTOCOL = (
 
 
 def own_task(
-    names: Terminology | str | Path | None = None, *, cluster: str | None = None, context: str | None = None
+    names: Terminology | str | Path | None = None,
+    *,
+    cluster: str | None = None,
+    context: str | None = None,
+    mention_format: MentionFormat | None = None,
 ) -> BenchmarkTask:
     """A benchmark whose ``data`` are a file of mentions, as `onoma.pairs.read_mentions` reads them.
 
@@ -47,6 +51,7 @@ def own_task(
         cluster: A column of a table of mentions with what is independent of one another, such as the document or the
             patient that each mention is of: intervals and p-values are over these. Unset: over distinct mentions.
         context: A column of it with the text around each mention, for a linker that reads it; cells may be empty.
+        mention_format: What the columns of mentions and codes are called, and the encoding.
     """
     is_terminology = names is not None and (isinstance(names, Terminology) or not checked_path(names).is_file())
     terminology = as_terminology(names) if names is not None and is_terminology else None
@@ -66,7 +71,7 @@ def own_task(
         name=OWN,
         description="your own annotated mentions",
         splits=("mentions",),
-        queries=partial(own_queries, cluster=cluster, context=context),
+        queries=partial(own_queries, cluster=cluster, context=context, mention_format=mention_format),
         dictionary=dictionary,
         data_source="--data FILE: a table (mention, concept_id) or lines id||mention; encoders: --names too",
         licence="yours",
@@ -83,7 +88,12 @@ def own_task(
 
 
 def own_queries(
-    file: Path, _: str = "", *, cluster: str | None = None, context: str | None = None
+    file: Path,
+    _: str = "",
+    *,
+    cluster: str | None = None,
+    context: str | None = None,
+    mention_format: MentionFormat | None = None,
 ) -> tuple[list[Query], list[Path]]:
     """The mentions of a file, see `own_task`.
 
@@ -91,9 +101,10 @@ def own_queries(
         file: A table, or lines.
         cluster: A column of the table, see `own_task`.
         context: Likewise.
+        mention_format: Likewise.
 
     Raises:
-        InputError: a line or row is bad, or there is none.
+        InputError: a line or row is bad, or there is none, or columns are named of lines.
     """
     refuse_concept_files(file)
     if file.is_dir():
@@ -103,32 +114,28 @@ def own_queries(
             expected="a table, or lines id||mention",
             fix="give the file",
         )
-    reading = Reading(may_skip=False)  # a score must not come to be that of fewer mentions
+    written = mention_format or MentionFormat()
+    reading = written.reading()  # no line left out: a score must not come to be that of fewer mentions
     if is_table(only_file(file)):
-        try:
-            found = read_mentions(file, reading, context=cluster)  # of that column's cells as they stand
-        except InputError as error:
-            if cluster is None or error.field != cluster or "--context" not in (error.fix or ""):
-                raise
-            fix = "name the column of clusters (--cluster)"
-            raise InputError(
-                error.problem, path=file, line=error.line, field=cluster, expected=error.expected, fix=fix
-            ) from None
-        clusters = [None] * len(found) if cluster is None else found["context"].to_list()
-        if empty := clusters.count("") + (0 if cluster is None else clusters.count(None)):
-            raise InputError(
-                "mentions without a cluster",
-                path=file,
-                field=cluster,
-                expected="a value for each mention",
-                found=f"{empty:,} empty {'cell' if empty == 1 else 'cells'}",
-                fix="fill them in, or take another column",
-            )
-        contexts = [None] * len(found)
+        found = read_mentions(file, reading, context=context, cluster=cluster, mention_format=written)
+        clusters: list[str | None] = [None] * len(found)
+        contexts = clusters
+        if cluster is not None:
+            clusters = found["cluster"].to_list()
+            if empty := clusters.count("") + clusters.count(None):
+                raise InputError(
+                    "mentions without a cluster",
+                    path=file,
+                    field=cluster,
+                    expected="a value for each mention",
+                    found=f"{empty:,} empty {'cell' if empty == 1 else 'cells'}",
+                    fix="fill them in, or take another column",
+                )
         if context is not None:
-            texts = read_mentions(file, Reading(may_skip=False), context=context)["context"]
-            contexts = [text if text and text.strip() else None for text in texts]
+            contexts = [text if text and text.strip() else None for text in found["context"]]
         found = found.select("mention", "concept_id", parts=pl.concat_list("mention"))
+    elif written.columns != LABELLED:
+        raise no_columns(file, written)
     elif cluster is not None:
         raise InputError("lines id||mention have no clusters", path=file, expected=f"a table with a column '{cluster}'")
     elif context is not None:

@@ -43,6 +43,7 @@ from onoma.encoders import Encoder, open_encoder
 from onoma.errors import ConfigError, InputError, check_several, checked_path
 from onoma.linking import Asking, Linker
 from onoma.linking.baselines import Baseline, get_baseline
+from onoma.pairs import MentionFormat
 from onoma.processors import machine
 from onoma.terminology import Terminology
 from onoma.terminology.terminology import as_terminology
@@ -61,6 +62,7 @@ def run_benchmark(
     asking: Asking | None = None,
     successors: Terminology | str | Path | None = None,
     learned_from: Iterable[str | Path] = (),
+    mention_format: MentionFormat | None = None,
     split: str | None = None,
     seed: int = 0,
     overwrite: bool = False,
@@ -88,6 +90,7 @@ def run_benchmark(
         successors: Terminology whose retired codes count as what has replaced them, where queries have such.
         learned_from: Files of mentions (as of `onoma.benchmarks.own_task`) that were learned from: queries that stand
             there are measured apart from the others too.
+        mention_format: How the files of ``learned_from`` are written; of ``data``: `onoma.benchmarks.own_task`.
         split: One of the task's; unset: the one to report.
         seed: Of the confidence intervals.
         overwrite: Replace earlier results at ``out``.
@@ -138,7 +141,7 @@ def run_benchmark(
             doubts += [f"{n_replaced:,} of the queries {what} that {release.path.name} has retired: successors count"]
     learned = None
     if files_learned := [Path(file) for file in learned_from]:
-        learned = LearnedMentions.read(files_learned, current)
+        learned = LearnedMentions.read(files_learned, current, mention_format)
         doubts += learned.doubts(queries)
     if linker is not None:
         ranked = _ranked_by_linker(declared, chosen, queries, linker, baseline, asking or Asking())

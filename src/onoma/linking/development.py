@@ -21,7 +21,7 @@ from onoma.errors import InputError
 from onoma.linking.folder import RERANKER_FOLDER
 from onoma.linking.linker import Linker
 from onoma.linking.settings import Stage
-from onoma.pairs.mentions import LABELLED
+from onoma.pairs.mention_format import LABELLED
 from onoma.terminology import normalise
 from onoma.types import RowArray
 

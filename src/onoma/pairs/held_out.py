@@ -11,10 +11,10 @@ import numpy.typing as npt
 import polars as pl
 
 from onoma.errors import InputError, check_several
-from onoma.files.reading import Reading
 from onoma.files.table_rows import is_table
 from onoma.files.text_files import only_file
 from onoma.pairs.languages import check_languages
+from onoma.pairs.mention_format import MentionFormat
 from onoma.pairs.mentions import read_mention_lines, read_mentions
 from onoma.pairs.selection import normalised_names, rows_fingerprint, usable_names
 from onoma.randomness import random_from
@@ -142,7 +142,11 @@ def _spare_texts(names: pl.DataFrame, terminology: Terminology, languages: Seque
 
 
 def names_of_mentions(
-    terminology: Terminology | str | Path, files: Iterable[str | Path], *, normalisation: str = "sapbert"
+    terminology: Terminology | str | Path,
+    files: Iterable[str | Path],
+    *,
+    normalisation: str = "sapbert",
+    mention_format: MentionFormat | None = None,
 ) -> RowArray:
     """Names that are written as mentions are, such as those of a test set, which shall not be learned from.
 
@@ -151,6 +155,7 @@ def names_of_mentions(
         files: Annotated mentions, as `onoma.pairs.read_mentions` reads them, and the parts of composite ones. What they
             are said to mean does not count.
         normalisation: Preset that names and mentions go through.
+        mention_format: What the columns of the tables among the files are called, and the encoding.
 
     Returns:
         Rows of the table of names, ascending, to be given as ``hidden_names``.
@@ -159,7 +164,9 @@ def names_of_mentions(
         InputError: a file cannot be read.
     """
     check_several(files, "files")
-    mentions = pl.concat([pl.Series([], dtype=pl.String), *(_texts_of(Path(file)) for file in files)]).rename("mention")
+    written = mention_format or MentionFormat()
+    read = [_texts_of(Path(file), written.fitting(file)) for file in files]
+    mentions = pl.concat([pl.Series([], dtype=pl.String), *read]).rename("mention")
     texts = mentions.to_frame().lazy().select(text=normalise_expr(pl.col("mention"), normalisation))
     texts = texts.filter(pl.col("text") != "").unique()
     names = as_terminology(terminology).names().select(text=normalise_expr(pl.col("text"), normalisation))
@@ -173,7 +180,7 @@ def names_of_mentions(
     return rows
 
 
-def _texts_of(file: Path) -> pl.Series:
+def _texts_of(file: Path, written: MentionFormat) -> pl.Series:
     if file.is_dir() or is_table(only_file(file)):
-        return read_mentions(file)["mention"]
-    return read_mention_lines(file, Reading())["parts"].explode().rename("mention")
+        return read_mentions(file, written.reading(), mention_format=written)["mention"]
+    return read_mention_lines(file, written.reading())["parts"].explode().rename("mention")

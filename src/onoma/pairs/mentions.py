@@ -2,8 +2,8 @@
 
 Files of mentions are
 
-* tables (``.csv``, ``.tsv``, ``.parquet``, ``.jsonl``) with the columns ``mention`` and ``concept_id``; several codes
-  of a mention are divided by ``|``;
+* tables (``.csv``, ``.tsv``, ``.parquet``, ``.jsonl``) with the columns ``mention`` and ``concept_id``, or others that
+  are named (`onoma.pairs.MentionFormat`); several codes of a mention are divided by ``|``;
 * any other text in the form of BioSyn's queries: a line ``id||mention`` for each, several codes divided by ``|`` or
   ``+``. Composite mentions, several texts divided by ``|``, or by ``+`` as their codes are, are left out and counted,
   since they do not say which text means what. Where no ``+`` divides the codes, one divides no text ("CD4+ cell").
@@ -13,7 +13,7 @@ Files of mentions are
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
@@ -33,6 +33,7 @@ from onoma.files.reading import Check, Reading
 from onoma.files.table_rows import LINE, is_table, table_rows
 from onoma.files.text_files import only_file
 from onoma.pairs.languages import check_languages
+from onoma.pairs.mention_format import LABELLED, MentionFormat, no_columns
 from onoma.pairs.name_store import own_tokenizer
 from onoma.pairs.pair_set import KIND, PairSet, write_pair_set
 from onoma.pairs.selection import Ambiguous, check_ambiguous, training_names, treat_ambiguous
@@ -48,8 +49,6 @@ OnUnknown: TypeAlias = Literal["refuse", "skip"]
 
 COMPOSITE = "composite mentions left out"
 """The note that `read_mentions` makes of them."""
-LABELLED = ("mention", "concept_id")
-"""Columns of a table of annotated mentions."""
 _BARRED = (
     "a second '||' in the line: lines CUI||name||name are SapBERT's pairs, for onoma pairs bitext --classes listed; of "
     ".concept files docs/benchmarks.md (ncbi-disease) makes lines id||mention"
@@ -61,23 +60,40 @@ _HAS_CODE = pl.col("concept_id").str.contains(r"[^|\s]")
 """Whether `onoma.codes.split_codes` finds a code."""
 
 
-def read_mentions(file: str | Path, reading: Reading | None = None, *, context: str | None = None) -> pl.DataFrame:
+def read_mentions(
+    file: str | Path,
+    reading: Reading | None = None,
+    *,
+    context: str | None = None,
+    cluster: str | None = None,
+    mention_format: MentionFormat | None = None,
+) -> pl.DataFrame:
     """Read annotated mentions, for `build_mention_pairs` and `onoma.linking.tune_linker`.
 
     Args:
         file: See the module; plain, gzip or alone in a zip.
-        reading: Where bad lines go, and the note on composite mentions (`COMPOSITE`). Unset: the first bad line is
-            refused.
+        reading: Where bad lines go, the encoding, and the note on composite mentions (`COMPOSITE`). Unset: the first
+            bad line is refused.
         context: A column of a table that says where each mention stands, to be read too; its cells may be empty.
+        cluster: Likewise one that says what each mention is of, such as the document.
+        mention_format: What the columns of a table are called, and the encoding.
 
     Returns:
-        Columns ``mention`` and ``concept_id``, and ``context`` if it was asked for, a row for each annotation.
+        Columns ``mention`` and ``concept_id``, whatever the table calls them, and ``context`` and ``cluster`` if they
+        were asked for, a row for each annotation.
 
     Raises:
-        InputError: the file or a column is missing, or, under "strict", a line is bad; or there are no mentions.
+        InputError: the file or a column is missing, columns are named of lines, or, under "strict", a line is bad; or
+            there are no mentions.
+        ConfigError: ``reading`` and ``mention_format`` say another encoding.
     """
-    reading = Reading() if reading is None else reading
-    found = _read(checked_path(file), reading, context)
+    written = mention_format or MentionFormat()
+    asked = written.reading(may_skip=True)
+    reading = asked if reading is None else reading
+    if asked.encoding not in (None, reading.encoding):
+        raise ConfigError(f"mentions are in one encoding; found {asked.encoding} and {reading.encoding or 'utf-8'}.")
+    more = {role: column for role, column in {"context": context, "cluster": cluster}.items() if column is not None}
+    found = _read(checked_path(file), reading, written, more)
     if found.is_empty():
         composite = reading.notes.get(COMPOSITE, 0)
         raise InputError(
@@ -118,16 +134,18 @@ def refuse_concept_files(path: Path) -> None:
         )
 
 
-def _read(path: Path, reading: Reading, context: str | None) -> pl.DataFrame:
+def _read(path: Path, reading: Reading, written: MentionFormat, more: Mapping[str, str]) -> pl.DataFrame:
     refuse_concept_files(path)
     file = only_file(path)
     if is_table(file):
-        return _read_table(file, reading, context)
-    if context is not None:
+        return _read_table(file, reading, {**dict(zip(LABELLED, written.columns, strict=True)), **more})
+    if written.columns != LABELLED:
+        raise no_columns(path, written)
+    for role, column in more.items():
         raise InputError(
-            "lines of mentions have no contexts",
+            f"lines of mentions have no {role}s",
             path=path,
-            expected=f"a .csv, .tsv, .parquet or .jsonl with a column '{context}'",
+            expected=f"a .csv, .tsv, .parquet or .jsonl with a column '{column}'",
         )
     lines = read_mention_lines(path, reading)
     reading.note(COMPOSITE, int((lines["parts"].list.len() > 1).sum()))
@@ -165,12 +183,13 @@ def read_mention_lines(path: Path, reading: Reading) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(schema=_MENTION_LINES), *blocks])
 
 
-def _read_table(file: SourceFile, reading: Reading, context: str | None) -> pl.DataFrame:
-    wanted = LABELLED if context is None else tuple(dict.fromkeys((*LABELLED, context)))
+def _read_table(file: SourceFile, reading: Reading, columns: Mapping[str, str]) -> pl.DataFrame:
+    """``columns``: what the table calls a column, by what it is called here."""
     try:
-        blocks = list(table_rows(file, reading, columns=wanted))
+        blocks = list(table_rows(file, reading, columns=list(dict.fromkeys(columns.values()))))
     except InputError as error:
-        if error.field not in wanted:
+        role = next((role for role, column in columns.items() if column == error.field), None)
+        if role is None:
             raise
         raise InputError(
             error.problem,
@@ -179,33 +198,38 @@ def _read_table(file: SourceFile, reading: Reading, context: str | None) -> pl.D
             field=error.field,
             expected=error.expected,
             found=error.found,
-            fix=_how_to_call_columns(error, context),
+            fix=_how_to_name_column(error, role),
         ) from None
     checks = [
-        Check(pl.col("mention").str.strip_chars() != "", "mention", "text", "mention", "an empty cell"),
-        Check(_HAS_CODE, "concept_id", "a code", "concept_id", "an empty cell"),
+        Check(pl.col("mention").str.strip_chars() != "", columns["mention"], "text", "mention", "an empty cell"),
+        Check(_HAS_CODE, columns["concept_id"], "a code", "concept_id", "an empty cell"),
     ]
-    good = [reading.keep_valid(block, checks, path=file.path, line_column=LINE) for block in blocks]
-    parts = [
-        # Not by an expression, to which a name such as "*" would be a pattern.
-        part.select(*LABELLED, *([] if context is None else [part[context].alias("context")]))
-        for part in good
+    # Not by expressions, to which a name such as "*" would be a pattern; and a column may be asked for twice.
+    rows = [
+        pl.DataFrame([block[LINE], *(block[column].alias(role) for role, column in columns.items())])
+        for block in blocks
     ]
+    good = [reading.keep_valid(block, checks, path=file.path, line_column=LINE) for block in rows]
+    parts = [part.select(*columns) for part in good]
     n_joined = sum(part.filter(pl.col("concept_id").str.contains("+", literal=True)).height for part in parts)
     reading.note("codes with a '+', which divides codes in lines id||mention alone", n_joined)
-    names = [*LABELLED, *([] if context is None else ["context"])]
-    return pl.concat([pl.DataFrame(schema=dict.fromkeys(names, pl.String)), *parts])
+    return pl.concat([pl.DataFrame(schema=dict.fromkeys(columns, pl.String)), *parts])
 
 
-def _how_to_call_columns(error: InputError, context: str | None) -> str | None:
+_HOW_TO_NAME = {
+    "mention": "name the column of mentions (--column)",
+    "concept_id": "name the column of their codes (--code-column)",
+    "context": "name the column of contexts (--context)",
+    "cluster": "name the column of clusters (--cluster)",
+}
+
+
+def _how_to_name_column(error: InputError, role: str) -> str | None:
     """Instead of the options of terminologies, which mentions do not have."""
     if error.problem.startswith("two columns"):
         return "call one of them otherwise"
-    if not error.problem.startswith(("there is no column", "no line has the key")):
-        return error.fix
-    if error.field == context:
-        return "name the column of contexts (--context)"
-    return f"call the columns {', '.join(LABELLED)}"
+    is_missing = error.problem.startswith(("there is no column", "no line has the key"))
+    return _HOW_TO_NAME[role] if is_missing else error.fix
 
 
 def build_mention_pairs(

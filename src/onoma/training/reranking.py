@@ -35,7 +35,8 @@ from onoma.files.reading import Reading
 from onoma.linking import Linker, MentionLinker
 from onoma.linking.rerank_scores import WEIGHTS
 from onoma.pairs import NameStore, read_mentions
-from onoma.pairs.mentions import COMPOSITE, LABELLED, check_mentions, mentions_fingerprint
+from onoma.pairs.mention_format import LABELLED
+from onoma.pairs.mentions import COMPOSITE, check_mentions, mentions_fingerprint
 from onoma.terminology import normalise
 from onoma.training.course import Course
 from onoma.training.development import tell_of_shared
