@@ -27,6 +27,7 @@ from onoma.encoders import locate_tokenizer
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.packed import pack
 from onoma.encoders.saving import save_encoder
+from onoma.pairs import MentionFormat
 from onoma.pairs.mentions import mentions_fingerprint
 from onoma.terminology import Terminology
 from onoma.training.biosyn_candidates import CandidateBatches
@@ -57,6 +58,7 @@ def train_biosyn(
     *,
     development: Sequence[str | Path] = (),
     development_dictionary: Dictionary | None = None,
+    mention_format: MentionFormat | None = None,
     trackers: Sequence[str] = (),
     overwrite: bool = False,
     on_step: Callable[[BiosynStepReport], None] | None = None,
@@ -76,6 +78,8 @@ def train_biosyn(
             goes on from there.
         development: Files of mentions to measure on while training.
         development_dictionary: Where these are looked for; unset: in ``dictionary``.
+        mention_format: How the files of mentions are written: other columns of those that are tables, or another
+            encoding.
         trackers: Where to show the curves too: ``tensorboard``, ``wandb``, ``mlflow``.
         overwrite: Replace an encoder that is there.
         on_step: Called after every step.
@@ -104,10 +108,11 @@ def train_biosyn(
 
     def make(run: Path, tell: Tell) -> _Biosyn:
         names, source = read_dictionary(dictionary, languages=config.languages)
-        data = queries_over(mentions, names, source=source, unknown="nothing is learnt of them", tell=tell)
+        read = partial(queries_over, mention_format=mention_format, tell=tell)
+        data = read(mentions, names, source=source, unknown="nothing is learnt of them")
         if development_dictionary is not None:
             names, source = read_dictionary(development_dictionary, languages=config.languages)
-        sets = [queries_over(file, names, source=source, tell=tell) for file in development]
+        sets = [read(file, names, source=source) for file in development]
         tell_of_shared({one.name: one.queries for one in sets}, data.queries, tell)
         return _Biosyn(config, data, run, sets, _parents(dictionary), tell)
 

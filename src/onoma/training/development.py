@@ -20,7 +20,7 @@ from onoma.code_columns import codes_of_concept_expr, meant_codes_expr
 from onoma.codes import other_forms, other_forms_in_words
 from onoma.errors import ConfigError, InputError
 from onoma.files.reading import Reading
-from onoma.pairs import HeldOut, read_mentions
+from onoma.pairs import HeldOut, MentionFormat, read_mentions
 from onoma.pairs.languages import check_languages
 from onoma.pairs.mentions import COMPOSITE, cased_alike
 from onoma.pairs.selection import usable_names
@@ -82,6 +82,7 @@ def read_development(
     *,
     languages: Sequence[str] | None = None,
     hidden_names: npt.ArrayLike | None = None,
+    mention_format: MentionFormat | None = None,
     tell: Tell | None = None,
 ) -> DevelopmentSet:
     """The queries of a file, over the names of a terminology.
@@ -93,6 +94,7 @@ def read_development(
         terminology: Whose active concepts may be answers, by their names that are not suppressed.
         languages: BCP 47 tags of the names to choose from. Unset: all.
         hidden_names: Rows of names to leave out, as if the terminology did not have them.
+        mention_format: How the file is written: other columns, if it is a table, or another encoding.
         tell: Called with a sentence on composite mentions, and on queries that have no answer in the terminology; such
             queries count as wrong.
 
@@ -101,7 +103,7 @@ def read_development(
             answer to none of the queries.
     """
     names = terminology_names(terminology, languages, checked_name_rows(hidden_names, terminology.n_names))
-    return queries_over(file, names, source=terminology.path, tell=tell)
+    return queries_over(file, names, source=terminology.path, mention_format=mention_format, tell=tell)
 
 
 def queries_over(
@@ -110,6 +112,7 @@ def queries_over(
     *,
     source: Path,
     unknown: str = "they count as wrong",
+    mention_format: MentionFormat | None = None,
     tell: Tell | None = None,
 ) -> DevelopmentSet:
     """The queries of a file, over a dictionary.
@@ -119,14 +122,16 @@ def queries_over(
         dictionary: Columns ``text`` and ``concept_id``, see `DevelopmentSet`.
         source: Where the dictionary comes from, for messages.
         unknown: What becomes of queries that mean a concept which the dictionary does not have.
+        mention_format: See `read_development`.
         tell: See `read_development`.
 
     Raises:
         InputError: see `read_development`.
     """
     path = Path(file)
-    reading = Reading(may_skip=False)  # a score must not come to be that of fewer queries
-    queries = read_mentions(path, reading)
+    written = (mention_format or MentionFormat()).fitting(path)
+    reading = written.reading()  # no line left out: a score must not come to be that of fewer queries
+    queries = read_mentions(path, reading, mention_format=written)
     if queries.is_empty():
         raise InputError("the file has no queries", path=path, expected="a line for each mention, with its concept")
     known = set(dictionary.select(codes_of_concept_expr().alias("code")).explode("code")["code"])
@@ -138,7 +143,7 @@ def queries_over(
         raise InputError(
             f"the dictionary {source} has the concept of none of the {len(queries):,} queries",
             path=path,
-            field="concept_id",
+            field=written.concept_id,
             expected=f"codes like {dictionary['concept_id'][0]}" if len(dictionary) else "a dictionary with names",
             found=str(queries["concept_id"][0]),
             fix=f"give the terminology or dictionary that the mentions were annotated with{said}",

@@ -20,6 +20,7 @@ from onoma.encoders import locate_tokenizer
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.saving import save_encoder
 from onoma.linking import Linker
+from onoma.pairs import MentionFormat
 from onoma.training.alignment_step import make_optimiser
 from onoma.training.course import Course
 from onoma.training.development import DevelopmentSet, Dictionary, queries_over, read_dictionary
@@ -45,6 +46,7 @@ def distil_encoder(
     *,
     development: Sequence[str | Path] = (),
     development_dictionary: Dictionary | None = None,
+    mention_format: MentionFormat | None = None,
     trackers: Sequence[str] = (),
     overwrite: bool = False,
     on_step: Callable[[DistillationStepReport], None] | None = None,
@@ -61,6 +63,7 @@ def distil_encoder(
         out: The encoder folder to write. The unfinished run lies in ``OUT.run`` and goes on from its last checkpoint.
         development: Files of mentions to measure on while training, see `onoma.training.development`.
         development_dictionary: Where these are looked for; unset: among the linker's names.
+        mention_format: How these files are written: other columns of those that are tables, or another encoding.
         trackers: Where to show the curves too: ``tensorboard``, ``wandb``, ``mlflow``.
         overwrite: Replace an encoder that is there.
         on_step: Called after every step.
@@ -95,7 +98,9 @@ def distil_encoder(
             names, source = _names_of(opened), opened.path
         else:
             names, source = read_dictionary(development_dictionary)
-        sets = [queries_over(file, names, source=source, tell=tell) for file in development]
+        sets = [
+            queries_over(file, names, source=source, mention_format=mention_format, tell=tell) for file in development
+        ]
     return take_course(
         lambda run, tell: _Distillation(config, opened, sets, tell),
         recipe,

@@ -13,7 +13,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -31,8 +31,9 @@ from onoma.errors import (
     TrainingError,
     checked_path,
 )
+from onoma.files.encodings import checked_encoding
 from onoma.files.text_files import check_is_file
-from onoma.pairs import PairSet
+from onoma.pairs import MentionFormat, PairSet
 from onoma.pairs.languages import check_languages
 from onoma.terminology import Terminology
 from onoma.training.alignment_config import Recipe, TrainingConfig
@@ -81,6 +82,7 @@ def train_grid(
     development_synonyms: int = 0,
     development: Sequence[str | Path] = (),
     development_terminology: str | Path | None = None,
+    mention_format: MentionFormat | None = None,
     trackers: Sequence[str] = (),
     watch: Watch | None = None,
     on_event: Tell | None = None,
@@ -101,6 +103,7 @@ def train_grid(
         development_synonyms: As in `train_on_terminology`.
         development: As there.
         development_terminology: As there.
+        mention_format: As there.
         trackers: As there.
         watch: See `Watch`.
         on_event: Called with sentences worth telling.
@@ -163,6 +166,7 @@ def train_grid(
                     development_synonyms=development_synonyms,
                     development=development,
                     development_terminology=development_terminology,
+                    mention_format=mention_format,
                     trackers=trackers,
                     pairs_folder=pairs_folder,
                     on_step=on_step,
@@ -177,6 +181,7 @@ def train_grid(
                     encoder,
                     development=development,
                     development_terminology=development_terminology,
+                    mention_format=mention_format,
                     trackers=trackers,
                     on_step=on_step,
                     on_evaluation=on_evaluation,
@@ -189,12 +194,21 @@ def train_grid(
         "pairs": None if pairs is None else PairSet.open(pairs).manifest.fingerprint,
         "hidden synonyms": development_synonyms,
         "development data": {Path(file).name: sha256_file(Path(file)) for file in development},
+        **_how_written(mention_format),
         "development terminology": None
         if development_terminology is None
         else Terminology.open(development_terminology).manifest.fingerprint,
         _BASES: bases,
     }
     return train_combinations(found, out, train, made_from=made_from, on_event=on_event)
+
+
+def _how_written(mention_format: MentionFormat | None) -> dict[str, Any]:
+    """What a file's checksum does not say of what is read from it; nothing where it is read as ever."""
+    if mention_format is None:
+        return {}
+    how = {**asdict(mention_format), "encoding": checked_encoding(mention_format.encoding) or "utf-8"}
+    return {"columns and encoding": how} if how != asdict(MentionFormat()) else {}
 
 
 def train_combinations(

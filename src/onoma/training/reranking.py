@@ -31,10 +31,9 @@ from onoma.encoders.packing import pack
 from onoma.encoders.sources import locate_encoder
 from onoma.encoders.torch_encoder import BATCH_TOKENS
 from onoma.errors import ConfigError, InputError
-from onoma.files.reading import Reading
 from onoma.linking import Linker, MentionLinker
 from onoma.linking.rerank_scores import WEIGHTS
-from onoma.pairs import NameStore, read_mentions
+from onoma.pairs import MentionFormat, NameStore, read_mentions
 from onoma.pairs.mention_format import LABELLED
 from onoma.pairs.mentions import COMPOSITE, check_mentions, mentions_fingerprint
 from onoma.terminology import normalise
@@ -84,6 +83,7 @@ def train_reranker(
     *,
     development: Sequence[Mentions] | Mapping[str, Mentions] = (),
     context: str | None = None,
+    mention_format: MentionFormat | None = None,
     trackers: Sequence[str] = (),
     overwrite: bool = False,
     on_step: Callable[[RerankingStepReport], None] | None = None,
@@ -105,6 +105,8 @@ def train_reranker(
             reranker counts. Equal mentions count as often as they stand there. Files have the names of files; several
             tables need names of their own, ``{"near": table, "far": other}``.
         context: The column of the files that says where each mention stands. Unset: mentions without contexts.
+        mention_format: How the files of mentions are written: other columns of those that are tables, or another
+            encoding.
         trackers: Where to show the curves too: ``tensorboard``, ``wandb``, ``mlflow``.
         overwrite: Replace a reranker that is there.
         on_step: Called after every step.
@@ -144,12 +146,12 @@ def train_reranker(
         text=config.candidate_text,
         progress=progress if is_main() else None,
     )
-    table = distinct_mentions(_read(mentions, context, tell))
+    table = distinct_mentions(_read(mentions, context, mention_format, tell))
     # Lengths that leave no room are refused before minutes of linking.
     marks = "context" in table.columns
     tokenizer = base.load_tokenizer()
     _pair_tokeniser(config, add_marks(tokenizer) if marks else tokenizer, marks=marks)
-    tables = {name: _read(data, context, tell) for name, data in named}
+    tables = {name: _read(data, context, mention_format, tell) for name, data in named}
     for name, data in tables.items():
         if data.is_empty():
             raise InputError("there are no mentions to measure on", field="development", found=name)
@@ -387,15 +389,16 @@ def _named(development: Sequence[Mentions] | Mapping[str, Mentions]) -> list[tup
     return [("development" if isinstance(data, pl.DataFrame) else Path(data).name, data) for data in development]
 
 
-def _read(data: Mentions, context: str | None, tell: Tell) -> pl.DataFrame:
+def _read(data: Mentions, context: str | None, mention_format: MentionFormat | None, tell: Tell) -> pl.DataFrame:
     if isinstance(data, pl.DataFrame):
         check_mentions(data)
         wanted = [*LABELLED, *(["context"] if "context" in data.columns else [])]
         if "context" in wanted and (data.schema["context"] != pl.String or data["context"].null_count()):
             raise InputError("this is no table of mentions", field="context", expected="text, every row filled")
         return data.select(wanted)
-    reading = Reading(may_skip=False)
-    table = read_mentions(data, reading, context=context)
+    written = (mention_format or MentionFormat()).fitting(data)
+    reading = written.reading()
+    table = read_mentions(data, reading, context=context, mention_format=written)
     if COMPOSITE in reading.notes:
         tell(f"{Path(data).name}: {reading.notes[COMPOSITE]:,} {COMPOSITE}")
     return table

@@ -11,7 +11,7 @@ from onoma.artifacts import verify_artifact
 from onoma.encoders import locate_tokenizer
 from onoma.encoders.folders import trained_mentions
 from onoma.errors import ConfigError, MismatchError, check_several, checked_path
-from onoma.pairs import PairSet, build_pairs, hold_out_synonyms
+from onoma.pairs import MentionFormat, PairSet, build_pairs, hold_out_synonyms
 from onoma.pairs.mentions import mentions_fingerprint
 from onoma.terminology import Terminology
 from onoma.terminology.name_rows import checked_name_rows
@@ -43,6 +43,7 @@ def train_on_terminology(
     development_synonyms: int = 0,
     development: Sequence[str | Path] = (),
     development_terminology: Terminology | str | Path | None = None,
+    mention_format: MentionFormat | None = None,
     trackers: Sequence[str] = (),
     pairs_folder: str | Path | None = None,
     overwrite: bool = False,
@@ -67,6 +68,7 @@ def train_on_terminology(
         development: Files of queries to measure on while training, see `read_development`.
         development_terminology: Whose names these queries are looked for in; unset: those of ``terminology`` that are
             not hidden.
+        mention_format: How these files are written: other columns of those that are tables, or another encoding.
         trackers: Where to show the curves too: ``tensorboard``, ``wandb``, ``mlflow``.
         pairs_folder: Where the pairs lie, or are written and stay; unset: in ``OUT.run``.
         overwrite: Replace an encoder that is there.
@@ -106,9 +108,9 @@ def train_on_terminology(
             hidden = np.union1d(hidden, held_out.name_rows)
             sets.append(hidden_synonyms(opened, held_out, languages=config.languages, hidden_names=hidden))
         if development_terminology is None:
-            sets += _read(development, opened, config, hidden_names=hidden, tell=on_event)
+            sets += _read(development, opened, config, mention_format, hidden_names=hidden, tell=on_event)
         else:
-            sets += _read(development, _opened(development_terminology), config, tell=on_event)
+            sets += _read(development, _opened(development_terminology), config, mention_format, tell=on_event)
         with claimed_run(out, config) as run:  # before pairs are made in it, which another run may be reading
             folder = Path(pairs_folder) if pairs_folder is not None else run / "pairs"
             if is_main():
@@ -154,6 +156,7 @@ def train_on_pairs(
     *,
     development: Sequence[str | Path] = (),
     development_terminology: Terminology | str | Path | None = None,
+    mention_format: MentionFormat | None = None,
     trackers: Sequence[str] = (),
     overwrite: bool = False,
     on_step: Callable[[StepReport], None] | None = None,
@@ -171,6 +174,7 @@ def train_on_pairs(
         out: As in `train_on_terminology`.
         development: Files of queries to measure on while training, see `read_development`.
         development_terminology: Whose names these queries are looked for in.
+        mention_format: As in `train_on_terminology`.
         trackers: As in `train_on_terminology`.
         overwrite: Replace an encoder that is there.
         on_step: Called after every step.
@@ -205,7 +209,7 @@ def train_on_pairs(
         check_base(config)
         sets: list[DevelopmentSet] = []
         if development_terminology is not None:
-            sets = _read(development, _opened(development_terminology), config, tell=on_event)
+            sets = _read(development, _opened(development_terminology), config, mention_format, tell=on_event)
         for one in sets:
             if on_event is not None and mentions_fingerprint(one.queries["mention"]) in trained_mentions(
                 {"pairs": made}
@@ -276,6 +280,7 @@ def _read(
     files: Sequence[str | Path],
     terminology: Terminology,
     config: TrainingConfig,
+    mention_format: MentionFormat | None,
     *,
     hidden_names: RowArray | None = None,
     tell: Tell | None,
@@ -286,6 +291,7 @@ def _read(
             terminology,
             languages=config.languages,
             hidden_names=hidden_names,
+            mention_format=mention_format,
             tell=tell if is_main() else None,
         )
         for file in files
