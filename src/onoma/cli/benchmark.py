@@ -10,7 +10,18 @@ import typer
 
 from onoma.cli.asking import ExpectTypes, Languages, SemanticTypes, Sources, Stages, Under, divided
 from onoma.cli.commands import Commands
-from onoma.cli.options import Database, Force, Json, Precision, Settings, parse_assignments
+from onoma.cli.options import (
+    CodeColumn,
+    Database,
+    Force,
+    Json,
+    MentionColumn,
+    MentionEncoding,
+    Precision,
+    Settings,
+    mention_format,
+    parse_assignments,
+)
 from onoma.cli.preparing import Spelling
 from onoma.errors import ConfigError
 
@@ -110,6 +121,9 @@ def run(
             "it.",
         ),
     ] = None,
+    column: MentionColumn = None,
+    code_column: CodeColumn = None,
+    encoding: MentionEncoding = "utf-8",
     split: Split = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the confidence intervals.")] = 0,
     precision: Precision = "fp32",
@@ -118,8 +132,8 @@ def run(
 ) -> None:
     """Run a task with an encoder or a baseline (the task's own dictionary) or with a linker (the linker's dictionary).
 
-    Task own measures on mentions that you have annotated: a table with the columns mention and concept_id (NIL or 0: no
-    such concept), or lines id||mention.
+    Task own measures on mentions that you have annotated: a table with the columns mention and concept_id (or others:
+    --column, --code-column; NIL or 0: no such concept), or lines id||mention.
 
     With --linker and --baseline, the baseline ranks the linker's concepts by its names, to be compared with it.
 
@@ -156,6 +170,13 @@ def run(
         raise ConfigError("--cluster is for task own: intervals of published tasks are over distinct mentions.")
     if context is not None and (task != "own" or linker is None or baseline is not None):
         raise ConfigError("--context is for task own with --linker: nothing else reads contexts.")
+    learned = learned_from or []
+    if task != "own" and not learned and (column is not None or code_column is not None or encoding != "utf-8"):
+        raise ConfigError(
+            "--column, --code-column and --encoding are for task own and --learned-from: the files of published tasks "
+            "are read as they are published."
+        )
+    written = mention_format(column, code_column, encoding, [*([data] if task == "own" else []), *learned])
     filters = Filters.of(semantic_types=semantic_type, sources=source, languages=language, under=under)
     asking = Asking(stages=divided(stages), filters=filters, expected_types=tuple(expect_type or ()))
     if linker is None and asking != Asking():
@@ -172,9 +193,12 @@ def run(
         show.calibration_out_of_force(linking.settings, asked)
         if filters.are_set:
             show.confidences_under_filters(linking.settings, asked)
+    own = None
+    if task == "own":
+        own = own_task(names, cluster=cluster, context=context, mention_format=written.fitting(data))
     with show.progress_bar("encoding", "names") as update:
         result = run_benchmark(
-            own_task(names, cluster=cluster, context=context) if task == "own" else task,
+            task if own is None else own,
             data,
             encoder=opened,
             linker=None if linking is None else linking.preparing(Preparation(spelling=spelling)),
@@ -182,7 +206,8 @@ def run(
             sparse=sparse,
             asking=None if linking is None else asking,
             successors=successors,
-            learned_from=learned_from or [],
+            learned_from=learned,
+            mention_format=written,
             out=out,
             split=split,
             seed=seed,

@@ -7,7 +7,20 @@ from typing import Annotated
 
 import typer
 
-from onoma.cli.options import Database, Development, EncoderOut, Force, RecipeName, Settings, Track, parse_assignments
+from onoma.cli.options import (
+    CodeColumn,
+    Database,
+    Development,
+    EncoderOut,
+    Force,
+    MentionColumn,
+    MentionEncoding,
+    RecipeName,
+    Settings,
+    Track,
+    mention_format,
+    parse_assignments,
+)
 
 
 def distil(
@@ -27,6 +40,9 @@ def distil(
             "linker's.",
         ),
     ] = None,
+    column: MentionColumn = None,
+    code_column: CodeColumn = None,
+    encoding: MentionEncoding = "utf-8",
     database: Database = None,
     track: Track = None,
     force: Force = False,
@@ -46,6 +62,7 @@ def distil(
     from onoma.training.distributed import is_main
 
     loaded = DistillationRecipe.load(recipe, parse_assignments(settings or []))
+    written = mention_format(column, code_column, encoding, development or [])
     opened = Linker.open(linker, database=database)
     with show.training_bar() as bar:
         report = distil_encoder(
@@ -54,6 +71,7 @@ def distil(
             out,
             development=development or [],
             development_dictionary=development_dictionary,
+            mention_format=written,
             trackers=track or [],
             overwrite=force,
             on_step=bar.on_step,

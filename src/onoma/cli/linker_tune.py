@@ -7,9 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from onoma.cli.options import Database, Encoding, LinkerFolder, OnError, reading_of
+from onoma.cli.options import (
+    CodeColumn,
+    Database,
+    LinkerFolder,
+    MentionColumn,
+    MentionEncoding,
+    OnError,
+    mention_format,
+    reading_of,
+)
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from onoma.files.reading import Reading
     from onoma.linking import LinkerSettings, TuningReport
     from onoma.linking.prior_counting import PriorReport
@@ -25,11 +36,13 @@ def tune(
         Path,
         typer.Option(
             metavar="FILE",
-            help="Development mentions: a table with the columns mention and concept_id (csv, tsv, parquet, jsonl), or "
-            "lines id||mention. The ids NIL, CUI-less, -1 and 0 mean 'no such concept', unless the "
-            "linker has a concept of that code.",
+            help="Development mentions: a table with the columns mention and concept_id (or others: --column, "
+            "--code-column; csv, tsv, parquet, jsonl), or lines id||mention. The ids NIL, CUI-less, -1 and 0 mean 'no "
+            "such concept', unless the linker has a concept of that code.",
         ),
     ],
+    column: MentionColumn = None,
+    code_column: CodeColumn = None,
     context: Annotated[
         str | None,
         typer.Option(
@@ -76,7 +89,7 @@ def tune(
         ),
     ] = None,
     on_error: OnError = "strict",
-    encoding: Encoding = "utf-8",
+    encoding: MentionEncoding = "utf-8",
     database: Database = None,
 ) -> None:
     """Learn from development mentions how searches are fused, what frequency counts for, how far to trust an answer.
@@ -88,10 +101,15 @@ def tune(
     from onoma.linking import Linker, tune_linker
     from onoma.pairs import read_mentions
 
-    reading = reading_of(on_error, encoding)
-    read = read_mentions(mentions, reading, context=context)
-    counting = reading_of(on_error, encoding)
-    counted = None if prior is None else read_mentions(prior, counting)
+    written = mention_format(column, code_column, encoding, [mentions, prior])
+
+    def read_from(file: Path, context: str | None = None) -> tuple[pl.DataFrame, Reading]:
+        of_file = written.fitting(file)
+        reading = reading_of(on_error, of_file.encoding)
+        return read_mentions(file, reading, context=context, mention_format=of_file), reading
+
+    read, reading = read_from(mentions, context)
+    counted, counting = (None, None) if prior is None else read_from(prior)
     with Linker.open(linker, database=database) as opened:
         before = opened.settings
     with show.progress_bar("linking", "mentions") as update:
@@ -108,7 +126,7 @@ def tune(
             progress=update,
         )
     _show_left_out(mentions, reading)
-    if prior is not None:
+    if prior is not None and counting is not None:
         _show_left_out(prior, counting)
     _show_mentions(report)
     show.out.print(
@@ -129,9 +147,12 @@ def add_prior(
         Path,
         typer.Argument(
             metavar="MENTIONS",
-            help="Annotated mentions: a table with the columns mention and concept_id, or lines id||mention.",
+            help="Annotated mentions: a table with the columns mention and concept_id (or others: --column, "
+            "--code-column), or lines id||mention.",
         ),
     ],
+    column: MentionColumn = None,
+    code_column: CodeColumn = None,
     weight: Annotated[
         float | None,
         typer.Option(
@@ -141,7 +162,7 @@ def add_prior(
         ),
     ] = None,
     on_error: OnError = "strict",
-    encoding: Encoding = "utf-8",
+    encoding: MentionEncoding = "utf-8",
     database: Database = None,
 ) -> None:
     """Count how often mentions mean each concept, in place of what was counted before.
@@ -154,9 +175,11 @@ def add_prior(
     from onoma.pairs import read_mentions
 
     reading = reading_of(on_error, encoding)
+    written = mention_format(column, code_column, encoding, [mentions])
     with Linker.open(linker, database=database) as opened:
         was_calibrated = opened.settings.calibration is not None
-    report = count(linker, read_mentions(mentions, reading), weight=weight, database=database)
+    annotated = read_mentions(mentions, reading, mention_format=written)
+    report = count(linker, annotated, weight=weight, database=database)
     _show_left_out(mentions, reading)
     _show_prior(report)
     settings = LinkerSettings.open(linker)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from onoma.errors import ConfigError
+from onoma.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from onoma.files.reading import Reading
+    from onoma.pairs import MentionFormat
 
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting; may be given several times.")
@@ -26,6 +27,27 @@ OnError = Annotated[
 Encoding = Annotated[
     str,
     typer.Option("--encoding", metavar="NAME", help="Encoding of a text file: cp1252, latin-1, utf-16, ..."),
+]
+MentionColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--column",
+        "-c",
+        metavar="NAME",
+        help="Column of the mentions, in all tables of annotated mentions that are given. Unset: mention.",
+    ),
+]
+CodeColumn = Annotated[
+    str | None,
+    typer.Option("--code-column", metavar="NAME", help="Column of their codes, in the same tables. Unset: concept_id."),
+]
+MentionEncoding = Annotated[
+    str,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="Encoding of the files of annotated mentions that are text: cp1252, latin-1, utf-16, ...",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 TerminologyFolder = Annotated[
@@ -73,7 +95,7 @@ Development = Annotated[
         "--development",
         metavar="FILE",
         help="Measure on these mentions: lines id||mention, or a .csv, .tsv, .parquet or .jsonl with the columns "
-        "mention and concept_id; may be given several times.",
+        "mention and concept_id (or others: --column, --code-column); may be given several times.",
     ),
 ]
 LeaveOut = Annotated[
@@ -82,7 +104,7 @@ LeaveOut = Annotated[
         "--leave-out",
         metavar="FILE",
         help="Do not learn from names that are written as these mentions are, such as a test set's (lines id||mention, "
-        "or a table with mention and concept_id); may be repeated.",
+        "or a table with mention and concept_id, or other columns: --column); may be repeated.",
     ),
 ]
 Database = Annotated[
@@ -117,6 +139,46 @@ def reading_of(on_error: Literal["strict", "skip"] | None, encoding: str, *, quo
         encoding_option="--encoding ",
         quotes=quotes,
     )
+
+
+def mention_format(
+    column: str | None, code_column: str | None, encoding: str, files: Iterable[Path | None]
+) -> MentionFormat:
+    """How the files of annotated mentions of a command are written, by `MentionColumn` and what goes with it.
+
+    Args:
+        column: As given.
+        code_column: Likewise.
+        encoding: Likewise.
+        files: All that the command was given.
+
+    Raises:
+        ConfigError: the columns or the encoding cannot be, or are named and there is no file.
+        InputError: columns are named and no file is a table, or an encoding and none is text.
+    """
+    from onoma.files.table_rows import NO_ENCODING
+    from onoma.pairs import MentionFormat
+    from onoma.pairs.mention_format import no_columns
+
+    usual = MentionFormat()
+    named = MentionFormat(
+        usual.mention if column is None else column,
+        usual.concept_id if code_column is None else code_column,
+        encoding,
+    )
+    names_columns = column is not None or code_column is not None
+    names_encoding = encoding != usual.encoding
+    given = [file for file in files if file is not None]
+    if not given and (names_columns or names_encoding):
+        raise ConfigError(
+            "--column, --code-column and --encoding are of files of annotated mentions, and none are given."
+        )
+    fitting = [named.fitting(file) for file in given] if names_columns or names_encoding else []
+    if names_columns and not any(one.columns == named.columns for one in fitting):
+        raise no_columns(given[0], named)
+    if names_encoding and not any(one.encoding == encoding for one in fitting):
+        raise InputError(NO_ENCODING, path=given[0], field="encoding", found=encoding, fix="leave it out")
+    return named
 
 
 def parse_assignments(assignments: Sequence[str], option: str = "--set") -> dict[str, str]:

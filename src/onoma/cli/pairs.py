@@ -9,7 +9,18 @@ import typer
 
 from onoma.cli import pairs_info
 from onoma.cli.commands import Commands
-from onoma.cli.options import Encoder, Encoding, Force, LeaveOut, OnError, TerminologyFolder, reading_of
+from onoma.cli.options import (
+    CodeColumn,
+    Encoder,
+    Force,
+    LeaveOut,
+    MentionColumn,
+    MentionEncoding,
+    OnError,
+    TerminologyFolder,
+    mention_format,
+    reading_of,
+)
 
 if TYPE_CHECKING:
     from onoma.pairs import PairSet
@@ -48,6 +59,9 @@ def build(
     max_tokens: MaxTokens = 25,
     ambiguous: Ambiguity = "mark",
     leave_out: LeaveOut = None,
+    column: MentionColumn = None,
+    code_column: CodeColumn = None,
+    encoding: MentionEncoding = "utf-8",
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
@@ -57,10 +71,11 @@ def build(
     from onoma.pairs import build_pairs, names_of_mentions, parse_languages
     from onoma.terminology import Terminology
 
+    written = mention_format(column, code_column, encoding, leave_out or [])
     opened = Terminology.open(terminology)
     hidden = None
     if leave_out:
-        hidden = names_of_mentions(opened, leave_out, normalisation=normalisation)
+        hidden = names_of_mentions(opened, leave_out, normalisation=normalisation, mention_format=written)
         show.names_left_out(len(hidden), opened.n_names)
     with show.progress_bar("tokenising", "names") as update:
         made = build_pairs(
@@ -88,8 +103,8 @@ def mentions(
         typer.Argument(
             metavar="FILE",
             help="Lines id||mention (BioSyn), or a .csv, .tsv, .parquet or .jsonl with the columns "
-            "mention and concept_id. Mentions of NIL, CUI-less, -1 and 0 are left out, unless the "
-            "terminology has a concept of that code.",
+            "mention and concept_id (or others: --column, --code-column). Mentions of NIL, CUI-less, -1 and 0 are left "
+            "out, unless the terminology has a concept of that code.",
         ),
     ],
     terminology: TerminologyFolder,
@@ -104,8 +119,10 @@ def mentions(
         Literal["refuse", "skip"],
         typer.Option(help="Mentions of concepts that the terminology does not have: refuse, or skip and count."),
     ] = "refuse",
+    column: MentionColumn = None,
+    code_column: CodeColumn = None,
     on_error: OnError = "strict",
-    encoding: Encoding = "utf-8",
+    encoding: MentionEncoding = "utf-8",
     normalisation: Preset = "sapbert",
     max_tokens: MaxTokens = 25,
     ambiguous: Ambiguity = "mark",
@@ -120,7 +137,8 @@ def mentions(
     from onoma.terminology import Terminology
 
     reading = reading_of(on_error, encoding)
-    annotated = read_mentions(file, reading)
+    written = mention_format(column, code_column, encoding, [file])
+    annotated = read_mentions(file, reading, mention_format=written)
     with show.progress_bar("tokenising", "names") as update:
         made = build_mention_pairs(
             Terminology.open(terminology),

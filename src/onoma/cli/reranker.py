@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 from onoma.cli.commands import Commands
-from onoma.cli.options import Database, Development, Force, Settings, Track, parse_assignments
+from onoma.cli.options import (
+    CodeColumn,
+    Database,
+    Development,
+    Force,
+    MentionColumn,
+    MentionEncoding,
+    Settings,
+    Track,
+    mention_format,
+    parse_assignments,
+)
 
 app = Commands(help="Train rerankers, which rank a linker's candidates anew.", no_args_is_help=True)
 
@@ -24,11 +35,14 @@ def train(
             "--mentions",
             metavar="FILE",
             help="Annotated mentions: lines id||mention, or a .csv, .tsv, .parquet or .jsonl with the columns "
-            "mention and concept_id.",
+            "mention and concept_id (or others: --column, --code-column).",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="RERANKER", help="Where to write the folder.")],
     development: Development = None,
+    column: MentionColumn = None,
+    code_column: CodeColumn = None,
+    encoding: MentionEncoding = "utf-8",
     context: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="Column of the files with the sentence that each mention stands in."),
@@ -55,6 +69,7 @@ def train(
     from onoma.training.reranking_config import RerankingRecipe
 
     loaded = RerankingRecipe.load(recipe, parse_assignments(settings or []))
+    written = mention_format(column, code_column, encoding, [mentions, *(development or [])])
     opened = Linker.open(linker, database=database)
     with show.training_bar() as bar:
         report = train_reranker(
@@ -64,6 +79,7 @@ def train(
             out,
             development=development or [],
             context=context,
+            mention_format=written,
             trackers=track or [],
             overwrite=force,
             on_step=bar.on_step,

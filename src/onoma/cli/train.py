@@ -8,7 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from onoma.cli.options import Development, EncoderOut, Force, LeaveOut, RecipeName, Settings, Track, parse_assignments
+from onoma.cli.options import (
+    CodeColumn,
+    Development,
+    EncoderOut,
+    Force,
+    LeaveOut,
+    MentionColumn,
+    MentionEncoding,
+    RecipeName,
+    Settings,
+    Track,
+    mention_format,
+    parse_assignments,
+)
 from onoma.errors import ConfigError, TrainingError
 
 if TYPE_CHECKING:
@@ -39,6 +52,9 @@ def train(
         Path | None,
         typer.Option(metavar="DIR", help="The terminology that they are looked for in. Unset: the one trained on."),
     ] = None,
+    column: MentionColumn = None,
+    code_column: CodeColumn = None,
+    encoding: MentionEncoding = "utf-8",
     track: Track = None,
     grid: Annotated[
         str | None,
@@ -86,6 +102,7 @@ def train(
     if plot is not None and grid is None:
         raise ConfigError("--plot draws a grid; give one with --grid.")
     files, trackers = development or [], track or []
+    written = mention_format(column, code_column, encoding, [*(leave_out or []), *files])
     if grid is not None:
         if force:
             raise ConfigError("--force does not go with --grid: remove the folder to begin the grid anew.")
@@ -102,6 +119,7 @@ def train(
             development_synonyms=hide,
             development=files,
             development_terminology=development_terminology,
+            mention_format=written,
             trackers=trackers,
             watch=show.training_bar,
             on_event=show.remark,
@@ -113,7 +131,8 @@ def train(
     left_out = None
     if leave_out and terminology is not None:
         opened = Terminology.open(terminology)
-        left_out = names_of_mentions(opened, leave_out, normalisation=loaded.config.normalisation)
+        normalisation = loaded.config.normalisation
+        left_out = names_of_mentions(opened, leave_out, normalisation=normalisation, mention_format=written)
         if is_main():
             show.names_left_out(len(left_out), opened.n_names)
     with show.training_bar() as bar:
@@ -126,6 +145,7 @@ def train(
                 development_synonyms=hide,
                 development=files,
                 development_terminology=development_terminology,
+                mention_format=written,
                 trackers=trackers,
                 overwrite=force,
                 on_step=bar.on_step,
@@ -140,6 +160,7 @@ def train(
                 out,
                 development=files,
                 development_terminology=development_terminology,
+                mention_format=written,
                 trackers=trackers,
                 overwrite=force,
                 on_step=bar.on_step,

@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from onoma.cli.options import Development, EncoderOut, Force, RecipeName, Settings, Track, parse_assignments
+from onoma.cli.options import (
+    CodeColumn,
+    Development,
+    EncoderOut,
+    Force,
+    MentionColumn,
+    MentionEncoding,
+    RecipeName,
+    Settings,
+    Track,
+    mention_format,
+    parse_assignments,
+)
 
 
 def train_biosyn(
@@ -18,7 +30,7 @@ def train_biosyn(
             "--mentions",
             metavar="FILE",
             help="What to learn from: lines id||mention, or a .csv, .tsv, .parquet or .jsonl with the columns "
-            "mention and concept_id.",
+            "mention and concept_id (or others: --column, --code-column).",
         ),
     ],
     dictionary: Annotated[
@@ -36,6 +48,9 @@ def train_biosyn(
         Path | None,
         typer.Option(metavar="NAMES", help="The names they are looked for in. Unset: those trained on."),
     ] = None,
+    column: MentionColumn = None,
+    code_column: CodeColumn = None,
+    encoding: MentionEncoding = "utf-8",
     track: Track = None,
     force: Force = False,
 ) -> None:
@@ -53,6 +68,7 @@ def train_biosyn(
     from onoma.training.distributed import is_main
 
     loaded = BiosynRecipe.load(recipe, parse_assignments(settings or []))
+    written = mention_format(column, code_column, encoding, [mentions, *(development or [])])
     with show.training_bar() as bar:
         report = train(
             loaded,
@@ -61,6 +77,7 @@ def train_biosyn(
             out,
             development=development or [],
             development_dictionary=development_dictionary,
+            mention_format=written,
             trackers=track or [],
             overwrite=force,
             on_step=bar.on_step,
