@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from onoma.artifacts import Manifest, amend_artifact, open_artifact, verify_artifact, write_artifact
+from onoma.artifacts.files import sha256_of_sample
 from onoma.errors import ArtifactExistsError, DamagedArtifactError, FormatVersionError, InputError, NotAnArtifactError
 
 
@@ -63,6 +64,7 @@ def test_nothing_large_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     manifest = json.loads((tmp_path / "x" / "onoma.json").read_text())
     manifest["files"]["large.bin"]["bytes"] = 2 << 20
     (tmp_path / "x" / "large.bin").write_bytes(bytes(2 << 20))
+    manifest["files"]["large.bin"]["sample_sha256"] = sha256_of_sample(tmp_path / "x" / "large.bin")
     (tmp_path / "x" / "onoma.json").write_text(json.dumps({**manifest, "sha256": None}))
     with amend_artifact(tmp_path / "x", "thing") as folder:
         (folder / "small.json").write_text("new")
