@@ -20,11 +20,13 @@ from onoma.cli import show
 from onoma.cli.app import app
 from onoma.cli.linker_tune import _show_learned
 from onoma.errors import ConfigError, InputError, OnomaError
-from onoma.linking import TuningReport
+from onoma.files.reading import Reading
+from onoma.linking import TuningReport, tune_linker
 from onoma.linking.confidence_metrics import threshold_in_words
+from onoma.linking.folder import open_components
 from onoma.linking.trials import Accuracies
 from onoma.linking.tuning import BY_WEIGHTS
-from onoma.pairs.mentions import mentions_fingerprint
+from onoma.pairs.mentions import mentions_fingerprint, read_mentions
 from tiny import Name, make_terminology, tiny_encoder
 from tiny_rerankers import write_reranker
 
@@ -215,6 +217,31 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*again, "--calibration", "none"])
     assert "the linker's confidences are dropped" in done.stderr
     assert "no such concept" not in done.stderr
+
+
+def test_models_are_opened_once(place: Path, mentions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a linker's settings say needs no models, which of large encoders take seconds and memory."""
+    linker = shutil.copytree(place / "linker", tmp_path / "linker")
+    (tmp_path / "notes.csv").write_text("m\nsugar disease\n")
+    opened: list[Path] = []
+
+    def counting(folder: Path, *rest: Any, **options: Any) -> Any:
+        opened.append(folder)
+        return open_components(folder, *rest, **options)
+
+    monkeypatch.setattr("onoma.linking.linker.open_components", counting)
+    mapping = ("map", linker, "-i", tmp_path / "notes.csv", "-c", "m", "-o", tmp_path / "mapped.csv")
+    run(*mapping, "--language", "en")
+    assert len(opened) == 1
+    opened.clear()
+    tune_linker(linker, read_mentions(mentions, Reading(on_error="skip")), calibrate=False)
+    n_of_library = len(opened)
+    opened.clear()
+    run("linker", "tune", linker, "--mentions", mentions, "--on-error", "skip", "--calibration", "none")
+    assert len(opened) == n_of_library
+    for command in (["info", "onoma-mini"], ["tune", "onoma-mini", "--mentions", mentions, "--on-error", "skip"]):
+        with pytest.raises(InputError, match="onoma-mini is the name of an encoder"):
+            run("linker", *command)
 
 
 def test_mentions_in_another_encoding(place: Path, tmp_path: Path) -> None:

@@ -22,13 +22,12 @@ def info(
 
     Neither vectors nor models are opened, and no database.
     """
-    from onoma.artifacts import open_artifact
     from onoma.cli import show
     from onoma.indexes.records import read_index_record
-    from onoma.linking.folder import FORMAT_VERSION, KIND, fingerprint_of_folder
+    from onoma.linking.folder import checked_folder, fingerprint_of_folder, open_manifest
     from onoma.linking.settings import LinkerSettings
 
-    manifest = open_artifact(linker, KIND, format_version=FORMAT_VERSION, oldest=FORMAT_VERSION)
+    manifest = open_manifest(checked_folder(linker))
     record = read_index_record(linker) if "index" in manifest.config else None
     facts = {
         **_facts(manifest, LinkerSettings.open(linker), record),

@@ -98,7 +98,8 @@ def tune(
     are of mentions that it was not learned from (cross-validation).
     """
     from onoma.cli import show
-    from onoma.linking import Linker, tune_linker
+    from onoma.linking import tune_linker
+    from onoma.linking.folder import open_settings
     from onoma.pairs import read_mentions
 
     written = mention_format(column, code_column, encoding, [mentions, prior])
@@ -110,8 +111,7 @@ def tune(
 
     read, reading = read_from(mentions, context)
     counted, counting = (None, None) if prior is None else read_from(prior)
-    with Linker.open(linker, database=database) as opened:
-        before = opened.settings
+    before = open_settings(linker)
     with show.progress_bar("linking", "mentions") as update:
         report = tune_linker(
             linker,
@@ -170,14 +170,14 @@ def add_prior(
     For a linker whose settings are chosen, to have the development mentions counted too.
     """
     from onoma.cli import show
-    from onoma.linking import Linker, LinkerSettings
+    from onoma.linking import LinkerSettings
     from onoma.linking import add_prior as count
+    from onoma.linking.folder import open_settings
     from onoma.pairs import read_mentions
 
     reading = reading_of(on_error, encoding)
     written = mention_format(column, code_column, encoding, [mentions])
-    with Linker.open(linker, database=database) as opened:
-        was_calibrated = opened.settings.calibration is not None
+    was_calibrated = open_settings(linker).calibration is not None
     annotated = read_mentions(mentions, reading, mention_format=written)
     report = count(linker, annotated, weight=weight, database=database)
     _show_left_out(mentions, reading)

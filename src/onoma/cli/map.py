@@ -109,6 +109,7 @@ def map_(
     from onoma.linking import Asking, Linker
     from onoma.linking.confidence_metrics import threshold_in_words
     from onoma.linking.filters import Filters
+    from onoma.linking.folder import open_settings
     from onoma.linking.settings import ordered_stages
     from onoma.mapping import map_table
 
@@ -127,8 +128,7 @@ def map_(
     )
     if filters.are_set:
         asked = None if stages is None else ordered_stages(divided(stages) or ())
-        with Linker.open(linker, database=database) as opened:
-            show.confidences_under_filters(opened.settings, asked)
+        show.confidences_under_filters(open_settings(linker), asked)
     wanted = preparation(abbreviations, expand, composites=composites, spelling=spelling, strengths=strengths)
     try:
         with _stages() as update:

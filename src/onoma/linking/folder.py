@@ -23,10 +23,11 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from onoma.artifacts import Manifest, read_manifest
+from onoma.artifacts import Manifest, open_artifact, read_manifest
 from onoma.artifacts.system import is_of_system
 from onoma.encoders import Encoder, cross_encoder, open_encoder
-from onoma.errors import ConfigError, DamagedArtifactError, MismatchError
+from onoma.encoders.catalogue import known_names
+from onoma.errors import ConfigError, DamagedArtifactError, InputError, MismatchError, checked_path
 from onoma.indexes import Index, char_ngrams
 from onoma.indexes.char_ngrams import CharNgramIndex
 from onoma.indexes.opening import open_index
@@ -47,6 +48,33 @@ from onoma.linking.spelling import WORDS_FILES, NameWords
 KIND = "linker"
 FORMAT_VERSION = 6
 ENCODER_FOLDER, RERANKER_FOLDER = "encoder", "reranker"
+
+
+def checked_folder(path: object) -> Path:
+    """Where a linker lies.
+
+    Raises:
+        InputError: this is no path, or the name of an encoder.
+    """
+    folder = checked_path(path).absolute()
+    if not folder.exists() and str(path) in known_names():
+        raise InputError(
+            f"{path} is the name of an encoder, and a linker's folder is needed",
+            fix=f"build one: onoma linker build -t TERMINOLOGY -e {path} -o LINKER",
+        )
+    return folder
+
+
+def open_manifest(folder: Path) -> Manifest:
+    """The manifest of a linker's folder that is whole and of this format; errors as of `open_artifact`."""
+    return open_artifact(folder, KIND, format_version=FORMAT_VERSION, oldest=FORMAT_VERSION)
+
+
+def open_settings(path: str | Path) -> LinkerSettings:
+    """The settings of a linker, of which neither models nor a database are opened."""
+    folder = checked_folder(path)
+    open_manifest(folder)
+    return LinkerSettings.open(folder)
 
 
 def open_components(folder: Path, manifest: Manifest, *, database: str | None = None) -> Components:

@@ -13,11 +13,10 @@ from typing import Never, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from onoma.artifacts import Manifest, open_artifact, read_while_unchanged
+from onoma.artifacts import Manifest, read_while_unchanged
 from onoma.encoders import Encoder
-from onoma.encoders.catalogue import known_names
 from onoma.encoders.encoding import check_opened
-from onoma.errors import ConfigError, InputError, MismatchError, checked_path
+from onoma.errors import ConfigError, InputError, MismatchError
 from onoma.linking.answers import Answer
 from onoma.linking.components import Components
 from onoma.linking.confidence import TUNE, threshold
@@ -25,7 +24,7 @@ from onoma.linking.dictionary import NameDictionary
 from onoma.linking.exact_match import ExactMatcher
 from onoma.linking.explanation import Explanation, explain_mention
 from onoma.linking.filters import Filters
-from onoma.linking.folder import FORMAT_VERSION, KIND, fingerprint, fingerprint_of_names, open_components
+from onoma.linking.folder import checked_folder, fingerprint, fingerprint_of_names, open_components, open_manifest
 from onoma.linking.links import Link, checked_top_k
 from onoma.linking.mentions import Preparation, PreparedMention
 from onoma.linking.pipeline import Run, runs
@@ -68,7 +67,7 @@ class Linker:
 
         Raises:
             InputError: there is nothing at ``path``, or the database does not have the linker's table.
-            ArtifactError: it is no linker, damaged, or written by a newer Onoma; or its table is.
+            ArtifactError: it is no linker, damaged, or of another format; or its table is.
             MismatchError: the encoder inside is not the one that made the vectors, or the table has other vectors.
             ConfigError: a database is needed and was not given, or was given and there is no use for it.
             UnavailableError: PostgreSQL, or what is needed to talk to it, is missing or refuses.
@@ -79,15 +78,10 @@ class Linker:
                 path=path.path,
                 fix="give its path; stages and filters go with an onoma.linking.Asking",
             )
-        folder = checked_path(path).absolute()
-        if not folder.exists() and str(path) in known_names():
-            raise InputError(
-                f"{path} is the name of an encoder, and a linker's folder is needed",
-                fix=f"build one: onoma linker build -t TERMINOLOGY -e {path} -o LINKER",
-            )
+        folder = checked_folder(path)
         manifest, components = read_while_unchanged(
             folder,
-            lambda: open_artifact(folder, KIND, format_version=FORMAT_VERSION, oldest=FORMAT_VERSION),
+            lambda: open_manifest(folder),
             lambda manifest: open_components(folder, manifest, database=database),
         )
         return cls(folder, manifest, components)
