@@ -18,6 +18,7 @@ from onoma.linking.confidence_features import FEATURE_NAMES
 from onoma.linking.confidence_metrics import threshold_in_words
 from onoma.linking.filters import Filters
 from onoma.linking.folder import FORMAT_VERSION, KIND
+from onoma.linking.mentions import Preparation
 from onoma.mapping import map_table
 from onoma.terminology import import_terminology
 
@@ -72,6 +73,7 @@ def test_answers_are_those_of_a_linker_that_is_asked_so(what: str, linker: Path,
         assert answer["concept_id"] == (links[0].concept_id if links else None)
     assert ("confidence" in found[0]) == (what != "stages"), "confidences are of the linker's own stages"
     assert report.no_concept_below == (asking.no_concept_below or None), "nothing lies below 0"
+    assert (report.development_confidence is None) == (what in {"stages", "language"}), "with filters others are given"
     by_itself = map_table(linker, source, tmp_path / "z.csv", column="mention")
     assert (report.n_linked < by_itself.n_linked) == (what in {"stages", "confidence"})
 
@@ -108,6 +110,17 @@ def test_confidences_are_summed_up_over_different_mentions(
         answered += [threshold] * (n_kept - n_before) if threshold >= least else []
         n_before = n_kept
     assert report.development_confidence == pytest.approx(sum(answered) / len(answered))
+
+
+def test_confidences_of_parts_are_summed_up(linker: Path, tmp_path: Path) -> None:
+    source = write_table(tmp_path / "x.csv", [{**ROWS[0], "mention": "cold and sugar disease"}])
+    wanted = Preparation(composites=True)
+    found = Linker.open(linker).preparing(wanted).link(["cold and sugar disease"], top_k=2)[0]
+    confidences = [link.confidence for link in found if link.confidence is not None]
+    assert len(confidences) == 2
+    report = map_table(linker, source, tmp_path / "y.csv", column="mention", top_k=2, preparation=wanted)
+    assert (report.n_mentions, sum(report.n_by_confidence)) == (1, 2)
+    assert report.mean_confidence == pytest.approx(sum(confidences) / 2)
 
 
 def test_without_confidences_none_are_summed_up(linker: Path, source: Path, tmp_path: Path) -> None:

@@ -492,10 +492,11 @@ class Linker:
         """Mean confidence of the answers to the mentions that it was calibrated on, those that it gives now.
 
         What it answers below its least confidence is left out, as where it links. Other mentions whose mean lies far
-        from this are unlike them. Unset: it has no confidence, see `is_calibrated`, or gives none of these answers.
+        from this are unlike them. Unset: it has no confidence, see `is_calibrated`, gives none of these answers, or
+        others, as some names are left out (`only`, `without`).
         """
         confidence = self._components.confidence
-        if confidence is None or not self.is_calibrated:
+        if confidence is None or not self.is_calibrated or self._components.entries is not None:
             return None
         return confidence.calibration.development.mean_confidence(self.settings.no_concept_below or 0.0)
 

@@ -50,7 +50,7 @@ class MapReport(Counts):
     Attributes:
         no_concept_below: Confidence below which the linker, as it was tuned, gives no link; unset: it always does.
         development_confidence: What ``mean_confidence`` is on the mentions that the linker was calibrated on; far from
-            it, those of the table are unlike them.
+            it, those of the table are unlike them. Unset under filters too.
         answers_nil: Its cross-encoder may answer that no concept is meant.
         seconds: That this run took.
         linker: Its fingerprint, which the answers depend on.
