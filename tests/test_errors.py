@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import onoma
 from onoma.artifacts import verify_artifact
-from onoma.benchmarks import changed_answers, own_task, run_benchmark
+from onoma.benchmarks import changed_answers, own_task, run_benchmark, tabulate_results
+from onoma.encoders import add_to_card, export_encoder
+from onoma.encoders.adapter_folders import load_adapter
+from onoma.encoders.averages import average_encoders
+from onoma.encoders.centring import centre_encoder
 from onoma.errors import ConfigError, InputError, ShapeError, checked_path
-from onoma.indexes import build_index, open_index
+from onoma.indexes import build_index, open_index, read_index_record
 from onoma.linking import AbbreviationTable, Reranker, update_linker
 from onoma.mapping import map_table
 from onoma.pairs import read_mentions
+from onoma.terminology import enrich_terminology, merge_terminologies
+from onoma.training.biosyn import train_biosyn
+from onoma.training.distillation import distil_encoder
+from onoma.training.reranking import train_reranker
 from tiny import make_terminology
 
 DOORS: dict[str, Callable[[Any], object]] = {
@@ -37,13 +45,25 @@ DOORS: dict[str, Callable[[Any], object]] = {
     "train_on_terminology": lambda path: onoma.train_on_terminology("quickstart", "nowhere", path),
     "import_terminology": lambda path: onoma.import_terminology("csv", "nowhere", path),
     "build_index": lambda path: build_index(path, [], kind="exact"),
+    "read_index_record": read_index_record,
+    "merge_terminologies": lambda path: merge_terminologies([path], "nowhere"),
+    "enrich_terminology": lambda path: enrich_terminology(path, ["nowhere"], "nowhere"),
+    "export_encoder": lambda path: export_encoder("onoma-mini", path),
+    "average_encoders": lambda path: average_encoders(["onoma-mini", "onoma-mini"], path),
+    "centre_encoder": lambda path: centre_encoder("onoma-mini", [str(one) for one in range(100)], path),
+    "load_adapter": load_adapter,
+    "add_to_card": lambda path: add_to_card("onoma-mini", results=[path]),
+    "tabulate_results": lambda path: tabulate_results({"a": [path]}),
+    "train_biosyn": lambda path: train_biosyn("biosyn", "nowhere", "nowhere", path),
+    "distil_encoder": lambda path: distil_encoder("distil", "nowhere", path),
+    "train_reranker": lambda path: train_reranker("reranker", cast(Any, "nowhere"), "nowhere", path),
 }
 
 
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("path", [None, 5, b"bytes", "a\0b"], ids=repr)
 def test_what_is_no_path_is_refused_in_a_sentence(door: str, path: object) -> None:
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match="a path is needed"):
         DOORS[door](path)
 
 

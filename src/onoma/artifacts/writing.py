@@ -62,7 +62,7 @@ def write_artifact(
         OSError: it cannot be written, as where the disk is full.
         UnavailableError: what is there is in use, and the file system renames no such folder; or this is Windows.
     """
-    target = Path(path).resolve()
+    target = checked_path(path).resolve()
     with (
         naming_what_is_written(path),
         replacing(target, kind, overwrite=overwrite, on_replaced=on_replaced) as aside,

@@ -140,7 +140,7 @@ def run_benchmark(
             what = "has a code" if n_replaced == 1 else "have codes"
             doubts += [f"{n_replaced:,} of the queries {what} that {release.path.name} has retired: successors count"]
     learned = None
-    if files_learned := [Path(file) for file in learned_from]:
+    if files_learned := [checked_path(file) for file in learned_from]:
         learned = LearnedMentions.read(files_learned, current, mention_format)
         doubts += learned.doubts(queries)
     if linker is not None:

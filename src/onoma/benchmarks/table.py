@@ -37,7 +37,7 @@ from onoma.benchmarks.comparing import (
     right_at,
 )
 from onoma.benchmarks.metrics import DISTINCT, cluster_interval, percentile_interval, resampled_means
-from onoma.errors import InputError, MismatchError, check_several, one_of
+from onoma.errors import InputError, MismatchError, check_several, checked_path, one_of
 from onoma.types import DoubleArray, RowArray
 
 TableFormat = Literal["markdown", "latex", "csv", "json"]
@@ -241,7 +241,7 @@ def tabulate_results(
         check_several(folders, f"results of {name}")
         if not folders:
             raise InputError("a system without results", field=name, expected="one folder or more", found="none")
-        places = [Path(folder).resolve() for folder in folders]
+        places = [checked_path(folder).resolve() for folder in folders]
         if twice := [place for place in places if places.count(place) > 1]:
             raise InputError(
                 "the same results twice in one system", path=twice[0], field=name, fix="give each run once"

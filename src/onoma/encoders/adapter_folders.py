@@ -38,7 +38,7 @@ from onoma.encoders.packed import PackedEncoder
 from onoma.encoders.pooling import Pooling
 from onoma.encoders.saving import save_encoder
 from onoma.encoders.sources import locate_encoder
-from onoma.errors import ConfigError, DamagedArtifactError, InputError, MismatchError, UnavailableError
+from onoma.errors import ConfigError, DamagedArtifactError, InputError, MismatchError, UnavailableError, checked_path
 
 ADAPTER_ABOUT_NAME = "adapter.json"
 ADAPTER_WEIGHTS_NAME = "adapter_model.safetensors"
@@ -177,7 +177,7 @@ def read_adapter(folder: str | Path) -> AdapterAbout:
         InputError: there is nothing.
         ArtifactError: it is no adapter, or damaged.
     """
-    path = Path(folder)
+    path = checked_path(folder)
     open_artifact(path, ADAPTER_KIND)
     try:
         return AdapterAbout.model_validate_json((path / ADAPTER_ABOUT_NAME).read_bytes())
@@ -276,7 +276,7 @@ def join_adapter(
     about = read_adapter(path)
     encoder = load_adapter(path, base)
     assert encoder.source is not None  # it was loaded from a folder
-    if any(holds(Path(out), place) for place in (Path(folder), path, encoder.source.path)):
+    if any(holds(checked_path(out), place) for place in (Path(folder), path, encoder.source.path)):
         raise InputError(
             "the joined encoder would be written over the adapter or its base", path=out, fix="choose another place"
         )
@@ -352,6 +352,6 @@ def _lora_settings(encoder: PackedEncoder) -> dict[str, int | float | bool]:
 
 
 def _adapter_path(folder: str | Path) -> Path:
-    path = Path(folder)
+    path = checked_path(folder)
     inside = path / SUBFOLDER
     return inside if (inside / ADAPTER_ABOUT_NAME).is_file() else path

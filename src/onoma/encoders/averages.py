@@ -18,7 +18,7 @@ from onoma.encoders.loading import load_folder
 from onoma.encoders.model_card import data_of
 from onoma.encoders.saving import save_encoder
 from onoma.encoders.sources import locate_encoder
-from onoma.errors import ConfigError, InputError, MismatchError
+from onoma.errors import ConfigError, InputError, MismatchError, checked_path
 
 _LEAST_COSINE = 0.5
 """Of all matrices of two encoders, or those in adapters: near 1 if trained from one, near 0 if each began at random."""
@@ -75,7 +75,7 @@ def average_encoders(
     relative = [weight / max(weights) for weight in weights]  # of the largest, so that no sum overflows
     weights = [weight / math.fsum(relative) for weight in relative]
     folders = [locate_encoder(source) for source in sources]
-    if any(holds(Path(out), folder.path) for folder in folders):
+    if any(holds(checked_path(out), folder.path) for folder in folders):
         raise InputError("the average would be written over one of its encoders", path=out, fix="choose another place")
     for folder in folders[1:]:
         _refuse_difference(folders[0], folder)

@@ -20,7 +20,7 @@ from onoma.encoders.loading import load_folder
 from onoma.encoders.saving import save_encoder
 from onoma.encoders.sources import locate_encoder
 from onoma.encoders.torch_encoder import TorchEncoder
-from onoma.errors import ConfigError, InputError
+from onoma.errors import ConfigError, InputError, checked_path
 from onoma.types import CountProgress, FloatArray
 
 LEAST_NAMES = 100
@@ -87,7 +87,7 @@ def centre_encoder(
     texts = list(dict.fromkeys(name for name in checked_names(names) if name.strip()))
     if len(texts) < LEAST_NAMES:
         raise ConfigError(f"a mean is of {LEAST_NAMES} different names or more; found {len(texts)}.")
-    if holds(Path(out), folder.path):
+    if holds(checked_path(out), folder.path):
         raise InputError("the centred encoder would be written over its source", path=out, fix="choose another place")
     ensure_writable(out, ENCODER_KIND, overwrite=overwrite)
     packed = load_folder(folder)

@@ -32,7 +32,7 @@ from onoma.encoders.model_card import RESULTS_FOLDER, write_card
 from onoma.encoders.onnx_encoder import OnnxEncoder
 from onoma.encoders.saving import fill_folder
 from onoma.encoders.sources import locate_encoder
-from onoma.errors import ConfigError, InputError, MismatchError, missing_extra, one_of
+from onoma.errors import ConfigError, InputError, MismatchError, checked_path, missing_extra, one_of
 from onoma.types import CountProgress
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def add_to_card(
         ArtifactError: the source is damaged.
     """
     found = locate_encoder(source, precision=None)
-    read = [_read_result(Path(file), found) for file in results]
+    read = [_read_result(checked_path(file), found) for file in results]
     with _rewritten(source, found, None, overwrite=True) as folder:
         for result in read:
             (folder / RESULTS_FOLDER).mkdir(exist_ok=True)

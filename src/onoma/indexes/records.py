@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from onoma.errors import DamagedArtifactError, FormatVersionError, InputError
+from onoma.errors import DamagedArtifactError, FormatVersionError, InputError, checked_path
 from onoma.indexes.approximate import LEAST_VECTORS, EarlyStop
 from onoma.indexes.candidate_search import EXHAUSTIVE_SHARE
 from onoma.indexes.recall import Recall
@@ -85,7 +85,7 @@ def read_index_record(folder: str | Path) -> IndexRecord:
         DamagedArtifactError: the file is not what `build_index` writes.
         FormatVersionError: written by a newer Onoma.
     """
-    file = Path(folder) / RECORD_FILE
+    file = checked_path(folder) / RECORD_FILE
     if not file.is_file():
         raise InputError("there is no index here", path=file.parent, expected=f"a file {RECORD_FILE}", fix="build it")
     try:

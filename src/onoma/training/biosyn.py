@@ -27,6 +27,7 @@ from onoma.encoders import locate_tokenizer
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.packed import pack
 from onoma.encoders.saving import save_encoder
+from onoma.errors import checked_path
 from onoma.pairs import MentionFormat
 from onoma.pairs.mentions import mentions_fingerprint
 from onoma.terminology import Terminology
@@ -99,7 +100,7 @@ def train_biosyn(
         TrainingError: the loss is not a number, or memory does not suffice.
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
     """
-    recipe, out = BiosynRecipe.of(recipe), Path(out)
+    recipe, out = BiosynRecipe.of(recipe), checked_path(out)
     config = recipe.config
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
     check_development_files(config, development, development_dictionary)

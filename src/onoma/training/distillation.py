@@ -19,6 +19,7 @@ import polars as pl
 from onoma.encoders import locate_tokenizer
 from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.saving import save_encoder
+from onoma.errors import checked_path
 from onoma.linking import Linker
 from onoma.pairs import MentionFormat
 from onoma.training.alignment_step import make_optimiser
@@ -84,7 +85,7 @@ def distil_encoder(
     Example:
         >>> distil_encoder("distil", "linker-of-a-large-encoder", "small")  # doctest: +SKIP
     """
-    recipe, out = DistillationRecipe.of(recipe), Path(out)
+    recipe, out = DistillationRecipe.of(recipe), checked_path(out)
     config = recipe.config
     ensure_encoder_writable(out, "encoder", config, overwrite=overwrite)
     check_development_files(config, development, development_dictionary)

@@ -30,7 +30,7 @@ from onoma.encoders.model_card import TRAIN_NAME
 from onoma.encoders.packing import pack
 from onoma.encoders.sources import locate_encoder
 from onoma.encoders.torch_encoder import BATCH_TOKENS
-from onoma.errors import ConfigError, InputError
+from onoma.errors import ConfigError, InputError, checked_path
 from onoma.linking import Linker, MentionLinker
 from onoma.linking.rerank_scores import WEIGHTS
 from onoma.pairs import MentionFormat, NameStore, read_mentions
@@ -123,7 +123,7 @@ def train_reranker(
         TrainingError: the loss is not a number, or memory does not suffice.
         UnavailableError: the base encoder, or the package of a tracker, is not to be had.
     """
-    recipe, out = RerankingRecipe.of(recipe), Path(out)
+    recipe, out = RerankingRecipe.of(recipe), checked_path(out)
     config = recipe.config
     ensure_encoder_writable(out, RERANKER_KIND, config, overwrite=overwrite)
     named = _named(development)

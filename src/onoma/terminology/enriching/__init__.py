@@ -26,7 +26,7 @@ from pathlib import Path
 import polars as pl
 
 from onoma.artifacts import ensure_writable
-from onoma.errors import InputError, check_several
+from onoma.errors import InputError, check_several, checked_path
 from onoma.terminology.code_keys import vocabulary_of
 from onoma.terminology.enriching.matching import (
     EVIDENCE,
@@ -178,7 +178,7 @@ def enrich_terminology(
     if len(paths) == 1:
         raise InputError("there is no terminology to take names from", expected="terminology folders")
     evidence = checked_evidence(by)
-    check_places(paths, Path(out))
+    check_places(paths, checked_path(out))
     ensure_writable(out, KIND, overwrite=overwrite)
     said = vocabularies_by_folder(vocabularies or {}, paths)
     opened = [as_terminology(given) for given in (terminology, *others)]

@@ -27,7 +27,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from onoma.artifacts import ensure_writable
-from onoma.errors import ConfigError, InputError, check_several, did_you_mean, one_of
+from onoma.errors import ConfigError, InputError, check_several, checked_path, did_you_mean, one_of
 from onoma.files.reading import Reading
 from onoma.terminology.code_keys import vocabulary_of
 from onoma.terminology.merging.concepts import Concordance, MergeSource, concord
@@ -158,7 +158,7 @@ def merge_terminologies(
     started = time.perf_counter()
     check_several(terminologies, "terminologies")
     paths = paths_of(terminologies)
-    check_places(paths, Path(out))
+    check_places(paths, checked_path(out))
     relations = _checked_relations(join_by_cross_references)
     one_of(match_codes, get_args(MatchCodes), "match_codes")
     if not relations and (vocabularies or match_codes == "exact"):
@@ -225,7 +225,7 @@ def _checked_relations(relations: Sequence[str]) -> tuple[str, ...]:
 
 def paths_of(terminologies: Sequence[Terminology | str | Path]) -> list[Path]:
     """Their folders, as given."""
-    return [given.path if isinstance(given, Terminology) else Path(given) for given in terminologies]
+    return [given.path if isinstance(given, Terminology) else checked_path(given) for given in terminologies]
 
 
 def by_folder(given: Mapping[str, str], paths: Sequence[Path], what: str) -> dict[Path, str]:
