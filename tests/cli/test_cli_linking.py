@@ -201,6 +201,11 @@ def test_tuning(place: Path, mentions: Path, tmp_path: Path) -> None:
     assert f"No link is given below a confidence of {threshold_in_words(told['no_concept_below'])}" in " ".join(
         done.stderr.split()
     )
+    mean = r"Mean confidence of the best links: 0\.\d{3}"
+    compared = rf"{mean} \(0\.\d{{3}} for the mentions it was calibrated on\)\."
+    assert re.search(compared, " ".join(done.stderr.split()))
+    done = CliRunner().invoke(app, [*map(str, mapping), "--force", "--language", "en"])
+    assert re.search(rf"{mean}\.", " ".join(done.stderr.split())), "other answers are given under filters"
     for command in (["link", tmp_path / "linker", "zzz"], [*mapping, "--force"]):
         done = CliRunner().invoke(app, [*map(str, command), "--language", "en"])
         assert "confidences were learned without filters" in done.stderr, done.output
