@@ -309,6 +309,16 @@ def test_queries_become_judged_mentions() -> None:
     ]
 
 
+def test_mentions_are_judged_by_the_answer_in_their_context() -> None:
+    asked = [("cold", "a cold hand"), ("cold", "caught a cold"), "cold"]
+    found = {one: [Candidate((f"D{row}",), "cold", 1.0)] for row, one in enumerate(asked)}
+    confidences = dict(zip(asked, (0.25, 0.5, 0.75), strict=True))
+    contexts = ["a cold hand", "caught a cold", None]
+    queries = [Query("cold", ("cold",), frozenset({"D1"}), context=context) for context in contexts]
+    judged = judge_queries(queries, found, confidences, {"D1"})
+    assert [(one.confidence, one.correct) for one in judged] == [(0.25, False), (0.5, True), (0.75, False)]
+
+
 def test_files_say_all_and_are_the_same_each_time(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     judged = mentions(n_nil=20)
