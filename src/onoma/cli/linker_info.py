@@ -42,7 +42,7 @@ def info(
 
 def _facts(manifest: Manifest, settings: LinkerSettings, record: IndexRecord | None) -> dict[str, Any]:
     """What there is to say; ``None`` where there is not."""
-    from onoma.linking.updating import is_of_earlier_release
+    from onoma.linking.folder import is_of_earlier_release
 
     config = manifest.config
     index, encoded_in = config.get("index", {}), config.get("names_encoded_in")

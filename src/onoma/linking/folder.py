@@ -22,6 +22,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from onoma.artifacts import Manifest, open_artifact, read_manifest
 from onoma.artifacts.system import is_of_system
@@ -139,6 +140,18 @@ def open_vectors(
     if isinstance(index, PgVectorIndex):
         return index, index
     return index, VectorStore.open(folder, max_norm=read_index_record(folder).max_norm)
+
+
+def is_of_earlier_release(settings: LinkerSettings, config: Mapping[str, Any]) -> bool:
+    """Whether a linker has what was learned with an earlier release.
+
+    Args:
+        settings: Of the linker; an update leaves them.
+        config: Of the linker's manifest.
+    """
+    learned = (settings.weights, settings.prior_weight, settings.rerank_weight, settings.calibration)
+    has_learned = any(one is not None for one in learned)
+    return has_learned and "terminology" in config.get("tuning", {})
 
 
 def fingerprint(manifest: Manifest, *, reranker: str | None) -> str:

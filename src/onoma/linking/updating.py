@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +47,11 @@ from onoma.linking.answer_changes import EarlierAnswers, unchanged
 from onoma.linking.build import BIOSYN_NGRAMS, build_linker
 from onoma.linking.concept_changes import CHANGES, CONCEPT_CHANGES, concept_changes
 from onoma.linking.dictionary import NameDictionary
-from onoma.linking.folder import ENCODER_FOLDER, FORMAT_VERSION, KIND, RERANKER_FOLDER
+from onoma.linking.folder import ENCODER_FOLDER, FORMAT_VERSION, KIND, RERANKER_FOLDER, is_of_earlier_release
 from onoma.linking.known_vectors import KnownVectors
 from onoma.linking.linker import Linker, other_encoder
 from onoma.linking.prior import save_prior
 from onoma.linking.prior_counting import CarriedPrior, carry_prior
-from onoma.linking.settings import LinkerSettings
 from onoma.linking.update_report import UpdateReport
 from onoma.terminology import Terminology
 from onoma.terminology.terminology import as_terminology
@@ -350,18 +349,6 @@ def _carried(before: Manifest, config: dict[str, Any], fingerprint: str, prior: 
     if tuning.get("terminology") == fingerprint and not tuning.get("has_other_counts"):
         del tuning["terminology"]  # back at what it was learned with
     return carried
-
-
-def is_of_earlier_release(settings: LinkerSettings, config: Mapping[str, Any]) -> bool:
-    """Whether a linker has what was learned with an earlier release.
-
-    Args:
-        settings: Of the linker; an update leaves them.
-        config: Of the linker's manifest.
-    """
-    learned = (settings.weights, settings.prior_weight, settings.rerank_weight, settings.calibration)
-    has_learned = any(one is not None for one in learned)
-    return has_learned and "terminology" in config.get("tuning", {})
 
 
 def _n_common(before: NameDictionary, after: NameDictionary) -> int:

@@ -21,7 +21,7 @@ from onoma.training.alignment_config import Recipe, TrainingConfig
 from onoma.training.alignment_step import StepReport
 from onoma.training.checkpoints import CHECKPOINT_NAME
 from onoma.training.development import HIDDEN, LEARNT_TOO, DevelopmentSet, hidden_synonyms, read_development
-from onoma.training.distributed import barrier, is_main, processes
+from onoma.training.distributed import barrier, by_main, is_main, processes
 from onoma.training.evaluating import GIVE_WITH_TERMINOLOGY, HIDE_OR_GIVE, Evaluation, check_development
 from onoma.training.report import TrainingReport
 from onoma.training.run_folder import check_settings, claimed_run, ensure_encoder_writable
@@ -210,11 +210,10 @@ def train_on_pairs(
         sets: list[DevelopmentSet] = []
         if development_terminology is not None:
             sets = _read(development, _opened(development_terminology), config, mention_format, tell=on_event)
+        tell = by_main(on_event)
         for one in sets:
-            if on_event is not None and mentions_fingerprint(one.queries["mention"]) in trained_mentions(
-                {"pairs": made}
-            ):
-                on_event(LEARNT_TOO.format(one.name))
+            if mentions_fingerprint(one.queries["mention"]) in trained_mentions({"pairs": made}):
+                tell(LEARNT_TOO.format(one.name))
         return train_encoder(
             recipe,
             opened,
