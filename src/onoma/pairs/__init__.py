@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from onoma.pairs.held_out import names_of_mentions as names_of_mentions
     from onoma.pairs.languages import parse_languages as parse_languages
     from onoma.pairs.mention_format import MentionFormat as MentionFormat
-    from onoma.pairs.mentions import build_mention_pairs as build_mention_pairs
+    from onoma.pairs.mention_pairs import build_mention_pairs as build_mention_pairs
     from onoma.pairs.mentions import read_mentions as read_mentions
     from onoma.pairs.merging import merge_pairs as merge_pairs
     from onoma.pairs.name_store import NameStore as NameStore
@@ -40,7 +40,8 @@ if not TYPE_CHECKING:  # who checks types shall find names that are misspelt
             "onoma.pairs.held_out": ["HeldOut", "hold_out_synonyms", "names_of_mentions"],
             "onoma.pairs.languages": ["parse_languages"],
             "onoma.pairs.mention_format": ["MentionFormat"],
-            "onoma.pairs.mentions": ["build_mention_pairs", "read_mentions"],
+            "onoma.pairs.mention_pairs": ["build_mention_pairs"],
+            "onoma.pairs.mentions": ["read_mentions"],
             "onoma.pairs.merging": ["merge_pairs"],
             "onoma.pairs.name_store": ["NameStore"],
             "onoma.pairs.pair_set": ["PairSet"],
