@@ -16,8 +16,8 @@ from onoma.encoders.adapter_folders import load_adapter
 from onoma.encoders.averages import average_encoders
 from onoma.encoders.centring import centre_encoder
 from onoma.errors import ConfigError, InputError, ShapeError, checked_path
-from onoma.indexes import build_index, open_index, read_index_record
-from onoma.linking import AbbreviationTable, Reranker, update_linker
+from onoma.indexes import VectorStore, build_index, open_index, read_index_record, write_vectors
+from onoma.linking import AbbreviationTable, ExactMatcher, LinkerSettings, Reranker, update_linker
 from onoma.mapping import map_table
 from onoma.pairs import read_mentions
 from onoma.terminology import enrich_terminology, merge_terminologies
@@ -56,6 +56,9 @@ DOORS: dict[str, Callable[[Any], object]] = {
     "tabulate_results": lambda path: tabulate_results({"a": [path]}),
     "train_biosyn": lambda path: train_biosyn("biosyn", "nowhere", "nowhere", path),
     "distil_encoder": lambda path: distil_encoder("distil", "nowhere", path),
+    "LinkerSettings": LinkerSettings.open,
+    "VectorStore": lambda path: VectorStore.open(path, max_norm=1.0),
+    "write_vectors": lambda path: write_vectors(path, []),
     "train_reranker": lambda path: train_reranker("reranker", cast(Any, "nowhere"), "nowhere", path),
 }
 
@@ -81,6 +84,22 @@ def test_what_is_no_benchmark_is_refused() -> None:
         run_benchmark(None, "nowhere", out="nowhere")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="a path is needed"):
         own_task(5)  # type: ignore[arg-type]
+
+
+def test_what_is_not_opened_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mentions.csv").write_text("mention,concept_id\nheart,A\n", encoding="utf-8")
+    wrong: Any = 5
+    task = own_task(make_terminology(tmp_path / "terms", {"A": ["heart"]}))
+    with pytest.raises(InputError, match=r"a path is needed.*found 5"):
+        run_benchmark(task, tmp_path / "mentions.csv", out=tmp_path / "results", linker=wrong)
+    with pytest.raises(InputError, match="an encoder that was opened is needed; found 5"):
+        run_benchmark(task, tmp_path / "mentions.csv", out=tmp_path / "results", encoder=wrong)
+    with pytest.raises(InputError, match=r"names are looked up in a dictionary.*found 5"):
+        ExactMatcher(wrong)
+    with pytest.raises(InputError, match=r"no table of short forms.*found 5"):
+        AbbreviationTable(wrong)
+    with pytest.raises(InputError, match=r"for each system's name.*found 5"):
+        tabulate_results(wrong)
 
 
 def test_what_is_no_mapping_of_settings_or_no_vectors_is_told_as_such(tmp_path: Path) -> None:

@@ -39,7 +39,8 @@ from onoma.benchmarks.ranking import (
 from onoma.benchmarks.results import FORMAT_VERSION, KIND, BenchmarkResult, name_of, told_apart, versions_in_use
 from onoma.benchmarks.tasks import BenchmarkTask, get_task
 from onoma.codes import NO_CONCEPT
-from onoma.encoders import Encoder, open_encoder
+from onoma.encoders import Encoder
+from onoma.encoders.opening import as_encoder
 from onoma.errors import ConfigError, InputError, check_several, checked_path
 from onoma.linking import Asking, Linker
 from onoma.linking.baselines import Baseline, get_baseline
@@ -235,7 +236,7 @@ def _ranked_by_linker(
     asking: Asking,
 ) -> _Ranked:
     """Concepts of a linker, ranked by it or by a baseline."""
-    linking = asking.applied(Linker.open(linker) if isinstance(linker, str | Path) else linker)
+    linking = asking.applied(linker if isinstance(linker, Linker) else Linker.open(linker))
     doubts = [*doubts_of_files(task.name, split, n_queries=len(queries), n_names=None)]
     files: Sequence[Path] = ()
     k = max(task.cutoffs)
@@ -280,7 +281,7 @@ def _ranked_in_dictionary(
     )
     protocol, k = task.protocol, max(task.cutoffs)
     if encoder is not None:
-        opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
+        opened = as_encoder(encoder)
         doubts += doubts_of_training(opened, queries)
         weight = weight_of_ngrams(opened) if sparse else None
         if weight is not None and weight <= 0:

@@ -230,8 +230,12 @@ def tabulate_results(
     Source:
         Correction for several tests: Holm 1979.
     """
-    if not systems:
-        raise InputError("there are no results to put side by side", expected="the folders of one system or more")
+    if not isinstance(systems, Mapping) or not systems:
+        raise InputError(
+            "there are no results to put side by side",
+            expected="for each system's name the folders of its results",
+            found=repr(systems),
+        )
     if against is not None and against not in systems:
         raise InputError(
             "there is no such system to compare with", field="against", found=against, expected=", ".join(systems)

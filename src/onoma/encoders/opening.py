@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from pathlib import Path
 from typing import Literal
 
+from onoma.encoders.encoding import check_opened
 from onoma.encoders.folders import PRECISIONS, EncoderFolder, Precision
 from onoma.encoders.onnx_encoder import OnnxEncoder
 from onoma.encoders.pooling import Pooling
@@ -81,6 +83,20 @@ def open_encoder(
     if backend == "torch" or obstacle is not None:
         return _open_torch(folder, bf16=precision == "bf16")
     return _open_onnx(folder, threads=threads, in_full=in_full)
+
+
+def as_encoder(
+    encoder: Encoder | str | Path, *, precision: Precision = "fp32", dimensions: int | None = None
+) -> Encoder:
+    """An encoder as it is, or opened so if what `open_encoder` takes is given.
+
+    Raises:
+        InputError: it is neither; else see `open_encoder`.
+    """
+    if isinstance(encoder, str | PathLike):
+        return open_encoder(encoder, precision=precision, dimensions=dimensions)
+    check_opened(encoder)
+    return encoder
 
 
 def _whole(option: str, number: int | None) -> int | None:

@@ -29,7 +29,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from onoma.artifacts.system import is_of_system
-from onoma.errors import DamagedArtifactError, InputError, ShapeError, one_of
+from onoma.errors import DamagedArtifactError, InputError, ShapeError, checked_path, one_of
 from onoma.indexes.residency import ResidentWindows
 from onoma.indexes.row_files import RowFile, StoredArray
 from onoma.indexes.row_sums import SUMS_FILE, RowSums, row_sums
@@ -109,12 +109,14 @@ class VectorStore:
         """Upper bound of the vectors' lengths."""
 
     @classmethod
-    def open(cls, folder: Path, *, max_norm: float) -> VectorStore:
+    def open(cls, folder: str | Path, *, max_norm: float) -> VectorStore:
         """What `write_vectors` wrote, memory-mapped.
 
         Raises:
+            InputError: this is no path.
             DamagedArtifactError: a file is missing or not what it should be.
         """
+        folder = checked_path(folder)
         try:
             values = np.load(folder / VECTORS_FILE, mmap_mode="r")
             scales = np.load(folder / SCALES_FILE, mmap_mode="r") if values.dtype.kind == "i" else None
@@ -238,7 +240,9 @@ def check_precision(precision: str) -> VectorPrecision:
     return one_of(precision, known, "precision of vectors")
 
 
-def write_vectors(folder: Path, parts: Iterable[FloatArray], *, precision: VectorPrecision = "fp32") -> VectorStore:
+def write_vectors(
+    folder: str | Path, parts: Iterable[FloatArray], *, precision: VectorPrecision = "fp32"
+) -> VectorStore:
     """Write vectors into ``folder``, a part at a time, so that memory stays bounded.
 
     Args:
@@ -250,9 +254,11 @@ def write_vectors(folder: Path, parts: Iterable[FloatArray], *, precision: Vecto
         The vectors as they were stored, memory-mapped.
 
     Raises:
-        InputError: not float32, a vector is not finite, too large for half precision, or there is no part.
+        InputError: not float32, a vector is not finite, too large for half precision, there is no part, or
+            ``folder`` is no path.
         ShapeError: a part is no matrix, or has another width than the first.
     """
+    folder = checked_path(folder)
     longest, n_rows = 0.0, 0
     with (
         RowFile.create(folder / VECTORS_FILE) as vectors,

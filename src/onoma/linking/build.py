@@ -23,11 +23,12 @@ from onoma.artifacts import (
     verify_artifact,
     write_artifact,
 )
-from onoma.encoders import Encoder, export_encoder, open_encoder
+from onoma.encoders import Encoder, export_encoder
 from onoma.encoders.cross_encoder import RERANKER_FORMAT, RERANKER_KIND
-from onoma.encoders.encoding import check_opened, check_unit_length, checked_vectors
+from onoma.encoders.encoding import check_unit_length, checked_vectors
 from onoma.encoders.folders import ENCODER_KIND
 from onoma.encoders.kept_parts import EncodePart, KeptParts, encode_in_parts
+from onoma.encoders.opening import as_encoder
 from onoma.encoders.saving import check_links
 from onoma.errors import ConfigError, MismatchError
 from onoma.indexes.char_ngrams import CharNgramIndex
@@ -120,9 +121,7 @@ def build_linker(
     ensure_writable(out, KIND, overwrite=overwrite)
     ngrams = checked_ngrams(ngrams)
     names_of = as_terminology(terminology)
-    opened = open_encoder(encoder) if isinstance(encoder, str | Path) else encoder
-    if opened is not None:
-        check_opened(opened)
+    opened = None if encoder is None else as_encoder(encoder)
     if opened is not None and opened.fingerprint != opened.folder.fingerprint:
         raise MismatchError(
             f"the encoder {opened.name} ({opened.fingerprint[:12]}) is not the one in its folder {opened.folder.path} "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onoma.errors import InputError
 from onoma.linking.dictionary import NameDictionary
 from onoma.linking.links import Link, checked_mentions, checked_top_k
 from onoma.linking.lookup import NameLookup
@@ -27,9 +28,19 @@ class ExactMatcher:
 
     Args:
         dictionary: The names (`build_dictionary`).
+
+    Raises:
+        InputError: these are no names.
     """
 
     def __init__(self, dictionary: NameDictionary) -> None:
+        if not isinstance(dictionary, NameDictionary):
+            raise InputError(
+                "names are looked up in a dictionary",
+                expected="a NameDictionary",
+                found=repr(dictionary),
+                fix="of a terminology: ExactMatcher.from_terminology; of a linker: linker.dictionary",
+            )
         self.dictionary = dictionary
 
     def __repr__(self) -> str:

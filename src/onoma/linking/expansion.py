@@ -48,6 +48,14 @@ class AbbreviationTable:
     ambiguous: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.definitions, Mapping):
+            raise InputError(
+                "this is no table of short forms",
+                field="definitions",
+                expected="a mapping of each short form to its long form",
+                found=repr(self.definitions),
+                fix="read a file by AbbreviationTable.from_file",
+            )
         for short, long in self.definitions.items():
             where = f"definitions[{short!r}]"
             for form in (short, long):

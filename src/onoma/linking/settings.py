@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 
-from onoma.errors import ConfigError, DamagedArtifactError, one_of
+from onoma.errors import ConfigError, DamagedArtifactError, checked_path, one_of
 
 SETTINGS_FILE = "settings.json"
 Stage: TypeAlias = Literal["exact", "loose", "variants", "dense", "sparse", "prior", "rerank"]
@@ -77,13 +77,14 @@ class LinkerSettings(BaseModel):
         (folder / SETTINGS_FILE).write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
     @classmethod
-    def open(cls, folder: Path) -> LinkerSettings:
+    def open(cls, folder: str | Path) -> LinkerSettings:
         """What `save` wrote.
 
         Raises:
+            InputError: this is no path.
             DamagedArtifactError: the file cannot be read.
         """
-        file = folder / SETTINGS_FILE
+        file = checked_path(folder) / SETTINGS_FILE
         try:
             return cls.model_validate_json(file.read_text(encoding="utf-8"))
         except (ConfigError, ValueError) as error:

@@ -21,6 +21,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterable, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,10 @@ from onoma.artifacts import (
     verify_artifact,
     write_artifact,
 )
-from onoma.encoders import Encoder, open_encoder
+from onoma.encoders import Encoder
 from onoma.encoders.folders import Precision
 from onoma.encoders.kept_parts import KeptParts
+from onoma.encoders.opening import as_encoder
 from onoma.errors import ArtifactExistsError, ConfigError, MismatchError, checked_path
 from onoma.indexes.pgvector_replacing import replacing_tables, tables_in
 from onoma.indexes.records import read_index_record, write_index_record
@@ -215,7 +217,7 @@ def check_terminology(linker: Linker, terminology: Terminology) -> None:
 
 def _own_encoder(linker: Linker, encoder: Encoder | str | Path | None, precision: Precision | None) -> Encoder | None:
     """What encodes new texts; ``None`` if the linker has no encoder."""
-    if precision is not None and not isinstance(encoder, str | Path):
+    if precision is not None and not isinstance(encoder, str | PathLike):
         raise ConfigError("a precision is that of an encoder which is opened: give its folder or name.")
     has_encoder = linker.manifest.config.get("encoder_fingerprint") is not None
     if encoder is None:
@@ -223,11 +225,7 @@ def _own_encoder(linker: Linker, encoder: Encoder | str | Path | None, precision
     if not has_encoder:
         raise ConfigError(f"{linker.path} was built without an encoder: give none.")
     own = linker.encoder.folder
-    opened = (
-        open_encoder(encoder, precision=precision or own.precision, dimensions=own.dimensions)
-        if isinstance(encoder, str | Path)
-        else encoder
-    )
+    opened = as_encoder(encoder, precision=precision or own.precision, dimensions=own.dimensions)
     if opened.fingerprint != linker.encoder.fingerprint:
         raise other_encoder(linker, opened)
     return opened
