@@ -13,7 +13,7 @@ from typer.testing import Result
 
 from commands import invoke
 from onoma.artifacts import open_artifact
-from onoma.benchmarks import own_task, run_benchmark
+from onoma.benchmarks import compare_results, own_task, run_benchmark
 from onoma.errors import ArtifactExistsError, ConfigError, InputError
 from onoma.linking import Linker, Reranker, build_linker
 from tiny import WORDS, make_terminology, tiny_encoder
@@ -157,8 +157,10 @@ def test_own_mentions_are_measured_with_their_contexts(place: Path, tmp_path: Pa
     assert predictions["scores"].to_list() == [pytest.approx(of_one, abs=1e-6) for of_one in scores]
     assert len({tuple(of_one) for of_one in scores}) == len(rows) + 1  # as their contexts differ
     assert json.loads((tmp_path / "m" / "results.json").read_text())["model"]["contexts"] == f"of {len(said)} queries"
-    without = invoke(*common, "-o", tmp_path / "n")
+    without = invoke(*common, "--cluster", "paper", "-o", tmp_path / "n")
     assert "reads contexts, and none are given (--context COLUMN)" in without.stderr
+    compared = compare_results(tmp_path / "n", tmp_path / "m")
+    assert compared.second == f"{compared.first.removesuffix(' (n)')} + contexts (m)"
     with pytest.raises(InputError, match="does not read contexts"):
         invoke(*common, "--context", "said", "--stages", "exact,dense", "-o", tmp_path / "x")
     with pytest.raises(InputError, match="no column 'sentence'"):

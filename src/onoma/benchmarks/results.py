@@ -207,8 +207,12 @@ def name_of(model: Mapping[str, str]) -> str:
     """What was measured, for people: its name, a precision other than fp32, how it makes mentions ready, and in a word
     what else was asked for.
     """
-    filters = {"filters": any(field.name in model for field in fields(Filters))}
-    others = {**filters, "expected types": "expected_types" in model, "n-grams": "sparse_weight" in model}
+    others = {
+        "filters": any(field.name in model for field in fields(Filters)),
+        "expected types": "expected_types" in model,
+        "n-grams": "sparse_weight" in model,
+        "contexts": "contexts" in model,
+    }
     parts = ["name", *(["precision"] if model.get("precision") != "fp32" else []), "preparation"]
     said = [model[part] for part in parts if part in model]
     return " + ".join([*said, *(what for what, is_so in others.items() if is_so)])
