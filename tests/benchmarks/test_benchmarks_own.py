@@ -263,10 +263,16 @@ def test_what_was_learned_from_is_measured_apart(linker: Path, file: Path, tmp_p
     seen, unseen = result.learned.seen[1], result.learned.unseen[1]
     assert (seen.n_right, seen.n_queries) == (2, 3)  # cold, flu as D9|D2, colt
     assert (unseen.n_right, unseen.n_queries) == (2, 3)
+    known, other = result.learned.unseen_of_seen_concepts[1], result.learned.unseen_of_other_concepts[1]
+    assert (known.n_right, known.n_queries) == (0, 1)  # flu as D3
+    assert (other.n_right, other.n_queries) == (2, 2)  # gout as D4, CD4+ cell as D5
     written = json.loads((tmp_path / "out" / "results.json").read_text())["learned_from"]
     assert (written["seen"]["acc@1"], written["unseen"]["n_queries"]) == (2 / 3, 3)
+    assert [written[f"unseen_of_{which}_concepts"]["n_queries"] for which in ("seen", "other")] == [1, 2]
     assert set(written["files"]) == {"train.csv", "more.txt"}
-    assert "learned from (3)" in str(result)
+    rows = [line.split("  ")[0] for line in str(result).splitlines()]
+    parts = ["learned from (3)", "not learned from (3)", "- of concepts learned from (1)", "- of other concepts (2)"]
+    assert [row for row in rows if row in parts] == parts
     nothing = measure(file, tmp_path / "none", linker=linker, learned_from=[tmp_path / "more.txt"]).learned
     assert nothing is not None
     assert nothing.seen[1].n_queries == 1

@@ -6,8 +6,9 @@ shares mentions with the training set says less than it seems to.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from onoma.artifacts import sha256_file
@@ -63,6 +64,11 @@ class LearnedMentions:
             if found:
                 yield f"learned from (--learned-from): {other_forms_in_words(found, where='the queries')}"
 
+    @cached_property
+    def all_codes(self) -> frozenset[str]:
+        """Those of all texts."""
+        return frozenset().union(*self.codes.values())
+
     def has(self, query: Query) -> bool:
         """Whether a query's text stands there with one of its codes."""
         return not query.gold.isdisjoint(self.codes.get(cluster_of(query.text), frozenset()))
@@ -78,11 +84,16 @@ class LearnedMentions:
             cutoffs: The k of each acc@k.
             seed: Of the confidence intervals.
         """
-        is_seen = [self.has(query) for query in queries]
-        seen, unseen = (
-            accuracy_of_part(
-                queries, ranks, [row for row, one in enumerate(is_seen) if one == which], cutoffs=cutoffs, seed=seed
-            )
-            for which in (True, False)
+        seen, unseen = _divided(range(len(queries)), lambda row: self.has(queries[row]))
+        of_seen, of_others = _divided(unseen, lambda row: not queries[row].gold.isdisjoint(self.all_codes))
+        parts = (
+            accuracy_of_part(queries, ranks, rows, cutoffs=cutoffs, seed=seed)
+            for rows in (seen, unseen, of_seen, of_others)
         )
-        return LearnedSplit(files=self.files, seen=seen, unseen=unseen)
+        return LearnedSplit(self.files, *parts)
+
+
+def _divided(rows: Iterable[int], holds: Callable[[int], bool]) -> tuple[list[int], list[int]]:
+    """The rows for which something holds, and the others."""
+    kept = list(rows)
+    return [row for row in kept if holds(row)], [row for row in kept if not holds(row)]

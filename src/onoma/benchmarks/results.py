@@ -30,11 +30,19 @@ class LearnedSplit:
         files: SHA-256 of each file, by its name.
         seen: acc@k by k of those that stand there; empty if none does.
         unseen: Of the others; empty if there are none.
+        unseen_of_seen_concepts: Of those of the others whose code stands there, with other texts; likewise.
+        unseen_of_other_concepts: Of those whose code does not stand there; likewise.
+
+    Source:
+        Memorisation, generalisation to synonyms, to concepts: Kim and Kang 2022, "How do your biomedical named entity
+        recognition models generalize to novel entities?".
     """
 
     files: Mapping[str, str]
     seen: Mapping[int, Accuracy]
     unseen: Mapping[int, Accuracy]
+    unseen_of_seen_concepts: Mapping[int, Accuracy]
+    unseen_of_other_concepts: Mapping[int, Accuracy]
 
     def as_json(self) -> dict[str, Any]:
         """As ``results.json`` has it."""
@@ -42,6 +50,8 @@ class LearnedSplit:
             "files": dict(self.files),
             "seen": part_as_json(self.seen),
             "unseen": part_as_json(self.unseen),
+            "unseen_of_seen_concepts": part_as_json(self.unseen_of_seen_concepts),
+            "unseen_of_other_concepts": part_as_json(self.unseen_of_other_concepts),
         }
 
 
@@ -162,7 +172,12 @@ class BenchmarkResult:
         ]
         parts = [(WRITTEN_AS[what], part) for what, part in self.by_names.items()]
         if self.learned is not None:
-            parts += [("learned from", self.learned.seen), ("not learned from", self.learned.unseen)]
+            parts += [
+                ("learned from", self.learned.seen),
+                ("not learned from", self.learned.unseen),
+                ("- of concepts learned from", self.learned.unseen_of_seen_concepts),
+                ("- of other concepts", self.learned.unseen_of_other_concepts),
+            ]
         rows += [
             (f"{what} ({n_queries_of(part):,})", *(str(part.get(k, "-")) for k in self.accuracy))
             for what, part in parts

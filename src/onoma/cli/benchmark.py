@@ -102,7 +102,7 @@ def run(
         typer.Option(
             metavar="FILE",
             help="Mentions that were trained or tuned on, as of task own; may be given several times. Those that stand "
-            "there are measured apart from the others too.",
+            "there are measured apart from the others too, and of the others those whose concepts do.",
         ),
     ] = None,
     cluster: Annotated[
