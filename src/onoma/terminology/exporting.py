@@ -20,9 +20,11 @@ from onoma.errors import InputError, one_of
 from onoma.files.reading import Check, OnError
 from onoma.terminology.assembly import without_repeats
 from onoma.terminology.terminology import Terminology, as_terminology
-from onoma.terminology.writers.writing import Content, Writing, not_blank, without
-
-KIND = "terminology export"
+from onoma.terminology.writers.biosyn import write_biosyn
+from onoma.terminology.writers.csv_folder import write_csv_folder
+from onoma.terminology.writers.obographs import write_obographs
+from onoma.terminology.writers.umls import write_umls
+from onoma.terminology.writers.writing import KIND, Content, Writing, not_blank, without
 
 
 @dataclass(frozen=True)
@@ -90,11 +92,6 @@ def export_formats() -> Mapping[str, ExportFormat]:
         >>> list(export_formats())
         ['umls', 'obographs', 'biosyn', 'csv']
     """
-    from onoma.terminology.writers.biosyn import write_biosyn
-    from onoma.terminology.writers.csv_folder import write_csv_folder
-    from onoma.terminology.writers.obographs import write_obographs
-    from onoma.terminology.writers.umls import write_umls
-
     formats = (
         ExportFormat("umls", "UMLS Rich Release Format: a folder of MRCONSO.RRF and others", True, write_umls),
         ExportFormat("obographs", "OBO Graphs JSON: a .json file", False, write_obographs),

@@ -3,81 +3,51 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 from onoma.errors import ConfigError, one_of
-from onoma.files.reading import Reading
-from onoma.terminology.assembly import SourceTables
-from onoma.terminology.readers.options import ReaderOptions
+from onoma.terminology.readers import (
+    babelon,
+    biosyn,
+    cellxgene,
+    csv_folder,
+    ctd,
+    icd10cm,
+    mesh,
+    obo,
+    obographs,
+    omop,
+    orphanet,
+    owl,
+    pyhpo,
+    rxnorm,
+    snomed,
+    table,
+    umls,
+)
+from onoma.terminology.readers.format import Format
 
-
-@dataclass(frozen=True)
-class Format:
-    """A format of terminologies.
-
-    Attributes:
-        name: As the command line takes it.
-        description: What it is, in a line.
-        source: What SOURCE is.
-        obtain: Where a user gets the files.
-        licence: Of what is usually read in this format.
-        options: Their type.
-        read: ``read(source, options, reading)``.
-    """
-
-    name: str
-    description: str
-    source: str
-    obtain: str
-    licence: str
-    options: type[ReaderOptions]
-    read: Callable[[str, Any, Reading], SourceTables]
-
-
-def _registered() -> Mapping[str, Format]:
-    from onoma.terminology.readers import (
-        babelon,
-        biosyn,
-        cellxgene,
-        csv_folder,
-        ctd,
-        icd10cm,
-        mesh,
-        obo,
-        obographs,
-        omop,
-        orphanet,
-        owl,
-        pyhpo,
-        rxnorm,
-        snomed,
-        table,
-        umls,
-    )
-
-    formats = (
-        obo.FORMAT,
-        obographs.FORMAT,
-        owl.FORMAT,
-        babelon.FORMAT,
-        cellxgene.FORMAT,
-        pyhpo.FORMAT,
-        umls.FORMAT,
-        rxnorm.FORMAT,
-        mesh.FORMAT,
-        icd10cm.FORMAT,
-        orphanet.FORMAT,
-        snomed.FORMAT,
-        omop.FORMAT,
-        ctd.FORMAT,
-        biosyn.FORMAT,
-        table.FORMAT,
-        csv_folder.FORMAT,
-    )
-    return MappingProxyType({entry.name: entry for entry in formats})
+_READERS = (
+    obo,
+    obographs,
+    owl,
+    babelon,
+    cellxgene,
+    pyhpo,
+    umls,
+    rxnorm,
+    mesh,
+    icd10cm,
+    orphanet,
+    snomed,
+    omop,
+    ctd,
+    biosyn,
+    table,
+    csv_folder,
+)
+"""In the order in which formats are listed."""
 
 
 def known_formats() -> Mapping[str, Format]:
@@ -87,7 +57,7 @@ def known_formats() -> Mapping[str, Format]:
         >>> list(known_formats())[:4]
         ['obo', 'obographs', 'owl', 'babelon']
     """
-    return _registered()
+    return MappingProxyType({reader.FORMAT.name: reader.FORMAT for reader in _READERS})
 
 
 def get_format(name: str) -> Format:

@@ -56,9 +56,9 @@ from onoma.files.quoted import read_quoted
 from onoma.files.reading import Check, Reading, check_chosen
 from onoma.files.text_files import read_blocks
 from onoma.terminology.assembly import SOURCE_DEFINITIONS, SOURCE_NAMES, SourceTables
-from onoma.terminology.formats import Format
 from onoma.terminology.iris import last_part, synonym_type
 from onoma.terminology.languages import LANGUAGE_TAG, tidy_language
+from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.ontology import LABEL, SCOPES, source_of
 from onoma.terminology.readers.options import LanguageTags, ReaderOptions, split_words
 

@@ -21,7 +21,7 @@ from pydantic import Field
 from onoma.files.delimited import read_barred
 from onoma.files.reading import Check, Reading
 from onoma.terminology.assembly import SOURCE_NAMES, SourceTables
-from onoma.terminology.formats import Format
+from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.options import LanguageTag, ReaderOptions, Separator
 
 _CHECKS = (

@@ -36,7 +36,7 @@ from onoma.errors import InputError, did_you_mean, missing_extra
 from onoma.files.reading import Reading
 from onoma.files.text_files import check_is_file
 from onoma.terminology.assembly import SourceTables
-from onoma.terminology.formats import Format
+from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.ontology import OntologyTerm, Synonym, source_of, tables_from_terms
 from onoma.terminology.readers.options import ReaderOptions
 

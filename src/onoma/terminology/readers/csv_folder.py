@@ -50,11 +50,11 @@ from onoma.terminology.assembly import (
     SOURCE_TYPES,
     SourceTables,
 )
-from onoma.terminology.exporting import KIND as EXPORT_KIND
-from onoma.terminology.formats import Format
 from onoma.terminology.languages import LANGUAGE_TAG, tidy_language
+from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.options import ReaderOptions
 from onoma.terminology.tables import ACTIVE, MAPPING_RELATIONS, OBSOLETE
+from onoma.terminology.writers.writing import KIND as EXPORT_KIND
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "concepts": ("concept_id", "status", "replaced_by"),

@@ -50,7 +50,7 @@ from onoma.terminology.assembly import (
     SOURCE_TYPES,
     SourceTables,
 )
-from onoma.terminology.formats import Format
+from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.options import ReaderOptions
 
 _SOURCE = "CTD"

@@ -42,7 +42,7 @@ from onoma.errors import InputError
 from onoma.files.reading import Reading
 from onoma.files.xml_files import Element, XmlFile, find_xml, line_of, text_of, texts_of, xml_elements
 from onoma.terminology.assembly import SourceTables
-from onoma.terminology.formats import Format
+from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.ontology import OntologyTerm, Synonym, tables_from_terms
 from onoma.terminology.readers.options import ReaderOptions
 

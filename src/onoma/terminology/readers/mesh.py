@@ -51,7 +51,7 @@ from onoma.errors import InputError
 from onoma.files.reading import Reading, check_chosen
 from onoma.files.xml_files import Element, XmlFile, find_xml, line_of, text_of, xml_elements
 from onoma.terminology.assembly import SOURCE_RELATIONS, SourceTables
-from onoma.terminology.formats import Format
+from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.mesh_records import CATEGORIES, INVERSE, KINDS, MATCH_OF_SCOPE, Record, cross_references
 from onoma.terminology.readers.ontology import (
     SCOPES,

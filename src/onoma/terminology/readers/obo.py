@@ -51,8 +51,8 @@ from onoma.files.text_files import (
     reject_line,
 )
 from onoma.terminology.assembly import SourceTables
-from onoma.terminology.formats import Format
 from onoma.terminology.iris import code_maker, mapping_relation, relation_name, synonym_type
+from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.ontology import (
     XREF,
     OntologyOptions,

@@ -50,7 +50,6 @@ from onoma.files.json_stream import JsonValue, json_values, shown_place
 from onoma.files.reading import Reading
 from onoma.files.text_files import only_file
 from onoma.terminology.assembly import SOURCE_RELATIONS, SourceTables
-from onoma.terminology.formats import Format
 from onoma.terminology.iris import (
     OBO,
     IriPrefixes,
@@ -60,6 +59,7 @@ from onoma.terminology.iris import (
     relation_name,
     synonym_type,
 )
+from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.ontology import (
     XREF,
     Columns,

@@ -53,7 +53,7 @@ from onoma.terminology.assembly import (
     SOURCE_RELATIONS,
     SourceTables,
 )
-from onoma.terminology.formats import Format
+from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.omop_options import LANGUAGE_NAMES, LANGUAGES, OmopOptions
 from onoma.terminology.readers.ontology import clear_successors, relation_name
 from onoma.terminology.tables import ACTIVE, OBSOLETE

@@ -44,8 +44,8 @@ from onoma.errors import InputError
 from onoma.files.reading import Reading, check_chosen
 from onoma.files.xml_files import Element, XmlFile, find_xml, line_of, text_of, texts_of, xml_elements
 from onoma.terminology.assembly import SOURCE_RELATIONS, SourceTables
-from onoma.terminology.formats import Format
 from onoma.terminology.languages import LANGUAGE_TAG, tidy_language
+from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.ontology import Columns, OntologyTerm, Synonym, join_tables, tables_from_terms
 from onoma.terminology.readers.options import LanguageTags, ReaderOptions
 

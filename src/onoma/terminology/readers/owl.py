@@ -59,7 +59,6 @@ from onoma.files.rdf_stream import line_of, rdf_triples
 from onoma.files.reading import Reading, check_chosen
 from onoma.files.text_files import only_file
 from onoma.terminology.assembly import SourceTables
-from onoma.terminology.formats import Format
 from onoma.terminology.iris import (
     OBO,
     OBO_IN_OWL,
@@ -72,6 +71,7 @@ from onoma.terminology.iris import (
     synonym_type,
 )
 from onoma.terminology.languages import tidy_language
+from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.ontology import (
     LABEL,
     XREF,

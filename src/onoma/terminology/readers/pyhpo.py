@@ -11,7 +11,7 @@ from pathlib import Path
 from onoma.errors import InputError, missing_extra
 from onoma.files.reading import Reading
 from onoma.terminology.assembly import SourceTables
-from onoma.terminology.formats import Format
+from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.obo import OboOptions, read_obo
 
 

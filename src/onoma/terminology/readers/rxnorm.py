@@ -36,7 +36,7 @@ import polars as pl
 
 from onoma.files.reading import Reading
 from onoma.terminology.assembly import SOURCE_CROSS_REFERENCES, SourceTables, named_concepts
-from onoma.terminology.formats import Format
+from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.rrf import (
     RrfOptions,
     SourceCodes,

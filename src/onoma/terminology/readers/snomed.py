@@ -55,7 +55,7 @@ import polars as pl
 from onoma.errors import InputError
 from onoma.files.reading import Reading
 from onoma.terminology.assembly import SourceTables
-from onoma.terminology.formats import Format
+from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.ontology import clear_successors, relation_name
 from onoma.terminology.readers.rf2 import REFERS_TO_CONCEPT, KnownConcepts, Release, as_text, find_release, read_state
 from onoma.terminology.readers.snomed_names import definitions, read_descriptions, read_names, semantic_tags

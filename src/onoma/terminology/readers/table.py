@@ -38,8 +38,8 @@ from onoma.files.table_rows import (
 )
 from onoma.files.text_files import only_file
 from onoma.terminology.assembly import SOURCE_DEFINITIONS, SOURCE_NAMES, SOURCE_TYPES, SourceTables, named_concepts
-from onoma.terminology.formats import Format
 from onoma.terminology.languages import LANGUAGE_TAG, tidy_language
+from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.options import LanguageTag, ReaderOptions, Separator, Words
 from onoma.terminology.tables import ACTIVE, OBSOLETE
 

@@ -68,7 +68,7 @@ from pydantic import Field
 
 from onoma.files.reading import Check, Reading
 from onoma.terminology.assembly import SOURCE_DEFINITIONS, SourceTables, named_concepts
-from onoma.terminology.formats import Format
+from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.options import Words
 from onoma.terminology.readers.rrf import (
     RrfOptions,

@@ -20,6 +20,9 @@ from onoma.files.reading import Check, OnError
 from onoma.terminology.tables import OBSOLETE
 from onoma.terminology.terminology import Terminology
 
+KIND = "terminology export"
+"""Of the folder that some formats are."""
+
 
 @dataclass(frozen=True)
 class Content:
