@@ -1,9 +1,8 @@
 """Fetching a vocabulary of the catalogue, checked and recorded.
 
-from onoma.types import Progress, no_progress
-from onoma.terminology import fetch
+    from onoma.terminology import fetch
 
-print(fetch("doid", "downloads"))
+    print(fetch("doid", "downloads"))
 
 What shows that the file is the right one: a checksum that the user gives (SHA-256, or the MD5 that some publishers
 print on their page), else the size that the server names. Beside ``doid.obo`` lies ``doid.obo.fetch.json``: from where
