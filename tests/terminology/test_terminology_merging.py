@@ -70,7 +70,6 @@ def test_a_merge_is_the_union(parts: list[list[Record]], tmp_path_factory: Place
     wanted = tables(united(parts))
     assert found["concepts"] == wanted.concepts.rows()
     assert found["names"] == wanted.names.rows()
-    assert wanted.definitions is not None
     assert sorted(found["definitions"], key=lambda row: row[:1]) == wanted.definitions.rows()
     code = [str(row[0]) for row in found["concepts"]]
     relations, references = related(parts)

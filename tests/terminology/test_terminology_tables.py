@@ -72,7 +72,6 @@ def test_any_text_comes_back(
     assert opened.concepts().collect().equals(content.concepts)
     assert opened.names().collect().equals(content.names)
     assert opened.relations().collect().equals(content.relations)
-    assert content.definitions is not None
     assert opened.definitions().collect().equals(content.definitions)
     for concept_id, names in concepts:
         concept = opened.concept(concept_id)

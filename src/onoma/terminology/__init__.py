@@ -1,10 +1,10 @@
 """Terminologies: concepts, their names and relations, read from any format into one folder.
 
-    from onoma.terminology import Terminology, import_terminology
+from onoma.terminology import Terminology, import_terminology
 
-    print(import_terminology("cellxgene", "MONDO", "mondo"))
-    mondo = Terminology.open("mondo")
-    mondo.concept("MONDO:0005148").preferred_name
+print(import_terminology("cellxgene", "MONDO", "mondo"))
+mondo = Terminology.open("mondo")
+mondo.concept("MONDO:0005148").preferred_name
 """
 
 from typing import TYPE_CHECKING

@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-import polars as pl
-
 from onoma.artifacts import ensure_writable, sha256_file
 from onoma.errors import one_of
 from onoma.files.reading import OnError, Reading
 from onoma.terminology.assembly import assemble
 from onoma.terminology.formats import get_format
 from onoma.terminology.readers.options import parse_options
-from onoma.terminology.tables import KIND, OBSOLETE, write_terminology
+from onoma.terminology.tables import KIND, TableCounts, write_terminology
 from onoma.types import Progress, no_progress
 
 
@@ -39,19 +37,13 @@ def _text(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class ImportReport:
-    """What an import did; ``str()`` is a text for a person.
+class ImportReport(TableCounts):
+    """What an import did; ``str()`` is a text for a person. Has the counts of `TableCounts` too.
 
     Attributes:
         format: Name of the format.
         source: What was read.
         path: Where the terminology lies.
-        n_concepts: In all.
-        n_obsolete: Of them obsolete.
-        n_names: Rows of the table of names.
-        n_relations: Between concepts that are there.
-        n_definitions: Texts.
-        n_cross_references: Codes of other vocabularies.
         n_rejected: Rows left out, listed in ``rejects.parquet`` of the folder.
         rejected: Their number for each reason, most frequent first.
         notes: Counts of what is no error and worth knowing.
@@ -61,25 +53,14 @@ class ImportReport:
     format: str
     source: str
     path: Path
-    n_concepts: int
-    n_obsolete: int
-    n_names: int
-    n_relations: int
-    n_definitions: int
-    n_cross_references: int
     n_rejected: int
     rejected: dict[str, int]
     notes: dict[str, int]
     seconds: float
 
     def __str__(self) -> str:
-        obsolete = f" ({self.n_obsolete:,} of them obsolete)" if self.n_obsolete else ""
-        lines = [
-            f"{self.path}: {self.n_concepts:,} concepts{obsolete}, {self.n_names:,} names, "
-            f"{self.n_relations:,} relations, {self.n_definitions:,} definitions, "
-            f"{self.n_cross_references:,} cross-references "
-            f"from {self.format} {self.source} in {self.seconds:.1f} s"
-        ]
+        counts = self.counts_in_words()
+        lines = [f"{self.path}: {counts} from {self.format} {self.source} in {self.seconds:.1f} s"]
         lines += [f"  {what}: {count:,}" for what, count in self.notes.items()]
         if self.n_rejected:
             rows = "row" if self.n_rejected == 1 else "rows"
@@ -150,12 +131,7 @@ def import_terminology(
         format=format,
         source=str(source),
         path=Path(out),
-        n_concepts=len(tables.concepts),
-        n_obsolete=int(tables.concepts.select((pl.col("status") == OBSOLETE).sum()).item()),
-        n_names=len(tables.names),
-        n_relations=len(tables.relations),
-        n_definitions=0 if tables.definitions is None else len(tables.definitions),
-        n_cross_references=0 if tables.cross_references is None else len(tables.cross_references),
+        **tables.counts(),
         n_rejected=len(rejects),
         rejected=dict(counted.iter_rows()),
         notes=dict(reading.notes),

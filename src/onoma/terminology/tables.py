@@ -19,7 +19,7 @@ as a rule (a retired code). ``replaced_by`` may name a concept of another termin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +91,44 @@ class TerminologyTables:
     concepts: pl.DataFrame
     names: pl.DataFrame
     relations: pl.DataFrame
-    definitions: pl.DataFrame | None = None
-    cross_references: pl.DataFrame | None = None
+    definitions: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=DEFINITIONS))
+    cross_references: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CROSS_REFERENCES))
+
+    def counts(self) -> dict[str, int]:
+        """The fields of `TableCounts`."""
+        return {
+            **{f"n_{name}": len(getattr(self, name)) for name in SCHEMAS},
+            "n_obsolete": int((self.concepts["status"] == OBSOLETE).sum()),
+        }
+
+
+@dataclass(frozen=True)
+class TableCounts:
+    """How much of everything a terminology has.
+
+    Attributes:
+        n_concepts: In all.
+        n_obsolete: Of them obsolete.
+        n_names: Rows of the table of names.
+        n_relations: Between concepts that are there.
+        n_definitions: Texts.
+        n_cross_references: Codes of other vocabularies.
+    """
+
+    n_concepts: int
+    n_obsolete: int
+    n_names: int
+    n_relations: int
+    n_definitions: int
+    n_cross_references: int
+
+    def counts_in_words(self) -> str:
+        """For a person."""
+        obsolete = f" ({self.n_obsolete:,} of them obsolete)" if self.n_obsolete else ""
+        return (
+            f"{self.n_concepts:,} concepts{obsolete}, {self.n_names:,} names, {self.n_relations:,} relations, "
+            f"{self.n_definitions:,} definitions, {self.n_cross_references:,} cross-references"
+        )
 
 
 def write_terminology(
@@ -119,11 +155,8 @@ def write_terminology(
         ArtifactExistsError: the place is taken.
     """
     check_tables(tables)
-    frames = {"concepts": tables.concepts, "names": tables.names, "relations": tables.relations}
-    for name in ("definitions", "cross_references"):
-        optional: pl.DataFrame | None = getattr(tables, name)
-        if optional is not None and not optional.is_empty():
-            frames[name] = optional
+    frames: dict[str, pl.DataFrame] = {name: getattr(tables, name) for name in SCHEMAS}
+    frames = {name: frame for name, frame in frames.items() if name in REQUIRED or not frame.is_empty()}
     if rejects is not None and not rejects.is_empty():
         frames["rejects"] = rejects.select(REJECTS.names())
     with write_artifact(
@@ -144,9 +177,7 @@ def check_tables(tables: TerminologyTables) -> None:
         InputError: saying which table and column is wrong.
     """
     for name, schema in SCHEMAS.items():
-        frame: pl.DataFrame | None = getattr(tables, name)
-        if frame is None:
-            continue
+        frame: pl.DataFrame = getattr(tables, name)
         if frame.schema != schema:
             _refuse(name, "the columns are not those of a terminology", expected=str(schema), found=str(frame.schema))
         for column in schema:
@@ -158,25 +189,15 @@ def check_tables(tables: TerminologyTables) -> None:
         _refuse("concepts", "a concept_id occurs twice", "concept_id", found=str(ids.filter(ids.is_duplicated())[0]))
     if not concepts["status"].is_in([ACTIVE, OBSOLETE]).all():
         _refuse("concepts", "unknown status", "status", expected=f"{ACTIVE} or {OBSOLETE}")
-    references = tables.cross_references
-    if references is not None and not references["relation"].is_in(MAPPING_RELATIONS).all():
+    if not tables.cross_references["relation"].is_in(MAPPING_RELATIONS).all():
         _refuse("cross_references", "unknown relation", "relation", expected=", ".join(MAPPING_RELATIONS))
     if not names["concept_row"].is_sorted():
         _refuse("names", "the rows are not sorted by concept", "concept_row")
-    row_columns = (
-        ("names", "concept_row"),
-        ("relations", "head_row"),
-        ("relations", "tail_row"),
-        ("definitions", "concept_row"),
-        ("cross_references", "concept_row"),
-    )
-    for name, column in row_columns:
-        frame = getattr(tables, name)
-        if frame is None or frame.is_empty():
-            continue
-        largest = frame[column].max()
-        if isinstance(largest, int) and largest >= len(concepts):
-            _refuse(name, "a row points to a concept that is not there", column, found=str(largest))
+    for name, schema in SCHEMAS.items():
+        for column in (column for column in schema if column.endswith("_row")):
+            largest = getattr(tables, name)[column].max()
+            if largest is not None and largest >= len(concepts):
+                _refuse(name, "a row points to a concept that is not there", column, found=str(largest))
 
 
 def of_languages(languages: Sequence[str] | None) -> pl.Expr:

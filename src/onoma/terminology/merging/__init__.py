@@ -33,7 +33,7 @@ from onoma.terminology.code_keys import vocabulary_of
 from onoma.terminology.merging.concepts import Concordance, MergeSource, concord
 from onoma.terminology.merging.cross_references import JOINING_RELATIONS
 from onoma.terminology.merging.tables import United, unite
-from onoma.terminology.tables import KIND, OBSOLETE, write_terminology
+from onoma.terminology.tables import KIND, TableCounts, write_terminology
 from onoma.terminology.terminology import Terminology, as_terminology
 from onoma.types import Progress, no_progress
 
@@ -59,18 +59,12 @@ class MergedPart:
 
 
 @dataclass(frozen=True)
-class MergeReport:
-    """What a merge did; ``str()`` is a text for a person.
+class MergeReport(TableCounts):
+    """What a merge did; ``str()`` is a text for a person. Has the counts of `TableCounts` too.
 
     Attributes:
         path: Where the merged terminology lies.
         parts: The terminologies, in their order.
-        n_concepts: In all.
-        n_obsolete: Of them obsolete.
-        n_names: Rows of the table of names.
-        n_relations: Likewise.
-        n_definitions: Likewise.
-        n_cross_references: Likewise.
         n_shared: Codes that several terminologies have.
         n_strangers: Of them those with names in several terminologies, and none in common (upper and lower case aside).
         n_joined: Concepts that became part of one of another code.
@@ -82,12 +76,6 @@ class MergeReport:
 
     path: Path
     parts: tuple[MergedPart, ...]
-    n_concepts: int
-    n_obsolete: int
-    n_names: int
-    n_relations: int
-    n_definitions: int
-    n_cross_references: int
     n_shared: int
     n_strangers: int
     n_joined: int
@@ -97,12 +85,7 @@ class MergeReport:
     seconds: float
 
     def __str__(self) -> str:
-        obsolete = f" ({self.n_obsolete:,} of them obsolete)" if self.n_obsolete else ""
-        lines = [
-            f"{self.path}: {self.n_concepts:,} concepts{obsolete}, {self.n_names:,} names, "
-            f"{self.n_relations:,} relations, {self.n_definitions:,} definitions, "
-            f"{self.n_cross_references:,} cross-references in {self.seconds:.1f} s"
-        ]
+        lines = [f"{self.path}: {self.counts_in_words()} in {self.seconds:.1f} s"]
         for part in self.parts:
             met = f"{part.n_shared:,} with a code that was there" + (
                 f", {part.n_joined:,} joined to one of another code" if self.n_joined or self.n_refused else ""
@@ -264,7 +247,7 @@ def folder_name(folder: Path) -> str:
 
 
 def _report(path: Path, concordance: Concordance, united: United, reading: Reading, seconds: float) -> MergeReport:
-    code_of, codes, tables = concordance.code_of, concordance.codes, united.tables
+    code_of, codes = concordance.code_of, concordance.codes
     is_first = np.zeros(len(code_of), np.bool_)
     is_first[np.unique(code_of, return_index=True)[1]] = True
     is_joined = np.isin(code_of, concordance.joined_codes)
@@ -282,12 +265,7 @@ def _report(path: Path, concordance: Concordance, united: United, reading: Readi
     return MergeReport(
         path=path,
         parts=tuple(parts),
-        n_concepts=len(tables.concepts),
-        n_obsolete=int((tables.concepts["status"] == OBSOLETE).sum()),
-        n_names=len(tables.names),
-        n_relations=len(tables.relations),
-        n_definitions=0 if tables.definitions is None else len(tables.definitions),
-        n_cross_references=0 if tables.cross_references is None else len(tables.cross_references),
+        **united.tables.counts(),
         n_shared=int(concordance.is_shared.sum()),
         n_strangers=united.n_strangers,
         n_joined=len(concordance.joined_codes),
