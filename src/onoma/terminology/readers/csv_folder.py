@@ -84,11 +84,7 @@ _VALUES = {
 }
 
 
-class CsvOptions(ReaderOptions):
-    """Options of the reader of CSV folders: none."""
-
-
-def read_csv_folder(source: str, options: CsvOptions, reading: Reading) -> SourceTables:
+def read_csv_folder(source: str, options: ReaderOptions, reading: Reading) -> SourceTables:
     """Read a folder of CSV files.
 
     Args:
@@ -269,6 +265,6 @@ FORMAT = Format(
     source="the folder with concepts.csv, names.csv and the others, or a zip archive of it",
     obtain="onoma terminology export csv, or your own tables in this form",
     licence="that of the vocabulary",
-    options=CsvOptions,
+    options=ReaderOptions,
     read=read_csv_folder,
 )

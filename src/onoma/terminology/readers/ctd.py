@@ -68,10 +68,6 @@ _NOT_READ = ("TreeNumbers", "ParentTreeNumbers")
 _ADVICE = "get CTD_diseases or CTD_chemicals (.csv.gz or .tsv.gz) from http://ctdbase.org/downloads"
 
 
-class CtdOptions(ReaderOptions):
-    """Options of the CTD reader: none."""
-
-
 @dataclass(frozen=True)
 class _Head:
     """What stands above the rows."""
@@ -95,7 +91,7 @@ class _Head:
         return tuple(field for field in self.fields if field in known)
 
 
-def read_ctd(source: str, options: CtdOptions, reading: Reading) -> SourceTables:
+def read_ctd(source: str, options: ReaderOptions, reading: Reading) -> SourceTables:
     """Read a vocabulary of CTD.
 
     Args:
@@ -232,6 +228,6 @@ FORMAT = Format(
     source="CTD_diseases or CTD_chemicals as .csv or .tsv, plain or gzip",
     obtain="http://ctdbase.org/downloads (Chemical vocabulary, Disease vocabulary)",
     licence="free for research, with citation; other use by CTD's terms (http://ctdbase.org/about/legal.jsp)",
-    options=CtdOptions,
+    options=ReaderOptions,
     read=read_ctd,
 )

@@ -65,11 +65,7 @@ from onoma.terminology.readers.ontology import (
 )
 
 
-class OboOptions(OntologyOptions):
-    """Options of the OBO reader."""
-
-
-def read_obo(source: str, options: OboOptions, reading: Reading) -> SourceTables:
+def read_obo(source: str, options: OntologyOptions, reading: Reading) -> SourceTables:
     """Read an OBO file.
 
     Args:
@@ -108,7 +104,7 @@ def _refuse_other_formats(path: Path) -> None:
 def _terms(
     path: Path,
     equivalents: list[tuple[list[str], int | None]],
-    options: OboOptions,
+    options: OntologyOptions,
     wanted: WantedPrefixes,
     reading: Reading,
 ) -> Iterator[OntologyTerm]:
@@ -423,6 +419,6 @@ FORMAT = Format(
     source="an .obo file, plain, gzip, or zipped",
     obtain="http://purl.obolibrary.org/obo/NAME.obo, e.g. hp.obo, mondo.obo, doid.obo; overview: https://obofoundry.org",
     licence="each ontology's own (mostly CC BY 4.0 or CC0)",
-    options=OboOptions,
+    options=OntologyOptions,
     read=read_obo,
 )

@@ -52,7 +52,6 @@ from onoma.files.text_files import only_file
 from onoma.terminology.assembly import SOURCE_RELATIONS, SourceTables
 from onoma.terminology.iris import (
     OBO,
-    IriPrefixes,
     code_maker,
     last_part,
     mapping_relation,
@@ -63,7 +62,7 @@ from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.ontology import (
     XREF,
     Columns,
-    OntologyOptions,
+    IriOptions,
     OntologyTerm,
     Synonym,
     WantedPrefixes,
@@ -81,14 +80,6 @@ _NOT_OBO_GRAPHS = (
     "check that this is OBO Graphs JSON as ROBOT writes it (robot convert --output x.json); "
     "YAML is not read: convert it to JSON"
 )
-
-
-class ObographsOptions(OntologyOptions):
-    """Options of the OBO Graphs reader."""
-
-    iri_prefixes: IriPrefixes = Field(
-        default=(), description="prefixes for IRIs outside the OBO library, e.g. MY=http://example.org/my#"
-    )
 
 
 def _no_null(value: Any) -> Any:
@@ -149,7 +140,7 @@ _NODE, _EDGE = TypeAdapter(_Node), TypeAdapter(_Edge)
 _EQUIVALENT_NODES, _STATEMENTS = TypeAdapter(_EquivalentNodes), TypeAdapter(list[_Statement])
 
 
-def read_obographs(source: str, options: ObographsOptions, reading: Reading) -> SourceTables:
+def read_obographs(source: str, options: IriOptions, reading: Reading) -> SourceTables:
     """Read an OBO Graphs document.
 
     Args:
@@ -174,7 +165,7 @@ def read_obographs(source: str, options: ObographsOptions, reading: Reading) -> 
 class _Document:
     """What is gathered while the nodes of a document go by."""
 
-    def __init__(self, file: SourceFile, options: ObographsOptions, reading: Reading) -> None:
+    def __init__(self, file: SourceFile, options: IriOptions, reading: Reading) -> None:
         self._file, self._reading = file, reading
         self._wanted = WantedPrefixes(options, reading)
         self._code_of = code_maker(options.iri_prefixes)
@@ -353,6 +344,6 @@ FORMAT = Format(
     source="a .json file, plain, gzip, or zipped",
     obtain="http://purl.obolibrary.org/obo/NAME.json, e.g. mondo.json, hp.json; overview: https://obofoundry.org",
     licence="each ontology's own (mostly CC BY 4.0 or CC0)",
-    options=ObographsOptions,
+    options=IriOptions,
     read=read_obographs,
 )

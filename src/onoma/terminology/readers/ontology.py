@@ -21,6 +21,7 @@ from onoma.terminology.assembly import (
     SOURCE_TYPES,
     SourceTables,
 )
+from onoma.terminology.iris import IriPrefixes
 from onoma.terminology.readers.options import LanguageTag, ReaderOptions, Words, split_words
 from onoma.terminology.tables import ACTIVE, OBSOLETE
 
@@ -51,6 +52,14 @@ class OntologyOptions(ReaderOptions):
     prefixes: Words = Field(default=(), description="keep only terms with these id prefixes, e.g. HP; empty: all")
     language: LanguageTag = Field(
         default="en", description="language of the names (BCP 47); OBO Foundry labels are English"
+    )
+
+
+class IriOptions(OntologyOptions):
+    """Options of readers of ontologies whose ids are IRIs."""
+
+    iri_prefixes: IriPrefixes = Field(
+        default=(), description="prefixes for IRIs outside the OBO library, e.g. MY=http://example.org/my#"
     )
 
 

@@ -50,7 +50,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
-from pydantic import Field
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad
 
 from onoma.errors import InputError
@@ -63,7 +62,6 @@ from onoma.terminology.iris import (
     OBO,
     OBO_IN_OWL,
     SKOS,
-    IriPrefixes,
     code_maker,
     mapping_relation,
     own_namespaces,
@@ -76,7 +74,7 @@ from onoma.terminology.readers.ontology import (
     LABEL,
     XREF,
     Columns,
-    OntologyOptions,
+    IriOptions,
     OntologyTerm,
     Synonym,
     WantedPrefixes,
@@ -160,15 +158,7 @@ _STATEMENTS = pl.Schema(
 )
 
 
-class OwlOptions(OntologyOptions):
-    """Options of the OWL reader."""
-
-    iri_prefixes: IriPrefixes = Field(
-        default=(), description="prefixes for IRIs outside the OBO library, e.g. MY=http://example.org/my#"
-    )
-
-
-def read_owl(source: str, options: OwlOptions, reading: Reading) -> SourceTables:
+def read_owl(source: str, options: IriOptions, reading: Reading) -> SourceTables:
     """Read an ontology or a thesaurus.
 
     Args:
@@ -301,7 +291,7 @@ class _LeftOut:
 class _Ontology:
     """What the triples say, term by term."""
 
-    def __init__(self, statements: pl.DataFrame, options: OwlOptions, reading: Reading) -> None:
+    def __init__(self, statements: pl.DataFrame, options: IriOptions, reading: Reading) -> None:
         self._statements, self._options, self._reading = statements, options, reading
         self._wanted = WantedPrefixes(options, reading)
         self._code_of = code_maker(options.iri_prefixes)
@@ -509,6 +499,6 @@ FORMAT = Format(
     source="an .owl, .rdf, .ttl, .nt, .trig or .jsonld file, plain, gzip, or zipped",
     obtain="http://purl.obolibrary.org/obo/NAME.owl, e.g. mondo.owl; https://bioportal.bioontology.org, https://evs.nci.nih.gov",
     licence="each ontology's own (mostly CC BY 4.0 or CC0)",
-    options=OwlOptions,
+    options=IriOptions,
     read=read_owl,
 )

