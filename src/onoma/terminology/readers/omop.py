@@ -55,7 +55,7 @@ from onoma.terminology.assembly import (
 )
 from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.omop_options import LANGUAGE_NAMES, LANGUAGES, OmopOptions
-from onoma.terminology.readers.ontology import clear_successors, relation_name
+from onoma.terminology.readers.relationships import clear_successors, name_of_relationship
 from onoma.terminology.tables import ACTIVE, OBSOLETE
 
 MAPS_TO, REPLACED_BY, SAME_AS = "Maps to", "Concept replaced by", "Concept same_as to"
@@ -399,7 +399,7 @@ def _relations(
     )
     reading.note("relations to or from concepts that are not there or were filtered out", len(rest) - len(both))
     found = both["relationship_id"].cast(pl.String).unique()
-    words = {word: _CHOICES.get(word) or relation_name(word) for word in found}
+    words = {word: _CHOICES.get(word) or name_of_relationship(word) for word in found}
     relation = pl.col("relationship_id").cast(pl.String).replace_strict(words, return_dtype=pl.String)
     return both.select("head", "tail", "source", "line", relation=relation).select(SOURCE_RELATIONS.names())
 

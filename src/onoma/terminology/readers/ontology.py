@@ -374,37 +374,6 @@ def source_of(term_id: str) -> str:
     return next(filter(None, match.groups())) if match else ""
 
 
-def relation_name(words: str) -> str:
-    """The name of a relation from its words: "Finding site" to "finding_site".
-
-    Example:
-        >>> relation_name("Is a")
-        'is_a'
-    """
-    return re.sub(r"\W+", "_", words.lower()).strip("_")
-
-
-def clear_successors(links: pl.DataFrame) -> pl.DataFrame:
-    """The one successor of each retired concept, where there is just one.
-
-    Args:
-        links: ``old``, ``new``, ``rank``: what is said to replace what; of several kinds of link the one of lowest rank
-            that names a single successor counts.
-
-    Returns:
-        ``old``, ``new``, ``rank``, each ``old`` once.
-    """
-    return (
-        links.filter(pl.col("old") != pl.col("new"))
-        .group_by("old", "rank")
-        .agg(pl.col("new").first(), n_new=pl.col("new").n_unique())
-        .filter(pl.col("n_new") == 1)
-        .sort("old", "rank")
-        .unique("old", keep="first", maintain_order=True)
-        .select("old", "new", "rank")
-    )
-
-
 _BLANK = "a blank name"
 _DISTANCE = {LABEL: 0, "exact": 1, "narrow": 2, "broad": 2, "related": 3}
 

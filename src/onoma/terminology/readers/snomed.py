@@ -56,7 +56,7 @@ from onoma.errors import InputError
 from onoma.files.reading import Reading
 from onoma.terminology.assembly import SourceTables
 from onoma.terminology.readers.format import Format
-from onoma.terminology.readers.ontology import clear_successors, relation_name
+from onoma.terminology.readers.relationships import clear_successors, name_of_relationship
 from onoma.terminology.readers.rf2 import REFERS_TO_CONCEPT, KnownConcepts, Release, as_text, find_release, read_state
 from onoma.terminology.readers.snomed_names import definitions, read_descriptions, read_names, semantic_tags
 from onoma.terminology.readers.snomed_options import (
@@ -139,7 +139,7 @@ def _read_relations(
     rows = rows.filter(is_inferred).unique(["sourceId", "typeId", "destinationId"], keep="first", maintain_order=True)
     rows = known.only(rows, "relationships", files, "sourceId", "destinationId")
     types = rows["typeId"].unique()
-    words = {type_id: relation_name(names[type_id]) for type_id in types if type_id in names}
+    words = {type_id: name_of_relationship(names[type_id]) for type_id in types if type_id in names}
     words[IS_A] = "is_a"
     reading.note("relation types without a name, called by their id", len(set(types) - set(words)))
     return rows.select(
