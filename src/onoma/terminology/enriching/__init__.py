@@ -39,7 +39,7 @@ from onoma.terminology.enriching.matching import (
     checked_evidence,
     match_concepts,
 )
-from onoma.terminology.merging import check_places, folder_name, paths_of, vocabularies_by_folder
+from onoma.terminology.given_folders import check_places, folder_name, paths_of, vocabularies_by_folder
 from onoma.terminology.tables import KIND, NAMES, TerminologyTables, of_languages, write_terminology
 from onoma.terminology.terminology import Terminology, as_terminology
 from onoma.types import Progress, no_progress

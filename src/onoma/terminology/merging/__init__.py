@@ -30,6 +30,7 @@ from onoma.artifacts import ensure_writable
 from onoma.errors import ConfigError, InputError, check_several, checked_path, did_you_mean, one_of
 from onoma.files.reading import Reading
 from onoma.terminology.code_keys import vocabulary_of
+from onoma.terminology.given_folders import by_folder, check_places, folder_name, paths_of, vocabularies_by_folder
 from onoma.terminology.merging.concepts import Concordance, MergeSource, concord
 from onoma.terminology.merging.cross_references import JOINING_RELATIONS
 from onoma.terminology.merging.tables import United, unite
@@ -141,6 +142,8 @@ def merge_terminologies(
     started = time.perf_counter()
     check_several(terminologies, "terminologies")
     paths = paths_of(terminologies)
+    if not paths:
+        raise InputError("there is nothing to merge", expected="terminology folders")
     check_places(paths, checked_path(out))
     relations = _checked_relations(join_by_cross_references)
     one_of(match_codes, get_args(MatchCodes), "match_codes")
@@ -177,23 +180,6 @@ def merge_terminologies(
     return _report(Path(out), concordance, united, reading, time.perf_counter() - started)
 
 
-def check_places(paths: Sequence[Path], out: Path) -> None:
-    """Refuse no folder, one that is given twice, and a place for the result inside of one."""
-    if not paths:
-        raise InputError("there is nothing to merge", expected="terminology folders")
-    seen: set[Path] = set()
-    for path in paths:
-        place = path.resolve()
-        if place in seen:
-            raise InputError("this folder is given twice", path=path, fix="give each terminology once")
-        seen.add(place)
-    for path in paths:
-        if path.is_dir() and out.resolve().is_relative_to(path.resolve()):
-            raise InputError(
-                "the new terminology cannot lie where one of its parts lies", path=out, fix="choose another place"
-            )
-
-
 def _checked_relations(relations: Sequence[str]) -> tuple[str, ...]:
     check_several(relations, "join_by_cross_references")
     relations = tuple(relations)
@@ -204,46 +190,6 @@ def _checked_relations(relations: Sequence[str]) -> tuple[str, ...]:
                 f"What may say that two codes are one concept: {', '.join(JOINING_RELATIONS)}."
             )
     return tuple(dict.fromkeys(relations))
-
-
-def paths_of(terminologies: Sequence[Terminology | str | Path]) -> list[Path]:
-    """Their folders, as given."""
-    return [given.path if isinstance(given, Terminology) else checked_path(given) for given in terminologies]
-
-
-def by_folder(given: Mapping[str, str], paths: Sequence[Path], what: str) -> dict[Path, str]:
-    """Settings of single terminologies by their folder; a folder goes by its name, or by its path as given."""
-    if not isinstance(given, Mapping) or not all(isinstance(value, str) for value in given.values()):
-        raise ConfigError(
-            f'What each terminology has of {what} is a mapping of names to text, e.g. {{"mine": "MINE"}}.'
-        )
-    found = {}
-    for name, value in given.items():
-        meant = [path for path in paths if name in {str(path), folder_name(path)}]
-        if not meant:
-            names = [folder_name(path) for path in paths]
-            raise ConfigError(
-                f"There is no terminology '{name}' to give a {what}.{did_you_mean(name, names)} "
-                f"There are: {', '.join(names)}."
-            )
-        if len(meant) > 1:
-            raise ConfigError(f"Several terminologies are called '{name}'; give the {what} by the path of the folder.")
-        if not value.strip():
-            raise ConfigError(f"The {what} of '{name}' is blank.")
-        if meant[0] in found:
-            raise ConfigError(f"The terminology '{name}' is given two of: {what}.")
-        found[meant[0]] = value
-    return found
-
-
-def vocabularies_by_folder(given: Mapping[str, str], paths: Sequence[Path]) -> dict[Path, str]:
-    """The same of vocabularies, whose prefix may be written with its colon ("MESH:") or without."""
-    return by_folder({name: value.strip().removesuffix(":") for name, value in given.items()}, paths, "vocabulary")
-
-
-def folder_name(folder: Path) -> str:
-    """What a folder is called: the same for the same terminology wherever it lies."""
-    return folder.resolve().name
 
 
 def _report(path: Path, concordance: Concordance, united: United, reading: Reading, seconds: float) -> MergeReport:
