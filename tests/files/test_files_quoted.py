@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from onoma.errors import InputError
 from onoma.files import quoted
 from onoma.files.reading import Reading
-from onoma.files.text_files import LineBlock, read_blocks
+from onoma.files.text_files import LineBlock, only_file, read_blocks
 
 VALUES = st.text('aé", |#\ufeff', max_size=4)
 TABLES = st.lists(st.tuples(VALUES, VALUES, VALUES), min_size=1, max_size=5)
@@ -67,7 +67,7 @@ def test_blocks_may_be_cut_anywhere(
         found = [
             row
             for batch in quoted.read_quoted(
-                file, reading, delimiter=",", keep="abc", fields="abc", keep_carriage_returns=True
+                only_file(file), reading, delimiter=",", keep="abc", fields="abc", keep_carriage_returns=True
             )
             for row in batch.rows()
         ]
@@ -82,7 +82,7 @@ def test_blocks_may_be_cut_anywhere(
 def test_quote_that_is_never_closed(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text('a,b\n"c,d\ne,f\n')
     with pytest.raises(InputError, match="never closed") as caught:
-        list(quoted.read_quoted(tmp_path / "x.csv", Reading("skip"), delimiter=",", keep="x", fields="xy"))
+        list(quoted.read_quoted(only_file(tmp_path / "x.csv"), Reading("skip"), delimiter=",", keep="x", fields="xy"))
     assert caught.value.line == 2
 
 
@@ -91,7 +91,7 @@ def read_skipping(file: Path, *, block_bytes: int = 1 << 20) -> tuple[list[tuple
     reading = Reading("skip")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(quoted, "read_blocks", functools.partial(read_blocks, block_bytes=block_bytes))
-        batches = list(quoted.read_quoted(file, reading, delimiter=",", keep="xy", fields="xy"))
+        batches = list(quoted.read_quoted(only_file(file), reading, delimiter=",", keep="xy", fields="xy"))
     return [row for batch in batches for row in batch.rows()], reading.rejects.select("line", "text").rows()
 
 

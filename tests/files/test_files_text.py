@@ -21,7 +21,7 @@ from onoma.errors import InputError
 from onoma.files import text_files
 from onoma.files.delimited import read_delimited, read_tabbed_columns
 from onoma.files.reading import Reading
-from onoma.files.text_files import lines_of_bytes, read_blocks, read_lines, text_lines
+from onoma.files.text_files import lines_of_bytes, only_file, read_blocks, read_lines, text_lines
 
 
 def test_a_mark_that_is_no_byte_order_mark_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,7 +31,7 @@ def test_a_mark_that_is_no_byte_order_mark_stays(tmp_path: Path, monkeypatch: py
         monkeypatch.setattr(
             text_files.read_blocks, "__kwdefaults__", {"block_bytes": block_bytes, "keep_carriage_returns": False}
         )
-        blocks = read_delimited(path, Reading(), separator="|", fields=("x", "y"), keep=("x", "y"))
+        blocks = read_delimited(only_file(path), Reading(), separator="|", fields=("x", "y"), keep=("x", "y"))
         rows = [row for block in blocks for row in block.rows()]
         assert rows == [(1, "a", "1"), (2, "\ufeffb", "2"), (3, "c", "\ufeff3")]
 
@@ -39,10 +39,10 @@ def test_a_mark_that_is_no_byte_order_mark_stays(tmp_path: Path, monkeypatch: py
 def test_blank_lines_in_a_file_with_names_of_columns(tmp_path: Path) -> None:
     path = tmp_path / "x.txt"
     path.write_text("\n \nID\tname\n1\tcold\n\n2\tflu\n\n")
-    (block,) = read_tabbed_columns(path, Reading(), columns=["name", "id"])
+    (block,) = read_tabbed_columns(only_file(path), Reading(), columns=["name", "id"])
     assert block.rows() == [(4, "cold", "1"), (6, "flu", "2")]
     with pytest.raises(InputError, match="line 3, field code: there is no column 'code'"):
-        list(read_tabbed_columns(path, Reading(), columns=["code"]))
+        list(read_tabbed_columns(only_file(path), Reading(), columns=["code"]))
 
 
 @settings(deadline=None, max_examples=100)
@@ -60,7 +60,7 @@ def test_blocks_are_the_lines(
     whole = data if data.endswith(b"\n") else data + b"\n"
     expected = whole.replace(b"\r\n", b"\n")[:-1].split(b"\n")
     found: list[bytes] = []
-    for block in read_blocks(path, Reading(), block_bytes=block_bytes):
+    for block in read_blocks(only_file(path), Reading(), block_bytes=block_bytes):
         assert block.first_line == len(found) + 1
         assert block.data.endswith(b"\n")
         assert block.n_lines == len(block.lines())
@@ -71,11 +71,11 @@ def test_blocks_are_the_lines(
 def test_long_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "long.txt"
     path.write_bytes(b"a\n" + b"x" * (9 << 20) + b"\nb\n")
-    lines = [line for _, block in text_lines(path, Reading()) for line in block]
+    lines = [line for _, block in text_lines(only_file(path), Reading()) for line in block]
     assert [len(line) for line in lines] == [1, 9 << 20, 1]
     monkeypatch.setattr(text_files, "MAX_LINE_BYTES", 1 << 20)
     with pytest.raises(InputError, match="no end of line within 1 MiB") as caught:
-        list(read_blocks(path, Reading()))
+        list(read_blocks(only_file(path), Reading()))
     assert caught.value.line == 2
 
 
@@ -84,7 +84,7 @@ def test_gzip_bomb_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(b"0" * (64 << 20)))
     with pytest.raises(InputError, match="no end of line"):
-        list(read_blocks(path, Reading()))
+        list(read_blocks(only_file(path), Reading()))
 
 
 FIELD = st.text("ab \"#é'\u2028\r", max_size=4)
@@ -128,12 +128,12 @@ def test_good_rows_are_kept_and_bad_ones_named(
         "skip_lines": skip_lines,
     }
     reading = Reading(on_error="skip")
-    found = [row for block in read_delimited(path, reading, **arguments) for row in block.rows()]  # type: ignore[arg-type]
+    found = [row for block in read_delimited(only_file(path), reading, **arguments) for row in block.rows()]  # type: ignore[arg-type]
     assert found == good
     assert reading.rejects["line"].to_list() == bad
     if bad:
         with pytest.raises(InputError) as caught:
-            list(read_delimited(path, Reading(), **arguments))  # type: ignore[arg-type]
+            list(read_delimited(only_file(path), Reading(), **arguments))  # type: ignore[arg-type]
         assert caught.value.line == bad[0]
 
 
@@ -141,7 +141,9 @@ def test_good_rows_are_kept_and_bad_ones_named(
 def test_a_row_of_empty_fields_is_no_blank_line_whatever_follows(end: str, tmp_path: Path) -> None:
     path, reading = tmp_path / "x.tsv", Reading("skip")
     path.write_text("a\tb\n\t\nc\td\n" + end)
-    blocks = read_delimited(path, reading, separator="\t", fields=("x", "y"), keep=("x", "y"), skip_blank_lines=True)
+    blocks = read_delimited(
+        only_file(path), reading, separator="\t", fields=("x", "y"), keep=("x", "y"), skip_blank_lines=True
+    )
     assert [row for block in blocks for row in block.rows()] == [(1, "a", "b"), (2, "", ""), (3, "c", "d")]
     assert reading.rejects.is_empty()
 
@@ -152,7 +154,7 @@ def test_blank_lines(tmp_path: Path) -> None:
     rows = [
         row
         for block in read_delimited(
-            path, Reading(), separator="\t", fields=("x", "y"), keep=("x", "y"), skip_blank_lines=True
+            only_file(path), Reading(), separator="\t", fields=("x", "y"), keep=("x", "y"), skip_blank_lines=True
         )
         for row in block.rows()
     ]
@@ -160,7 +162,7 @@ def test_blank_lines(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match="wrong number of fields; expected 2 fields divided by 'tab'; found 1"
     ) as caught:
-        list(read_delimited(path, Reading(), separator="\t", fields=("x", "y"), keep=("x",)))
+        list(read_delimited(only_file(path), Reading(), separator="\t", fields=("x", "y"), keep=("x",)))
     assert caught.value.line == 2
 
 
@@ -168,9 +170,9 @@ def test_lines_that_end_in_carriage_returns_alone_are_refused(tmp_path: Path) ->
     for data in (b"D1||a\rD2||b\r", b"D1||a\rD2||b"):
         (tmp_path / "x.txt").write_bytes(data)
         with pytest.raises(InputError, match="where lines end in LF"):
-            list(text_lines(tmp_path / "x.txt", Reading("skip")))
+            list(text_lines(only_file(tmp_path / "x.txt"), Reading("skip")))
     (tmp_path / "x.txt").write_bytes(b"D1||a\r\r\n")
-    assert len(list(text_lines(tmp_path / "x.txt", Reading()))) == 1
+    assert len(list(text_lines(only_file(tmp_path / "x.txt"), Reading()))) == 1
 
 
 def test_lines_of_any_sort(tmp_path: Path) -> None:
@@ -262,7 +264,7 @@ def test_what_is_no_text_is_called_by_its_kind(tmp_path: Path) -> None:
         path.write_bytes(data)
         for may_skip in (False, True):  # no line of it is taken for one
             with pytest.raises(InputError, match=f"names.csv.*: this is {what.strip()}.*To mend it: "):
-                list(text_lines(path, Reading(may_skip=may_skip)))
+                list(text_lines(only_file(path), Reading(may_skip=may_skip)))
 
 
 @pytest.mark.parametrize("text", ["PAR1", "BZh9 and more", "ustar", "7z", "PK"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,6 +36,14 @@ def named(terminology: Terminology) -> dict[str, list[str]]:
     for row, text in terminology.names().select("concept_row", "text").collect().rows():
         found[codes[row]].append(text)
     return found
+
+
+@pytest.mark.parametrize(("format", "text"), [("biosyn", "no bars\n"), ("obo", "[Term]\nid: A\nnamed: a\n")])
+def test_an_error_names_the_file_in_an_archive(tmp_path: Path, format: str, text: str) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr("terms.txt", text)
+    with pytest.raises(InputError, match=r"x\.zip/terms\.txt, line [13]: "):
+        import_terminology(format, tmp_path / "x.zip", tmp_path / "out")
 
 
 def test_biosyn_lines(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from onoma.artifacts import write_file
 from onoma.errors import InputError, check_several
 from onoma.files.reading import Reading
-from onoma.files.text_files import text_lines
+from onoma.files.text_files import only_file, text_lines
 
 _SUBFOLDER = "biosyn"
 
@@ -226,7 +226,7 @@ def _fields(path: Path) -> Iterator[tuple[int, str, str]]:
     """Line number, what stands before and what stands after ``||``."""
     of_document = path.suffix == ".concept"
     expected = "document||start|end||class||mention||id" if of_document else "id||name"
-    for first_line, lines in text_lines(path, Reading(may_skip=False)):
+    for first_line, lines in text_lines(only_file(path), Reading(may_skip=False)):
         for number, text in enumerate(lines, first_line):
             fields = fields_of(text, "||", 5 if of_document else 2, path=path, line=number, expected=expected)
             yield (number, fields[4].strip(), fields[3].strip()) if of_document else (number, fields[0], fields[1])

@@ -116,7 +116,8 @@ def own_queries(
         )
     written = mention_format or MentionFormat()
     reading = written.reading()  # no line left out: a score must not come to be that of fewer mentions
-    if is_table(only_file(file)):
+    opened = only_file(file)
+    if is_table(opened):
         found = read_mentions(file, reading, context=context, cluster=cluster, mention_format=written)
         clusters: list[str | None] = [None] * len(found)
         contexts = clusters
@@ -141,7 +142,7 @@ def own_queries(
     elif context is not None:
         raise InputError("lines id||mention have no contexts", path=file, expected=f"a table with a column '{context}'")
     else:
-        lines = read_mention_lines(file, reading)
+        lines = read_mention_lines(opened, reading)
         is_part = pl.element().str.strip_chars() != ""
         torn = lines.filter(~pl.col("parts").list.eval(is_part).list.all()).select("line", text="mention")
         expected, problem = "a text on both sides of | and +", "a composite mention with an empty part"

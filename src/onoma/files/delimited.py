@@ -15,10 +15,10 @@ import numpy as np
 import polars as pl
 
 from onoma.errors import InputError
+from onoma.files.archives import SourceFile
 from onoma.files.reading import Reading
 from onoma.files.text_files import (
     LineBlock,
-    TextSource,
     line_problem,
     named_problem,
     read_blocks,
@@ -31,7 +31,7 @@ _BLANK_LINE = re.compile(rb"^[ \t\r\f\v]*\n", re.MULTILINE)
 
 
 def read_delimited(
-    source: TextSource,
+    file: SourceFile,
     reading: Reading,
     *,
     separator: str,
@@ -46,7 +46,7 @@ def read_delimited(
     """Yield blocks of rows; an empty field is "".
 
     Args:
-        source: Plain or gzip, on disk or in an archive.
+        file: Plain or gzip, on disk or in an archive.
         reading: Where bad rows go.
         separator: One ASCII character.
         fields: Names of all fields of a line.
@@ -66,8 +66,7 @@ def read_delimited(
     """
     wanted = sorted(fields.index(name) for name in keep)
     division = _Division(ord(separator), len(fields), ends_with_separator)
-    path = source if isinstance(source, Path) else source.path
-    for raw_block in read_blocks(source, reading):
+    for raw_block in read_blocks(file, reading):
         block = without_first_lines(raw_block, skip_lines)
         if not block.n_lines:
             continue
@@ -77,7 +76,7 @@ def read_delimited(
         if skip_blank_lines and len(fields) == 1:  # a blank line has one field, too
             is_plain = is_plain and _BLANK_LINE.search(data) is None
         if not is_plain:
-            data, numbers = _good_lines(block, division, path, reading, skip_blank_lines, if_quoted)
+            data, numbers = _good_lines(block, division, file.path, reading, skip_blank_lines, if_quoted)
             if not data:
                 continue
         rows = division.rows(data, wanted)
@@ -85,14 +84,14 @@ def read_delimited(
 
 
 def read_tabbed_columns(
-    source: TextSource, reading: Reading, *, columns: Sequence[str], optional: Sequence[str] = ()
+    file: SourceFile, reading: Reading, *, columns: Sequence[str], optional: Sequence[str] = ()
 ) -> Iterator[pl.DataFrame]:
     """Yield blocks of rows of a file divided by tabs whose first line names its columns, else as `read_delimited`.
 
     Blank lines are passed over.
 
     Args:
-        source: Plain or gzip, on disk or in an archive.
+        file: Plain or gzip, on disk or in an archive.
         reading: Where bad rows go.
         columns: Those wanted, in upper or lower case as one likes; the file may have others and another order.
         optional: Wanted too, but "" in every row if the file does not have them.
@@ -103,15 +102,14 @@ def read_tabbed_columns(
     Raises:
         InputError: as `read_delimited`, and if a column is missing or there twice.
     """
-    line, header = read_header(source, reading, separator="\t")
+    line, header = read_header(file, reading, separator="\t")
     known = [name.casefold() for name in header]
-    path = source if isinstance(source, Path) else source.path
     for column in columns:
         n_found = known.count(column.casefold())
         if n_found != 1:
             raise InputError(
                 f"there is {'no' if not n_found else 'more than one'} column '{column}' in the first line",
-                path=path,
+                path=file.path,
                 line=line,
                 field=column,
                 expected=f"the columns {', '.join(columns)}, divided by tabs",
@@ -123,7 +121,7 @@ def read_tabbed_columns(
     fields = [str(position) for position in range(len(header))]
     keep = [fields[position] for position in wanted]
     blocks = read_delimited(
-        source, reading, separator="\t", fields=fields, keep=keep, skip_lines=line, skip_blank_lines=True
+        file, reading, separator="\t", fields=fields, keep=keep, skip_lines=line, skip_blank_lines=True
     )
     for rows in blocks:
         yield rows.select(
@@ -133,11 +131,11 @@ def read_tabbed_columns(
         )
 
 
-def read_barred(source: TextSource, reading: Reading, names: tuple[str, str]) -> Iterator[pl.DataFrame]:
+def read_barred(file: SourceFile, reading: Reading, names: tuple[str, str]) -> Iterator[pl.DataFrame]:
     """Yield blocks of rows of a file of lines ``id||text``, as BioSyn has them; blank lines are passed over.
 
     Args:
-        source: Plain or gzip, on disk or in an archive.
+        file: Plain or gzip, on disk or in an archive.
         reading: Where lines go that are not UTF-8.
         names: What to call what stands before the first ``||``, and what stands behind it: null where it has none.
 
@@ -147,13 +145,22 @@ def read_barred(source: TextSource, reading: Reading, names: tuple[str, str]) ->
     Raises:
         InputError: as `text_lines`.
     """
-    for first_line, lines in text_lines(source, reading):
+    for rows in filled_lines(file, reading):
+        parts = pl.col("whole").str.splitn("||", 2).struct.rename_fields(names)
+        yield rows.with_columns(parts.alias("parts")).unnest("parts")
+
+
+def filled_lines(file: SourceFile, reading: Reading) -> Iterator[pl.DataFrame]:
+    """Yield blocks of the lines that are not blank: columns ``line`` (1-based, UInt32) and ``whole``.
+
+    Raises:
+        InputError: as `text_lines`.
+    """
+    for first_line, lines in text_lines(file, reading):
         yield (
             pl.DataFrame({"whole": lines}, schema={"whole": pl.String})
             .with_row_index("line", offset=first_line)
             .filter(pl.col("whole").str.strip_chars() != "")
-            .with_columns(pl.col("whole").str.splitn("||", 2).struct.rename_fields(names).alias("parts"))
-            .unnest("parts")
         )
 
 
@@ -168,25 +175,24 @@ def named_columns(rows: pl.DataFrame, places: Sequence[int], lines: pl.Series, n
     return found
 
 
-def read_header(source: TextSource, reading: Reading, *, separator: str) -> tuple[int, list[str]]:
+def read_header(file: SourceFile, reading: Reading, *, separator: str) -> tuple[int, list[str]]:
     """Number of the first line that is not blank, and the names in it; none where there is no such line.
 
     Raises:
         InputError: as `read_blocks`, and if the line is no text.
     """
-    line, text = first_line(source, reading)
+    line, text = first_line(file, reading)
     return line, [name.strip() for name in text.split(separator)] if text else []
 
 
-def first_line(source: TextSource, reading: Reading) -> tuple[int, str]:
+def first_line(file: SourceFile, reading: Reading) -> tuple[int, str]:
     """Number and text of the first line that is not blank; "" where there is no such line.
 
     Raises:
         InputError: as `read_blocks`, and if the line is no text.
     """
-    path = source if isinstance(source, Path) else source.path
-    for block in read_blocks(source, reading, block_bytes=1 << 16):
-        found = first_line_of(block, path, reading)
+    for block in read_blocks(file, reading, block_bytes=1 << 16):
+        found = first_line_of(block, file.path, reading)
         if found is not None:
             line, text = found
             return line, text.decode()

@@ -19,12 +19,12 @@ import numpy as np
 import polars as pl
 
 from onoma.errors import InputError
+from onoma.files.archives import SourceFile
 from onoma.files.csv_problems import csv_problem, is_never_closed
 from onoma.files.delimited import is_text, named_columns, without_first_lines
 from onoma.files.reading import Reading
 from onoma.files.text_files import (
     LineBlock,
-    TextSource,
     marked_lines,
     read_blocks,
     reject_line,
@@ -37,7 +37,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_quoted(
-    source: TextSource,
+    file: SourceFile,
     reading: Reading,
     *,
     delimiter: str,
@@ -52,7 +52,7 @@ def read_quoted(
     """Yield batches of rows; an empty field is "". Blank lines are passed over.
 
     Args:
-        source: Plain or gzip, on disk or in an archive.
+        file: Plain or gzip, on disk or in an archive.
         reading: Where bad rows go.
         delimiter: One ASCII character.
         keep: Names of the fields wanted.
@@ -71,23 +71,22 @@ def read_quoted(
         InputError: as `read_blocks`; a quote is never closed; under "strict" also a row that is not CSV or has another
             number of fields.
     """
-    path = source if isinstance(source, Path) else source.path
     names = list(fields or ())
-    whole_blocks = read_blocks(source, reading, keep_carriage_returns=keep_carriage_returns)
+    whole_blocks = read_blocks(file, reading, keep_carriage_returns=keep_carriage_returns)
     blocks = (block for whole in whole_blocks if (block := without_first_lines(whole, skip_lines)).n_lines)
     for block in blocks:
         if names and _is_regular(block, delimiter, len(names)):
             yield _split(block, delimiter, names, keep, line_column)
             continue
         batch: list[tuple[int, list[str]]] = []
-        for line, row in _rows(block, blocks, reading, path, delimiter, advice):
+        for line, row in _rows(block, blocks, reading, file.path, delimiter, advice):
             if not names:
                 names = [name.strip() for name in row]
                 check_fields(names, line)
             elif len(row) != len(names):
                 reading.reject(
                     "wrong number of fields",
-                    path=path,
+                    path=file.path,
                     line=line,
                     text=delimiter.join(row),
                     expected=f"{len(names)} fields divided by '{delimiter}'",

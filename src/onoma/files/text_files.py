@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TypeAlias, cast
+from typing import BinaryIO, cast
 
 from onoma.errors import InputError
 from onoma.files.archives import MAX_SWELLING, MAX_UNCHECKED_BYTES, SourceFile, is_zip, source_files
@@ -26,8 +26,6 @@ BLOCK_BYTES = 4 << 20
 MAX_LINE_BYTES = 256 << 20
 """A longer line is no name but a damaged or hostile file."""
 _NOT_UTF8 = "not UTF-8"
-TextSource: TypeAlias = Path | SourceFile
-"""A text file, plain or gzip, on disk or in an archive; a path may also be that of a zip archive of just one file."""
 
 
 @dataclass(frozen=True)
@@ -144,21 +142,20 @@ def read_bytes(file: SourceFile, *, block_bytes: int = BLOCK_BYTES) -> Iterator[
 
 
 def read_blocks(
-    source: TextSource, reading: Reading, *, block_bytes: int = BLOCK_BYTES, keep_carriage_returns: bool = False
+    file: SourceFile, reading: Reading, *, block_bytes: int = BLOCK_BYTES, keep_carriage_returns: bool = False
 ) -> Iterator[LineBlock]:
     """Yield the file as blocks of whole lines. A last line without line feed counts as a line.
 
     Args:
-        source: Plain or gzip (recognised by its first bytes).
+        file: Plain or gzip (recognised by its first bytes), on disk or in an archive.
         reading: Told of the file and the progress; knows the encoding.
         block_bytes: About how much to read at a time.
         keep_carriage_returns: Leave them before line feeds too, for a format whose values may hold them.
 
     Raises:
-        InputError: no such file, empty, UTF-16 that was not said to be such, damaged, truncated or swelling gzip or
+        InputError: empty, UTF-16 that was not said to be such, damaged, truncated or swelling gzip or
             zip, or a line longer than `MAX_LINE_BYTES`.
     """
-    file = source if isinstance(source, SourceFile) else only_file(source)
     path = file.path
     reading.files.extend(file.containers)
     n_lines, pending, pending_bytes, is_first = 0, [], 0, True
@@ -218,7 +215,7 @@ def _recoded(blocks: Iterator[ByteBlock], encoding: str, path: Path) -> Iterator
             yield ByteBlock(data, n_found, block.share)
 
 
-def text_lines(source: TextSource, reading: Reading) -> Iterator[tuple[int, list[str]]]:
+def text_lines(file: SourceFile, reading: Reading) -> Iterator[tuple[int, list[str]]]:
     """Yield (number of the first line, lines) with only lines that are UTF-8 and free of NUL.
 
     A bad line is rejected and stands as an empty one, so that the numbers of the others stay right. Under "strict" the
@@ -227,12 +224,11 @@ def text_lines(source: TextSource, reading: Reading) -> Iterator[tuple[int, list
     Raises:
         InputError: as `read_blocks`; all lines end in carriage returns alone.
     """
-    path = source if isinstance(source, Path) else source.path
-    for block in read_blocks(source, reading):
+    for block in read_blocks(file, reading):
         is_one_line = block.first_line == block.n_lines == 1
         if is_one_line and b"\r" in block.data.strip(b"\r\n"):
-            raise InputError(CARRIAGE_RETURN, path=path, line=1)
-        yield from block_lines(block, path, reading)
+            raise InputError(CARRIAGE_RETURN, path=file.path, line=1)
+        yield from block_lines(block, file.path, reading)
 
 
 def block_lines(block: LineBlock, path: Path, reading: Reading) -> Iterator[tuple[int, list[str]]]:

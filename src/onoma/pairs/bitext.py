@@ -24,8 +24,10 @@ from tokenizers import Tokenizer
 from onoma.artifacts import ensure_writable
 from onoma.encoders.tokens import tokenizer_fingerprint
 from onoma.errors import InputError, checked_path, one_of
+from onoma.files.archives import SourceFile
+from onoma.files.delimited import filled_lines
 from onoma.files.reading import Check, OnError, Reading
-from onoma.files.text_files import text_lines
+from onoma.files.text_files import only_file
 from onoma.pairs.name_store import own_tokenizer
 from onoma.pairs.pair_set import KIND, PairSet, write_pair_set
 from onoma.pairs.selection import Ambiguous, check_ambiguous, treat_ambiguous
@@ -96,7 +98,7 @@ def build_bitext_pairs(
     blocks = [
         block.with_columns(normalise_expr(pl.col("english", "other"), normalisation))
         for file in files
-        for block in read_bitext(Path(file), reading, needs_class=classes != "pair")
+        for block in read_bitext(only_file(Path(file)), reading, needs_class=classes != "pair")
     ]
     lines = pl.concat([pl.DataFrame(schema=dict.fromkeys(("english", "other", "class"), pl.String)), *blocks])
     counts = {"in_all": len(lines) + len(reading.rejects), "rejected": len(reading.rejects)}
@@ -143,7 +145,7 @@ def build_bitext_pairs(
     )
 
 
-def read_bitext(file: Path, reading: Reading, *, needs_class: bool = False) -> Iterator[pl.DataFrame]:
+def read_bitext(file: SourceFile, reading: Reading, *, needs_class: bool = False) -> Iterator[pl.DataFrame]:
     """Yield blocks of translations: ``english``, ``other``, ``class`` ("" where the form has none).
 
     Args:
@@ -155,21 +157,16 @@ def read_bitext(file: Path, reading: Reading, *, needs_class: bool = False) -> I
         InputError: the file cannot be read; under "strict" also a line of another form.
     """
     split: Callable[[pl.Expr], pl.Expr] | None = None
-    for first_line, lines in text_lines(file, reading):
-        rows = (
-            pl.DataFrame({"whole": lines}, schema={"whole": pl.String})
-            .with_row_index("line", offset=first_line)
-            .filter(pl.col("whole").str.strip_chars() != "")
-        )
-        if rows.is_empty():
+    for lines in filled_lines(file, reading):
+        if lines.is_empty():
             continue
         if split is None:
-            split, expected, needed = _form(rows["whole"].head(_LINES_THAT_TELL))
-        rows = rows.with_columns(parts=split(pl.col("whole")))
+            split, expected, needed = _form(lines["whole"].head(_LINES_THAT_TELL))
+        rows = lines.with_columns(parts=split(pl.col("whole")))
         rows = reading.keep_valid(
             rows,
             [Check(pl.col("parts").list.len().is_in(needed), None, expected, "whole", "a line of another form")],
-            path=file,
+            path=file.path,
         )
         rows = rows.with_columns(_columns(needed))
         checks = [
@@ -178,7 +175,7 @@ def read_bitext(file: Path, reading: Reading, *, needs_class: bool = False) -> I
         ]
         if needs_class:
             checks.append(Check(pl.col("class") != "", "class", "a class on every line", "whole", "no class"))
-        yield reading.keep_valid(rows, checks, path=file).select("english", "other", "class")
+        yield reading.keep_valid(rows, checks, path=file.path).select("english", "other", "class")
 
 
 def _form(lines: pl.Series) -> tuple[Callable[[pl.Expr], pl.Expr], str, tuple[int, ...]]:

@@ -181,6 +181,6 @@ def names_of_mentions(
 
 
 def _texts_of(file: Path, written: MentionFormat) -> pl.Series:
-    if file.is_dir() or is_table(only_file(file)):
+    if file.is_dir() or is_table(found := only_file(file)):
         return read_mentions(file, written.reading(), mention_format=written)["mention"]
-    return read_mention_lines(file, written.reading())["parts"].explode().rename("mention")
+    return read_mention_lines(found, written.reading())["parts"].explode().rename("mention")

@@ -126,16 +126,16 @@ def _read(path: Path, reading: Reading, written: MentionFormat, more: Mapping[st
             path=path,
             expected=f"a .csv, .tsv, .parquet or .jsonl with a column '{column}'",
         )
-    lines = read_mention_lines(path, reading)
+    lines = read_mention_lines(file, reading)
     reading.note(COMPOSITE, int((lines["parts"].list.len() > 1).sum()))
     return lines.filter(pl.col("parts").list.len() == 1).select(LABELLED)
 
 
-def read_mention_lines(path: Path, reading: Reading) -> pl.DataFrame:
+def read_mention_lines(file: SourceFile, reading: Reading) -> pl.DataFrame:
     """Lines ``id||mention``, composite mentions among them.
 
     Args:
-        path: The file.
+        file: Plain or gzip.
         reading: Where bad lines go.
 
     Returns:
@@ -143,7 +143,7 @@ def read_mention_lines(path: Path, reading: Reading) -> pl.DataFrame:
         ``line`` (its number), a row for each line.
 
     Raises:
-        InputError: there is no such file; under "strict" also where a line is bad.
+        InputError: as `onoma.files.text_files.text_lines`; under "strict" also where a line is bad.
     """
     checks = (
         Check(pl.col("mention").is_not_null(), None, "id||mention", "whole", "no '||' in the line"),
@@ -156,8 +156,8 @@ def read_mention_lines(path: Path, reading: Reading) -> pl.DataFrame:
     parts = pl.when(has_plus).then(divided_by_plus).otherwise(pl.col("mention").str.split("|"))
     codes = pl.col("concept_id").str.replace_all("+", "|", literal=True)
     blocks = [
-        reading.keep_valid(block, checks, path=path).select("mention", concept_id=codes, parts=parts, line="line")
-        for block in read_barred(path, reading, ("concept_id", "mention"))
+        reading.keep_valid(block, checks, path=file.path).select("mention", concept_id=codes, parts=parts, line="line")
+        for block in read_barred(file, reading, ("concept_id", "mention"))
     ]
     return pl.concat([pl.DataFrame(schema=_MENTION_LINES), *blocks])
 

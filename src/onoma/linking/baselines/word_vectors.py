@@ -10,7 +10,7 @@ import numpy as np
 
 from onoma.errors import InputError
 from onoma.files.reading import Reading
-from onoma.files.text_files import line_problem, read_blocks
+from onoma.files.text_files import line_problem, only_file, read_blocks
 from onoma.indexes import ExactIndex
 from onoma.linking.baselines.name_search import RankedNames, words_of
 from onoma.types import MAX_NORM, FloatArray
@@ -51,7 +51,7 @@ class WordVectors:
         found: dict[str, FloatArray] = {}
         n_announced: int | None = None
         n_lines, line_number = 0, 0
-        for block in read_blocks(self.path, Reading()):
+        for block in read_blocks(only_file(self.path), Reading()):
             for line_number, line in enumerate(block.lines(), block.first_line):
                 if line_number == 1:
                     n_announced, self.width = self._first_line(line)

@@ -20,6 +20,7 @@ from pydantic import Field
 
 from onoma.files.delimited import read_barred
 from onoma.files.reading import Check, Reading
+from onoma.files.text_files import only_file
 from onoma.terminology.assembly import SOURCE_NAMES, SourceTables
 from onoma.terminology.readers.format import Format
 from onoma.terminology.readers.options import LanguageTag, ReaderOptions, Separator
@@ -55,14 +56,14 @@ def read_biosyn(source: str, options: BiosynOptions, reading: Reading) -> Source
     Raises:
         InputError: no such file, or nothing in it; under "strict" also a line that is not ``id||name``.
     """
-    path = Path(source)
+    file = only_file(Path(source))
     text = pl.col("text")
     any_text = text.str.replace_all(options.separator, "", literal=True) if options.separator else text
     checks = (*_CHECKS, Check(any_text.str.strip_chars() != "", None, "id||name", "whole", "an empty name"))
     parts = [pl.DataFrame(schema={"concept_id": pl.String, "text": pl.String})]
-    for block in read_barred(path, reading, ("concept_id", "text")):
+    for block in read_barred(file, reading, ("concept_id", "text")):
         rows = block.with_columns(pl.col("concept_id").str.strip_chars())
-        rows = reading.keep_valid(rows, checks, path=path).select("concept_id", "text")
+        rows = reading.keep_valid(rows, checks, path=file.path).select("concept_id", "text")
         if options.separator:
             pieces = pl.col("text").str.split(options.separator).list.eval(pl.element().str.strip_chars())
             rows = rows.with_columns(pieces).explode("text").filter(pl.col("text") != "")
@@ -76,7 +77,7 @@ def read_biosyn(source: str, options: BiosynOptions, reading: Reading) -> Source
         preference=pl.lit(0, dtype=pl.UInt8),
         is_suppressed=pl.lit(False),
     )
-    return SourceTables(path=path, names=names.select(SOURCE_NAMES.names()))
+    return SourceTables(path=file.path, names=names.select(SOURCE_NAMES.names()))
 
 
 FORMAT = Format(

@@ -41,6 +41,7 @@ from pathlib import Path
 from typing import Any
 
 from onoma.errors import InputError
+from onoma.files.archives import SourceFile
 from onoma.files.byte_order_marks import without_byte_order_mark
 from onoma.files.reading import Reading
 from onoma.files.text_files import (
@@ -77,32 +78,32 @@ def read_obo(source: str, options: OntologyOptions, reading: Reading) -> SourceT
         InputError: no such file, nothing in it, or RDF or OBO Graphs JSON; under "strict" also a frame that is not OBO,
             an id used twice, a blank name.
     """
-    path = Path(source)
-    _refuse_other_formats(path)
+    file = only_file(Path(source))
+    _refuse_other_formats(file)
     equivalents: list[tuple[list[str], int | None]] = []
     wanted = WantedPrefixes(options, reading)
-    terms = _terms(path, equivalents, options, wanted, reading)
-    tables = tables_from_terms(terms, path=path, language=options.language, reading=reading)
-    wanted.check(path)
+    terms = _terms(file, equivalents, options, wanted, reading)
+    tables = tables_from_terms(terms, path=file.path, language=options.language, reading=reading)
+    wanted.check(file.path)
     return with_equivalents(tables, equivalents, reading)
 
 
-def _refuse_other_formats(path: Path) -> None:
+def _refuse_other_formats(file: SourceFile) -> None:
     """Refuse an ontology in another format, as its first bytes tell.
 
     Raises:
         InputError: it is RDF, or OBO Graphs JSON.
     """
-    start = next(read_bytes(only_file(path), block_bytes=_SNIFFED_BYTES)).data
-    text = _BEFORE_FIRST.sub(b"", without_byte_order_mark(start, path), 1)
+    start = next(read_bytes(file, block_bytes=_SNIFFED_BYTES)).data
+    text = _BEFORE_FIRST.sub(b"", without_byte_order_mark(start, file.path), 1)
     for pattern, problem, fix in _OTHER_FORMATS:
         if pattern.match(text):
             found = text.partition(b"\n")[0].decode("utf-8", "backslashreplace")
-            raise InputError(problem, path=path, expected=_BEGINNING, found=found, fix=fix)
+            raise InputError(problem, path=file.path, expected=_BEGINNING, found=found, fix=fix)
 
 
 def _terms(
-    path: Path,
+    file: SourceFile,
     equivalents: list[tuple[list[str], int | None]],
     options: OntologyOptions,
     wanted: WantedPrefixes,
@@ -112,9 +113,9 @@ def _terms(
 
     scopes = {scope.upper(): scope for scope in options.scopes}
     header = _Header(())
-    for part in _parts(path, reading):
+    for part in _parts(file, reading):
         line_of = _id_lines(part)
-        for frame in _frames(part, path, reading):
+        for frame in _frames(part, file.path, reading):
             if isinstance(frame, fastobo.header.HeaderFrame):
                 header = _Header(frame)
                 note_imports(header.imports, reading)
@@ -145,21 +146,21 @@ class _Part:
     first_line: int
 
 
-def _parts(path: Path, reading: Reading) -> Iterator[_Part]:
+def _parts(file: SourceFile, reading: Reading) -> Iterator[_Part]:
     """The file a few MiB at a time: the parsed frames of a whole one take ten times its size."""
     pending: list[str] = []
     first_line = 1
     bad: dict[int, tuple[bytes, str]] = {}
-    for block in read_blocks(path, reading):
+    for block in read_blocks(file, reading):
         lines, bad_here = marked_lines(block)
         bad |= bad_here
         last_frame = next((at for at in range(len(lines) - 1, -1, -1) if lines[at].startswith("[")), None)
         if last_frame is None:
             pending += lines
             continue
-        yield _without_bad(_Part([*pending, *lines[:last_frame]], first_line), bad, path, reading)
+        yield _without_bad(_Part([*pending, *lines[:last_frame]], first_line), bad, file.path, reading)
         pending, first_line = lines[last_frame:], block.first_line + last_frame
-    yield _without_bad(_Part(pending, first_line), bad, path, reading)
+    yield _without_bad(_Part(pending, first_line), bad, file.path, reading)
 
 
 def _without_bad(part: _Part, bad: dict[int, tuple[bytes, str]], path: Path, reading: Reading) -> _Part:
