@@ -157,9 +157,7 @@ def _pairs_of_folder(folder: Path, out: Path) -> dict[str, Any]:
 
     started = time.perf_counter()
     terminology = Terminology.open(folder)
-    names = training_names(
-        terminology.concepts(), terminology.names(), languages=["en"], include_suppressed=True, ambiguous="keep"
-    )
+    names = training_names(terminology, languages=["en"], include_suppressed=True, ambiguous="keep")
     selected = time.perf_counter()
     labels = names["concept_row"].to_numpy()
     pairs = synonym_pairs(labels, max_per_concept=CAP)

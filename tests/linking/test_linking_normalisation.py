@@ -18,7 +18,7 @@ SPELLINGS = ["Renal-Cell  Carcinoma (disorder), NOS", " renal-cell carcinoma nos
 def test_training_dictionary_and_query_agree(tmp_path: Path, preset: str) -> None:
     terminology = make_terminology(tmp_path / "t", {f"C:{row}": [name] for row, name in enumerate(SPELLINGS)})
     matcher = ExactMatcher.from_terminology(terminology, normalisation=preset)
-    trained = training_names(terminology.concepts(), terminology.names(), normalisation=preset)["text"].to_list()
+    trained = training_names(terminology, normalisation=preset)["text"].to_list()
     for name, links in zip(SPELLINGS, matcher.link(SPELLINGS), strict=True):
         assert normalise(name, preset) in trained
         assert normalise(name, preset) in list(matcher.dictionary.texts)

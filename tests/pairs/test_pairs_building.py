@@ -46,7 +46,7 @@ def test_names_tokens_labels_and_pairs_fit_together(terminology: Terminology, tm
     built = build_pairs(
         terminology, small_tokenizer(), tmp_path / "p", seed=4, progress=lambda *args: calls.append(args)
     )
-    names = training_names(terminology.concepts(), terminology.names())
+    names = training_names(terminology)
     texts = names["text"].to_list()
     assert names["concept_row"].to_list() == built.labels.tolist()
     assert tokens(built) == tokens_of(texts)
@@ -74,7 +74,7 @@ def test_names_of_one_vector_are_marked_as_one(tmp_path: Path) -> None:
     }
     terminology = make_terminology(tmp_path / "t", concepts)
     built = build_pairs(terminology, small_tokenizer(), tmp_path / "p", normalisation="sapbert")
-    texts = training_names(terminology.concepts(), terminology.names(), normalisation="sapbert")["text"].to_list()
+    texts = training_names(terminology, normalisation="sapbert")["text"].to_list()
     assert built.text_labels is not None
     label = dict(zip(texts, built.text_labels.tolist(), strict=True))
     assert len(label) == 7

@@ -66,7 +66,7 @@ def test_hidden_synonyms_keep_the_rules(
         if own == concept and normalise(name) == normalise(text)
     }
     assert hidden.name_rows.tolist() == sorted(expected)
-    left = training_names(terminology.concepts(), terminology.names(), hidden_names=hidden.name_rows)
+    left = training_names(terminology, hidden_names=hidden.name_rows)
     remaining = Counter(left["concept_row"])
     assert all(remaining[list(concepts).index(concept)] >= 2 for concept in hidden.concept_ids)
     texts = set(left["text"])

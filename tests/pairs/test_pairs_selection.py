@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from onoma.errors import ConfigError, InputError
 from onoma.pairs import rows_fingerprint, selection, training_names
+from onoma.terminology import Terminology
 from onoma.terminology.tables import of_languages
 from tiny import Name, make_terminology
 
@@ -25,9 +26,8 @@ CONCEPTS: dict[str, list[str | Name]] = {
 
 
 @pytest.fixture(scope="module")
-def frames(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    terminology = make_terminology(tmp_path_factory.mktemp("t") / "t", CONCEPTS, obsolete={"C:3"})
-    return terminology.concepts(), terminology.names()
+def terminology(tmp_path_factory: pytest.TempPathFactory) -> Terminology:
+    return make_terminology(tmp_path_factory.mktemp("t") / "t", CONCEPTS, obsolete={"C:3"})
 
 
 def rows(table: Any, *columns: str) -> list[tuple[Any, ...]]:
@@ -35,8 +35,8 @@ def rows(table: Any, *columns: str) -> list[tuple[Any, ...]]:
     return found
 
 
-def test_distinct_normalised_names_of_active_concepts(frames: Any) -> None:
-    table = training_names(*frames, ambiguous="keep")
+def test_distinct_normalised_names_of_active_concepts(terminology: Terminology) -> None:
+    table = training_names(terminology, ambiguous="keep")
     assert rows(table, "concept_row", "name_row", "text") == [
         (0, 0, "heart attack"),
         (0, 2, "myocardial infarction"),
@@ -66,15 +66,15 @@ def test_the_first_of_equal_names_stays(rows_found: list[tuple[int, str]], hashe
         assert selection._distinct(table).rows() == expected
 
 
-def test_suppressed_names_on_request(frames: Any) -> None:
-    without = set(training_names(*frames, ambiguous="keep").rows())
-    everything = set(training_names(*frames, ambiguous="keep", include_suppressed=True).rows())
+def test_suppressed_names_on_request(terminology: Terminology) -> None:
+    without = set(training_names(terminology, ambiguous="keep").rows())
+    everything = set(training_names(terminology, ambiguous="keep", include_suppressed=True).rows())
     assert everything - without == {(0, 3, "mi")}
     assert without < everything
 
 
-def test_names_that_several_concepts_share_are_dropped(frames: Any) -> None:
-    dropped = training_names(*frames, ambiguous="drop")
+def test_names_that_several_concepts_share_are_dropped(terminology: Terminology) -> None:
+    dropped = training_names(terminology, ambiguous="drop")
     assert "cold" not in dropped["text"]
     assert len(dropped) == 6
 
@@ -85,37 +85,37 @@ def test_folders_of_before_may_have_other_codes_of_a_language(tmp_path: Path) ->
     for asked, expected in (("en", "en eng en-GB"), ("eng", "en eng en-GB"), ("he", "he iw heb"), ("iw", "he iw heb")):
         found = terminology.names().filter(of_languages([asked])).select("text").collect()["text"]
         assert list(found) == [f"name {tag.lower()}" for tag in expected.split()]
-        assert set(training_names(terminology.concepts(), terminology.names(), languages=[asked])["text"]) == set(found)
+        assert set(training_names(terminology, languages=[asked])["text"]) == set(found)
 
 
-def test_a_language_takes_its_regional_variants_and_no_longer_tags(frames: Any) -> None:
-    texts = training_names(*frames, languages=["EN"], ambiguous="keep")["text"].to_list()
+def test_a_language_takes_its_regional_variants_and_no_longer_tags(terminology: Terminology) -> None:
+    texts = training_names(terminology, languages=["EN"], ambiguous="keep")["text"].to_list()
     assert "erkältung" not in texts
     assert "colds" not in texts, "enm is another tag than en"
     assert texts.count("cold") == 2
-    both = training_names(*frames, languages=["de", "fr"], ambiguous="keep")
+    both = training_names(terminology, languages=["de", "fr"], ambiguous="keep")
     assert both["text"].to_list() == ["erkältung", "froid"]
-    assert training_names(*frames, languages=["en-gb"])["text"].to_list() == ["cold"]
-    assert training_names(*frames, languages=[]).is_empty()
+    assert training_names(terminology, languages=["en-gb"])["text"].to_list() == ["cold"]
+    assert training_names(terminology, languages=[]).is_empty()
 
 
-def test_hidden_names_are_left_out(frames: Any) -> None:
+def test_hidden_names_are_left_out(terminology: Terminology) -> None:
     # row 0 is hidden, but row 1 is the same name spelt otherwise
-    assert rows(training_names(*frames, hidden_names=[0]), "name_row", "text")[0] == (1, "heart attack")
-    texts = training_names(*frames, hidden_names=np.array([0, 1, 13], np.uint32))["text"].to_list()
+    assert rows(training_names(terminology, hidden_names=[0]), "name_row", "text")[0] == (1, "heart attack")
+    texts = training_names(terminology, hidden_names=np.array([0, 1, 13], np.uint32))["text"].to_list()
     assert "heart attack" not in texts
     assert "froid" not in texts
 
 
 @pytest.mark.parametrize("wrong", [[14], [-1], [0.5], [[0]]], ids=str)
-def test_hidden_names_must_exist(frames: Any, wrong: Any) -> None:
+def test_hidden_names_must_exist(terminology: Terminology, wrong: Any) -> None:
     with pytest.raises(InputError, match="hidden"):
-        training_names(*frames, hidden_names=wrong)
+        training_names(terminology, hidden_names=wrong)
 
 
-def test_what_becomes_of_homonyms_is_one_of_three(frames: Any) -> None:
+def test_what_becomes_of_homonyms_is_one_of_three(terminology: Terminology) -> None:
     with pytest.raises(ConfigError, match="keep, drop, mark"):
-        training_names(*frames, ambiguous="forget")  # type: ignore[arg-type]
+        training_names(terminology, ambiguous="forget")  # type: ignore[arg-type]
 
 
 def test_fingerprints_are_of_sets_of_rows() -> None:
@@ -127,4 +127,4 @@ def test_fingerprints_are_of_sets_of_rows() -> None:
 
 def test_a_terminology_without_names(tmp_path: Path) -> None:
     terminology = make_terminology(tmp_path / "t", {})
-    assert training_names(terminology.concepts(), terminology.names()).is_empty()
+    assert training_names(terminology).is_empty()

@@ -101,8 +101,7 @@ def build_pairs(
 
     check_languages(terminology, languages)
     names = training_names(
-        terminology.concepts(),
-        terminology.names(),
+        terminology,
         normalisation=normalisation,
         languages=languages,
         include_suppressed=include_suppressed,

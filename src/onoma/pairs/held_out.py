@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from onoma.errors import InputError, check_several
+from onoma.errors import InputError, check_several, is_whole
 from onoma.files.table_rows import is_table
 from onoma.files.text_files import only_file
 from onoma.pairs.languages import check_languages
@@ -72,11 +72,11 @@ def hold_out_synonyms(
     """
     terminology = as_terminology(terminology)
     check_languages(terminology, languages)
-    usable = usable_names(terminology.concepts(), terminology.names())
+    usable = usable_names(terminology)
     is_hidden = np.zeros(len(usable), np.bool_)
     is_hidden[checked_name_rows(hidden_names, len(usable))] = True
-    names = normalised_names(terminology.names(), usable & ~is_hidden, normalisation)
-    elsewhere = normalised_names(terminology.names(), is_hidden, normalisation)  # maybe spelt in another way here
+    names = normalised_names(terminology, usable & ~is_hidden, normalisation)
+    elsewhere = normalised_names(terminology, is_hidden, normalisation)  # maybe spelt in another way here
     spare = _spare_texts(names, terminology, languages).join(
         elsewhere, on=["concept_row", "text"], how="anti", maintain_order="left"
     )
@@ -95,7 +95,7 @@ def hold_out_synonyms(
             "is of no other concept",
             fix="give a file of queries to measure on instead, or import the vocabulary with its synonyms",
         )
-    if isinstance(n_names, bool) or not isinstance(n_names, int | np.integer) or not 1 <= n_names <= len(candidates):
+    if not is_whole(n_names) or not 1 <= n_names <= len(candidates):
         raise InputError(
             "so many synonyms cannot be hidden",
             path=terminology.path,
@@ -108,7 +108,7 @@ def hold_out_synonyms(
     spelling = terminology.names().select("concept_row", "text").collect()
     # Suppressed names too: a recipe may train on them, and would then have seen the answer.
     of_chosen = np.isin(spelling["concept_row"].to_numpy(), chosen["concept_row"].to_numpy())
-    hidden = normalised_names(terminology.names(), of_chosen, normalisation).join(
+    hidden = normalised_names(terminology, of_chosen, normalisation).join(
         chosen, on=["concept_row", "text"], how="semi"
     )
     concept_ids = terminology.concepts().select("concept_id").collect()["concept_id"]
@@ -122,7 +122,7 @@ def hold_out_synonyms(
 def _spare_texts(names: pl.DataFrame, terminology: Terminology, languages: Sequence[str] | None) -> pl.DataFrame:
     """(concept_row, text) that may be hidden, sorted."""
     about = terminology.names().select("is_preferred").collect()["is_preferred"].gather(names["name_row"])
-    in_language = usable_names(terminology.concepts(), terminology.names(), languages=languages)
+    in_language = usable_names(terminology, languages=languages)
     return (
         names.with_columns(
             is_preferred=about,

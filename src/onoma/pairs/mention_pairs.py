@@ -99,8 +99,7 @@ def build_mention_pairs(
     if tell is not None and said:
         tell(said)
     concept_names = training_names(
-        terminology.concepts(),
-        terminology.names(),
+        terminology,
         normalisation=normalisation,
         languages=languages,
         ambiguous="keep",

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import polars as pl
 
 from onoma.errors import one_of
-from onoma.terminology import normalise_expr
+from onoma.terminology import Terminology, normalise_expr
 from onoma.terminology.name_rows import checked_name_rows
-from onoma.terminology.tables import of_languages
+from onoma.terminology.tables import ACTIVE, of_languages
 from onoma.types import BoolArray
 
 Ambiguous: TypeAlias = Literal["keep", "drop", "mark"]
@@ -21,8 +21,7 @@ Ambiguous: TypeAlias = Literal["keep", "drop", "mark"]
 
 
 def training_names(
-    concepts: pl.LazyFrame,
-    names: pl.LazyFrame,
+    terminology: Terminology,
     *,
     normalisation: str = "sapbert",
     languages: Sequence[str] | None = None,
@@ -33,12 +32,11 @@ def training_names(
     """Distinct (concept, normalised text) of active concepts, without suppressed, hidden and blank names.
 
     Args:
-        concepts: The terminology's table of concepts.
-        names: Its table of names, by concept.
+        terminology: Whose names.
         normalisation: Preset, see `onoma.terminology.normalise`.
         languages: BCP 47 tags; ``en`` takes ``en-GB`` too. Unset: all.
         include_suppressed: Take suppressed names too, as the papers' preparation of the UMLS did.
-        hidden_names: Rows of ``names`` to leave out.
+        hidden_names: Rows of its table of names to leave out.
         ambiguous: ``keep`` homonyms as they are (the papers), ``drop`` every name whose text another concept
             has too, or ``mark`` them, which is done when they are tokenised (`onoma.pairs.labelled_names`).
 
@@ -51,9 +49,9 @@ def training_names(
         ConfigError: ``ambiguous`` is none of the three.
     """
     check_ambiguous(ambiguous)
-    kept = usable_names(concepts, names, languages=languages, include_suppressed=include_suppressed)
+    kept = usable_names(terminology, languages=languages, include_suppressed=include_suppressed)
     kept[checked_name_rows(hidden_names, len(kept))] = False
-    table = _distinct(normalised_names(names, kept, normalisation))
+    table = _distinct(normalised_names(terminology, kept, normalisation))
     return treat_ambiguous(table, ambiguous)
 
 
@@ -87,24 +85,21 @@ def treat_ambiguous(table: pl.DataFrame, ambiguous: Ambiguous) -> pl.DataFrame:
 
 
 def usable_names(
-    concepts: pl.LazyFrame,
-    names: pl.LazyFrame,
-    *,
-    languages: Sequence[str] | None = None,
-    include_suppressed: bool = False,
+    terminology: Terminology, *, languages: Sequence[str] | None = None, include_suppressed: bool = False
 ) -> BoolArray:
     """Which names belong to an active concept, are not suppressed and of one of the languages, shape (n_names,)."""
-    is_active = concepts.select(pl.col("status") == "active").collect().to_series().to_numpy()
+    is_active = terminology.concepts().select(pl.col("status") == ACTIVE).collect().to_series().to_numpy()
     is_wanted = pl.lit(True) if include_suppressed else ~pl.col("is_suppressed")
-    table = names.select("concept_row", wanted=is_wanted & of_languages(languages)).collect()
+    table = terminology.names().select("concept_row", wanted=is_wanted & of_languages(languages)).collect()
     wanted: BoolArray = table["wanted"].to_numpy() & is_active[table["concept_row"].to_numpy()]
     return wanted
 
 
-def normalised_names(names: pl.LazyFrame, kept: BoolArray, normalisation: str) -> pl.DataFrame:
+def normalised_names(terminology: Terminology, kept: BoolArray, normalisation: str) -> pl.DataFrame:
     """``concept_row``, ``name_row`` (Int32) and normalised ``text`` of the kept names that are not blank."""
     return (
-        names.select(pl.col("concept_row").cast(pl.Int32), "text")
+        terminology.names()
+        .select(pl.col("concept_row").cast(pl.Int32), "text")
         .with_columns(name_row=pl.int_range(pl.len(), dtype=pl.Int32))
         .filter(pl.lit(pl.Series(kept)))
         .select("concept_row", "name_row", text=normalise_expr(pl.col("text"), normalisation))

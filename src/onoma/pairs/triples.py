@@ -147,8 +147,7 @@ def build_triples(
     check_languages(terminology, languages)
     relation_names = _relation_names(terminology, relations)
     names = training_names(
-        terminology.concepts(),
-        terminology.names(),
+        terminology,
         normalisation=normalisation,
         languages=languages,
         hidden_names=hidden_names,

@@ -204,7 +204,7 @@ def terminology_names(
     terminology: Terminology, languages: Sequence[str] | None, hidden: RowArray | None = None
 ) -> pl.DataFrame:
     """A dictionary: names of active concepts that are neither suppressed nor hidden, of these languages."""
-    kept = usable_names(terminology.concepts(), terminology.names(), languages=languages)
+    kept = usable_names(terminology, languages=languages)
     if hidden is not None:
         kept[hidden] = False
     names = terminology.names().select("concept_row", "text").filter(pl.lit(pl.Series(kept))).collect()
