@@ -55,7 +55,7 @@ from onoma.terminology.enriching.lexical_keys import SMALL_WORDS
 from onoma.terminology.listing import write_list
 from onoma.terminology.normalised_columns import normalise_expr
 from onoma.terminology.tables import ACTIVE, OTHER_SCOPE
-from onoma.terminology.terminology import Terminology
+from onoma.terminology.terminology import Terminology, as_terminology
 
 CHANGES = (
     "added",
@@ -172,7 +172,7 @@ def diff_terminologies(old: str | Path | Terminology, new: str | Path | Terminol
         ArtifactError: one is no whole terminology.
     """
     started = time.perf_counter()
-    before, after = (given if isinstance(given, Terminology) else Terminology.open(given) for given in (old, new))
+    before, after = as_terminology(old), as_terminology(new)
     concepts = _both(before, after)
     kept = concepts.drop_nulls(["row", "row_new"])
     details = pl.concat([*_concept_changes(before, after, concepts), *_content_changes(before, after, kept)])

@@ -68,7 +68,7 @@ def tidy_language(tag: str) -> str:
 
 
 def spellings(tag: str) -> list[str]:
-    """The tag in lower case with each code that its language has: folders of before may have another than is usual.
+    """The tag in lower case with each code that its language has, as tables of one's own may have another.
 
     Example:
         >>> spellings("en-GB"), spellings("ger")

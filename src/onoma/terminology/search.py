@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import polars as pl
 
@@ -23,7 +23,8 @@ from onoma.terminology.tables import OBSOLETE
 MatchedBy = Literal["code", "cross-reference", "name", "prefix", "substring"]
 _MOST = 1 << 32
 """More than there are concepts, and a number that Polars takes."""
-_MATCHED_BY: tuple[MatchedBy, ...] = ("code", "cross-reference", "name", "prefix", "substring")
+_MATCHED_BY: tuple[MatchedBy, ...] = get_args(MatchedBy)
+"""By rank."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import email.utils
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, NoReturn
@@ -128,7 +128,7 @@ def download(
                 progress(size, None, f"{part.path.name}: {trouble}; again in {wait_s:.0f} s")
                 sleep(wait_s)
             else:
-                return Download(**{**done.__dict__, "n_retries": n_all})
+                return replace(done, n_retries=n_all)
 
 
 @dataclass

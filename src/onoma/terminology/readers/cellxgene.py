@@ -21,10 +21,12 @@ Source: https://github.com/chanzuckerberg/cellxgene-ontology-guide
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import io
 import json
 import re
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -198,9 +200,6 @@ def _load(path: Path, reading: Reading) -> dict[str, Any]:
 
 
 def _decompressed(path: Path) -> bytes:
-    import gzip
-    import zlib
-
     import zstandard
 
     data = path.read_bytes()

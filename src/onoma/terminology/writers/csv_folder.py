@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -40,25 +41,12 @@ def write_csv_folder(content: Content, folder: Path, writing: Writing) -> Conten
         ],
     )
     is_tag = Check(pl.col("language").str.contains(LANGUAGE_TAG), "language", "a BCP 47 tag", "language", "no language")
-    names = writing.keep_writable(content.names, "names", [is_tag])
-    tables = {
-        "concepts": content.concepts,
-        "names": names,
-        "semantic_types": content.semantic_types,
-        "relations": content.relations.rename({"concept_id": "head"}),
-        "definitions": content.definitions,
-        "cross_references": content.cross_references,
-    }
+    content = replace(content, names=writing.keep_writable(content.names, "names", [is_tag]))
     for name, columns in COLUMNS.items():
-        table = tables[name].select(columns)
+        table: pl.DataFrame = getattr(content, name)
+        table = table.rename({"concept_id": "head"}) if name == "relations" else table
         if len(table) or name in {"concepts", "names"}:
             texts = pl.col(pl.String).replace("", None)  # an empty cell rather than ""
-            table.with_columns(texts).write_csv(folder / f"{name}.csv", line_terminator="\n", null_value="")
-    return Content(
-        content.concepts,
-        names,
-        content.semantic_types,
-        content.relations,
-        content.definitions,
-        content.cross_references,
-    )
+            rows = table.select(columns).with_columns(texts)
+            rows.write_csv(folder / f"{name}.csv", line_terminator="\n", null_value="")
+    return content
