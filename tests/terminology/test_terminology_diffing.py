@@ -64,7 +64,8 @@ def changes(old: list[Record], new: list[Record]) -> Iterator[Row]:
                 ]
                 is_known = bool(said[0] & said[1])
                 was_of_another = alike(name) in {alike(one.preferred_name) for one in old if one.status == "active"}
-                has_old_name = not old_name or alike(old_name) in {alike(one.text) for one in now.names}
+                in_use = {alike(one.text) for one in now.names if not one.is_suppressed}
+                has_old_name = not old_name or alike(old_name) in in_use
                 change = "renamed" if has_old_name or (is_known and not was_of_another) else "renamed_entirely"
                 change = "respelled" if alike(old_name) == alike(name) else change
                 yield code, change, old_name, name, None, now.replaced_by

@@ -14,7 +14,7 @@ removed                  an active code that is gone altogether; old: its prefer
 removed_obsolete         an obsolete code that is gone altogether; old: its preferred name
 revived                  was obsolete, is active; old, new: preferred names
 successor_changed        status as before, another ``replaced_by``; old, new: successors
-renamed_entirely         status as before, another preferred name, and the earlier one is none of its names any more: it
+renamed_entirely         status as before, another preferred name, and the earlier one is no name in use any more: it
                          was another code's, or came as all names and their words went; the code may mean something
                          else now; old, new: preferred names
 renamed                  status as before, another preferred name otherwise; old, new: preferred names
