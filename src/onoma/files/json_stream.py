@@ -195,6 +195,5 @@ class _Walk:
             self._is_whole = True
             self._reading.tell(self._n_values, self._n_values, self._file.base, last=True)
             return False
-        total = max(self._n_values, round(self._n_values / max(block.share, 1e-9)))
-        self._reading.tell(self._n_values, total, self._file.base)
+        self._reading.tell_share(self._n_values, block.share, self._file.base)
         return True

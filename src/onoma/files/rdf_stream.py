@@ -77,7 +77,7 @@ def rdf_triples(file: SourceFile, reading: Reading) -> Iterator[Quad]:
             yield triple
             n_triples += 1
             if n_triples % _TRIPLES_PER_TELL == 0:
-                reading.tell(n_triples, max(n_triples, round(n_triples / max(feed.share, 1e-9))), file.base)
+                reading.tell_share(n_triples, feed.share, file.base)
     except (SyntaxError, ValueError, OSError) as error:
         raise _syntax_error(error, file, syntax) from None
     reading.tell(n_triples, n_triples, file.base, last=True)

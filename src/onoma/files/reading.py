@@ -91,6 +91,10 @@ class Reading:
             self._last_progress = now
             self.progress(done, total, what)
 
+    def tell_share(self, done: int, share: float, what: str) -> None:
+        """Tell progress by the share of the file that was read, from which follows how much there is in all."""
+        self.tell(done, max(done, round(done / max(share, 1e-9))), what)
+
     def reject(
         self,
         problem: str,

@@ -181,7 +181,7 @@ def read_blocks(
         pending, pending_bytes = [chunk[cut:]], len(chunk) - cut
         yield LineBlock(data if keep_carriage_returns else _without_carriage_returns(data), n_lines + 1, block.n_lines)
         n_lines += block.n_lines
-        reading.tell(n_lines, max(n_lines, round(n_lines / max(block.share, 1e-9))), file.base)
+        reading.tell_share(n_lines, block.share, file.base)
     rest = b"".join(pending)
     if rest:
         rest += b"\n"

@@ -146,7 +146,7 @@ def xml_elements(file: SourceFile, tag: str, reading: Reading) -> Iterator[Eleme
             raise InputError(
                 f"no <{tag}> within {_MAX_BYTES_BETWEEN >> 20} MiB", path=file.path, fix="get the file again"
             )
-        reading.tell(n_elements, max(n_elements, round(n_elements / max(block.share, 1e-9))), file.base)
+        reading.tell_share(n_elements, block.share, file.base)
     reading.tell(n_elements, n_elements, file.base, last=True)
 
 

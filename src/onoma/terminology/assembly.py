@@ -65,10 +65,6 @@ _SAID = ("text", "language", "source", "term_type", "is_suppressed")
 """What a row says of a name. Two rows of a concept that agree in all of it are one name."""
 
 
-def _empty(schema: pl.Schema) -> pl.DataFrame:
-    return pl.DataFrame(schema=schema)
-
-
 @dataclass(frozen=True)
 class SourceTables:
     """What a reader found.
@@ -93,10 +89,10 @@ class SourceTables:
     path: Path
     names: pl.DataFrame
     concepts: pl.DataFrame | None = None
-    semantic_types: pl.DataFrame = field(default_factory=lambda: _empty(SOURCE_TYPES))
-    relations: pl.DataFrame = field(default_factory=lambda: _empty(SOURCE_RELATIONS))
-    definitions: pl.DataFrame = field(default_factory=lambda: _empty(SOURCE_DEFINITIONS))
-    cross_references: pl.DataFrame = field(default_factory=lambda: _empty(SOURCE_CROSS_REFERENCES))
+    semantic_types: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SOURCE_TYPES))
+    relations: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SOURCE_RELATIONS))
+    definitions: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SOURCE_DEFINITIONS))
+    cross_references: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SOURCE_CROSS_REFERENCES))
     known_elsewhere: pl.Series = field(default_factory=lambda: pl.Series("concept_id", [], dtype=pl.String))
     may_refer_outside: bool = False
     paths: dict[str, Path] = field(default_factory=dict)
@@ -133,10 +129,10 @@ def assemble(found: SourceTables, reading: Reading) -> TerminologyTables:
         int((~replaced_by.is_in(concepts["concept_id"].implode())).sum()),
     )
 
-    types = _to_rows(found.semantic_types, "semantic_types", ("concept_id",), rows, found, reading)
-    relations = _to_rows(found.relations, "relations", ("head", "tail"), rows, found, reading)
-    definitions = _to_rows(found.definitions, "definitions", ("concept_id",), rows, found, reading)
-    references = _to_rows(found.cross_references, "cross_references", ("concept_id",), rows, found, reading)
+    types = _to_rows("semantic_types", ("concept_id",), rows, found, reading)
+    relations = _to_rows("relations", ("head", "tail"), rows, found, reading)
+    definitions = _to_rows("definitions", ("concept_id",), rows, found, reading)
+    references = _to_rows("cross_references", ("concept_id",), rows, found, reading)
     relations = relations.select(
         pl.col("head").alias("head_row"), "relation", pl.col("tail").alias("tail_row"), "source"
     )
@@ -256,14 +252,10 @@ def _preferred_first(concept_rows: RowArray, preference: RowArray) -> tuple[RowA
 
 
 def _to_rows(
-    table: pl.DataFrame,
-    name: str,
-    columns: tuple[str, ...],
-    rows: pl.DataFrame,
-    found: SourceTables,
-    reading: Reading,
+    name: str, columns: tuple[str, ...], rows: pl.DataFrame, found: SourceTables, reading: Reading
 ) -> pl.DataFrame:
-    """Codes in ``columns`` as rows; what refers to concepts that are not there is dropped and accounted for."""
+    """A table with rows for the codes in ``columns``; what refers to concepts that are not there is accounted for."""
+    table: pl.DataFrame = getattr(found, name)
     if table.is_empty():
         return table.with_columns(pl.lit(None, dtype=pl.UInt32).alias(column) for column in columns)
     joined = table
@@ -294,18 +286,13 @@ def _account_for_missing(
             dangling = dangling.filter(~is_advice)
         reading.note(f"{shown_name} to or from terms that are not among the concepts, left out", len(dangling))
         return
-    shown = pl.concat_str([pl.col(column) for column in _shown_columns(broken, columns)], separator=" ")
+    shown = pl.concat_str(("head", "relation", "tail") if name == "relations" else columns, separator=" ")
     reading.reject_rows(
         dangling.select("line", text=shown),
         "this refers to a concept that the release does not have",
         path=found.paths.get(name, found.path),
         expected="a concept with a name",
     )
-
-
-def _shown_columns(table: pl.DataFrame, columns: tuple[str, ...]) -> list[str]:
-    """Columns that show a row of a relation, or only its code."""
-    return ["head", "relation", "tail"] if "head" in table.columns else list(columns)
 
 
 def circles(next_of: Mapping[str, str]) -> list[list[str]]:
