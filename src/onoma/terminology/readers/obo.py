@@ -115,7 +115,7 @@ def _terms(
     header = _Header(())
     for part in _parts(file, reading):
         line_of = _id_lines(part)
-        for frame in _frames(part, file.path, reading):
+        for frame in _frames(part, reading):
             if isinstance(frame, fastobo.header.HeaderFrame):
                 header = _Header(frame)
                 note_imports(header.imports, reading)
@@ -142,6 +142,7 @@ def _terms(
 class _Part:
     """Whole frames of the file, in the first part after the header; ``first_line`` counts from 1."""
 
+    path: Path
     lines: list[str]
     first_line: int
 
@@ -158,16 +159,16 @@ def _parts(file: SourceFile, reading: Reading) -> Iterator[_Part]:
         if last_frame is None:
             pending += lines
             continue
-        yield _without_bad(_Part([*pending, *lines[:last_frame]], first_line), bad, file.path, reading)
+        yield _without_bad(_Part(file.path, [*pending, *lines[:last_frame]], first_line), bad, reading)
         pending, first_line = lines[last_frame:], block.first_line + last_frame
-    yield _without_bad(_Part(pending, first_line), bad, file.path, reading)
+    yield _without_bad(_Part(file.path, pending, first_line), bad, reading)
 
 
-def _without_bad(part: _Part, bad: dict[int, tuple[bytes, str]], path: Path, reading: Reading) -> _Part:
+def _without_bad(part: _Part, bad: dict[int, tuple[bytes, str]], reading: Reading) -> _Part:
     """The part without the frames that have a line which is no text, and without such lines of the header."""
     lines = part.lines
     for number in [number for number in bad if number < part.first_line + len(lines)]:
-        reject_line(reading, path, number, *bad.pop(number))
+        reject_line(reading, part.path, number, *bad.pop(number))
         at = number - part.first_line
         begin = next((row for row in range(at, -1, -1) if lines[row].startswith("[")), None)
         end = next((row for row in range(at + 1, len(lines)) if lines[row].startswith("[")), len(lines))
@@ -240,7 +241,7 @@ def _add(term: OntologyTerm, clause: Any, header: _Header, scopes: Mapping[str, 
             term.cross_references.append((relation, _code(clause.property_value.value)))
 
 
-def _frames(part: _Part, path: Path, reading: Reading) -> Iterator[Any]:
+def _frames(part: _Part, reading: Reading) -> Iterator[Any]:
     """The header, if it is here, and each frame that is OBO; the others are rejected."""
     import fastobo
 
@@ -252,11 +253,11 @@ def _frames(part: _Part, path: Path, reading: Reading) -> Iterator[Any]:
         n_without_scope = _add_scopes(part.lines)
         if n_without_scope:
             reading.note("synonyms without a scope, which counts as RELATED", n_without_scope)
-            yield from _frames(part, path, reading)
+            yield from _frames(part, reading)
             return
         if reading.on_error == "strict" and error.lineno is not None:
-            _reject_syntax(error, part, range(len(part.lines)), path, reading)
-        yield from _frames_one_by_one(part, path, reading)
+            _reject_syntax(error, part, range(len(part.lines)), reading)
+        yield from _frames_one_by_one(part, reading)
     else:
         yield from frames if frames[0] else frames[1:]
 
@@ -272,7 +273,7 @@ def _add_scopes(lines: list[str]) -> int:
     return n_added
 
 
-def _frames_one_by_one(part: _Part, path: Path, reading: Reading) -> Iterator[Any]:
+def _frames_one_by_one(part: _Part, reading: Reading) -> Iterator[Any]:
     import fastobo
 
     starts = [number for number, line in enumerate(part.lines) if line.startswith("[")]
@@ -281,7 +282,7 @@ def _frames_one_by_one(part: _Part, path: Path, reading: Reading) -> Iterator[An
             with _panic_as_syntax_error():
                 document = fastobo.load(io.BytesIO(_document(part.lines[begin:end])), threads=1)
         except SyntaxError as error:
-            _reject_syntax(error, part, range(begin, end), path, reading)
+            _reject_syntax(error, part, range(begin, end), reading)
             continue
         if document.header:
             yield document.header
@@ -320,12 +321,12 @@ def _panic_as_syntax_error() -> Iterator[None]:
         raise SyntaxError("a value that its tag can have") from None
 
 
-def _reject_syntax(error: SyntaxError, part: _Part, parsed: range, path: Path, reading: Reading) -> None:
+def _reject_syntax(error: SyntaxError, part: _Part, parsed: range, reading: Reading) -> None:
     """Reject the line of an error that parsing these lines of a part gave."""
     line = min(parsed.start + (error.lineno or 1), parsed.stop)
     reading.reject(
         "this is not OBO; the frame cannot be read",
-        path=path,
+        path=part.path,
         line=part.first_line + line - 1,
         text=part.lines[line - 1],
         expected=_in_words(error),

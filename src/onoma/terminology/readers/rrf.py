@@ -231,8 +231,7 @@ def read_names(
         column_check(family, "STR", "a name", "CUI"),
         flag_check(),
     )
-    for block in release.rows("CONSO", dict.fromkeys(columns), reading):
-        good = reading.keep_valid(block, checks, path=path)
+    for good in release.rows("CONSO", dict.fromkeys(columns), reading, checks):
         for watcher in watchers:
             watcher.see(good)
         if options.has_filter:
@@ -301,8 +300,7 @@ def read_types(release: Release, options: RrfOptions, reading: Reading) -> tuple
     checks = (column_check(family, "CUI", "a code", "STY"), column_check(family, "STY", "a semantic type", "CUI"))
     tuis = sorted(tuis_of(options.semantic_types, options.semantic_groups))
     is_wanted = pl.col("TUI").is_in(tuis) | pl.col("STY").is_in(options.semantic_types)
-    for rows in release.rows("STY", ("CUI", "TUI", "STY"), reading):
-        good = reading.keep_valid(rows, checks, path=release.path("STY"))
+    for good in release.rows("STY", ("CUI", "TUI", "STY"), reading, checks):
         if options.filters_types:
             there.update(good["TUI"].unique(), good["STY"].unique())
             kept.append(good.filter(is_wanted)["CUI"])

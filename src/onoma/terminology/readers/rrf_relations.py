@@ -95,11 +95,8 @@ def _relation_rows(
         columns += ["AUI1", "AUI2"]
 
     def good_rows() -> Iterator[pl.DataFrame]:
-        for rows in release.rows("REL", columns, reading):
-            good = reading.keep_valid(rows, checks, path=release.path("REL"))
-            if allow_no_flag:
-                good = good.with_columns(pl.col("SUPPRESS").replace("", "N"))
-            yield filtered(good, options)
+        for good in release.rows("REL", columns, reading, checks):
+            yield filtered(good.with_columns(pl.col("SUPPRESS").replace("", "N")) if allow_no_flag else good, options)
 
     if resolve is not None:
         yield from (resolve(rows) for rows in gathered(good_rows()))

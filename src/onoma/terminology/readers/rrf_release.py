@@ -10,7 +10,7 @@ has its tables, ``*-1-meta.nlm`` some and ``*-2-meta.nlm`` the others.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
@@ -23,7 +23,7 @@ import polars as pl
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile, archives_opened, is_zip, joined, source_files
 from onoma.files.delimited import read_delimited
-from onoma.files.reading import Reading
+from onoma.files.reading import Check, Reading
 
 _TABLE = re.compile(r"(?P<table>[A-Z]+)\.RRF(\.(?!gz$)(?P<piece>[a-z]{2}))?(?P<gzip>\.gz)?")
 _PIECES = ["".join(letters) for letters in product(ascii_lowercase, repeat=2)]
@@ -79,8 +79,10 @@ class Release:
         """What errors call a table."""
         return self.files[table].path
 
-    def rows(self, table: str, keep: Iterable[str], reading: Reading) -> Iterator[pl.DataFrame]:
-        """Blocks of rows with the columns ``line`` and ``keep``, called as in the UMLS.
+    def rows(
+        self, table: str, keep: Iterable[str], reading: Reading, checks: Sequence[Check] = ()
+    ) -> Iterator[pl.DataFrame]:
+        """Blocks of rows that pass the checks, with the columns ``line`` and ``keep``, called as in the UMLS.
 
         A table that is not there has none; nor has one of no bytes, as subsets have it, unless it is the main one.
         """
@@ -97,7 +99,8 @@ class Release:
             ends_with_separator=True,
         )
         for block in blocks:
-            yield block.rename(columns, strict=False) if self.family.id_prefix else block
+            rows = block.rename(columns, strict=False) if self.family.id_prefix else block
+            yield reading.keep_valid(rows, checks, path=file.path) if checks else rows
 
 
 @contextmanager

@@ -208,16 +208,16 @@ def _paths(release: Release) -> dict[str, Path]:
 
 def _read_definitions(release: Release, options: UmlsOptions, reading: Reading) -> pl.DataFrame:
     """`SOURCE_DEFINITIONS`, and AUI."""
-    parts = [pl.DataFrame(schema={**SOURCE_DEFINITIONS, "AUI": pl.String()})]
     checks = (
         column_check(FAMILY, "CUI", "a code", "DEF"),
         column_check(FAMILY, "DEF", "a definition", "CUI"),
         flag_check(),
     )
-    for rows in release.rows("DEF", ("CUI", "AUI", "SAB", "DEF", "SUPPRESS"), reading):
-        good = filtered(reading.keep_valid(rows, checks, path=release.path("DEF")), options)
-        parts.append(good.select(concept_id="CUI", text="DEF", source="SAB", line="line", AUI="AUI"))
-    return pl.concat(parts)
+    parts = (
+        filtered(good, options).select(concept_id="CUI", text="DEF", source="SAB", line="line", AUI="AUI")
+        for good in release.rows("DEF", ("CUI", "AUI", "SAB", "DEF", "SUPPRESS"), reading, checks)
+    )
+    return pl.concat([pl.DataFrame(schema={**SOURCE_DEFINITIONS, "AUI": pl.String()}), *parts])
 
 
 def _read_retired(release: Release, reading: Reading) -> pl.DataFrame:
@@ -231,8 +231,7 @@ def _read_retired(release: Release, reading: Reading) -> pl.DataFrame:
         column_check(FAMILY, "REL", "a relation", "CUI1"),
         Check((pl.col("CUI2").str.strip_chars() != "") | ~is_merged, "CUI2", "a code, since REL is SY", "CUI1"),
     )
-    for rows in release.rows("CUI", ("CUI1", "REL", "CUI2"), reading):
-        good = reading.keep_valid(rows, checks, path=release.path("CUI"))
+    for good in release.rows("CUI", ("CUI1", "REL", "CUI2"), reading, checks):
         choice = pl.when(pl.col("CUI2").str.strip_chars() != "").then("CUI2")
         parts.append(good.select(concept_id="CUI1", successor=pl.when(is_merged).then("CUI2"), choice=choice))
     return pl.concat(parts)

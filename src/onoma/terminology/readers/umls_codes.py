@@ -216,8 +216,8 @@ def _ranks(release: Release, atoms: SourceAtoms, reading: Reading) -> dict[str, 
         column_check(release.family, "TTY", "a term type", "SAB"),
     )
     parts = [
-        reading.keep_valid(rows, checks, path=release.path("RANK")).filter(atoms.is_of_source)
-        for rows in release.rows("RANK", ("RANK", "SAB", "TTY", "SUPPRESS"), reading)
+        good.filter(atoms.is_of_source)
+        for good in release.rows("RANK", ("RANK", "SAB", "TTY", "SUPPRESS"), reading, checks)
     ]
     if not parts:
         return {}
