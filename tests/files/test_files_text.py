@@ -9,7 +9,6 @@ import os
 import sqlite3
 import tarfile
 import threading
-import zipfile
 from pathlib import Path
 
 import polars as pl
@@ -22,6 +21,7 @@ from onoma.files import text_files
 from onoma.files.delimited import read_delimited, read_tabbed_columns
 from onoma.files.reading import Reading
 from onoma.files.text_files import lines_of_bytes, only_file, read_blocks, read_lines, text_lines
+from tiny import zipped
 
 
 def test_a_mark_that_is_no_byte_order_mark_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,14 +221,6 @@ def _tar(kind: int) -> bytes:
     return made.getvalue()
 
 
-def _zip(**members: bytes) -> bytes:
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-    return made.getvalue()
-
-
 def _parquet() -> bytes:
     made = io.BytesIO()
     pl.DataFrame({"name": ["cold"]}).write_parquet(made)
@@ -243,16 +235,16 @@ def _sqlite(folder: Path) -> bytes:
 
 def _files_that_are_no_text(folder: Path) -> dict[str, bytes]:
     text = b"id,name\n1,cold\n"
-    workbook = _zip(**{"[Content_Types].xml": b"<x/>", "xl/workbook.xml": b"<x/>"})
+    workbook = zipped({"[Content_Types].xml": b"<x/>", "xl/workbook.xml": b"<x/>"})
     return {
         "a tar archive": _tar(tarfile.GNU_FORMAT),
         "a tar archive ": gzip.compress(_tar(tarfile.PAX_FORMAT)),
-        "a zip archive within": _zip(inner=_zip(names=text)),
+        "a zip archive within": zipped({"inner": zipped({"names": text})}),
         "compressed with gzip twice": gzip.compress(gzip.compress(text)),
         "compressed with bzip2": bz2.compress(text),
         "compressed with xz": lzma.compress(text),
         "a workbook": workbook,
-        "a workbook ": _zip(**{"mimetype": b"application", "content.xml": b"<x/>"}),
+        "a workbook ": zipped({"mimetype": b"application", "content.xml": b"<x/>"}),
         "a database of SQLite": _sqlite(folder),
         "a Parquet file": _parquet(),
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from onoma.errors import ConfigError, InputError
 from onoma.files.reading import OnError
 from onoma.files.text_files import BLOCK_BYTES
 from onoma.terminology import ImportReport, Terminology, import_terminology
+from tiny import zipped
 
 
 def read(
@@ -40,8 +40,7 @@ def named(terminology: Terminology) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize(("format", "text"), [("biosyn", "no bars\n"), ("obo", "[Term]\nid: A\nnamed: a\n")])
 def test_an_error_names_the_file_in_an_archive(tmp_path: Path, format: str, text: str) -> None:
-    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
-        archive.writestr("terms.txt", text)
+    (tmp_path / "x.zip").write_bytes(zipped({"terms.txt": text}))
     with pytest.raises(InputError, match=r"x\.zip/terms\.txt, line [13]: "):
         import_terminology(format, tmp_path / "x.zip", tmp_path / "out")
 
