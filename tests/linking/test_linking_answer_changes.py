@@ -156,6 +156,12 @@ def test_mentions_are_read(tmp_path: Path, name: str, content: str) -> None:
             read_asked_mentions(tmp_path / name, column="mentoin")
 
 
+def test_a_column_that_is_there_is_not_to_be_named(tmp_path: Path) -> None:
+    pl.DataFrame({"mention": [["flu"]]}).write_parquet(tmp_path / "m.parquet")
+    with pytest.raises(InputError, match=r"a type that is no text.*mend it: write the table again"):
+        read_asked_mentions(tmp_path / "m.parquet")
+
+
 @pytest.mark.parametrize("column", ["*", "^z$", "^.*$"])
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 def test_a_column_whose_name_is_a_pattern_elsewhere(tmp_path: Path, kind: str, column: str) -> None:

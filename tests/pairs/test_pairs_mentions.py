@@ -394,7 +394,7 @@ def test_mentions_as_json_lines(tmp_path: Path) -> None:
 
 def test_a_doubled_column_and_the_first_bad_line_are_named(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("mention,concept_id,mention\na,D1,b\n")
-    with pytest.raises(InputError, match=r"two columns are called 'mention'\. To mend it: call one of them otherwise"):
+    with pytest.raises(InputError, match=r"two columns are called 'mention'\. To mend it: rename one of them"):
         read_mentions(tmp_path / "x.csv")
     (tmp_path / "x.txt").write_bytes(b"D1||heart\nbroken\nD2||\xff\n")
     with pytest.raises(InputError, match=r"line 2: no '\|\|' in the line"):

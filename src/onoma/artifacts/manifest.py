@@ -79,7 +79,7 @@ class Manifest(_Record):
     config: dict[str, Any] = {}
     seed: int | None = None
     sha256: str | None = None
-    """Of all other fields, see `as_text`; folders of before have none."""
+    """Of all other fields, see `as_text`; without one they are not checked."""
 
     def __repr__(self) -> str:
         return f"Manifest({self.kind}, {len(self.files)} files, {self.created}, Onoma {self.onoma_version})"

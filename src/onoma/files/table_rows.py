@@ -40,6 +40,10 @@ PARQUET, JSON_LINES = frozenset({"parquet", "pq"}), frozenset({"jsonl", "ndjson"
 NO_ENCODING = "a Parquet file is no text, of which an encoding could be said"
 
 
+class MissingColumnError(InputError):
+    """A table without a column that is asked for, which is the error's field."""
+
+
 def ending_of(file: SourceFile) -> str:
     """What a file's name ends in, ``.gz`` aside, in small letters: what kind of file it is."""
     _, dot, ending = file.base.lower().removesuffix(".gz").rpartition(".")
@@ -55,7 +59,8 @@ def table_rows(file: SourceFile, reading: Reading, *, columns: Sequence[str]) ->
     """Rows of a table, whose kind its name tells: one text for each column.
 
     Raises:
-        InputError: a column is missing (its name is the error's field), or, under "strict", a row is bad.
+        MissingColumnError: a column is missing.
+        InputError: a column is there twice, or, under "strict", a row is bad.
     """
     ending = ending_of(file)
     if ending in PARQUET:
@@ -261,7 +266,7 @@ def _text(value: object, name: str) -> str:
 def _check_keys(seen: Collection[str], columns: Sequence[str], path: Path) -> None:
     for column in columns:
         if column not in seen:
-            raise InputError(
+            raise MissingColumnError(
                 f"no line has the key '{column}'.{did_you_mean(column, seen)}",
                 path=path,
                 field=column,
@@ -332,15 +337,16 @@ def _check_columns(fields: list[str], columns: Sequence[str], path: Path, *, lin
             continue
         if not column:
             raise InputError("the name of a column is empty", path=path, expected=f"one of {', '.join(fields)}")
-        twice = column in fields
+        if column in fields:
+            raise InputError(
+                f"two columns are called '{column}'", path=path, line=line, field=column, fix="rename one of them"
+            )
         hint = "" if line is None or len(fields) > 1 else ", or name another delimiter (option delimiter)"
-        raise InputError(
-            f"two columns are called '{column}'"
-            if twice
-            else f"there is no column '{column}'.{did_you_mean(column, fields)}",
+        raise MissingColumnError(
+            f"there is no column '{column}'.{did_you_mean(column, fields)}",
             path=path,
             line=line,
             field=column,
-            expected=f"one of {', '.join(fields)}" if not twice else None,
-            fix="rename one of them" if twice else f"say which column is what with the options id, name, ...{hint}",
+            expected=f"one of {', '.join(fields)}",
+            fix=f"say which column is what with the options id, name, ...{hint}",
         )

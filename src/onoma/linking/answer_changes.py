@@ -30,7 +30,7 @@ from onoma.codes import NO_CONCEPT, meant_codes, other_forms
 from onoma.errors import InputError
 from onoma.files.archives import SourceFile
 from onoma.files.reading import Reading
-from onoma.files.table_rows import LINE, is_table, table_rows
+from onoma.files.table_rows import LINE, MissingColumnError, is_table, table_rows
 from onoma.files.text_files import only_file, text_lines
 from onoma.linking.concept_changes import GONE, choices_in_words
 from onoma.linking.linker import Linker
@@ -276,9 +276,7 @@ def read_asked_mentions(
     try:
         others = [name for name in (_ANSWER, _RANK) if name != column and _has_column(asked, reading, name)]
         rows = _rows(asked, reading, [column, *others])
-    except InputError as error:
-        if error.field != column:
-            raise
+    except MissingColumnError as error:
         raise InputError(
             error.problem, path=path, field=column, expected=error.expected, fix="name the column of the mentions"
         ) from None
@@ -293,8 +291,10 @@ def _has_column(file: SourceFile, reading: Reading, column: str) -> bool:
     """Whether there is such a column, good or bad."""
     try:
         return next(table_rows(file, reading, columns=[column]), None) is not None
-    except InputError as error:
-        return not error.problem.startswith(("there is no column", "no line has the key"))
+    except MissingColumnError:
+        return False
+    except InputError:
+        return True
 
 
 def _rows(file: SourceFile, reading: Reading, columns: Sequence[str]) -> pl.DataFrame:

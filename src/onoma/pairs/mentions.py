@@ -22,7 +22,7 @@ from onoma.errors import ConfigError, InputError, checked_path
 from onoma.files.archives import SourceFile
 from onoma.files.delimited import read_barred
 from onoma.files.reading import Check, Reading
-from onoma.files.table_rows import LINE, is_table, table_rows
+from onoma.files.table_rows import LINE, MissingColumnError, is_table, table_rows
 from onoma.files.text_files import only_file
 from onoma.pairs.mention_format import LABELLED, MentionFormat, no_columns
 
@@ -166,18 +166,15 @@ def _read_table(file: SourceFile, reading: Reading, columns: Mapping[str, str]) 
     """``columns``: what the table calls a column, by what it is called here."""
     try:
         blocks = list(table_rows(file, reading, columns=list(dict.fromkeys(columns.values()))))
-    except InputError as error:
-        role = next((role for role, column in columns.items() if column == error.field), None)
-        if role is None:
-            raise
+    except MissingColumnError as error:  # instead of the options of terminologies, which mentions do not have
+        role = next(role for role, column in columns.items() if column == error.field)
         raise InputError(
             error.problem,
             path=error.path,
             line=error.line,
             field=error.field,
             expected=error.expected,
-            found=error.found,
-            fix=_how_to_name_column(error, role),
+            fix=_HOW_TO_NAME[role],
         ) from None
     checks = [
         Check(pl.col("mention").str.strip_chars() != "", columns["mention"], "text", "mention", "an empty cell"),
@@ -201,14 +198,6 @@ _HOW_TO_NAME = {
     "context": "name the column of contexts (--context)",
     "cluster": "name the column of clusters (--cluster)",
 }
-
-
-def _how_to_name_column(error: InputError, role: str) -> str | None:
-    """Instead of the options of terminologies, which mentions do not have."""
-    if error.problem.startswith("two columns"):
-        return "call one of them otherwise"
-    is_missing = error.problem.startswith(("there is no column", "no line has the key"))
-    return _HOW_TO_NAME[role] if is_missing else error.fix
 
 
 def check_mentions(mentions: pl.DataFrame) -> None:
