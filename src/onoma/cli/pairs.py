@@ -199,6 +199,7 @@ def bitext(
     from onoma.cli import show
     from onoma.encoders import locate_tokenizer
     from onoma.pairs import build_bitext_pairs
+    from onoma.pairs.labelled_names import counts_in_words
     from onoma.pairs.pair_set import REJECTS_FILE
 
     with show.progress_bar("tokenising", "names") as update:
@@ -220,7 +221,7 @@ def bitext(
     if (rejects := made.path / REJECTS_FILE).exists():
         show.left_out(scan_parquet(rejects).collect(), kept_in=rejects)
     counts = made.manifest.config["lines"]
-    show.remark("lines: " + ", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in counts.items()))
+    show.remark(f"lines: {counts_in_words(counts)}")
     if again := counts.get("of_a_class_again"):
         show.remark(
             f"{show.count(again, 'line')} of a class that stood before, and now each line is a class of its own, whose "
@@ -267,6 +268,7 @@ def triples(
     from onoma.cli import show
     from onoma.encoders import locate_tokenizer
     from onoma.pairs import build_triples, parse_languages
+    from onoma.pairs.labelled_names import counts_in_words
     from onoma.terminology import Terminology
 
     with show.progress_bar("tokenising", "names") as update:
@@ -286,8 +288,7 @@ def triples(
         f"{made.path}: {show.count(len(made.triples), 'triple')} of "
         f"{show.count(len(np.unique(made.triples[:, 1])), 'kind')}, {show.count(len(made.store), 'name')}",
     )
-    counts = made.manifest.config["relations_found"].items()
-    show.remark("relations: " + ", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in counts))
+    show.remark(f"relations: {counts_in_words(made.manifest.config['relations_found'])}")
 
 
 def _show(made: PairSet) -> None:

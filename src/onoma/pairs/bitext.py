@@ -28,6 +28,7 @@ from onoma.files.archives import SourceFile
 from onoma.files.delimited import filled_lines
 from onoma.files.reading import Check, OnError, Reading
 from onoma.files.text_files import only_file
+from onoma.pairs.labelled_names import counts_in_words
 from onoma.pairs.name_store import own_tokenizer
 from onoma.pairs.pair_set import KIND, PairSet, write_pair_set
 from onoma.pairs.selection import Ambiguous, check_ambiguous, treat_ambiguous
@@ -121,7 +122,7 @@ def build_bitext_pairs(
         raise InputError(
             "there is no pair of different texts in the bitext",
             path=files[0] if files else None,
-            found=", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in counts.items()),
+            found=counts_in_words(counts),
         )
     return write_pair_set(
         out,

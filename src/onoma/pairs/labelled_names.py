@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +85,16 @@ def merge_labelled_names(
     merged = NameStore.concatenate(stores, folder / _STORE)
     if mark_equal:
         _mark_equal(folder, merged)
+
+
+def counts_in_words(counts: Mapping[str, int]) -> str:
+    """What a manifest counts, for a person.
+
+    Example:
+        >>> counts_in_words({"in_all": 1200, "to_itself": 3})
+        '1,200 in all, 3 to itself'
+    """
+    return ", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in counts.items())
 
 
 def _mark_equal(folder: Path, store: NameStore) -> None:

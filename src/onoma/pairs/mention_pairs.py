@@ -16,6 +16,7 @@ from onoma.code_columns import codes_of_concept_expr, meant_codes_expr
 from onoma.codes import NO_CONCEPT, other_forms, other_forms_in_words
 from onoma.encoders.tokens import tokenizer_fingerprint
 from onoma.errors import ConfigError, InputError, checked_path, one_of
+from onoma.pairs.labelled_names import counts_in_words
 from onoma.pairs.languages import check_languages
 from onoma.pairs.mentions import check_mentions, mentions_fingerprint
 from onoma.pairs.name_store import own_tokenizer
@@ -112,7 +113,7 @@ def build_mention_pairs(
             "no mention has a name to be paired with",
             path=terminology.path,
             expected="mentions of active concepts with a name that is spelt otherwise",
-            found=", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in counts.items() if count),
+            found=counts_in_words({what: count for what, count in counts.items() if count}),
             fix=f"take the terminology that the mentions were annotated with{f'; {said}' if said else ''}"
             if counts["unknown"]
             else None,

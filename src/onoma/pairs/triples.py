@@ -16,7 +16,7 @@ from onoma.artifacts import Manifest, ensure_writable, open_artifact, write_arti
 from onoma.artifacts.arrays import load_array
 from onoma.encoders.tokens import tokenizer_fingerprint
 from onoma.errors import DamagedArtifactError, InputError, check_several, checked_path, did_you_mean
-from onoma.pairs.labelled_names import open_labelled_names, write_labelled_names
+from onoma.pairs.labelled_names import counts_in_words, open_labelled_names, write_labelled_names
 from onoma.pairs.languages import check_languages
 from onoma.pairs.name_store import NameStore, own_tokenizer
 from onoma.pairs.selection import Ambiguous, rows_fingerprint, training_names
@@ -161,7 +161,7 @@ def build_triples(
             "there is no relation to train on",
             path=terminology.path,
             expected="relations between active concepts with names",
-            found=", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in counts.items()),
+            found=counts_in_words(counts),
         )
     semantic_types, semantic_type_names = _semantic_types(terminology)
     with write_artifact(
