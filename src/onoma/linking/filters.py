@@ -157,7 +157,7 @@ def _with_labels(filters: Filters, facts: TerminologyFacts) -> BoolArray:
 
 
 def _is_of(language: str, asked: str) -> bool:
-    """As `onoma.pairs.languages.of_languages`: ``en`` takes ``en-GB`` too, but not ``enm``."""
+    """As `onoma.terminology.tables.of_languages`: ``en`` takes ``en-GB`` too, but not ``enm``."""
     return f"{language.lower()}-".startswith(tuple(f"{spelling}-" for spelling in spellings(asked)))
 
 

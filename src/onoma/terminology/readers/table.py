@@ -210,6 +210,11 @@ def _is_text(column: str) -> pl.Expr:
     return pl.col(column).str.strip_chars() != ""
 
 
+def _word(column: str) -> pl.Expr:
+    """A cell with a word that says yes or no, however it is spelt."""
+    return pl.col(column).str.strip_chars().str.to_lowercase()
+
+
 def _checked(rows: pl.DataFrame, options: TableOptions, path: Path, reading: Reading) -> pl.DataFrame:
     rows = rows.with_columns(pl.col(options.id).str.strip_chars())
     is_name = pl.element().str.strip_chars() != ""
@@ -231,14 +236,12 @@ def _checked(rows: pl.DataFrame, options: TableOptions, path: Path, reading: Rea
         is_tag = (tag == "") | tag.str.contains(LANGUAGE_TAG)
         checks.append(Check(is_tag, _as_written(options.language), "a BCP 47 tag, e.g. en", options.language))
     if options.obsolete:
-        word = pl.col(options.obsolete).str.strip_chars().str.to_lowercase()
         expected = "true or false, 1 or 0, yes or no, obsolete or active"
-        is_word = word.is_in(["", *_STATUS_WORDS])
+        is_word = _word(options.obsolete).is_in(["", *_STATUS_WORDS])
         checks.append(Check(is_word, _as_written(options.obsolete), expected, options.obsolete))
     if options.preferred:
-        mark = pl.col(options.preferred).str.strip_chars().str.to_lowercase()
         expected = "true or false, 1 or 0, yes or no"
-        is_mark = mark.is_in(list(_PREFERRED_WORDS))
+        is_mark = _word(options.preferred).is_in(list(_PREFERRED_WORDS))
         checks.append(Check(is_mark, _as_written(options.preferred), expected, options.preferred))
     return reading.keep_valid(rows, checks, path=path, line_column=LINE)
 
@@ -252,12 +255,8 @@ def _is_retired(options: TableOptions) -> pl.Expr:
 
 def _fate(options: TableOptions) -> tuple[pl.Expr, pl.Expr]:
     """The cells that say what became of a code, blank where the table has no such columns."""
-    word, successor = pl.lit(""), pl.lit("")
-    if options.obsolete:
-        word = pl.col(options.obsolete).str.strip_chars().str.to_lowercase()
-    if options.replaced_by:
-        successor = pl.col(options.replaced_by).str.strip_chars()
-    return word, successor
+    word = _word(options.obsolete) if options.obsolete else pl.lit("")
+    return word, pl.col(options.replaced_by).str.strip_chars() if options.replaced_by else pl.lit("")
 
 
 def _fates_of(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:
@@ -314,8 +313,7 @@ def _names(rows: pl.DataFrame, options: TableOptions) -> pl.DataFrame:
         language = pl.coalesce(tags, default_language)
     is_marked = pl.lit(True)
     if options.preferred:
-        mark = pl.col(options.preferred).str.strip_chars().str.to_lowercase()
-        is_marked = mark.replace_strict(_PREFERRED_WORDS, return_dtype=pl.Boolean)
+        is_marked = _word(options.preferred).replace_strict(_PREFERRED_WORDS, return_dtype=pl.Boolean)
     names = rows.select(
         concept_id=options.id,
         text="_names_of_row",
