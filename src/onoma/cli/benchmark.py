@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -290,7 +289,7 @@ def compare(
             rows.write_csv(aside)
         show.remark(f"{changed}: {show.count(rows['query'].n_unique(), 'query', 'queries')} that only one has right")
     if as_json:
-        show.out.print_json(json.dumps(found.as_json()))
+        show.json_document(found.as_json())
     else:
         show.out.print(str(found))
 

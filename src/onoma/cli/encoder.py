@@ -25,18 +25,12 @@ _COLUMNS = ("precision", "size", "speed", "cosine mean", "cosine 1st percentile"
 @app.command()
 def info(encoder: EncoderName, as_json: Json = False) -> None:
     """Show what an encoder is: size, pooling, where it comes from, its files and precisions."""
-    import dataclasses
-
     from onoma.cli import show
     from onoma.encoders.information import encoder_info
 
     found = encoder_info(encoder)
     if as_json:
-        record = dataclasses.asdict(found) | {
-            "path": str(found.path),
-            "agreements": {key: one.model_dump() for key, one in found.agreements.items()},
-        }
-        typer.echo(show.json_line(record))
+        show.json_document(found)
         return
     origin = found.origin
     rows = [
@@ -114,8 +108,6 @@ def export(
     two vectors; share of names whose nearest other name stays the same. It is kept in the folder and its card.
     Open a precision with --precision of onoma encode, onoma linker build and onoma benchmark run.
     """
-    import json
-
     from onoma.cli import show
     from onoma.encoders import add_precisions, locate_encoder
 
@@ -128,7 +120,7 @@ def export(
     with show.progress_bar("measuring", "names") as update:
         measured = add_precisions(encoder, wanted, texts, out=out, overwrite=force, threads=threads, progress=update)
     if as_json:
-        typer.echo(json.dumps([one.model_dump() for one in measured]))
+        show.json_document(measured)
         return
     _show_agreements(measured)
     show.remark(f"measured on {show.count(measured[0].n_names, 'name')}; written to {out or encoder}")

@@ -131,7 +131,7 @@ def link(
                 show.remark("there were no mentions")
             continue
         for mention, links in zip(prepared, found, strict=True):
-            typer.echo(show.json_line(_record(mention, links)))
+            show.json_line(_record(mention, links))
 
 
 def _read(mentions: list[str], context: str | None, *, tabbed: bool) -> Iterator[list[_Mention]]:
@@ -248,7 +248,7 @@ def _explain(
     for mention, context in zip(mentions, contexts or [None] * len(mentions), strict=True):
         explanation = linker.explain(mention, context=context, **asked)
         if as_json:
-            typer.echo(show.json_line(dataclasses.asdict(explanation)))
+            show.json_line(explanation)
         else:
             _show(explanation)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from onoma.cli.asking import tuned_wish
@@ -34,7 +33,7 @@ def info(
         "fingerprint": fingerprint_of_folder(linker, manifest),
     }
     if as_json:
-        show.out.print_json(json.dumps({name: value for name, value in facts.items() if value is not None}))
+        show.json_document({name: value for name, value in facts.items() if value is not None})
         return
     rows = [[name.replace("_", " "), _shown(name, value)] for name, value in facts.items() if value is not None]
     show.table(["", "linker"], rows)

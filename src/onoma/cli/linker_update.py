@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -137,7 +136,7 @@ def update(
             progress=bar,
         )
     if as_json:
-        show.out.print_json(json.dumps(report.figures()))
+        show.json_document(report.figures())
     else:
         for line in str(report).split("\n"):
             show.out.print(show.plain(line))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -154,7 +153,7 @@ def map_(
         show.remark("What was done so far is kept beside the output: run the same command again to go on.")
         raise
     if as_json:
-        show.out.print_json(json.dumps({**asdict(report), "output": str(output)}))
+        show.json_document({**asdict(report), "output": output})
     written = f"; {show.count(report.n_written, 'row')} written" if report.n_written != report.n_rows else ""
     show.remark(
         f"{output}: {show.count(report.n_rows, 'row')}, {report.n_linked:,} of them linked; "

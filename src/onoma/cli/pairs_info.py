@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -47,7 +46,7 @@ def info(
     shown = None if encoder is None else _examples(opened, encoder, examples or _EXAMPLES)
     if as_json:
         found = {**facts, **({} if shown is None else {"examples": shown})}
-        show.out.print_json(json.dumps({name: value for name, value in found.items() if value is not None}))
+        show.json_document({name: value for name, value in found.items() if value is not None})
         return
     rows = [(name.replace("_", " "), _shown(value)) for name, value in facts.items() if value is not None]
     show.table(["", opened.manifest.kind], rows)

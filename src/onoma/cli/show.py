@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import dataclasses
 import json
 import sys
 import time
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import typer
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -99,10 +101,34 @@ def plain(text: str) -> Text:
     return Text(printable(text))
 
 
-def json_line(record: object) -> str:
-    """JSON with letters as they are, or escaped where the output has no UTF-8 to write them in."""
+def json_document(record: object) -> None:
+    """Print what a command has to say as JSON, over several lines: all that it writes to standard output."""
+    typer.echo(_as_json(record, indent=2))
+
+
+def json_line(record: object) -> None:
+    """Print one of many records as a line of JSON."""
+    typer.echo(_as_json(record, indent=None))
+
+
+def _as_json(record: object, *, indent: int | None) -> str:
+    """Letters as they are, or escaped where the output has no UTF-8 to write them in; never in colours."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    return json.dumps(record, ensure_ascii=codecs.lookup(encoding).name != "utf-8")
+    is_unicode = codecs.lookup(encoding).name == "utf-8"
+    return json.dumps(record, ensure_ascii=not is_unicode, indent=indent, default=_as_simple, allow_nan=False)
+
+
+def _as_simple(value: object) -> object:
+    """What JSON has no word for: paths and reports."""
+    if isinstance(value, Path):
+        return str(value)
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    from pydantic import BaseModel
+
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
 def remark(text: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -71,7 +69,7 @@ def list_(as_json: Json = False) -> None:
 
     entries = known_vocabularies().values()
     if as_json:
-        show.out.print_json(json.dumps([entry.model_dump(mode="json") for entry in entries]))
+        show.json_document(list(entries))
         return
     fetched = [entry for entry in entries if entry.url is not None]
     show.table(
@@ -204,7 +202,7 @@ def info(
         check_picture(plot, overwrite=force)
     told = Terminology.open(folder).info()
     if as_json:
-        show.out.print_json(json.dumps(dataclasses.asdict(told)))
+        show.json_document(told)
     else:
         show.out.print(str(told))
     if plot is not None:
@@ -226,7 +224,7 @@ def search(
     found = Terminology.open(folder).search(text, limit=limit + 1)
     hits = found[:limit]
     if as_json:
-        show.out.print_json(json.dumps([dataclasses.asdict(hit) for hit in hits]))
+        show.json_document(hits)
     elif hits:
         show.table(
             ["concept", "preferred name", "matched name", "status"],
@@ -386,7 +384,7 @@ def diff(
     if details is not None:
         changes.write_details(details, overwrite=force)
     if as_json:
-        show.out.print_json(json.dumps(changes.figures()))
+        show.json_document(changes.figures())
         return
     for line in str(changes).split("\n"):
         show.out.print(show.plain(line))

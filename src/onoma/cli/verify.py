@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -46,13 +45,13 @@ def verify(
             found = None
             with contextlib.suppress(OnomaError, OSError):
                 found = read_manifest(folder)
-            show.out.print_json(json.dumps(_facts(folder, found, problem=str(error))))
+            show.json_document(_facts(folder, found, problem=str(error)))
         raise
     if as_json:
         facts = _facts(folder, manifest)
         if has_table:
             facts["rows_read_in_table"] = 0 if in_table is None else in_table[0]
-        show.out.print_json(json.dumps(facts))
+        show.json_document(facts)
         return
     size = sum(entry.bytes for entry in manifest.files.values())
     show.out.print(
